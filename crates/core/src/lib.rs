@@ -1,0 +1,18 @@
+//! The pure heart of prorata: tickets, currencies, and the policies that turn
+//! them into decisions.
+//!
+//! Nothing here reads a clock, opens a file, starts a thread or keeps global
+//! state. Time and randomness come in as arguments; the same inputs give the
+//! same outputs on every machine. The crate is `no_std` and needs only `alloc`.
+//!
+//! Papers cited throughout, by year:
+//! * 1994: Waldspurger and Weihl, *Lottery Scheduling*, OSDI.
+//! * 1995: Waldspurger and Weihl, *Stride Scheduling*, MIT/LCS/TM-528.
+//! * 1999: Petrou, Milford and Gibson, *Implementing Lottery Scheduling*, USENIX.
+#![no_std]
+
+extern crate alloc;
+
+pub mod ids;
+pub mod ledger;
+pub mod policy;

@@ -1,0 +1,93 @@
+//! Policies: who runs next, in proportion to tickets.
+//!
+//! One trait, [`Policy`], serves them all. A policy knows clients by a dense
+//! index and a number of tickets; what a ticket is worth is the ledger's
+//! business. Randomised policies own their generator, given at construction.
+
+use core::fmt;
+
+/// A client as policies know it: a small dense number chosen by the caller
+/// (the engine uses [`crate::ids::ClientId::index`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClientIndex(pub u32);
+
+impl fmt::Display for ClientIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {}", self.0)
+    }
+}
+
+/// A request that a policy refuses; nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// `join` of a client that competes already.
+    #[error("{0} competes already: leave before joining again")]
+    AlreadyJoined(ClientIndex),
+    /// Any other call for a client that does not compete.
+    #[error("{0} does not compete: join first")]
+    NotJoined(ClientIndex),
+    /// A quantum of zero.
+    #[error("{0} was charged against a quantum of zero: a quantum lasts at least one unit")]
+    ZeroQuantum(ClientIndex),
+    /// An index past the limit of [`MAX_CLIENTS`].
+    #[error("{0} is past the limit of {MAX_CLIENTS} clients")]
+    TooManyClients(ClientIndex),
+}
+
+/// Client indexes are below this number, so that tables stay bounded.
+pub const MAX_CLIENTS: u32 = 1 << 24;
+
+/// Who runs next (1994, 4.2; 1995, 2).
+///
+/// `pick` names the winner without removing it. On a machine with one CPU the
+/// caller picks, runs the client, and charges it. On several CPUs it `take`s
+/// each winner before picking the next; `charge` puts a taken client back.
+///
+/// Units of `used` and `quantum` are the caller's, the same in both
+/// (nanoseconds in the engines).
+pub trait Policy {
+    /// Lets `client` compete with `tickets`. If it competed before and left,
+    /// it takes up the place it left with (1995, 2.2), adjusted when its
+    /// tickets changed meanwhile (1995, 2.3). Zero tickets are legal: the
+    /// client is never picked until it has some (1995, 3.1).
+    fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError>;
+
+    /// Takes `client` out of the competition and remembers its place.
+    /// Legal for a taken client too.
+    fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError>;
+
+    /// Forgets what `leave` remembered (and leaves first if need be), so that
+    /// the index can be given to a new client. Unknown clients are ignored.
+    fn forget(&mut self, client: ClientIndex);
+
+    /// Changes the tickets of a competing client, keeping the fraction of its
+    /// wait that remains (1995, 2.3 and Figure 5). Zero is legal.
+    fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError>;
+
+    /// The client that is to run next, among those that compete, hold tickets
+    /// and are not taken. A second `pick` without another call in between may
+    /// differ only in a randomised policy.
+    fn pick(&mut self) -> Option<ClientIndex>;
+
+    /// Marks `client` as running: it is not picked until it is charged. Its
+    /// tickets still count.
+    fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError>;
+
+    /// Accounts for `used` of a `quantum` by any competing client, picked or
+    /// not, and puts it back if it was taken. Using less than the quantum
+    /// brings the next turn nearer (1994, 3.4; 1995, 2.4); using more puts it
+    /// off.
+    fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError>;
+
+    /// Sum of the tickets of all competing clients, taken ones included.
+    fn total_tickets(&self) -> u64;
+
+    /// Number of competing clients, taken ones and those without tickets
+    /// included.
+    fn len(&self) -> usize;
+
+    /// Whether nobody competes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
