@@ -16,3 +16,4 @@ extern crate alloc;
 pub mod ids;
 pub mod ledger;
 pub mod policy;
+pub mod rng;

@@ -4,6 +4,9 @@
 //! index and a number of tickets; what a ticket is worth is the ledger's
 //! business. Randomised policies own their generator, given at construction.
 
+pub mod inverse;
+pub mod lottery;
+
 use core::fmt;
 
 /// A client as policies know it: a small dense number chosen by the caller
