@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod dispatcher;
 pub mod ids;
 pub mod ledger;
 pub mod policy;
