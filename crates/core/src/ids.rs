@@ -96,7 +96,9 @@ fn parse(text: &str, letter: &'static str) -> Result<(u32, u32), ParseIdError> {
 
 /// `u32::from_str` also takes a leading `+`; identifiers do not.
 fn number(text: &str) -> Option<u32> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
@@ -107,7 +109,10 @@ mod tests {
 
     #[test]
     fn identifiers_survive_print_and_parse() {
-        for id in [ClientId::from_parts(0, 0), ClientId::from_parts(u32::MAX, u32::MAX)] {
+        for id in [
+            ClientId::from_parts(0, 0),
+            ClientId::from_parts(u32::MAX, u32::MAX),
+        ] {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
         assert_eq!(TicketId::from_parts(3, 1).to_string(), "t3.1");

@@ -75,6 +75,13 @@ pub enum LedgerError {
 #[derive(Debug)]
 pub struct Checked(Operation);
 
+impl Checked {
+    /// What was checked.
+    pub fn operation(&self) -> &Operation {
+        &self.0
+    }
+}
+
 /// Tickets, currencies, clients and transfers.
 #[derive(Debug)]
 pub struct Ledger {
@@ -160,7 +167,11 @@ impl Ledger {
     pub fn apply(&mut self, operation: Checked) -> Outcome {
         todo!()
     }
-    pub fn execute(&mut self, who: &Principal, operation: Operation) -> Result<Outcome, LedgerError> {
+    pub fn execute(
+        &mut self,
+        who: &Principal,
+        operation: Operation,
+    ) -> Result<Outcome, LedgerError> {
         let checked = self.check(who, operation)?;
         Ok(self.apply(checked))
     }

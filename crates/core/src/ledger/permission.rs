@@ -19,7 +19,10 @@ pub struct Principal {
 
 impl Principal {
     /// The super-user, whom nothing is refused for want of permission.
-    pub const ROOT: Principal = Principal { uid: 0, gids: Vec::new() };
+    pub const ROOT: Principal = Principal {
+        uid: 0,
+        gids: Vec::new(),
+    };
 }
 
 /// What a principal wants to do with a currency.
@@ -85,7 +88,11 @@ impl TryFrom<u16> for Mode {
     type Error = BadMode;
 
     fn try_from(bits: u16) -> Result<Self, BadMode> {
-        if bits > 0o777 { Err(BadMode(bits)) } else { Ok(Mode(bits)) }
+        if bits > 0o777 {
+            Err(BadMode(bits))
+        } else {
+            Ok(Mode(bits))
+        }
     }
 }
 
