@@ -1,1 +1,3 @@
-//! Placeholder.
+//! The daemon: one ledger, one engine, journal, socket, permissions.
+
+pub mod protocol;

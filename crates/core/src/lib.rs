@@ -13,6 +13,8 @@
 
 extern crate alloc;
 
+pub mod dispatcher;
+pub mod feasible;
 pub mod ids;
 pub mod ledger;
 pub mod policy;

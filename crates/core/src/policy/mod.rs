@@ -79,6 +79,14 @@ pub trait Policy {
     /// off.
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError>;
 
+    /// Whether charging a client twice is as good as charging it once for the
+    /// sum. Not so where each charge counts as a turn, as for compensation
+    /// tickets (1994, 3.4): then time used outside a turn is to be charged
+    /// with the next one.
+    fn charges_add_up(&self) -> bool {
+        true
+    }
+
     /// Sum of the tickets of all competing clients, taken ones included.
     fn total_tickets(&self) -> u64;
 
