@@ -7,6 +7,13 @@
 
 use core::fmt;
 
+/// What the arenas need to know of an identifier.
+pub(crate) trait Identifier: Copy {
+    fn from_parts(index: u32, generation: u32) -> Self;
+    fn index(self) -> u32;
+    fn generation(self) -> u32;
+}
+
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident, $letter:literal) => {
         $(#[$doc])*
@@ -30,6 +37,20 @@ macro_rules! identifier {
 
             /// How many objects stood at this index before this one.
             pub const fn generation(self) -> u32 {
+                self.generation
+            }
+        }
+
+        impl Identifier for $name {
+            fn from_parts(index: u32, generation: u32) -> Self {
+                Self { index, generation }
+            }
+
+            fn index(self) -> u32 {
+                self.index
+            }
+
+            fn generation(self) -> u32 {
                 self.generation
             }
         }
@@ -96,7 +117,9 @@ fn parse(text: &str, letter: &'static str) -> Result<(u32, u32), ParseIdError> {
 
 /// `u32::from_str` also takes a leading `+`; identifiers do not.
 fn number(text: &str) -> Option<u32> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
@@ -107,7 +130,10 @@ mod tests {
 
     #[test]
     fn identifiers_survive_print_and_parse() {
-        for id in [ClientId::from_parts(0, 0), ClientId::from_parts(u32::MAX, u32::MAX)] {
+        for id in [
+            ClientId::from_parts(0, 0),
+            ClientId::from_parts(u32::MAX, u32::MAX),
+        ] {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
         assert_eq!(TicketId::from_parts(3, 1).to_string(), "t3.1");

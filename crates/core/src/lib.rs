@@ -14,6 +14,8 @@
 extern crate alloc;
 
 pub mod dispatcher;
+pub mod feasible;
 pub mod ids;
 pub mod ledger;
 pub mod policy;
+pub mod rng;

@@ -4,7 +4,23 @@
 //! index and a number of tickets; what a ticket is worth is the ledger's
 //! business. Randomised policies own their generator, given at construction.
 
+mod hierarchical;
+mod hierarchical_tree;
+pub mod inverse;
+pub mod lottery;
+mod queue;
+mod race;
+mod race_exponential;
+mod stride;
+mod stride_place;
+mod stride_service;
+
 use core::fmt;
+
+pub use hierarchical::HierarchicalStride;
+pub use race::{Exponential, Race};
+pub use stride::{Exact, PassPolicy, Stride, Wait};
+pub use stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};
 
 /// A client as policies know it: a small dense number chosen by the caller
 /// (the engine uses [`crate::ids::ClientId::index`]).
@@ -78,6 +94,14 @@ pub trait Policy {
     /// brings the next turn nearer (1994, 3.4; 1995, 2.4); using more puts it
     /// off.
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError>;
+
+    /// Whether charging a client twice is as good as charging it once for the
+    /// sum. Not so where each charge counts as a turn, as for compensation
+    /// tickets (1994, 3.4): then time used outside a turn is to be charged
+    /// with the next one.
+    fn charges_add_up(&self) -> bool {
+        true
+    }
 
     /// Sum of the tickets of all competing clients, taken ones included.
     fn total_tickets(&self) -> u64;
