@@ -152,10 +152,7 @@ impl Client {
             waited_ns += process.waited.read(stat.waited_ns);
             look.alive |= !stat.has_ended();
             look.moved |= stat.session != process.session;
-            if !process.is_as_left(&stat) {
-                process.forget_treatment(journal);
-                self.unsettled = true;
-            }
+            process.reassert(&stat, journal);
             if !process.is_stopped_by_us() && look.runnable < limit {
                 let wanted = limit - look.runnable;
                 let was_touched = process.is_touched();

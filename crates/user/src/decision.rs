@@ -176,7 +176,7 @@ impl DecisionThread {
 
     fn sleep_until(&self, wake_ns: u64, events: &mut [epoll::Event]) -> usize {
         let left_ns = wake_ns.saturating_sub(monotonic_ns());
-        let timeout = (wake_ns < u64::MAX).then(|| Timespec {
+        let timeout = (wake_ns < u64::MAX).then_some(Timespec {
             tv_sec: (left_ns / SECOND_NS) as i64,
             tv_nsec: (left_ns % SECOND_NS) as i64,
         });
@@ -377,11 +377,7 @@ impl DecisionThread {
         if client.watched.is_some_and(is_listed) {
             return;
         }
-        let Some(process) = client
-            .processes
-            .iter()
-            .find(|process| process.is_alive())
-        else {
+        let Some(process) = client.processes.iter().find(|process| process.is_alive()) else {
             return;
         };
         let data = epoll::EventData::new_u64(token::CLIENT + u64::from(id.index()));

@@ -239,22 +239,18 @@ impl Process {
         self.stopped || self.idle
     }
 
-    /// Whether what we did to it still holds, going by a fresh look. Somebody
-    /// else may have continued it, or the guardian put it right.
-    pub(crate) fn is_as_left(&self, stat: &Stat) -> bool {
-        let idle_held = !self.idle
-            || self.threads[0].own.is_idle()
-            || !self.threads[0].own.is_fair()
-            || Policy(stat.policy).is_idle();
-        let stop_held = !self.stopped || stat.is_stopped();
-        idle_held && stop_held
-    }
-
-    /// Forgets what was done to it, because it does not hold any more.
-    pub(crate) fn forget_treatment(&mut self, journal: &Journal) {
-        self.idle = false;
-        self.stopped = false;
-        journal.clear(&self.slot, flag::TOUCHED);
+    /// Does again what was done to it, if a fresh look shows that it does not
+    /// hold: somebody else may have continued it. The record stays all the
+    /// while, because a stop signal may just not have been taken yet.
+    pub(crate) fn reassert(&mut self, stat: &Stat, journal: &mut Journal) {
+        if self.stopped && !stat.is_stopped() {
+            let _ = self.handle.signal(Signal::STOP);
+        }
+        let first = self.threads[0].own;
+        let is_promoted = first.is_fair() && !first.is_idle() && !Policy(stat.policy).is_idle();
+        if self.idle && is_promoted {
+            let _ = self.demote(journal);
+        }
     }
 
     /// Does to it what is to be done, unless it is done already.

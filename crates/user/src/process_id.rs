@@ -1,6 +1,6 @@
 //! Processes named for ever.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -61,12 +61,24 @@ impl Handle {
 
     /// Whether it runs or is a zombie. That we may not signal it is an error.
     fn exists(&self) -> rustix::io::Result<bool> {
-        // SAFETY: signal 0 tests for existence and is never delivered.
-        let nothing = unsafe { Signal::from_raw_unchecked(0) };
-        match pidfd_send_signal(&self.0, nothing) {
-            Ok(()) => Ok(true),
-            Err(Errno::SRCH) => Ok(false),
-            Err(error) => Err(error),
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the descriptor is open; signal 0 tests for existence and
+        // permission and is never delivered; a null siginfo is allowed.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                0,
+                nothing,
+                0,
+            )
+        };
+        if result == 0 {
+            return Ok(true);
+        }
+        match Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH) {
+            Errno::SRCH => Ok(false),
+            error => Err(error),
         }
     }
 }
