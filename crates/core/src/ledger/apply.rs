@@ -20,7 +20,7 @@ impl Ledger {
             checked.version, self.version,
             "the ledger has changed since the operation was checked"
         );
-        self.version += 1;
+        self.begin_change();
         match checked.plan {
             Plan::CreateCurrency {
                 name,
@@ -88,6 +88,12 @@ impl Ledger {
                 Outcome::Done
             }
         }
+    }
+
+    /// Whatever was checked or remembered before an operation is void after it.
+    pub(super) fn begin_change(&mut self) {
+        self.version += 1;
+        self.currency_epoch += 1;
     }
 
     /// A currency without issued tickets goes: its backing tickets become

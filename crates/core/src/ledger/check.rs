@@ -12,7 +12,6 @@ use alloc::vec::Vec;
 use super::Ledger;
 use super::arena::Handle;
 use super::error::LedgerError;
-use super::list::Chain;
 use super::objects::{Client, Currency, Holder, Loan, Ticket, Transfer};
 use super::operation::{Operation, Target};
 use super::permission::{Access, Mode, Principal};
@@ -252,21 +251,16 @@ impl Ledger {
                 base: self.currency_name(currency),
             });
         }
-        let issued = self.currencies[currency].issued;
-        if issued.is_empty() {
+        let mut tickets = self.issued_tickets(currency);
+        let named = tickets.by_ref().take(NAMED_DEPENDANTS);
+        let dependants: Vec<String> = named.map(|ticket| self.describe(ticket)).collect();
+        if dependants.is_empty() {
             return Ok(Plan::DestroyCurrency(currency));
         }
-        let mut tickets = issued.iter(&self.tickets, Chain::Issued);
-        let dependants = tickets
-            .by_ref()
-            .take(NAMED_DEPENDANTS)
-            .map(|ticket| self.describe(ticket))
-            .collect();
-        let others = tickets.next().is_some();
         Err(LedgerError::HasIssued {
             currency: self.currency_name(currency),
             dependants,
-            others,
+            others: tickets.next().is_some(),
         })
     }
 

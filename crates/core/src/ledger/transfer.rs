@@ -320,7 +320,7 @@ impl Ledger {
     /// needs no check; one that has ended already is left alone.
     pub(super) fn end_if_under_way(&mut self, transfer: TransferId) {
         if let Some(transfer) = self.transfers.find(transfer) {
-            self.version += 1;
+            self.begin_change();
             self.end_transfer(transfer);
         }
     }

@@ -2,7 +2,11 @@
 
 extern crate std;
 
+mod audit;
 mod figures;
+mod histories;
+mod model;
+mod steps;
 mod transfers;
 
 use super::*;
