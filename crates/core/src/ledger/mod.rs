@@ -24,6 +24,7 @@ mod list;
 mod objects;
 mod operation;
 mod permission;
+mod rules;
 mod transfer;
 mod value;
 mod views;

@@ -5,7 +5,11 @@ extern crate std;
 mod audit;
 mod figures;
 mod histories;
+mod history;
+mod limits;
 mod model;
+mod permissions;
+mod refusals;
 mod steps;
 mod transfers;
 

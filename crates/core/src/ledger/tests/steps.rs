@@ -79,6 +79,11 @@ fn aim() -> impl Strategy<Value = Aim> {
     prop_oneof![pick().prop_map(Aim::Currency), pick().prop_map(Aim::Client)]
 }
 
+/// Clients lend to clients more often than to currencies.
+fn receiver() -> impl Strategy<Value = Aim> {
+    prop_oneof![1 => pick().prop_map(Aim::Currency), 3 => pick().prop_map(Aim::Client)]
+}
+
 fn amount() -> impl Strategy<Value = u32> {
     prop_oneof![6 => 1..=20u32, 2 => 1..=100_000u32, 1 => any::<u32>(), 1 => Just(u32::MAX), 1 => Just(0)]
 }
@@ -93,24 +98,28 @@ pub(super) fn user() -> impl Strategy<Value = u32> {
 }
 
 fn wish() -> impl Strategy<Value = Wish> {
-    let targets = || prop::collection::vec(aim(), 0..=4);
-    let shares = prop::collection::vec((aim(), amount()), 0..=4);
+    let receivers = || prop_oneof![1 => 0..=4usize, 9 => 1..=3usize];
+    let targets =
+        receivers().prop_flat_map(|receivers| prop::collection::vec(receiver(), receivers));
+    let share = || (receiver(), prop_oneof![9 => 1..=10u32, 1 => amount()]);
+    let shares =
+        receivers().prop_flat_map(move |receivers| prop::collection::vec(share(), receivers));
     prop_oneof![
-        6 => (0..12u8, user(), mode()).prop_map(|(name, owner, mode)| Wish::CreateCurrency { name, owner, mode }),
+        6 => (0..13u8, user(), mode()).prop_map(|(name, owner, mode)| Wish::CreateCurrency { name, owner, mode }),
         2 => pick().prop_map(Wish::DestroyCurrency),
         1 => (pick(), user(), mode()).prop_map(|(currency, owner, mode)| Wish::Protect { currency, owner, mode }),
         14 => (pick(), amount(), prop::option::weighted(0.9, aim()))
             .prop_map(|(currency, amount, target)| Wish::Issue { currency, amount, target }),
-        4 => pick().prop_map(Wish::DestroyTicket),
+        2 => pick().prop_map(Wish::DestroyTicket),
         6 => (pick(), amount()).prop_map(|(ticket, amount)| Wish::SetAmount { ticket, amount }),
         6 => (pick(), aim()).prop_map(|(ticket, target)| Wish::Fund { ticket, target }),
         2 => pick().prop_map(Wish::Unfund),
         6 => (0..9u8, user()).prop_map(|(name, owner)| Wish::CreateClient { name, owner }),
         1 => pick().prop_map(Wish::DestroyClient),
-        6 => (pick(), targets()).prop_map(|(from, targets)| Wish::Whole { from, targets }),
+        8 => (pick(), targets).prop_map(|(from, targets)| Wish::Whole { from, targets }),
         10 => (pick(), prop::option::weighted(0.3, pick()), shares)
             .prop_map(|(from, currency, shares)| Wish::Part { from, currency, shares }),
-        4 => pick().prop_map(Wish::EndTransfer),
+        3 => pick().prop_map(Wish::EndTransfer),
     ]
 }
 
@@ -124,9 +133,10 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 
 /// A transfer, or the end of one.
 pub(super) fn wish_to_transfer() -> impl Strategy<Value = Wish> {
-    let shares = prop::collection::vec((aim(), 1..=20u32), 1..=3);
+    let targets = prop::collection::vec(receiver(), 1..=3);
+    let shares = prop::collection::vec((receiver(), 1..=10u32), 1..=3);
     prop_oneof![
-        2 => (pick(), prop::collection::vec(aim(), 1..=3)).prop_map(|(from, targets)| Wish::Whole { from, targets }),
+        2 => (pick(), targets).prop_map(|(from, targets)| Wish::Whole { from, targets }),
         2 => (pick(), shares).prop_map(|(from, shares)| Wish::Part { from, currency: None, shares }),
         1 => pick().prop_map(Wish::EndTransfer),
     ]
