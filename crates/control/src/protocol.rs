@@ -256,8 +256,9 @@ pub struct StatusReport {
     pub policy: PolicyKind,
     /// Length of a quantum.
     pub quantum_ns: u64,
-    /// CPUs that are shared out.
-    pub cpus: u32,
+    /// CPUs that are shared out, by number: whoever starts a command binds it
+    /// to them.
+    pub cpus: Vec<u32>,
     /// Time since the engine started.
     pub uptime_ns: u64,
     /// CPU time that the daemon itself has used.

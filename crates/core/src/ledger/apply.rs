@@ -113,8 +113,6 @@ impl Ledger {
     /// A client goes: what it gave comes back to it, what it was given goes
     /// back, and its own tickets are destroyed.
     fn destroy_client(&mut self, client: Handle<Client>) -> Outcome {
-        let id = self.clients.id(client);
-        self.deactivate(id);
         // Ending a transfer destroys pieces carved out of the giver's tickets,
         // never the lender at hand; so reading its successor afterwards is safe.
         let mut ticket = self.clients[client].funding.first();

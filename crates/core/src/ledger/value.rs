@@ -71,12 +71,14 @@ pub(super) struct CachedValue {
     value: Value,
 }
 
-impl CachedValue {
+impl Default for CachedValue {
     /// Stale in every epoch that a ledger reaches.
-    pub(super) const NONE: CachedValue = CachedValue {
-        epoch: u64::MAX,
-        value: Value(0),
-    };
+    fn default() -> Self {
+        Self {
+            epoch: u64::MAX,
+            value: Value(0),
+        }
+    }
 }
 
 impl Ledger {

@@ -108,7 +108,13 @@ fn every_invariant_holds_after_every_step_and_every_rule_is_met() {
         let mut history = History::new();
         steps.iter().for_each(|step| history.step(step));
         replay(&history);
+        let images = images(&history.ledger);
+        let applied = history.applied.len();
         history.end_all(&order);
+        for mut image in images {
+            apply_all(&mut image, &history.applied[applied..]);
+            prop_assert_eq!(dump(&image), dump(&history.ledger));
+        }
         prop_assert!(
             history
                 .ledger
@@ -134,17 +140,31 @@ fn every_invariant_holds_after_every_step_and_every_rule_is_met() {
 /// The same operations again make the same objects under the same identifiers.
 fn replay(history: &History) {
     let mut replayed = Ledger::new(LIMITS);
-    for (operation, outcome) in &history.applied {
-        assert_eq!(
-            replayed.execute(&Principal::ROOT, operation.clone()),
-            Ok(*outcome)
-        );
-    }
+    apply_all(&mut replayed, &history.applied);
     history
         .running
         .iter()
         .for_each(|client| replayed.activate(*client));
     assert_eq!(dump(&replayed), dump(&history.ledger));
+}
+
+fn apply_all(ledger: &mut Ledger, applied: &[(Operation, Outcome)]) {
+    for (operation, outcome) in applied {
+        assert_eq!(
+            ledger.execute(&Principal::ROOT, operation.clone()),
+            Ok(*outcome)
+        );
+    }
+}
+
+/// A clone, and what is read back from a serialised ledger.
+fn images(ledger: &Ledger) -> Vec<Ledger> {
+    [
+        ledger.clone(),
+        #[cfg(feature = "serde")]
+        serde_json::from_str(&serde_json::to_string(ledger).unwrap()).unwrap(),
+    ]
+    .into()
 }
 
 proptest! {

@@ -405,3 +405,25 @@ fn what_does_not_exist_has_no_value_and_does_not_wake() {
     assert_eq!(scene.fixture.ledger.funding(never).count(), 0);
     assert_eq!(scene.fixture.ledger.epoch(), epoch);
 }
+
+#[test]
+fn a_ledger_can_be_sent_to_another_thread() {
+    fn sendable<T: Send>() {}
+    sendable::<Ledger>();
+    sendable::<Checked>();
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_refusal_survives_the_wire() {
+    let scene = scene();
+    let target = Some(Target::Currency(scene.x));
+    let refused = scene.fixture.refusal(Operation::Issue {
+        currency: scene.y,
+        amount: 1,
+        target,
+    });
+    let wire = serde_json::to_string(&refused).unwrap();
+    assert_eq!(wire, r#"{"cycle":{"path":["x","y","x"]}}"#);
+    assert_eq!(serde_json::from_str::<LedgerError>(&wire).unwrap(), refused);
+}
