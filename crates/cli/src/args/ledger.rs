@@ -19,7 +19,7 @@ pub struct Set {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
     /// New amount
-    #[arg(value_parser = amount)]
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub tickets: u32,
     /// Which of its currencies, if it holds several
     #[arg(short, long, conflicts_with = "ticket")]
@@ -112,7 +112,7 @@ Examples:
   prorata mktkt 50 -c batch               idle for now; see `prorata fund`")]
 pub struct Mktkt {
     /// Face value
-    #[arg(value_parser = amount)]
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
     /// Its currency, instead of your own
     #[arg(short, long)]
@@ -167,7 +167,7 @@ pub struct SetFunding {
     /// User, by login name or number
     pub user: String,
     /// Base tickets
-    #[arg(value_parser = amount)]
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
 }
 

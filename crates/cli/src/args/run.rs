@@ -42,7 +42,7 @@ Examples:
   prorata fundx 10 -c batch 'find / -name core | wc -l'")]
 pub struct Fundx {
     /// Tickets
-    #[arg(value_parser = amount)]
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
     /// Shell command
     pub command: OsString,
@@ -64,7 +64,7 @@ Example:
 )]
 pub struct RunTickets {
     /// Tickets, in your own currency
-    #[arg(value_parser = amount)]
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub tickets: u32,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
