@@ -2,13 +2,28 @@
 //! client's side of a connection to it.
 
 mod connection;
+mod control;
 mod daemon;
+mod decode;
+mod engine;
 mod frame;
+mod host;
+mod journal;
+mod peer;
 mod place;
+mod policy;
+mod process;
 pub mod protocol;
+mod refusal;
+mod report;
+mod roots;
 mod start;
+mod state;
 
 pub use connection::{ConnectError, Connection};
 pub use daemon::{DaemonError, DaemonOptions, Mechanism, daemon_main};
+pub use engine::{Engine, EngineError, EngineStatus};
+pub use journal::JournalError;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
+pub use process::ProcessId;
 pub use start::{StartError, start_daemon};

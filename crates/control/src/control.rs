@@ -1,0 +1,245 @@
+//! The daemon without its socket: requests in, answers out.
+//!
+//! ```text
+//!   request -> decode -> journal -> own ledger -> dispatcher -> engine -> answer
+//!              may refuse  may refuse             cannot refuse
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::ledger::{Operation, Outcome, Principal};
+use serde::Deserialize;
+
+use crate::decode::{self, Answer, Plan, View};
+use crate::engine::Engine;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::policy;
+use crate::process::{ProcessId, ProcessInfo};
+use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
+use crate::refusal::{self, Refusal};
+use crate::report::{Reporter, lock};
+use crate::roots::RootWatch;
+use crate::state::{Change, State};
+
+/// Everything that requests change.
+pub(crate) struct Control {
+    /// Follows the journal: whatever is here is there, or will be in its next
+    /// image.
+    pub state: State,
+    pub journal: Journal,
+    /// Its ledger equals `state.ledger` but for who is active.
+    pub dispatcher: Arc<Mutex<Dispatcher>>,
+    pub engine: Box<dyn Engine>,
+    pub host: Box<dyn Host>,
+    pub roots: RootWatch,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub response: Response,
+    /// A transfer that ends with the connection.
+    pub held: Option<TransferId>,
+    /// Whether the daemon is to end.
+    pub stop: bool,
+}
+
+impl From<Refusal> for Outgoing {
+    fn from(refusal: Refusal) -> Self {
+        let response = Response::Refused { message: refusal.to_string() };
+        Outgoing { response, held: None, stop: false }
+    }
+}
+
+impl Control {
+    /// Answers one frame of `who`.
+    pub fn handle(&mut self, who: &Principal, frame: &[u8]) -> Outgoing {
+        self.answer(who, frame).unwrap_or_else(|refusal| {
+            tracing::debug!(uid = who.uid, "refused: {refusal}");
+            refusal.into()
+        })
+    }
+
+    fn answer(&mut self, who: &Principal, frame: &[u8]) -> Result<Outgoing, Refusal> {
+        let request = parse(frame)?;
+        let view = View {
+            state: &self.state,
+            engine: self.engine.as_ref(),
+            host: self.host.as_ref(),
+        };
+        let Plan { changes, answer } = decode::decode(&request, who, view)?;
+        let created = self.commit(&changes)?;
+        let held = match created {
+            Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => Some(transfer),
+            _ => None,
+        };
+        let response = self.respond(who, answer, created);
+        Ok(Outgoing { response, held, stop: answer == Answer::Stop })
+    }
+
+    /// Makes changes that were decoded, all or none. Returns what the last
+    /// operation brought about.
+    fn commit(&mut self, changes: &[Change]) -> Result<Outcome, Refusal> {
+        if changes.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        self.journal.append(changes, &self.state)?;
+        let outcome = self.carry_out(changes);
+        if let Some(Change::Roots { client, roots }) = changes.last() {
+            self.manage(*client, roots)?;
+        }
+        self.engine.nudge();
+        Ok(outcome)
+    }
+
+    /// Hands a new client's processes to the engine. One that cannot be
+    /// managed, because it has just ended, takes its client with it.
+    fn manage(&mut self, client: ClientId, roots: &[ProcessId]) -> Result<(), Refusal> {
+        for root in roots {
+            if let Err(source) = self.engine.manage(client, *root) {
+                self.happened(&[Change::Ledger(Operation::DestroyClient { client })]);
+                return Err(Refusal::Engine { pid: root.pid, source });
+            }
+        }
+        self.roots.watch(client, roots);
+        Ok(())
+    }
+
+    /// Makes changes that nobody asked for and that cannot be refused: a
+    /// client's last process has ended, a connection that held a transfer is
+    /// gone. If the journal cannot be written they still take effect; a
+    /// restart would find them out by itself.
+    fn happened(&mut self, changes: &[Change]) {
+        self.journal.note(changes, &self.state);
+        self.carry_out(changes);
+        self.engine.nudge();
+    }
+
+    /// Changes the state, and after it dispatcher and engine. (That a client
+    /// is suspended the engine learns with the answer, which it takes part in.)
+    fn carry_out(&mut self, changes: &[Change]) -> Outcome {
+        let mut last = Outcome::Done;
+        for change in changes {
+            if let Change::Ledger(Operation::DestroyClient { client }) = change {
+                self.engine.release(*client);
+                self.roots.forget(*client);
+            }
+            let policy_before = self.state.settings.policy;
+            let outcome = self.state.apply(change).expect("it was decoded in this state");
+            match change {
+                Change::Ledger(operation) => {
+                    last = outcome;
+                    let mut dispatcher = lock(&self.dispatcher);
+                    let checked = dispatcher.ledger().check(&Principal::ROOT, operation.clone());
+                    dispatcher.apply(checked.expect("both ledgers are equal"));
+                }
+                Change::Configure(settings) => {
+                    let mut dispatcher = lock(&self.dispatcher);
+                    dispatcher.set_quantum(settings.quantum_ns);
+                    if settings.policy != policy_before {
+                        dispatcher.set_policy(policy::new(settings.policy));
+                    }
+                }
+                Change::Resume(client) => self.engine.resume(*client),
+                Change::Roots { .. } | Change::Suspend(_) | Change::Hold => {}
+            }
+        }
+        last
+    }
+
+    /// Ends the transfers that a connection held, as far as they have not
+    /// ended otherwise.
+    pub fn end_held(&mut self, transfers: &[TransferId]) {
+        for transfer in transfers {
+            // The end of one may bring about that of another.
+            if self.state.held.contains(transfer) {
+                let transfer = *transfer;
+                self.happened(&[Change::Ledger(Operation::EndTransfer { transfer })]);
+            }
+        }
+    }
+
+    /// Removes the clients whose last process has ended.
+    pub fn remove_exited(&mut self) {
+        let exited = self.engine.take_exited().into_iter();
+        let changes: Vec<Change> = exited
+            .filter(|client| self.state.ledger.client(*client).is_some())
+            .map(|client| Change::Ledger(Operation::DestroyClient { client }))
+            .collect();
+        if !changes.is_empty() {
+            self.happened(&changes);
+        }
+    }
+
+    /// Finds new roots for the clients of which one has ended: whatever else
+    /// the client has will not be found from that one again.
+    pub fn renew_roots(&mut self) {
+        for client in self.roots.take_ended() {
+            let alive: BTreeMap<u32, ProcessInfo> = self
+                .engine
+                .processes(client)
+                .into_iter()
+                .filter_map(|id| self.host.process(id.pid).filter(|process| process.id == id))
+                .map(|process| (process.id.pid, process))
+                .collect();
+            let is_root = |process: &&ProcessInfo| !alive.contains_key(&process.parent);
+            let roots: Vec<ProcessId> =
+                alive.values().filter(is_root).map(|process| process.id).collect();
+            // Without any the engine is about to tell that the client exited.
+            if !roots.is_empty() && self.state.roots.contains_key(&client) {
+                self.roots.watch(client, &roots);
+                self.happened(&[Change::Roots { client, roots }]);
+            }
+        }
+    }
+
+    fn respond(&self, who: &Principal, answer: Answer, created: Outcome) -> Response {
+        let report = Reporter {
+            state: &self.state,
+            dispatcher: &self.dispatcher,
+            engine: self.engine.as_ref(),
+            who,
+        };
+        match answer {
+            Answer::Done | Answer::Stop => Response::Done,
+            Answer::Created => Response::Created(match created {
+                Outcome::Currency(currency) => currency.to_string(),
+                Outcome::Ticket(ticket) => ticket.to_string(),
+                Outcome::Client(client) => client.to_string(),
+                Outcome::Transfer(transfer) => transfer.to_string(),
+                Outcome::Done => unreachable!("something was created"),
+            }),
+            Answer::Client(client) => {
+                Response::Client(report.client(client).expect("it was registered just now"))
+            }
+            Answer::Suspended(client) => {
+                Response::Suspended { was_stopped: self.engine.suspend(client) }
+            }
+            Answer::Status => Response::Status(report.status()),
+            Answer::Clients => Response::Clients(report.clients()),
+            Answer::Currencies => Response::Currencies(report.currencies()),
+            Answer::Tickets(currency) => Response::Tickets(report.tickets(currency)),
+            Answer::Transfers => Response::Transfers(report.transfers()),
+        }
+    }
+}
+
+/// Takes a frame apart. What it asks is not looked at before its version.
+pub(crate) fn parse(frame: &[u8]) -> Result<Request, Refusal> {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let malformed =
+        |error: serde_json::Error| Refusal::Malformed(refusal::shortened(&error.to_string()));
+    let Version { version } = serde_json::from_slice(frame).map_err(malformed)?;
+    if version != PROTOCOL_VERSION {
+        return Err(Refusal::Version(version));
+    }
+    let Envelope { request, .. } = serde_json::from_slice(frame).map_err(malformed)?;
+    Ok(request)
+}
