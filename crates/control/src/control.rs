@@ -50,8 +50,14 @@ pub(crate) struct Outgoing {
 
 impl From<Refusal> for Outgoing {
     fn from(refusal: Refusal) -> Self {
-        let response = Response::Refused { message: refusal.to_string() };
-        Outgoing { response, held: None, stop: false }
+        let response = Response::Refused {
+            message: refusal.to_string(),
+        };
+        Outgoing {
+            response,
+            held: None,
+            stop: false,
+        }
     }
 }
 
@@ -78,7 +84,11 @@ impl Control {
             _ => None,
         };
         let response = self.respond(who, answer, created);
-        Ok(Outgoing { response, held, stop: answer == Answer::Stop })
+        Ok(Outgoing {
+            response,
+            held,
+            stop: answer == Answer::Stop,
+        })
     }
 
     /// Makes changes that were decoded, all or none. Returns what the last
@@ -88,25 +98,64 @@ impl Control {
             return Ok(Outcome::Done);
         }
         self.journal.append(changes, &self.state)?;
-        let outcome = self.carry_out(changes);
+        let outcomes = self.carry_out(changes);
         if let Some(Change::Roots { client, roots }) = changes.last() {
-            self.manage(*client, roots)?;
+            self.manage(*client, roots)
+                .inspect_err(|_| self.undo(&outcomes))?;
         }
         self.engine.nudge();
-        Ok(outcome)
+        Ok(outcomes.last().copied().unwrap_or(Outcome::Done))
     }
 
-    /// Hands a new client's processes to the engine. One that cannot be
-    /// managed, because it has just ended, takes its client with it.
+    /// Hands a client's processes to the engine. It is an error if none of
+    /// them can be managed, because they have just ended.
     fn manage(&mut self, client: ClientId, roots: &[ProcessId]) -> Result<(), Refusal> {
-        for root in roots {
-            if let Err(source) = self.engine.manage(client, *root) {
-                self.happened(&[Change::Ledger(Operation::DestroyClient { client })]);
-                return Err(Refusal::Engine { pid: root.pid, source });
+        let results = roots.iter().map(|root| {
+            let result = self.engine.manage(client, *root);
+            result.map_err(|source| Refusal::Engine {
+                pid: root.pid,
+                source,
+            })
+        });
+        let (managed, failed): (Vec<_>, Vec<_>) = results.partition(Result::is_ok);
+        match failed.into_iter().next() {
+            Some(failure) if managed.is_empty() => failure,
+            _ => {
+                self.roots.watch(client, roots);
+                Ok(())
             }
         }
-        self.roots.watch(client, roots);
-        Ok(())
+    }
+
+    /// Destroys what operations have brought about, the last one first.
+    fn undo(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes.iter().rev() {
+            let operation = match *outcome {
+                Outcome::Currency(currency) => Operation::DestroyCurrency { currency },
+                Outcome::Ticket(ticket) => Operation::DestroyTicket { ticket },
+                Outcome::Client(client) => Operation::DestroyClient { client },
+                Outcome::Transfer(transfer) => Operation::EndTransfer { transfer },
+                Outcome::Done => continue,
+            };
+            self.happened(&[Change::Ledger(operation)]);
+        }
+    }
+
+    /// Hands the engine every client of a state that was restored.
+    pub fn manage_again(&mut self) {
+        for (client, roots) in self.state.roots.clone() {
+            match self.manage(client, &roots) {
+                Ok(()) if self.state.suspended.contains(&client) => {
+                    self.engine.suspend(client);
+                }
+                Ok(()) => {}
+                Err(refusal) => {
+                    tracing::warn!("client {client} is lost: {refusal}");
+                    self.undo(&[Outcome::Client(client)]);
+                }
+            }
+        }
+        self.engine.nudge();
     }
 
     /// Makes changes that nobody asked for and that cannot be refused: a
@@ -121,20 +170,27 @@ impl Control {
 
     /// Changes the state, and after it dispatcher and engine. (That a client
     /// is suspended the engine learns with the answer, which it takes part in.)
-    fn carry_out(&mut self, changes: &[Change]) -> Outcome {
-        let mut last = Outcome::Done;
+    ///
+    /// Returns what its operations have brought about.
+    fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
         for change in changes {
             if let Change::Ledger(Operation::DestroyClient { client }) = change {
                 self.engine.release(*client);
                 self.roots.forget(*client);
             }
             let policy_before = self.state.settings.policy;
-            let outcome = self.state.apply(change).expect("it was decoded in this state");
+            let outcome = self
+                .state
+                .apply(change)
+                .expect("it was decoded in this state");
             match change {
                 Change::Ledger(operation) => {
-                    last = outcome;
+                    outcomes.push(outcome);
                     let mut dispatcher = lock(&self.dispatcher);
-                    let checked = dispatcher.ledger().check(&Principal::ROOT, operation.clone());
+                    let checked = dispatcher
+                        .ledger()
+                        .check(&Principal::ROOT, operation.clone());
                     dispatcher.apply(checked.expect("both ledgers are equal"));
                 }
                 Change::Configure(settings) => {
@@ -148,7 +204,7 @@ impl Control {
                 Change::Roots { .. } | Change::Suspend(_) | Change::Hold => {}
             }
         }
-        last
+        outcomes
     }
 
     /// Ends the transfers that a connection held, as far as they have not
@@ -187,8 +243,11 @@ impl Control {
                 .map(|process| (process.id.pid, process))
                 .collect();
             let is_root = |process: &&ProcessInfo| !alive.contains_key(&process.parent);
-            let roots: Vec<ProcessId> =
-                alive.values().filter(is_root).map(|process| process.id).collect();
+            let roots: Vec<ProcessId> = alive
+                .values()
+                .filter(is_root)
+                .map(|process| process.id)
+                .collect();
             // Without any the engine is about to tell that the client exited.
             if !roots.is_empty() && self.state.roots.contains_key(&client) {
                 self.roots.watch(client, &roots);
@@ -216,9 +275,9 @@ impl Control {
             Answer::Client(client) => {
                 Response::Client(report.client(client).expect("it was registered just now"))
             }
-            Answer::Suspended(client) => {
-                Response::Suspended { was_stopped: self.engine.suspend(client) }
-            }
+            Answer::Suspended(client) => Response::Suspended {
+                was_stopped: self.engine.suspend(client),
+            },
             Answer::Status => Response::Status(report.status()),
             Answer::Clients => Response::Clients(report.clients()),
             Answer::Currencies => Response::Currencies(report.currencies()),

@@ -17,6 +17,8 @@ pub struct EngineStatus {
     pub engine: &'static str,
     /// How decisions are enforced.
     pub mechanism: &'static str,
+    /// CPUs that are shared out, by number.
+    pub cpus: Vec<u32>,
     /// Decisions taken so far.
     pub decisions: u64,
     /// CPU time that the daemon's process has used.

@@ -118,7 +118,11 @@ mod tests {
 
     #[test]
     fn root_is_found_by_name_and_by_number() {
-        let root = Account { name: "root".into(), uid: 0, gid: 0 };
+        let root = Account {
+            name: "root".into(),
+            uid: 0,
+            gid: 0,
+        };
         assert_eq!(Linux.account_named("root"), Some(root.clone()));
         assert_eq!(Linux.account_of(0), Some(root));
     }

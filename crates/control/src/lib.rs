@@ -9,6 +9,7 @@ mod engine;
 mod frame;
 mod host;
 mod journal;
+mod log;
 mod peer;
 mod place;
 mod policy;
@@ -16,12 +17,19 @@ mod process;
 pub mod protocol;
 mod refusal;
 mod report;
+mod restore;
 mod roots;
+mod server;
+mod session;
 mod start;
 mod state;
+#[cfg(any(test, fuzzing))]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use connection::{ConnectError, Connection};
-pub use daemon::{DaemonError, DaemonOptions, Mechanism, daemon_main};
+pub use daemon::{DaemonError, DaemonOptions, MakeEngine, Mechanism, daemon_main, serve};
 pub use engine::{Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};

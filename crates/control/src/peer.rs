@@ -19,7 +19,10 @@ pub(crate) fn principal(stream: &UnixStream) -> io::Result<Principal> {
     if !gids.contains(&primary) {
         gids.push(primary);
     }
-    Ok(Principal { uid: credentials.uid.as_raw(), gids })
+    Ok(Principal {
+        uid: credentials.uid.as_raw(),
+        gids,
+    })
 }
 
 fn supplementary_groups(stream: &UnixStream) -> io::Result<Vec<u32>> {
@@ -59,7 +62,11 @@ mod tests {
         let (stream, _other) = UnixStream::pair().unwrap();
         let principal = principal(&stream).unwrap();
         assert_eq!(principal.uid, rustix::process::geteuid().as_raw());
-        assert!(principal.gids.contains(&rustix::process::getegid().as_raw()));
+        assert!(
+            principal
+                .gids
+                .contains(&rustix::process::getegid().as_raw())
+        );
         let own = rustix::process::getgroups().unwrap();
         for group in own {
             assert!(principal.gids.contains(&group.as_raw()));

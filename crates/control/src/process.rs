@@ -63,7 +63,10 @@ impl ProcessInfo {
             return None;
         }
         Some(ProcessInfo {
-            id: ProcessId { pid, start_time_ticks: field(22)?.parse().ok()? },
+            id: ProcessId {
+                pid,
+                start_time_ticks: field(22)?.parse().ok()?,
+            },
             parent: field(4)?.parse().ok()?,
             uid: entry("Uid:")?,
             name,
@@ -74,7 +77,10 @@ impl ProcessInfo {
 
 /// Names this boot of the machine: start times of other boots mean nothing.
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -98,7 +104,10 @@ mod tests {
         let stat = |state: &str| format!("7 (a) (b c)) {state} {tail}").into_bytes();
         let info = ProcessInfo::parse(7, &stat("S"), status).unwrap();
         assert_eq!(info.name, "a) (b c)");
-        assert_eq!((info.uid, info.parent, info.id.start_time_ticks), (1000, 1, 12345));
+        assert_eq!(
+            (info.uid, info.parent, info.id.start_time_ticks),
+            (1000, 1, 12345)
+        );
         assert_eq!(ProcessInfo::parse(7, &stat("Z"), status), None);
         assert_eq!(ProcessInfo::parse(8, &stat("S"), status), None);
         assert_eq!(ProcessInfo::parse(7, b"7 (", status), None);

@@ -37,20 +37,37 @@ pub(crate) enum Refusal {
         /// Empty, or of whom.
         whose: &'static str,
     },
-    #[error("the answer has {0} bytes, more than the {MAX_RESPONSE_BYTES} of a frame: ask for less")]
+    #[error(
+        "the answer has {0} bytes, more than the {MAX_RESPONSE_BYTES} of a frame: ask for less"
+    )]
     AnswerTooLong(usize),
 
     #[error("no client named '{text}': see `prorata ps` for those that exist{suggestion}")]
-    NoClient { text: String, suggestion: Suggestion },
+    NoClient {
+        text: String,
+        suggestion: Suggestion,
+    },
     #[error("no currency named '{text}': see `prorata lscur` for those that exist{suggestion}")]
-    NoCurrency { text: String, suggestion: Suggestion },
+    NoCurrency {
+        text: String,
+        suggestion: Suggestion,
+    },
     #[error(
         "neither a client nor a currency is named '{text}': see `prorata ps` and `prorata lscur` \
          for those that exist{suggestion}"
     )]
-    NoTarget { text: String, suggestion: Suggestion },
-    #[error("'{text}' names client {client} and currency {currency}: write client:{text} or currency:{text}")]
-    AmbiguousTarget { text: String, client: String, currency: String },
+    NoTarget {
+        text: String,
+        suggestion: Suggestion,
+    },
+    #[error(
+        "'{text}' names client {client} and currency {currency}: write client:{text} or currency:{text}"
+    )]
+    AmbiguousTarget {
+        text: String,
+        client: String,
+        currency: String,
+    },
     #[error("'{text}' is no {kind}: give an identifier such as {example}, see `prorata {list}`")]
     NotIdentifier {
         text: String,
@@ -92,29 +109,57 @@ pub(crate) enum Refusal {
     #[error(
         "client '{client}' holds tickets of '{first}' and '{second}': say which currency is meant"
     )]
-    SeveralCurrencies { client: String, first: String, second: String },
+    SeveralCurrencies {
+        client: String,
+        first: String,
+        second: String,
+    },
     #[error(
         "client '{client}' holds {first} and {second}, both of currency '{currency}': change one \
          of these tickets by its identifier"
     )]
-    SeveralTickets { client: String, first: String, second: String, currency: String },
+    SeveralTickets {
+        client: String,
+        first: String,
+        second: String,
+        currency: String,
+    },
     #[error(
         "client '{client}' holds no tickets of '{wanted}' but {held}: issue some to it with mktkt, \
          or name that one"
     )]
-    NotHeld { client: String, wanted: String, held: String },
+    NotHeld {
+        client: String,
+        wanted: String,
+        held: String,
+    },
     #[error(
         "currency '{currency}' is backed by base tickets {first} and {second}: change one of \
          these by its identifier"
     )]
-    SeveralBackings { currency: String, first: String, second: String },
-    #[error("client '{client}' holds {total} tickets together, more than one ticket can be: deflate some first")]
+    SeveralBackings {
+        currency: String,
+        first: String,
+        second: String,
+    },
+    #[error(
+        "client '{client}' holds {total} tickets together, more than one ticket can be: deflate some first"
+    )]
     TooManyTickets { client: String, total: u64 },
 
     #[error("user {uid} may not {what} client '{client}': ask its owner, user {owner}")]
-    NotClientOwner { uid: u32, what: &'static str, client: String, owner: u32 },
+    NotClientOwner {
+        uid: u32,
+        what: &'static str,
+        client: String,
+        owner: u32,
+    },
     #[error("user {uid} may not {what}: ask the daemon's owner, user {owner}")]
-    NotDaemonOwner { uid: u32, what: &'static str, owner: u32 },
+    NotDaemonOwner {
+        uid: u32,
+        what: &'static str,
+        owner: u32,
+    },
     #[error(
         "a quantum of {0} ns cannot be enforced: give one from {MIN_QUANTUM_NS} (1 ms) to \
          {MAX_QUANTUM_NS} (1 s)"
@@ -160,7 +205,13 @@ pub(crate) fn shortened(text: &str) -> String {
     let mut short: String = text
         .chars()
         .take(CHARACTERS)
-        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
         .collect();
     if text.chars().nth(CHARACTERS).is_some() {
         short.push_str("...");

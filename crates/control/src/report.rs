@@ -27,7 +27,9 @@ pub(crate) fn may_see_client(ledger: &Ledger, who: &Principal, client: &ClientVi
 /// Takes a dispatcher. That its lock is poisoned means that the engine's
 /// thread has died of a bug; the daemon then lets go of everything and ends.
 pub(crate) fn lock(dispatcher: &Mutex<Dispatcher>) -> MutexGuard<'_, Dispatcher> {
-    dispatcher.lock().expect("no thread has died while it decided")
+    dispatcher
+        .lock()
+        .expect("no thread has died while it decided")
 }
 
 /// Describes what is there to one asker. Never asks the engine while it holds
@@ -50,7 +52,7 @@ impl Reporter<'_> {
             mechanism: status.mechanism.to_owned(),
             policy: self.state.settings.policy,
             quantum_ns: self.state.settings.quantum_ns,
-            cpus: lock(self.dispatcher).machine().cpus,
+            cpus: status.cpus,
             uptime_ns: status.uptime_ns,
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
@@ -74,7 +76,10 @@ impl Reporter<'_> {
     fn reports(&self, clients: impl Iterator<Item = ClientId>) -> Vec<ClientReport> {
         let observed: Vec<Observed> = clients.map(|client| self.observe(client)).collect();
         let dispatcher = lock(self.dispatcher);
-        observed.iter().filter_map(|client| self.client_report(&dispatcher, client)).collect()
+        observed
+            .iter()
+            .filter_map(|client| self.client_report(&dispatcher, client))
+            .collect()
     }
 
     fn observe(&self, client: ClientId) -> Observed {
@@ -83,13 +88,19 @@ impl Reporter<'_> {
             // Between its last process's end and its own a client is blocked.
             false => self.engine.state(client).unwrap_or(ClientState::Blocked),
         };
-        Observed { client, state, processes: self.engine.processes(client).len() as u32 }
+        Observed {
+            client,
+            state,
+            processes: self.engine.processes(client).len() as u32,
+        }
     }
 
     fn client_report(&self, dispatcher: &Dispatcher, observed: &Observed) -> Option<ClientReport> {
         let ledger = dispatcher.ledger();
         let client = ledger.client(observed.client)?;
-        let tickets = ledger.funding(client.id).filter_map(|ticket| ledger.ticket(ticket));
+        let tickets = ledger
+            .funding(client.id)
+            .filter_map(|ticket| ledger.ticket(ticket));
         let readable = tickets.filter(|ticket| ledger.may_read(self.who, ticket.currency));
         let usage = dispatcher.usage(client.id);
         let difference_ns = i128::from(usage.received_ns) - i128::from(usage.specified_ns);
@@ -117,7 +128,9 @@ impl Reporter<'_> {
         let ledger = dispatcher.ledger();
         let currencies = ledger.currencies();
         let readable = currencies.filter(|currency| ledger.may_read(self.who, currency.id));
-        readable.map(|currency| currency_report(ledger, &currency)).collect()
+        readable
+            .map(|currency| currency_report(ledger, &currency))
+            .collect()
     }
 
     /// All tickets, or those of one currency, that the asker may read.
@@ -128,7 +141,11 @@ impl Reporter<'_> {
             currency.is_none_or(|currency| ticket.currency == currency)
                 && ledger.may_read(self.who, ticket.currency)
         };
-        ledger.tickets().filter(wanted).map(|ticket| ticket_report(ledger, &ticket)).collect()
+        ledger
+            .tickets()
+            .filter(wanted)
+            .map(|ticket| ticket_report(ledger, &ticket))
+            .collect()
     }
 
     /// All transfers whose giver the asker may see.
@@ -139,7 +156,10 @@ impl Reporter<'_> {
             giver.is_some_and(|giver| may_see_client(ledger, self.who, &giver))
         };
         let transfers = ledger.transfers();
-        transfers.filter(giver_visible).map(|view| transfer_report(ledger, &view)).collect()
+        transfers
+            .filter(giver_visible)
+            .map(|view| transfer_report(ledger, &view))
+            .collect()
     }
 }
 
@@ -159,7 +179,10 @@ fn currency_report(ledger: &Ledger, currency: &CurrencyView<'_>) -> CurrencyRepo
         issued: currency.issued_amount,
         active: currency.active_amount,
         value: currency.value.to_f64(),
-        backing: ledger.backing(currency.id).map(|ticket| ticket.to_string()).collect(),
+        backing: ledger
+            .backing(currency.id)
+            .map(|ticket| ticket.to_string())
+            .collect(),
     }
 }
 
@@ -178,7 +201,11 @@ fn ticket_report(ledger: &Ledger, ticket: &TicketView) -> TicketReport {
 
 fn transfer_report(ledger: &Ledger, transfer: &TransferView) -> TransferReport {
     let shares = transfer.shares.iter().map(|(target, currency, amount)| {
-        (target_name(ledger, *target), currency_name(ledger, *currency), *amount)
+        (
+            target_name(ledger, *target),
+            currency_name(ledger, *currency),
+            *amount,
+        )
     });
     TransferReport {
         id: transfer.id.to_string(),
@@ -195,9 +222,13 @@ fn target_name(ledger: &Ledger, target: Target) -> String {
 }
 
 fn currency_name(ledger: &Ledger, currency: CurrencyId) -> String {
-    ledger.currency(currency).map_or_else(|| currency.to_string(), |view| view.name.to_owned())
+    ledger
+        .currency(currency)
+        .map_or_else(|| currency.to_string(), |view| view.name.to_owned())
 }
 
 fn client_name(ledger: &Ledger, client: ClientId) -> String {
-    ledger.client(client).map_or_else(|| client.to_string(), |view| view.name.to_owned())
+    ledger
+        .client(client)
+        .map_or_else(|| client.to_string(), |view| view.name.to_owned())
 }

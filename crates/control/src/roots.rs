@@ -90,7 +90,10 @@ impl RootWatch {
     pub fn take_ended(&mut self) -> BTreeSet<ClientId> {
         let mut ended = std::mem::take(&mut self.missed);
         let mut events = Vec::with_capacity(64);
-        let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_once = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         let buffer = rustix::buffer::spare_capacity(&mut events);
         // If this is interrupted, the same events are there the next time.
         let _ = epoll::wait(&self.epoll, buffer, Some(&at_once));

@@ -41,7 +41,10 @@ pub(crate) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { quantum_ns: 20_000_000, policy: PolicyKind::default() }
+        Self {
+            quantum_ns: 20_000_000,
+            policy: PolicyKind::default(),
+        }
     }
 }
 
@@ -134,7 +137,10 @@ impl State {
     }
 
     fn known(&self, client: ClientId) -> Result<(), LedgerError> {
-        self.ledger.client(client).map(drop).ok_or(LedgerError::UnknownClient(client))
+        self.ledger
+            .client(client)
+            .map(drop)
+            .ok_or(LedgerError::UnknownClient(client))
     }
 
     fn forget_what_ended(&mut self, operation: &Operation) {
@@ -144,7 +150,8 @@ impl State {
         }
         if !matches!(operation, Operation::Transfer { .. }) && !self.held.is_empty() {
             let ledger = &self.ledger;
-            self.held.retain(|transfer| ledger.transfer(*transfer).is_some());
+            self.held
+                .retain(|transfer| ledger.transfer(*transfer).is_some());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests about clients.
 
-use prorata_core::ids::{ClientId, CurrencyId, TicketId};
-use prorata_core::ledger::{LedgerError, Operation, Outcome, Target, TicketView};
+use prorata_core::ids::{ClientId, CurrencyId};
+use prorata_core::ledger::{Operation, Outcome, Target, TicketView};
 
 use super::defaults::CLIENT_TICKETS;
 use super::names::{check_new_name, name_of_program, unique_client_name};
@@ -27,12 +27,18 @@ impl Decoder<'_> {
         };
         let currency = self.currency_or_default(funding, process.uid)?;
         let name = unique_client_name(self.ledger(), wanted);
-        let create = Operation::CreateClient { name, owner: process.uid };
+        let create = Operation::CreateClient {
+            name,
+            owner: process.uid,
+        };
         let Outcome::Client(client) = self.draft.execute(self.who, create)? else {
             unreachable!("a client was asked for")
         };
         self.issue_to(currency, funding.amount, client)?;
-        self.draft.push(Change::Roots { client, roots: vec![process.id] });
+        self.draft.push(Change::Roots {
+            client,
+            roots: vec![process.id],
+        });
         Ok(client)
     }
 
@@ -79,7 +85,10 @@ impl Decoder<'_> {
         };
         let currency = match &funding.currency {
             Some(name) => self.currency(name)?,
-            None => match tickets.iter().find(|ticket| ticket.currency != first.currency) {
+            None => match tickets
+                .iter()
+                .find(|ticket| ticket.currency != first.currency)
+            {
                 None => first.currency,
                 Some(other) => {
                     return Err(Refusal::SeveralCurrencies {
@@ -114,8 +123,10 @@ impl Decoder<'_> {
     pub(super) fn change_user(&mut self, client: &str, user: &str) -> Result<Answer, Refusal> {
         let (client, user) = (self.client(client)?, self.user(user)?);
         let tickets = self.own_tickets(client);
-        let total: u64 =
-            tickets.iter().map(|ticket| u64::from(ticket.amount) + u64::from(ticket.lent)).sum();
+        let total: u64 = tickets
+            .iter()
+            .map(|ticket| u64::from(ticket.amount) + u64::from(ticket.lent))
+            .sum();
         let amount = match tickets.len() {
             0 => CLIENT_TICKETS,
             _ => u32::try_from(total).map_err(|_| Refusal::TooManyTickets {
@@ -126,7 +137,8 @@ impl Decoder<'_> {
         let currency = self.currency_of_user(user)?;
         self.issue_to(currency, amount, client)?;
         for ticket in tickets {
-            self.draft.execute(self.who, Operation::DestroyTicket { ticket: ticket.id })?;
+            self.draft
+                .execute(self.who, Operation::DestroyTicket { ticket: ticket.id })?;
         }
         Ok(Answer::Done)
     }
@@ -150,7 +162,16 @@ impl Decoder<'_> {
         client: ClientId,
     ) -> Result<(), Refusal> {
         let target = Some(Target::Client(client));
-        self.draft.execute(self.who, Operation::Issue { currency, amount, target }).map(drop)
+        self.draft
+            .execute(
+                self.who,
+                Operation::Issue {
+                    currency,
+                    amount,
+                    target,
+                },
+            )
+            .map(drop)
     }
 
     /// A client over which the asker may dispose.
@@ -180,10 +201,18 @@ impl Decoder<'_> {
     }
 
     pub(super) fn name_of(&self, client: ClientId) -> String {
-        self.ledger().client(client).expect("it was found").name.to_owned()
+        self.ledger()
+            .client(client)
+            .expect("it was found")
+            .name
+            .to_owned()
     }
 
     pub(super) fn currency_name(&self, currency: CurrencyId) -> String {
-        self.ledger().currency(currency).expect("it was found").name.to_owned()
+        self.ledger()
+            .currency(currency)
+            .expect("it was found")
+            .name
+            .to_owned()
     }
 }

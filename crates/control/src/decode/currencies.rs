@@ -20,11 +20,18 @@ impl Decoder<'_> {
         if let Some(user) = self.user_of_currency_name(name)
             && user != owner
         {
-            return Err(Refusal::NameKept { name: name.to_owned(), owner: user });
+            return Err(Refusal::NameKept {
+                name: name.to_owned(),
+                owner: user,
+            });
         }
         let mode = mode.map_or(Ok(Mode::DEFAULT), Mode::try_from)?;
-        let operation =
-            Operation::CreateCurrency { name: name.to_owned(), owner, group: self.group_of(owner), mode };
+        let operation = Operation::CreateCurrency {
+            name: name.to_owned(),
+            owner,
+            group: self.group_of(owner),
+            mode,
+        };
         self.draft.check_last(self.who, operation)?;
         Ok(Answer::Created)
     }
@@ -37,7 +44,14 @@ impl Decoder<'_> {
         let target = target.map(|text| self.target(text)).transpose()?;
         let currency = self.currency_or_default(funding, self.who.uid)?;
         let amount = funding.amount;
-        self.draft.check_last(self.who, Operation::Issue { currency, amount, target })?;
+        self.draft.check_last(
+            self.who,
+            Operation::Issue {
+                currency,
+                amount,
+                target,
+            },
+        )?;
         Ok(Answer::Created)
     }
 
@@ -48,7 +62,11 @@ impl Decoder<'_> {
         let base = self.ledger().base();
         let Some(currency) = self.find_currency_of_user(uid) else {
             // The daemon makes the currency, but not at anybody's wish.
-            let issue = Operation::Issue { currency: base, amount, target: None };
+            let issue = Operation::Issue {
+                currency: base,
+                amount,
+                target: None,
+            };
             self.ledger().check(self.who, issue)?;
             self.create_currency_of_user(uid, amount)?;
             return Ok(Answer::Done);
@@ -56,7 +74,11 @@ impl Decoder<'_> {
         match self.own_base_backing(currency)[..] {
             [] => {
                 let target = Some(Target::Currency(currency));
-                self.check_last(Operation::Issue { currency: base, amount, target })
+                self.check_last(Operation::Issue {
+                    currency: base,
+                    amount,
+                    target,
+                })
             }
             [ticket] => self.check_last(Operation::SetAmount { ticket, amount }),
             [first, second, ..] => Err(Refusal::SeveralBackings {
@@ -70,7 +92,9 @@ impl Decoder<'_> {
     /// Base tickets behind a currency, but for those transferred to it.
     fn own_base_backing(&self, currency: CurrencyId) -> Vec<TicketId> {
         let ledger = self.ledger();
-        let backing = ledger.backing(currency).filter_map(|ticket| ledger.ticket(ticket));
+        let backing = ledger
+            .backing(currency)
+            .filter_map(|ticket| ledger.ticket(ticket));
         backing
             .filter(|ticket| ticket.currency == ledger.base() && ticket.transfer.is_none())
             .map(|ticket| ticket.id)

@@ -30,11 +30,13 @@ impl Decoder<'_> {
     /// The currency named after a user, or after its number, that is its own.
     pub(super) fn find_currency_of_user(&self, uid: u32) -> Option<CurrencyId> {
         let ledger = self.ledger();
-        self.names_for_currency_of(uid).into_iter().find_map(|name| {
-            let id = ledger.find_currency(&name)?;
-            let own = id != ledger.base() && ledger.currency(id)?.owner == uid;
-            own.then_some(id)
-        })
+        self.names_for_currency_of(uid)
+            .into_iter()
+            .find_map(|name| {
+                let id = ledger.find_currency(&name)?;
+                let own = id != ledger.base() && ledger.currency(id)?.owner == uid;
+                own.then_some(id)
+            })
     }
 
     /// Makes it, with so many base tickets behind it. The daemon does this,
@@ -45,14 +47,23 @@ impl Decoder<'_> {
         funding: u32,
     ) -> Result<CurrencyId, Refusal> {
         let names = self.names_for_currency_of(uid);
-        let free = names.iter().find(|name| self.ledger().find_currency(name).is_none());
+        let free = names
+            .iter()
+            .find(|name| self.ledger().find_currency(name).is_none());
         let Some(name) = free.cloned() else {
-            let name = names.into_iter().next_back().expect("the number is always a name");
+            let name = names
+                .into_iter()
+                .next_back()
+                .expect("the number is always a name");
             return Err(Refusal::NoDefaultCurrency { uid, name });
         };
         let group = self.group_of(uid);
-        let create =
-            Operation::CreateCurrency { name, owner: uid, group, mode: Mode::DEFAULT };
+        let create = Operation::CreateCurrency {
+            name,
+            owner: uid,
+            group,
+            mode: Mode::DEFAULT,
+        };
         let Outcome::Currency(currency) = self.draft.execute(&Principal::ROOT, create)? else {
             unreachable!("a currency was asked for")
         };
@@ -67,15 +78,20 @@ impl Decoder<'_> {
 
     /// The group of whatever belongs to a user.
     pub(super) fn group_of(&self, uid: u32) -> u32 {
-        self.view.host.account_of(uid).map_or(NO_GROUP, |account| account.gid)
+        self.view
+            .host
+            .account_of(uid)
+            .map_or(NO_GROUP, |account| account.gid)
     }
 
     /// Login name first, if it makes a name, then the number.
     fn names_for_currency_of(&self, uid: u32) -> Vec<String> {
         let account = self.view.host.account_of(uid);
         let login = account.map(|account| account.name);
-        let mut names: Vec<String> =
-            login.into_iter().filter(|name| check_new_name(name).is_ok()).collect();
+        let mut names: Vec<String> = login
+            .into_iter()
+            .filter(|name| check_new_name(name).is_ok())
+            .collect();
         names.push(format!("uid{uid}"));
         names
     }
@@ -86,7 +102,14 @@ impl Decoder<'_> {
         if self.view.host.own_uid() != 0 {
             return None;
         }
-        let number = name.strip_prefix("uid").and_then(|digits| digits.parse().ok());
-        number.or_else(|| self.view.host.account_named(name).map(|account| account.uid))
+        let number = name
+            .strip_prefix("uid")
+            .and_then(|digits| digits.parse().ok());
+        number.or_else(|| {
+            self.view
+                .host
+                .account_named(name)
+                .map(|account| account.uid)
+        })
     }
 }

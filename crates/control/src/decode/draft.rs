@@ -22,7 +22,11 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub fn new(start: &'a Ledger) -> Self {
-        Self { start, scratch: None, changes: Vec::new() }
+        Self {
+            start,
+            scratch: None,
+            changes: Vec::new(),
+        }
     }
 
     /// The ledger as it would be now.

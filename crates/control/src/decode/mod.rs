@@ -56,14 +56,17 @@ pub(crate) struct View<'a> {
 }
 
 /// Decodes one request of `who`.
-pub(crate) fn decode(
-    request: &Request,
-    who: &Principal,
-    view: View<'_>,
-) -> Result<Plan, Refusal> {
-    let mut decoder = Decoder { view, who, draft: Draft::new(&view.state.ledger) };
+pub(crate) fn decode(request: &Request, who: &Principal, view: View<'_>) -> Result<Plan, Refusal> {
+    let mut decoder = Decoder {
+        view,
+        who,
+        draft: Draft::new(&view.state.ledger),
+    };
     let answer = decoder.decode(request)?;
-    Ok(Plan { changes: decoder.draft.into_changes(), answer })
+    Ok(Plan {
+        changes: decoder.draft.into_changes(),
+        answer,
+    })
 }
 
 /// One request on its way.
@@ -81,9 +84,9 @@ impl Decoder<'_> {
             Request::Currencies => Ok(Answer::Currencies),
             Request::Transfers => Ok(Answer::Transfers),
             Request::Tickets { currency } => self.list_tickets(currency.as_deref()),
-            Request::Register { pid, name, funding } => {
-                self.register(*pid, name.as_deref(), funding).map(Answer::Client)
-            }
+            Request::Register { pid, name, funding } => self
+                .register(*pid, name.as_deref(), funding)
+                .map(Answer::Client),
             Request::Release { client } => self.release(client),
             Request::Suspend { client } => self.suspend(client),
             Request::Resume { client } => self.resume(client),
@@ -114,7 +117,11 @@ impl Decoder<'_> {
                 self.check_last(Operation::Unfund { ticket })
             }
             Request::SetFunding { user, amount } => self.set_funding(user, *amount),
-            Request::Transfer { from, portion, hold } => self.transfer(from, portion, *hold),
+            Request::Transfer {
+                from,
+                portion,
+                hold,
+            } => self.transfer(from, portion, *hold),
             Request::EndTransfer { transfer } => {
                 let transfer = self.transfer_id(transfer)?;
                 self.check_last(Operation::EndTransfer { transfer })
@@ -153,7 +160,9 @@ impl Decoder<'_> {
     fn stop(&mut self) -> Result<Answer, Refusal> {
         self.check_daemon_owner("stop the daemon")?;
         for client in self.view.state.ledger.clients() {
-            self.draft.push(Change::Ledger(Operation::DestroyClient { client: client.id }));
+            self.draft.push(Change::Ledger(Operation::DestroyClient {
+                client: client.id,
+            }));
         }
         Ok(Answer::Stop)
     }
@@ -162,7 +171,11 @@ impl Decoder<'_> {
         let owner = self.view.host.own_uid();
         match self.who.acts_for(owner) {
             true => Ok(()),
-            false => Err(Refusal::NotDaemonOwner { uid: self.who.uid, what, owner }),
+            false => Err(Refusal::NotDaemonOwner {
+                uid: self.who.uid,
+                what,
+                owner,
+            }),
         }
     }
 }

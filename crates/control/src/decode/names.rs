@@ -28,10 +28,12 @@ impl Decoder<'_> {
     /// A currency by name.
     pub(super) fn currency(&self, text: &str) -> Result<CurrencyId, Refusal> {
         let text = text.strip_prefix(CURRENCY_PREFIX).unwrap_or(text);
-        self.ledger().find_currency(text).ok_or_else(|| Refusal::NoCurrency {
-            text: shortened(text),
-            suggestion: Suggestion::nearest(text, self.visible_currencies()),
-        })
+        self.ledger()
+            .find_currency(text)
+            .ok_or_else(|| Refusal::NoCurrency {
+                text: shortened(text),
+                suggestion: Suggestion::nearest(text, self.visible_currencies()),
+            })
     }
 
     /// A client or a currency.
@@ -144,7 +146,10 @@ fn is_number(text: &str) -> bool {
 /// characters are the ledger's to check.)
 pub(super) fn check_new_name(name: &str) -> Result<(), Refusal> {
     match problem(name) {
-        Some(problem) => Err(Refusal::BadName { name: shortened(name), problem }),
+        Some(problem) => Err(Refusal::BadName {
+            name: shortened(name),
+            problem,
+        }),
         None => Ok(()),
     }
 }
@@ -171,8 +176,10 @@ fn problem(name: &str) -> Option<&'static str> {
 
 /// A client's name made of its program's, whatever that is.
 pub(super) fn name_of_program(program: &str) -> String {
-    let cleaned: String =
-        program.chars().map(|c| if c.is_control() || c == ':' { '-' } else { c }).collect();
+    let cleaned: String = program
+        .chars()
+        .map(|c| if c.is_control() || c == ':' { '-' } else { c })
+        .collect();
     let cleaned = cleaned.trim();
     if cleaned.is_empty() || problem(cleaned).is_some() {
         format!("program {cleaned}").trim_end().to_owned()
@@ -208,7 +215,9 @@ mod tests {
 
     #[test]
     fn names_that_mean_something_else_are_refused() {
-        for name in ["c3", "u0", "t1.2", "x7", "123", "a:b", "client:a", "-a", " a", "a "] {
+        for name in [
+            "c3", "u0", "t1.2", "x7", "123", "a:b", "client:a", "-a", " a", "a ",
+        ] {
             assert!(check_new_name(name).is_err(), "{name}");
         }
         for name in ["c", "c3d", "video encoder", "größe", "1a", "a-b"] {
@@ -220,7 +229,10 @@ mod tests {
     fn every_program_gets_a_name() {
         for program in ["c3", "7", "-bash", "a:b", "", " ", "\n", "\u{fffd}"] {
             let name = name_of_program(program);
-            assert!(check_new_name(&name).is_ok() && !name.is_empty(), "{program:?}: {name:?}");
+            assert!(
+                check_new_name(&name).is_ok() && !name.is_empty(),
+                "{program:?}: {name:?}"
+            );
             assert!(!name.contains(char::is_control));
         }
         assert_eq!(name_of_program("sha256sum"), "sha256sum");
@@ -229,16 +241,22 @@ mod tests {
 
     #[test]
     fn names_are_numbered_within_their_limit() {
-        let mut ledger = Ledger::new(Limits { name_bytes: 7, ..Limits::default() });
+        let mut ledger = Ledger::new(Limits {
+            name_bytes: 7,
+            ..Limits::default()
+        });
         let mut names = Vec::new();
         for _ in 0..11 {
             let name = unique_client_name(&ledger, "größe".to_owned());
-            let create = Operation::CreateClient { name: name.clone(), owner: 0 };
+            let create = Operation::CreateClient {
+                name: name.clone(),
+                owner: 0,
+            };
             ledger.execute(&Principal::ROOT, create).unwrap();
             names.push(name);
         }
         // Two bytes go for "-2", three for "-10", and no letter is cut in two.
-        assert_eq!(names[..3], ["größe", "größ-2", "größ-3"]);
+        assert_eq!(names[..3], ["größe", "grö-2", "grö-3"]);
         assert_eq!(names[9..], ["grö-10", "grö-11"]);
     }
 }

@@ -27,13 +27,26 @@ impl Decoder<'_> {
         }
         let owner = process.uid;
         if !self.who.acts_for(owner) {
-            return Err(Refusal::ForeignProcess { pid, owner, uid: self.who.uid });
+            return Err(Refusal::ForeignProcess {
+                pid,
+                owner,
+                uid: self.who.uid,
+            });
         }
         let daemon_uid = self.view.host.own_uid();
         if daemon_uid != 0 && daemon_uid != owner {
-            return Err(Refusal::BeyondDaemon { pid, owner, uid: daemon_uid });
+            return Err(Refusal::BeyondDaemon {
+                pid,
+                owner,
+                uid: daemon_uid,
+            });
         }
-        match self.view.engine.find(pid).and_then(|client| self.ledger().client(client)) {
+        match self
+            .view
+            .engine
+            .find(pid)
+            .and_then(|client| self.ledger().client(client))
+        {
             Some(client) => Err(Refusal::ManagedAlready {
                 pid,
                 name: client.name.to_owned(),

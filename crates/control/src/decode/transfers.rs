@@ -21,14 +21,21 @@ impl Decoder<'_> {
                 Portion::Whole(targets.collect::<Result<_, _>>()?)
             }
             TransferPortion::Part { currency, shares } => {
-                let currency = currency.as_deref().map(|name| self.currency(name)).transpose()?;
+                let currency = currency
+                    .as_deref()
+                    .map(|name| self.currency(name))
+                    .transpose()?;
                 let shares = shares
                     .iter()
                     .map(|(target, amount)| self.target(target).map(|target| (target, *amount)));
-                Portion::Part { currency, shares: shares.collect::<Result<_, _>>()? }
+                Portion::Part {
+                    currency,
+                    shares: shares.collect::<Result<_, _>>()?,
+                }
             }
         };
-        self.draft.check_last(self.who, Operation::Transfer { from, portion })?;
+        self.draft
+            .check_last(self.who, Operation::Transfer { from, portion })?;
         if hold {
             self.draft.push(Change::Hold);
         }

@@ -96,8 +96,11 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(JournalError::Read { path, source }),
         };
-        let Recovered { found, next_sequence, damage } =
-            bytes.as_deref().map(recover).unwrap_or_default();
+        let Recovered {
+            found,
+            next_sequence,
+            damage,
+        } = bytes.as_deref().map(recover).unwrap_or_default();
         let journal = Journal {
             path,
             boot_id,
@@ -107,7 +110,11 @@ impl Journal {
             next_sequence,
             keep_damaged: matches!(damage, Some(Damage::Corrupt { .. })),
         };
-        Ok(Opened { journal, found, damage })
+        Ok(Opened {
+            journal,
+            found,
+            damage,
+        })
     }
 
     /// Makes changes of `state`, all or none of them, last: they are on the
@@ -134,7 +141,10 @@ impl Journal {
             if file.set_len(self.length).is_err() || uncertain {
                 self.file = None;
             }
-            return Err(JournalError::Write { path: self.path.clone(), source });
+            return Err(JournalError::Write {
+                path: self.path.clone(),
+                source,
+            });
         }
         self.length += bytes.len() as u64;
         self.next_sequence += 1;
@@ -157,12 +167,18 @@ impl Journal {
         self.write_image(&new, state).map_err(|source| {
             // It may be what fills the disk.
             let _ = fs::remove_file(&new);
-            JournalError::Write { path: self.path.clone(), source }
+            JournalError::Write {
+                path: self.path.clone(),
+                source,
+            }
         })
     }
 
     fn write_image(&mut self, new: &Path, state: &State) -> io::Result<()> {
-        let image = Image { boot_id: self.boot_id.as_str(), state };
+        let image = Image {
+            boot_id: self.boot_id.as_str(),
+            state,
+        };
         let payload = serde_json::to_vec(&image).expect("images have string keys only");
         let mut bytes = record::MAGIC.to_vec();
         record::encode(&mut bytes, self.next_sequence, &payload);
@@ -204,7 +220,9 @@ impl Journal {
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let length = fs::metadata(path)?.len();
     if length > MAX_JOURNAL_BYTES {
-        return Err(io::Error::other(format!("{length} bytes are more than a journal has")));
+        return Err(io::Error::other(format!(
+            "{length} bytes are more than a journal has"
+        )));
     }
     fs::read(path)
 }
@@ -220,16 +238,26 @@ struct Recovered {
 /// Replays a journal as far as it can be relied on.
 fn recover(bytes: &[u8]) -> Recovered {
     let scan = record::scan(bytes);
-    let payloads: Vec<&[u8]> = scan.payloads.iter().map(|range| &bytes[range.clone()]).collect();
+    let payloads: Vec<&[u8]> = scan
+        .payloads
+        .iter()
+        .map(|range| &bytes[range.clone()])
+        .collect();
     let (found, damage) = match replay(&payloads) {
         Ok(found) => (found, scan.damage),
         // A checksum was right by chance, or another version wrote this.
         Err(bad) => {
-            let damage = Damage::Corrupt { offset: scan.payloads[bad].start };
+            let damage = Damage::Corrupt {
+                offset: scan.payloads[bad].start,
+            };
             (replay(&payloads[..bad]).unwrap_or_default(), Some(damage))
         }
     };
-    Recovered { found, next_sequence: scan.next_sequence, damage }
+    Recovered {
+        found,
+        next_sequence: scan.next_sequence,
+        damage,
+    }
 }
 
 /// `Err` is the index of the first payload that makes no sense.
@@ -239,7 +267,7 @@ fn replay(payloads: &[&[u8]]) -> Result<Option<(State, String)>, usize> {
     };
     let Image { boot_id, mut state } =
         serde_json::from_slice::<Image<String, State>>(image).map_err(|_| 0_usize)?;
-    for (index, entry) in (1..).zip(entries) {
+    for (index, entry) in (1_usize..).zip(entries) {
         let changes: Vec<Change> = serde_json::from_slice(entry).map_err(|_| index)?;
         for change in &changes {
             state.apply(change).map_err(|_| index)?;

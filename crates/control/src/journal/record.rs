@@ -66,7 +66,11 @@ pub(super) struct Scan {
 
 /// Reads records up to the end or the first that is not good.
 pub(super) fn scan(bytes: &[u8]) -> Scan {
-    let mut scan = Scan { payloads: Vec::new(), next_sequence: 0, damage: None };
+    let mut scan = Scan {
+        payloads: Vec::new(),
+        next_sequence: 0,
+        damage: None,
+    };
     if !bytes.starts_with(MAGIC) {
         scan.damage = Some(Damage::Corrupt { offset: 0 });
         return scan;
@@ -120,7 +124,9 @@ fn damage(bytes: &[u8], offset: usize, scan: &Scan) -> Damage {
     });
     match good_follows {
         true => Damage::Corrupt { offset },
-        false => Damage::TornTail { bytes: bytes.len() - offset },
+        false => Damage::TornTail {
+            bytes: bytes.len() - offset,
+        },
     }
 }
 
@@ -142,7 +148,10 @@ mod tests {
     }
 
     fn payloads<'a>(bytes: &'a [u8], scan: &Scan) -> Vec<&'a [u8]> {
-        scan.payloads.iter().map(|range| &bytes[range.clone()]).collect()
+        scan.payloads
+            .iter()
+            .map(|range| &bytes[range.clone()])
+            .collect()
     }
 
     #[test]
@@ -160,7 +169,11 @@ mod tests {
             let scan = scan(&bytes[..cut]);
             let whole = ends.iter().filter(|&&end| end <= cut).count();
             assert_eq!(payloads(&bytes, &scan), PAYLOADS[..whole], "cut at {cut}");
-            let end = if whole == 0 { MAGIC.len() } else { ends[whole - 1] };
+            let end = if whole == 0 {
+                MAGIC.len()
+            } else {
+                ends[whole - 1]
+            };
             match scan.damage {
                 None => assert_eq!(cut, end),
                 Some(Damage::TornTail { bytes }) => assert_eq!(bytes, cut - end),
@@ -183,8 +196,14 @@ mod tests {
             };
             assert_eq!(payloads(&bytes, &scan), PAYLOADS[..struck], "bit {bit}");
             match struck {
-                3 => assert!(matches!(scan.damage, Some(Damage::TornTail { .. })), "bit {bit}"),
-                _ => assert!(matches!(scan.damage, Some(Damage::Corrupt { .. })), "bit {bit}"),
+                3 => assert!(
+                    matches!(scan.damage, Some(Damage::TornTail { .. })),
+                    "bit {bit}"
+                ),
+                _ => assert!(
+                    matches!(scan.damage, Some(Damage::Corrupt { .. })),
+                    "bit {bit}"
+                ),
             }
         }
     }
