@@ -21,7 +21,7 @@ use crate::place::{Place, PlaceError};
 use crate::process::boot_id;
 use crate::restore::reconcile;
 use crate::roots::RootWatch;
-use crate::server::{End, Server};
+use crate::server::{End, Server, Timing};
 use crate::start::{READY, StartError, lock_until};
 use crate::state::State;
 use crate::{log, policy};
@@ -30,24 +30,14 @@ use crate::{log, policy};
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What can be chosen about a daemon when it starts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct DaemonOptions {
     /// CPUs to share out; those that the daemon may run on if not given.
     pub cpus: Option<Vec<u32>>,
     /// How losers are held back; chosen by trial if not given.
     pub mechanism: Option<Mechanism>,
-    /// Goes after so long without clients and connections.
-    pub linger: Duration,
-}
-
-impl Default for DaemonOptions {
-    fn default() -> Self {
-        Self {
-            cpus: None,
-            mechanism: None,
-            linger: Duration::from_secs(5),
-        }
-    }
+    /// How long the daemon waits.
+    pub timing: Timing,
 }
 
 /// How the engine holds back losers.
@@ -112,7 +102,7 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
 /// end the next daemon finds those that live again.
 pub fn serve(
     place: &Place,
-    linger: Duration,
+    timing: Timing,
     cpus: u32,
     make_engine: MakeEngine<'_>,
     ready: impl FnOnce(),
@@ -124,7 +114,7 @@ pub fn serve(
         let signals = prepare_process()?;
         let control = restore(place, cpus, make_engine)?;
         let listener = listen(place)?;
-        let mut server = Server::new(listener, signals, control, linger)
+        let mut server = Server::new(listener, signals, control, timing)
             .map_err(system("connections cannot be served"))?;
         tracing::info!("listening on {}", place.socket);
         ready();

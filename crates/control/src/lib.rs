@@ -34,4 +34,5 @@ pub use engine::{Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
 pub use process::ProcessId;
+pub use server::Timing;
 pub use start::{StartError, start_daemon};

@@ -2,6 +2,7 @@
 //! the fix.
 
 use std::fmt;
+use std::time::Duration;
 
 use prorata_core::ledger::{BadMode, LedgerError};
 
@@ -22,8 +23,8 @@ pub(crate) enum Refusal {
 
     #[error("a request of {0} bytes is too long: the limit is {MAX_REQUEST_BYTES} bytes")]
     TooLong(u32),
-    #[error("the request was not complete within {0} s: send it whole")]
-    TooSlow(u64),
+    #[error("the request was not complete within {0:?}: send it whole")]
+    TooSlow(Duration),
     #[error("the request cannot be understood ({0}): use the prorata command of this version")]
     Malformed(String),
     #[error(

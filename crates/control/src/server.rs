@@ -35,6 +35,24 @@ const EXITS: u64 = 2;
 const ROOTS: u64 = 3;
 const FIRST_SESSION: u64 = 4;
 
+/// How long a server waits for what may never come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// For somebody who needs the daemon.
+    pub linger: Duration,
+    /// For the rest of a request, and for a client to take an answer.
+    pub patience: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            linger: Duration::from_secs(5),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
 /// Why the loop ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
@@ -61,7 +79,7 @@ pub(crate) struct Server {
     /// Sessions with a whole request. Each is served one a turn, so that who
     /// sends many at once holds up nobody.
     ready: BTreeSet<u64>,
-    linger: Duration,
+    timing: Timing,
     /// Since when nobody has needed the daemon.
     idle_since: Option<Instant>,
 }
@@ -78,7 +96,7 @@ impl Server {
         listener: UnixListener,
         signals: UnixStream,
         control: Control,
-        linger: Duration,
+        timing: Timing,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -96,7 +114,7 @@ impl Server {
             sessions: BTreeMap::new(),
             next_session: FIRST_SESSION,
             ready: BTreeSet::new(),
-            linger,
+            timing,
             idle_since: None,
         })
     }
@@ -138,7 +156,7 @@ impl Server {
             self.idle_since = None;
             return false;
         }
-        now.duration_since(*self.idle_since.get_or_insert(now)) >= self.linger
+        now.duration_since(*self.idle_since.get_or_insert(now)) >= self.timing.linger
     }
 
     fn wait(&self, events: &mut Vec<Event>, now: Instant) -> io::Result<()> {
@@ -148,7 +166,8 @@ impl Server {
             (!self.ready.is_empty()).then_some(Duration::ZERO),
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
-            self.idle_since.map(|since| until(since + self.linger)),
+            self.idle_since
+                .map(|since| until(since + self.timing.linger)),
             self.sessions
                 .values()
                 .filter_map(|entry| entry.session.deadline())
@@ -199,7 +218,7 @@ impl Server {
     }
 
     fn admit(&mut self, stream: UnixStream, now: Instant) -> io::Result<()> {
-        let mut session = Session::new(stream)?;
+        let mut session = Session::new(stream, self.timing.patience)?;
         if let Some(refusal) = self.no_room_for(session.who.uid) {
             return session.dismiss(&refusal, now);
         }

@@ -14,10 +14,6 @@ use crate::peer;
 use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Response};
 use crate::refusal::Refusal;
 
-/// How long a request may take from its first byte to its last, and how long
-/// a client may take to read an answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -41,11 +37,14 @@ pub(crate) struct Session {
     /// When to give up on the peer: set while a request has begun or an answer
     /// lies in the outbox.
     deadline: Option<Instant>,
+    /// How long a request may take from its first byte to its last, and the
+    /// peer to take an answer.
+    patience: Duration,
 }
 
 impl Session {
     /// Starts to talk with whoever has just connected.
-    pub fn new(stream: UnixStream) -> io::Result<Self> {
+    pub fn new(stream: UnixStream, patience: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let who = peer::principal(&stream)?;
         Ok(Self {
@@ -56,6 +55,7 @@ impl Session {
             outbox: Vec::new(),
             deaf: false,
             deadline: None,
+            patience,
         })
     }
 
@@ -107,7 +107,7 @@ impl Session {
             Ok(0) => self.deaf = true,
             Ok(length) => {
                 self.inbox.extend(&chunk[..length]);
-                self.deadline.get_or_insert(now + PATIENCE);
+                self.deadline.get_or_insert(now + self.patience);
             }
             Err(error) if is_transient(&error) => {}
             Err(error) => return Err(error),
@@ -131,7 +131,7 @@ impl Session {
             frame::encode(&Response::Refused { message }, MAX_RESPONSE_BYTES)
                 .expect("refusals are short")
         });
-        self.deadline = Some(now + PATIENCE);
+        self.deadline = Some(now + self.patience);
         self.flush(now)
     }
 
@@ -155,7 +155,7 @@ impl Session {
         }
         if self.outbox.is_empty() {
             // What has come in of the next request has its own time.
-            self.deadline = (!self.inbox.is_empty()).then_some(now + PATIENCE);
+            self.deadline = (!self.inbox.is_empty()).then_some(now + self.patience);
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Session {
         if self.deadline.is_none_or(|deadline| deadline > now) || self.has_frame() {
             Ok(())
         } else if self.outbox.is_empty() {
-            self.dismiss(&Refusal::TooSlow(PATIENCE.as_secs()), now)
+            self.dismiss(&Refusal::TooSlow(self.patience), now)
         } else {
             Err(io::ErrorKind::TimedOut.into())
         }

@@ -12,6 +12,7 @@ use prorata_core::dispatcher::{Dispatcher, Machine};
 use prorata_core::ledger::Principal;
 
 use crate::control::Control;
+use crate::host::Host;
 use crate::journal::Journal;
 use crate::policy;
 use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
@@ -35,11 +36,11 @@ pub(crate) fn user(uid: u32) -> Principal {
 
 /// A daemon without socket on a made-up machine, with its journal in
 /// `directory`.
-pub(crate) fn control(directory: &Path, host: FakeHost, engine: &FakeEngine) -> Control {
+pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &FakeEngine) -> Control {
     let opened = Journal::open(directory.join("journal"), "boot".into()).unwrap();
     let state = match opened.found {
         Some((state, _)) => state,
-        None => State::new(host.daemon_uid, host.daemon_uid),
+        None => State::new(host.own_uid(), host.own_uid()),
     };
     let machine = Machine {
         cpus: 1,
@@ -74,4 +75,11 @@ pub(crate) fn ask(control: &mut Control, who: &Principal, request: Request) -> R
 /// All that a control remembers, to compare.
 pub(crate) fn image(state: &State) -> String {
     serde_json::to_string(state).unwrap()
+}
+
+/// Flushing files here costs nothing.
+pub(crate) fn fast_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }

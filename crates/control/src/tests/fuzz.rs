@@ -9,14 +9,7 @@ use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use crate::report::lock;
 use crate::state::State;
 use crate::testing::requests::{below, mutate, request};
-use crate::testing::{ALICE, BOB, FakeEngine, FakeHost, control, image, user};
-
-/// Flushing files here costs nothing.
-fn fast_directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .unwrap()
-}
+use crate::testing::{ALICE, BOB, FakeEngine, FakeHost, control, fast_directory, image, user};
 
 fn askers() -> [Principal; 3] {
     [user(ALICE), user(BOB), Principal::ROOT]
