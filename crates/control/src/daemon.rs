@@ -146,7 +146,11 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> DaemonError {
 fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
+    // One line of the log tells why the daemon ended.
+    text.unwrap_or("no message")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// At most one daemon a run-time directory, and one a state directory.

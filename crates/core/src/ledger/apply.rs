@@ -20,7 +20,7 @@ impl Ledger {
             checked.version, self.version,
             "the ledger has changed since the operation was checked"
         );
-        self.version += 1;
+        self.begin_change();
         match checked.plan {
             Plan::CreateCurrency {
                 name,
@@ -90,6 +90,12 @@ impl Ledger {
         }
     }
 
+    /// Whatever was checked or remembered before an operation is void after it.
+    pub(super) fn begin_change(&mut self) {
+        self.version += 1;
+        self.currency_epoch += 1;
+    }
+
     /// A currency without issued tickets goes: its backing tickets become
     /// idle, those that were transferred to it go back to their givers.
     fn destroy_currency(&mut self, currency: Handle<Currency>) -> Outcome {
@@ -107,8 +113,6 @@ impl Ledger {
     /// A client goes: what it gave comes back to it, what it was given goes
     /// back, and its own tickets are destroyed.
     fn destroy_client(&mut self, client: Handle<Client>) -> Outcome {
-        let id = self.clients.id(client);
-        self.deactivate(id);
         // Ending a transfer destroys pieces carved out of the giver's tickets,
         // never the lender at hand; so reading its successor afterwards is safe.
         let mut ticket = self.clients[client].funding.first();
