@@ -5,7 +5,8 @@
 //!              may refuse  may refuse             cannot refuse
 //! ```
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use prorata_core::dispatcher::Dispatcher;
@@ -17,6 +18,7 @@ use crate::decode::{self, Answer, Plan, View};
 use crate::engine::Engine;
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::peer::Peer;
 use crate::policy;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
@@ -62,28 +64,37 @@ impl From<Refusal> for Outgoing {
 }
 
 impl Control {
-    /// Answers one frame of `who`.
-    pub fn handle(&mut self, who: &Principal, frame: &[u8]) -> Outgoing {
-        self.answer(who, frame).unwrap_or_else(|refusal| {
-            tracing::debug!(uid = who.uid, "refused: {refusal}");
+    /// Answers one frame of `peer`.
+    pub fn handle(&mut self, peer: &Peer, frame: &[u8]) -> Outgoing {
+        self.answer(peer, frame).unwrap_or_else(|refusal| {
+            tracing::debug!(uid = peer.principal.uid, "refused: {refusal}");
             refusal.into()
         })
     }
 
-    fn answer(&mut self, who: &Principal, frame: &[u8]) -> Result<Outgoing, Refusal> {
+    fn answer(&mut self, peer: &Peer, frame: &[u8]) -> Result<Outgoing, Refusal> {
         let request = parse(frame)?;
         let view = View {
             state: &self.state,
             engine: self.engine.as_ref(),
             host: self.host.as_ref(),
         };
-        let Plan { changes, answer } = decode::decode(&request, who, view)?;
+        let Plan {
+            changes,
+            adopter,
+            answer,
+        } = decode::decode(&request, peer, view)?;
         let created = self.commit(&changes)?;
+        if let (Some(adopter), Answer::Client(client)) = (adopter, answer)
+            && let Err(error) = self.engine.adopt(client, adopter)
+        {
+            tracing::warn!("orphans of client {client} are found by their markers only: {error}");
+        }
         let held = match created {
             Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => Some(transfer),
             _ => None,
         };
-        let response = self.respond(who, answer, created);
+        let response = self.respond(&peer.principal, answer, created);
         Ok(Outgoing {
             response,
             held,
@@ -99,32 +110,29 @@ impl Control {
         }
         self.journal.append(changes, &self.state)?;
         let outcomes = self.carry_out(changes);
-        if let Some(Change::Roots { client, roots }) = changes.last() {
-            self.manage(*client, roots)
-                .inspect_err(|_| self.undo(&outcomes))?;
+        for change in changes {
+            if let Change::Roots { client, roots } = change {
+                self.manage_new(*client, roots)
+                    .inspect_err(|_| self.undo(&outcomes))?;
+            }
         }
         self.engine.nudge();
         Ok(outcomes.last().copied().unwrap_or(Outcome::Done))
     }
 
-    /// Hands a client's processes to the engine. It is an error if none of
-    /// them can be managed, because they have just ended.
-    fn manage(&mut self, client: ClientId, roots: &[ProcessId]) -> Result<(), Refusal> {
-        let results = roots.iter().map(|root| {
-            let result = self.engine.manage(client, *root);
-            result.map_err(|source| Refusal::Engine {
-                pid: root.pid,
-                source,
-            })
-        });
-        let (managed, failed): (Vec<_>, Vec<_>) = results.partition(Result::is_ok);
-        match failed.into_iter().next() {
-            Some(failure) if managed.is_empty() => failure,
-            _ => {
-                self.roots.watch(client, roots);
-                Ok(())
-            }
+    /// Hands a new client's process to the engine, which refuses it if it has
+    /// just ended.
+    fn manage_new(&mut self, client: ClientId, roots: &[ProcessId]) -> Result<(), Refusal> {
+        for root in roots {
+            self.engine
+                .manage(client, *root)
+                .map_err(|source| Refusal::Engine {
+                    pid: root.pid,
+                    source,
+                })?;
         }
+        self.roots.watch(client, roots);
+        Ok(())
     }
 
     /// Destroys what operations have brought about, the last one first.
@@ -141,18 +149,33 @@ impl Control {
         }
     }
 
-    /// Hands the engine every client of a state that was restored.
+    /// Hands the engine every client of a restored state, as far as anything
+    /// of it lives, and forgets the others.
     pub fn manage_again(&mut self) {
+        let mut roots: Vec<(ProcessId, ClientId)> = Vec::new();
+        for (client, all) in &self.state.roots {
+            roots.extend(all.iter().map(|root| (*root, *client)));
+        }
+        // A root takes its descendants with it, those excepted that have a
+        // client. Hence a client within another goes first.
+        roots.sort_by_key(|(root, _)| Reverse((root.start_time_ticks, root.pid)));
+        let mut found = BTreeSet::new();
+        for (root, client) in roots {
+            match self.engine.manage(client, root) {
+                Ok(()) => drop(found.insert(client)),
+                Err(error) => tracing::info!("client {client} has lost a process: {error}"),
+            }
+        }
         for (client, roots) in self.state.roots.clone() {
-            match self.manage(client, &roots) {
-                Ok(()) if self.state.suspended.contains(&client) => {
-                    self.engine.suspend(client);
-                }
-                Ok(()) => {}
-                Err(refusal) => {
-                    tracing::warn!("client {client} is lost: {refusal}");
-                    self.undo(&[Outcome::Client(client)]);
-                }
+            let since_ticks = roots.iter().map(|root| root.start_time_ticks).min();
+            let marked = since_ticks.map_or(0, |ticks| self.engine.manage_marked(client, ticks));
+            if marked == 0 && !found.contains(&client) {
+                self.undo(&[Outcome::Client(client)]);
+                continue;
+            }
+            self.roots.watch(client, &roots);
+            if self.state.suspended.contains(&client) {
+                self.engine.suspend(client);
             }
         }
         self.engine.nudge();

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::control::Control;
@@ -21,9 +22,10 @@ use crate::place::{Place, PlaceError};
 use crate::process::boot_id;
 use crate::restore::reconcile;
 use crate::roots::RootWatch;
-use crate::server::{End, Server, Timing};
+use crate::server::{End, Failure, Server, Timing};
 use crate::start::{READY, StartError, lock_until};
 use crate::state::State;
+use crate::user_engine::ForUser;
 use crate::{log, policy};
 
 /// How long a new daemon waits for the one before it to be gone.
@@ -38,15 +40,6 @@ pub struct DaemonOptions {
     pub mechanism: Option<Mechanism>,
     /// How long the daemon waits.
     pub timing: Timing,
-}
-
-/// How the engine holds back losers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mechanism {
-    /// SCHED_IDLE.
-    Idle,
-    /// SIGSTOP and SIGCONT.
-    Stop,
 }
 
 /// Why a daemon did not start, or ended with a failure.
@@ -68,6 +61,9 @@ pub enum DaemonError {
     /// The engine did not start.
     #[error("the engine did not start: {0}")]
     Engine(EngineError),
+    /// The engine gave up. All processes have been released.
+    #[error("the engine failed; all programs go on as if never managed: {0}")]
+    EngineFailed(String),
     /// The system refused something that a daemon needs.
     #[error("{what}: {source}")]
     System {
@@ -81,17 +77,45 @@ pub enum DaemonError {
     Panicked(String),
 }
 
-/// Makes an engine that works for a dispatcher. The path is a directory in
-/// which it may keep what its successor must know.
+/// Makes an engine that works for a dispatcher. The path is a directory, not
+/// made yet, in which it may keep until the next boot what its successor must
+/// know.
 pub type MakeEngine<'a> =
     &'a dyn Fn(Arc<Mutex<Dispatcher>>, PathBuf) -> Result<Box<dyn Engine>, EngineError>;
 
 /// Runs the daemon of `place` with the user engine; see [`serve`]. Says on
-/// standard output whether it has started, as [`crate::start_daemon`] expects.
+/// standard output whether it has started, as [`crate::start_daemon`] expects,
+/// and nothing after that.
 pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonError> {
-    let _ = options;
-    place.prepare()?;
-    todo!()
+    let DaemonOptions {
+        cpus,
+        mechanism,
+        timing,
+    } = options;
+    let cpus = cpus.map_or_else(own_cpus, Ok)?;
+    let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let make_engine = |dispatcher, directory| {
+        let engine = ForUser::start(dispatcher, directory, cpus.clone(), mechanism)?;
+        Ok(Box::new(engine) as Box<dyn Engine>)
+    };
+    let mut started = false;
+    let result = serve(&place, timing, count, &make_engine, || {
+        started = true;
+        announce(READY);
+    });
+    if let (Err(error), false) = (&result, started) {
+        announce(&format!("{error}\n"));
+    }
+    result
+}
+
+/// The CPUs that this process may run on.
+fn own_cpus() -> Result<Vec<u32>, DaemonError> {
+    let allowed = rustix::thread::sched_getaffinity(None)
+        .map_err(|error| system("its own CPUs cannot be found out")(error.into()))?;
+    let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
+    let cpus = numbers.filter(|cpu| allowed.is_set(*cpu));
+    Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
 /// Runs the daemon of `place` over an engine for `cpus` CPUs until nothing is
@@ -118,7 +142,10 @@ pub fn serve(
             .map_err(system("connections cannot be served"))?;
         tracing::info!("listening on {}", place.socket);
         ready();
-        let end = server.run().map_err(system("connections cannot be served"));
+        let end = server.run().map_err(|failure| match failure {
+            Failure::Engine(failure) => DaemonError::EngineFailed(failure),
+            Failure::System(error) => system("connections cannot be served")(error),
+        });
         // Nobody connects to a daemon that will not accept any more. This
         // happens before the locks are given up, so the socket is ours.
         let _ = fs::remove_file(place.socket.path());
@@ -205,7 +232,7 @@ fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Cont
     let uid = host.own_uid();
     let state = match found {
         Some((mut state, boot_of_state)) => {
-            reconcile(&mut state, host.as_ref(), boot_of_state == boot);
+            reconcile(&mut state, boot_of_state == boot);
             state
         }
         None => State::new(uid, rustix::process::getgid().as_raw()),
@@ -220,8 +247,8 @@ fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Cont
     let policy = policy::new(state.settings.policy);
     let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
     let dispatcher = Arc::new(Mutex::new(dispatcher));
-    let engine =
-        make_engine(Arc::clone(&dispatcher), place.state.clone()).map_err(DaemonError::Engine)?;
+    let engine = make_engine(Arc::clone(&dispatcher), place.runtime.join("engine"))
+        .map_err(DaemonError::Engine)?;
     let roots = RootWatch::new().map_err(system("processes cannot be watched"))?;
     let mut control = Control {
         state,
@@ -250,10 +277,14 @@ fn listen(place: &Place) -> Result<UnixListener, DaemonError> {
     Ok(listener)
 }
 
-fn announce(word: &str) {
+/// Tells the starter, who reads one line and may be gone.
+fn announce(line: &str) {
     let mut stdout = io::stdout();
-    // The starter may be gone.
     let _ = stdout
-        .write_all(word.as_bytes())
+        .write_all(line.as_bytes())
         .and_then(|()| stdout.flush());
+    // The starter's pipe is not ours to keep.
+    if let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
 }

@@ -38,6 +38,15 @@ pub trait Engine {
     /// client may have several roots.
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError>;
 
+    /// Children that `parent` has from now on belong to the client too, though
+    /// `parent` does not: it inherits the client's orphans.
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError>;
+
+    /// Finds processes of a client by the marker that they carry, as far as
+    /// they started at `since_ticks` or later, and manages them. Returns how
+    /// many there are.
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32;
+
     /// Lets go of a client, all enforcement undone. Unknown ones are ignored.
     fn release(&self, client: ClientId);
 
@@ -51,7 +60,8 @@ pub trait Engine {
     /// Rights have changed: decide now.
     fn nudge(&self);
 
-    /// Readable while [`Engine::take_exited`] has something to tell.
+    /// Readable while [`Engine::take_exited`] has something to tell, and when
+    /// the engine has failed.
     fn exits(&self) -> BorrowedFd<'_>;
 
     /// Clients whose last process has ended; each is told once.
@@ -68,4 +78,7 @@ pub trait Engine {
 
     /// How it fares.
     fn status(&self) -> EngineStatus;
+
+    /// Why nothing is enforced any more, if it has failed.
+    fn failure(&self) -> Option<String>;
 }

@@ -27,12 +27,15 @@ mod state;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod user_engine;
 
 pub use connection::{ConnectError, Connection};
-pub use daemon::{DaemonError, DaemonOptions, MakeEngine, Mechanism, daemon_main, serve};
+pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
 pub use engine::{Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
 pub use process::ProcessId;
+/// How the user engine keeps losers from running.
+pub use prorata_user::Mechanism;
 pub use server::Timing;
 pub use start::{StartError, start_daemon};

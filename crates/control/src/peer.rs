@@ -10,19 +10,33 @@ use rustix::net::sockopt::socket_peercred;
 /// Most groups that a user is in (`NGROUPS_MAX`, limits.h).
 const MAX_GROUPS: usize = 65_536;
 
-/// The user and the groups under whom the other end connected, as the kernel
-/// recorded them then (`SO_PEERCRED` and `SO_PEERGROUPS`, unix(7)).
-pub(crate) fn principal(stream: &UnixStream) -> io::Result<Principal> {
-    let credentials = socket_peercred(stream)?;
-    let mut gids = supplementary_groups(stream)?;
-    let primary = credentials.gid.as_raw();
-    if !gids.contains(&primary) {
-        gids.push(primary);
+/// Who has connected, as the kernel recorded it then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Peer {
+    /// User and groups.
+    pub principal: Principal,
+    /// Pid, which may have another process by now.
+    pub pid: u32,
+}
+
+impl Peer {
+    /// Who is at the other end of `stream` (`SO_PEERCRED` and
+    /// `SO_PEERGROUPS`, unix(7)).
+    pub fn of(stream: &UnixStream) -> io::Result<Peer> {
+        let credentials = socket_peercred(stream)?;
+        let mut gids = supplementary_groups(stream)?;
+        let primary = credentials.gid.as_raw();
+        if !gids.contains(&primary) {
+            gids.push(primary);
+        }
+        Ok(Peer {
+            principal: Principal {
+                uid: credentials.uid.as_raw(),
+                gids,
+            },
+            pid: credentials.pid.as_raw_nonzero().get().unsigned_abs(),
+        })
     }
-    Ok(Principal {
-        uid: credentials.uid.as_raw(),
-        gids,
-    })
 }
 
 fn supplementary_groups(stream: &UnixStream) -> io::Result<Vec<u32>> {
@@ -60,7 +74,8 @@ mod tests {
     #[test]
     fn our_own_credentials_come_back() {
         let (stream, _other) = UnixStream::pair().unwrap();
-        let principal = principal(&stream).unwrap();
+        let Peer { principal, pid } = Peer::of(&stream).unwrap();
+        assert_eq!(pid, std::process::id());
         assert_eq!(principal.uid, rustix::process::geteuid().as_raw());
         assert!(
             principal

@@ -104,6 +104,10 @@ pub(crate) enum Refusal {
     BeyondDaemon { pid: u32, owner: u32, uid: u32 },
     #[error("process {pid} is managed already, as client '{name}' ({id}): change that one")]
     ManagedAlready { pid: u32, name: String, id: String },
+    #[error(
+        "process {pid} is no child of the asker, process {asker}, who cannot adopt its orphans: ask without"
+    )]
+    NotParent { pid: u32, asker: u32 },
     #[error("process {pid} cannot be managed: {source}")]
     Engine { pid: u32, source: EngineError },
 

@@ -1,48 +1,28 @@
-//! From what a journal holds to what is so now: some of the clients have
-//! ended while no daemon watched, and no connection holds anything.
+//! From what a journal holds to what is so now.
 
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Operation;
 
-use crate::host::Host;
-use crate::process::ProcessId;
 use crate::state::{Change, State};
 
-/// Brings a replayed state up to date: drops the clients none of whose roots
-/// live, and the transfers that a connection held. Lasting currencies, tickets
-/// and transfers stay.
-///
-/// `same_boot` says whether the roots were recorded since the machine started.
-pub(crate) fn reconcile(state: &mut State, host: &dyn Host, same_boot: bool) {
-    let lives = |root: &ProcessId| {
-        same_boot
-            && host
-                .process(root.pid)
-                .is_some_and(|process| process.id == *root)
-    };
-    let clients: Vec<ClientId> = state.ledger.clients().map(|client| client.id).collect();
-    for client in clients {
-        let roots = state.roots.get(&client).cloned().unwrap_or_default();
-        let living: Vec<ProcessId> = roots.iter().copied().filter(lives).collect();
-        if living.is_empty() {
-            apply(state, Change::Ledger(Operation::DestroyClient { client }));
-        } else if living.len() < roots.len() {
-            apply(
-                state,
-                Change::Roots {
-                    client,
-                    roots: living,
-                },
-            );
-        }
+/// Drops from a replayed state what cannot have survived: the transfers that a
+/// connection held and, if the machine has started anew since, all clients.
+/// Lasting currencies, tickets and transfers stay. (Which of the clients of
+/// this boot live is for the engine to find out.)
+pub(crate) fn reconcile(state: &mut State, same_boot: bool) {
+    let complete = |client: &ClientId| same_boot && state.roots.contains_key(client);
+    let clients = state.ledger.clients().map(|client| client.id);
+    let gone: Vec<ClientId> = clients.filter(|client| !complete(client)).collect();
+    for client in gone {
+        apply(state, Operation::DestroyClient { client });
     }
     while let Some(transfer) = state.held.first().copied() {
-        apply(state, Change::Ledger(Operation::EndTransfer { transfer }));
+        apply(state, Operation::EndTransfer { transfer });
     }
 }
 
-fn apply(state: &mut State, change: Change) {
+fn apply(state: &mut State, operation: Operation) {
     state
-        .apply(&change)
+        .apply(&Change::Ledger(operation))
         .expect("it concerns what is in the state");
 }

@@ -64,6 +64,21 @@ pub(crate) enum End {
     Signalled,
 }
 
+/// Why the loop cannot go on.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The engine enforces nothing any more.
+    Engine(String),
+    /// The system does not let it wait for events.
+    System(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::System(error)
+    }
+}
+
 /// The daemon's connections and what they are served from.
 pub(crate) struct Server {
     epoll: OwnedFd,
@@ -71,7 +86,7 @@ pub(crate) struct Server {
     /// Does not accept before then.
     accept_after: Option<Instant>,
     /// Readable when a signal asks for the end.
-    signals: UnixStream,
+    _signals: UnixStream,
     control: Control,
     /// By the data of their events, which grow and are never used again.
     sessions: BTreeMap<u64, Entry>,
@@ -109,7 +124,7 @@ impl Server {
             epoll,
             listener,
             accept_after: None,
-            signals,
+            _signals: signals,
             control,
             sessions: BTreeMap::new(),
             next_session: FIRST_SESSION,
@@ -119,9 +134,9 @@ impl Server {
         })
     }
 
-    /// Serves until there is a reason to end. An error is one of the event
-    /// loop itself, never of a connection.
-    pub fn run(&mut self) -> io::Result<End> {
+    /// Serves until there is a reason to end. A failure is never one of a
+    /// connection.
+    pub fn run(&mut self) -> Result<End, Failure> {
         let mut events = Vec::with_capacity(64);
         loop {
             let now = Instant::now();
@@ -134,7 +149,12 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => self.accept(now)?,
                     SIGNAL => return Ok(End::Signalled),
-                    EXITS => self.control.remove_exited(),
+                    EXITS => {
+                        self.control.remove_exited();
+                        if let Some(failure) = self.control.engine.failure() {
+                            return Err(Failure::Engine(failure));
+                        }
+                    }
                     ROOTS => self.control.renew_roots(),
                     session => self.advance(session, now),
                 }
@@ -219,7 +239,7 @@ impl Server {
 
     fn admit(&mut self, stream: UnixStream, now: Instant) -> io::Result<()> {
         let mut session = Session::new(stream, self.timing.patience)?;
-        if let Some(refusal) = self.no_room_for(session.who.uid) {
+        if let Some(refusal) = self.no_room_for(session.peer.principal.uid) {
             return session.dismiss(&refusal, now);
         }
         let watched = session.interest();
@@ -235,7 +255,7 @@ impl Server {
         let of_user = self
             .sessions
             .values()
-            .filter(|entry| entry.session.who.uid == uid)
+            .filter(|entry| entry.session.peer.principal.uid == uid)
             .count();
         if self.sessions.len() >= MAX_CONNECTIONS {
             return Some(Refusal::TooManyConnections {
@@ -271,7 +291,7 @@ impl Server {
             let result = match session.take_frame() {
                 Ok(None) => Ok(()),
                 Ok(Some(frame)) => {
-                    let outgoing = self.control.handle(&session.who, &frame);
+                    let outgoing = self.control.handle(&session.peer, &frame);
                     session.held.extend(outgoing.held);
                     stop |= outgoing.stop;
                     session.answer(&outgoing.response, now)

@@ -6,11 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use prorata_core::ids::TransferId;
-use prorata_core::ledger::Principal;
 use rustix::event::epoll::EventFlags;
 
 use crate::frame::{self, FrameTooLong, Inbox};
-use crate::peer;
+use crate::peer::Peer;
 use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Response};
 use crate::refusal::Refusal;
 
@@ -23,7 +22,7 @@ const READ_BYTES: usize = 64 << 10;
 pub(crate) struct Session {
     stream: UnixStream,
     /// Who is at the other end.
-    pub who: Principal,
+    pub peer: Peer,
     /// Transfers that end with this connection.
     pub held: Vec<TransferId>,
     /// At most one request and what one read adds.
@@ -46,10 +45,10 @@ impl Session {
     /// Starts to talk with whoever has just connected.
     pub fn new(stream: UnixStream, patience: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let who = peer::principal(&stream)?;
+        let peer = Peer::of(&stream)?;
         Ok(Self {
             stream,
-            who,
+            peer,
             held: Vec::new(),
             inbox: Inbox::default(),
             outbox: Vec::new(),

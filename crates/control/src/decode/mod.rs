@@ -16,6 +16,8 @@ use prorata_core::ledger::{Operation, Principal};
 
 use crate::engine::Engine;
 use crate::host::Host;
+use crate::peer::Peer;
+use crate::process::ProcessId;
 use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
@@ -26,6 +28,8 @@ use draft::Draft;
 pub(crate) struct Plan {
     /// All of them, or none.
     pub changes: Vec<Change>,
+    /// Who inherits the orphans of a new client.
+    pub adopter: Option<ProcessId>,
     pub answer: Answer,
 }
 
@@ -55,16 +59,19 @@ pub(crate) struct View<'a> {
     pub host: &'a dyn Host,
 }
 
-/// Decodes one request of `who`.
-pub(crate) fn decode(request: &Request, who: &Principal, view: View<'_>) -> Result<Plan, Refusal> {
+/// Decodes one request of `peer`.
+pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<Plan, Refusal> {
     let mut decoder = Decoder {
         view,
-        who,
+        who: &peer.principal,
+        asker_pid: peer.pid,
+        adopter: None,
         draft: Draft::new(&view.state.ledger),
     };
     let answer = decoder.decode(request)?;
     Ok(Plan {
         changes: decoder.draft.into_changes(),
+        adopter: decoder.adopter,
         answer,
     })
 }
@@ -73,6 +80,8 @@ pub(crate) fn decode(request: &Request, who: &Principal, view: View<'_>) -> Resu
 struct Decoder<'a> {
     view: View<'a>,
     who: &'a Principal,
+    asker_pid: u32,
+    adopter: Option<ProcessId>,
     draft: Draft<'a>,
 }
 
@@ -84,9 +93,18 @@ impl Decoder<'_> {
             Request::Currencies => Ok(Answer::Currencies),
             Request::Transfers => Ok(Answer::Transfers),
             Request::Tickets { currency } => self.list_tickets(currency.as_deref()),
-            Request::Register { pid, name, funding } => self
-                .register(*pid, name.as_deref(), funding)
-                .map(Answer::Client),
+            Request::Register {
+                pid,
+                name,
+                funding,
+                adopts,
+            } => {
+                let client = self.register(*pid, name.as_deref(), funding)?;
+                if *adopts {
+                    self.adopter = Some(self.parent_who_asks(*pid)?);
+                }
+                Ok(Answer::Client(client))
+            }
             Request::Release { client } => self.release(client),
             Request::Suspend { client } => self.suspend(client),
             Request::Resume { client } => self.resume(client),

@@ -1,7 +1,7 @@
 //! Which processes may be managed.
 
 use super::Decoder;
-use crate::process::ProcessInfo;
+use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::Refusal;
 
 /// Longest line of ancestors that is followed; real ones are a dozen long.
@@ -53,6 +53,17 @@ impl Decoder<'_> {
                 id: client.id.to_string(),
             }),
             None => Ok(process),
+        }
+    }
+
+    /// The asker, if it is the process's parent.
+    pub(super) fn parent_who_asks(&self, pid: u32) -> Result<ProcessId, Refusal> {
+        let asker = self.asker_pid;
+        let process = self.view.host.process(pid);
+        let is_parent = process.is_some_and(|process| process.parent == asker);
+        match self.view.host.process(asker).filter(|_| is_parent) {
+            Some(parent) => Ok(parent.id),
+            None => Err(Refusal::NotParent { pid, asker }),
         }
     }
 

@@ -29,6 +29,9 @@ pub(crate) struct Books {
     pub clients: BTreeMap<ClientId, Vec<ProcessId>>,
     pub suspended: BTreeSet<ClientId>,
     pub exited: Vec<ClientId>,
+    pub adopters: BTreeMap<u32, ClientId>,
+    /// What `manage_marked` finds.
+    pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
 }
 
@@ -89,6 +92,17 @@ impl Engine for FakeEngine {
             self.follow(root);
         }
         Ok(())
+    }
+
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        self.books().adopters.insert(parent.pid, client);
+        Ok(())
+    }
+
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+        let marked = self.books().marked.get(&client).copied();
+        let managed = marked.filter(|process| process.start_time_ticks >= since_ticks);
+        managed.map_or(0, |process| u32::from(self.manage(client, process).is_ok()))
     }
 
     fn release(&self, client: ClientId) {
@@ -154,5 +168,9 @@ impl Engine for FakeEngine {
             own_cpu_ns: 0,
             uptime_ns: 0,
         }
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
     }
 }

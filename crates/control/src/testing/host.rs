@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ALICE, BOB};
+use super::{ALICE, ASKER, BOB};
 use crate::host::{Account, Host};
 use crate::process::{ProcessId, ProcessInfo};
 
@@ -17,7 +17,7 @@ pub(crate) struct FakeHost {
 
 impl FakeHost {
     /// Whose daemon runs as `daemon_uid`. Processes 100 to 199 are alice's,
-    /// 200 to 299 bob's, 300 to 309 root's; 2 is the kernel's.
+    /// 200 to 299 bob's, 300 to 309 root's; 2 is the kernel's; 90 asks and has the child 91.
     pub fn new(daemon_uid: u32) -> Self {
         let mut host = Self {
             daemon_uid,
@@ -29,6 +29,8 @@ impl FakeHost {
         host.add(40, 1, daemon_uid, "session");
         host.add(DAEMON, 40, daemon_uid, "prorata");
         host.add(51, DAEMON, daemon_uid, "guardian");
+        host.add(ASKER, 1, ALICE, "asker");
+        host.add(91, ASKER, ALICE, "child");
         for pid in 100..200 {
             host.add(
                 pid,

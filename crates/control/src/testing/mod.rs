@@ -14,6 +14,7 @@ use prorata_core::ledger::Principal;
 use crate::control::Control;
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::peer::Peer;
 use crate::policy;
 use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use crate::roots::RootWatch;
@@ -26,11 +27,17 @@ pub(crate) use host::FakeHost;
 pub(crate) const ALICE: u32 = 1000;
 pub(crate) const BOB: u32 = 1001;
 
+/// A process that is asking.
+pub(crate) const ASKER: u32 = 90;
+
 /// Someone without supplementary groups.
-pub(crate) fn user(uid: u32) -> Principal {
-    Principal {
-        uid,
-        gids: vec![uid],
+pub(crate) fn user(uid: u32) -> Peer {
+    Peer {
+        principal: Principal {
+            uid,
+            gids: vec![uid],
+        },
+        pid: ASKER,
     }
 }
 
@@ -62,7 +69,7 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
 }
 
 /// Asks as a client would, and gets what it would get.
-pub(crate) fn ask(control: &mut Control, who: &Principal, request: Request) -> Response {
+pub(crate) fn ask(control: &mut Control, who: &Peer, request: Request) -> Response {
     let envelope = Envelope {
         version: PROTOCOL_VERSION,
         request,

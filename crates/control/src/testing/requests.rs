@@ -36,7 +36,7 @@ fn amount(random: &mut Random) -> u32 {
 
 fn pid(random: &mut Random) -> u32 {
     match below(random, 8) {
-        0 => one_of(random, &[0, 1, 2, 40, 50, 51, 199, 4_000, u32::MAX]),
+        0 => one_of(random, &[0, 1, 2, 40, 50, 51, 91, 91, 199, 4_000, u32::MAX]),
         1 | 2 => 200 + below(random, 100) as u32,
         _ => 100 + below(random, 100) as u32,
     }
@@ -115,6 +115,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
             pid: pid(random),
             name: maybe(random, |random| one_of(random, CLIENT_NAMES).to_owned()),
             funding: funding(random),
+            adopts: below(random, 8) == 0,
         },
         7 => Request::Release {
             client: client(random),

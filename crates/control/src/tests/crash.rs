@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use prorata_core::ledger::Principal;
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
 use super::harness::{Daemon, Sleeper, directory, eventually, refusal, tickets};
 use crate::control::Control;
 use crate::host::{Account, Host, Linux};
+use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::protocol::{Funding, Request, Response, TransferPortion};
 use crate::testing::requests::below;
@@ -76,7 +76,7 @@ enum Event {
 struct Reference {
     control: Control,
     engine: FakeEngine,
-    who: Principal,
+    who: Peer,
     _directory: tempfile::TempDir,
 }
 
@@ -86,7 +86,7 @@ impl Reference {
         let engine = FakeEngine::default();
         let control = control(directory.path(), host.clone(), &engine);
         let (stream, _other) = UnixStream::pair().unwrap();
-        let who = crate::peer::principal(&stream).unwrap();
+        let who = Peer::of(&stream).unwrap();
         let mut reference = Self {
             control,
             engine,
@@ -127,6 +127,7 @@ fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
             pid,
             name: None,
             funding: tickets(amount),
+            adopts: false,
         },
         2 => Request::Release {
             client: pid.to_string(),

@@ -1,18 +1,18 @@
 //! Whatever comes in, nothing panics, a refusal changes nothing, and journal,
 //! own ledger and dispatcher agree.
 
-use prorata_core::ledger::Principal;
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 
 use crate::control::Control;
+use crate::peer::Peer;
 use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use crate::report::lock;
 use crate::state::State;
 use crate::testing::requests::{below, mutate, request};
 use crate::testing::{ALICE, BOB, FakeEngine, FakeHost, control, fast_directory, image, user};
 
-fn askers() -> [Principal; 3] {
-    [user(ALICE), user(BOB), Principal::ROOT]
+fn askers() -> [Peer; 3] {
+    [user(ALICE), user(BOB), user(0)]
 }
 
 fn frame(request: Request) -> Vec<u8> {
@@ -66,7 +66,7 @@ impl Conversation {
     }
 
     /// Asks and checks what must always hold.
-    fn ask(&mut self, who: &Principal, bytes: &[u8], context: &str) {
+    fn ask(&mut self, who: &Peer, bytes: &[u8], context: &str) {
         let outgoing = self.control.handle(who, bytes);
         let image_after = image(&self.control.state);
         let Response::Refused { message } = &outgoing.response else {
@@ -149,7 +149,10 @@ fn converse(
         let random = &mut conversation.random;
         let who = askers()[below(random, 3)].clone();
         let request = request(random);
-        let context = format!("seed {seed}, step {step}, user {}: {request:?}", who.uid);
+        let context = format!(
+            "seed {seed}, step {step}, user {}: {request:?}",
+            who.principal.uid
+        );
         let mut bytes = frame(request);
         spoil(random, &mut bytes);
         conversation.ask(&who, &bytes, &context);

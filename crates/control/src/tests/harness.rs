@@ -57,10 +57,10 @@ fn daemon_process() {
         patience: PATIENCE,
     };
     let place = place(directory.as_ref());
-    let make: crate::MakeEngine<'_> = &|_, state| {
+    let make: crate::MakeEngine<'_> = &|_, directory| {
         Ok(Box::new(Mortal {
             engine: FakeEngine::default(),
-            obituary: state.join("released"),
+            obituary: directory.with_file_name("released"),
         }))
     };
     let code = serve(&place, timing, 1, make, || ()).map_or(3, |()| 0);
@@ -85,6 +85,12 @@ impl Drop for Mortal {
 impl Engine for Mortal {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
         self.engine.manage(client, root)
+    }
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        self.engine.adopt(client, parent)
+    }
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+        self.engine.manage_marked(client, since_ticks)
     }
     fn release(&self, client: ClientId) {
         self.engine.release(client);
@@ -116,6 +122,9 @@ impl Engine for Mortal {
     }
     fn status(&self) -> EngineStatus {
         self.engine.status()
+    }
+    fn failure(&self) -> Option<String> {
+        self.engine.failure()
     }
 }
 
@@ -195,6 +204,7 @@ impl Daemon {
             pid: process.pid(),
             name: Some(name.to_owned()),
             funding: tickets(100),
+            adopts: false,
         });
         let Response::Client(report) = response else {
             panic!("{response:?}")

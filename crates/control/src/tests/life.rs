@@ -71,7 +71,7 @@ fn a_signal_ends_the_daemon_and_the_next_one_finds_its_clients() {
         let before = daemon.register(&sleeper, "sleeper");
         daemon.signal(signal);
         assert_eq!(daemon.wait().code(), Some(0), "{signal:?}");
-        assert!(daemon.place.state.join("released").exists(), "{signal:?}");
+        assert!(daemon.place.runtime.join("released").exists(), "{signal:?}");
         assert!(!daemon.place.socket.path().exists(), "{signal:?}");
 
         let daemon = Daemon::start(&daemon.directory);
@@ -90,7 +90,7 @@ fn a_stopped_daemon_forgets_its_clients_and_keeps_its_currencies() {
     create_currency(&daemon, "lasting");
     assert_eq!(daemon.ask(Request::Stop), Response::Done);
     assert_eq!(daemon.wait().code(), Some(0));
-    assert!(daemon.place.state.join("released").exists());
+    assert!(daemon.place.runtime.join("released").exists());
 
     let daemon = Daemon::start(&daemon.directory);
     assert!(daemon.client_names().is_empty());
@@ -107,7 +107,7 @@ fn a_bug_releases_everything_and_is_told() {
     });
     assert!(matches!(answer, Err(ConnectError::HungUp)), "{answer:?}");
     assert_eq!(daemon.wait().code(), Some(3));
-    assert!(daemon.place.state.join("released").exists());
+    assert!(daemon.place.runtime.join("released").exists());
     assert!(!daemon.place.socket.path().exists());
     let log = fs::read_to_string(daemon.place.log()).unwrap();
     assert!(
@@ -286,12 +286,14 @@ fn roots_that_end_are_replaced_by_those_that_live() {
         pid: daemon.pid().as_raw_nonzero().get() as u32,
         name: None,
         funding: tickets(1),
+        adopts: false,
     }));
     assert!(message.contains("is part of the daemon"), "{message}");
     let message = refusal(daemon.ask(Request::Register {
         pid: std::process::id(),
         name: None,
         funding: tickets(1),
+        adopts: false,
     }));
     assert!(
         message.contains("has the daemon among its descendants"),

@@ -291,6 +291,7 @@ fn a_client_goes_with_its_last_process() {
         pid: second.pid(),
         name: None,
         funding: tickets(1),
+        adopts: false,
     }));
     assert!(
         message.contains("is managed already, as client 'second' (c1)"),
