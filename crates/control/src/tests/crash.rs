@@ -11,11 +11,12 @@ use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 use super::harness::{Daemon, Sleeper, directory, eventually, refusal, tickets};
 use crate::control::Control;
 use crate::host::{Account, Host, Linux};
+use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::protocol::{Funding, Request, Response, TransferPortion};
 use crate::testing::requests::below;
-use crate::testing::{FakeEngine, ask, control, fast_directory};
+use crate::testing::{FakeEngine, ask, control, fast_directory, image};
 
 /// This machine without daemon, and with the processes that have ended since.
 #[derive(Clone, Default)]
@@ -49,20 +50,23 @@ impl Host for Elsewhere {
 }
 
 /// All that a daemon tells of itself.
-fn reports(mut ask: impl FnMut(Request) -> Response) -> Vec<Response> {
+fn reports_of(daemon: &Daemon) -> Vec<Response> {
+    let mut connection = daemon.connect();
     [
         Request::Clients,
         Request::Currencies,
         Request::Tickets { currency: None },
         Request::Transfers,
     ]
-    .map(&mut ask)
+    .map(|request| connection.call(&request).unwrap())
     .into()
 }
 
-fn reports_of(daemon: &Daemon) -> Vec<Response> {
-    let mut connection = daemon.connect();
-    reports(|request| connection.call(&request).unwrap())
+/// All that it remembers, which is more: it decides about identifiers to come.
+fn remembered(daemon: &Daemon) -> String {
+    let journal = daemon.place.state.join("journal");
+    let opened = Journal::open(journal, String::new()).unwrap();
+    image(&opened.found.unwrap().0)
 }
 
 /// What a daemon has gone through.
@@ -107,10 +111,6 @@ impl Reference {
 
     fn ask(&mut self, request: Request) -> Response {
         ask(&mut self.control, &self.who, request)
-    }
-
-    fn reports(&mut self) -> Vec<Response> {
-        reports(|request| self.ask(request))
     }
 }
 
@@ -202,16 +202,16 @@ fn what_was_confirmed_survives_kill_9() {
         host.add(sleepers.last().unwrap());
 
         daemon = daemon.succeed();
-        let found = reports_of(&daemon);
-        let without = [&history[..], &[ended.clone()]].concat();
+        let found = remembered(&daemon);
+        let without = [&history[..], std::slice::from_ref(&ended)].concat();
         let with = [&history[..], &[last.clone(), ended]].concat();
-        history = if found == Reference::after(&without, &host).reports() {
+        history = if found == image(&Reference::after(&without, &host).control.state) {
             without
         } else {
             survivors += 1;
             assert_eq!(
                 found,
-                Reference::after(&with, &host).reports(),
+                image(&Reference::after(&with, &host).control.state),
                 "seed {SEED}, {round}"
             );
             with

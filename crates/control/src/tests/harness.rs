@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::daemon::serve;
 use crate::engine::{Engine, EngineError, EngineStatus};
-use crate::process::ProcessId;
+use crate::process::{ProcessId, ProcessInfo};
 use crate::protocol::{ClientReport, ClientState, Funding, Request, Response};
 use crate::testing::FakeEngine;
 use crate::{Connection, Place, SocketPath, Timing};
@@ -84,7 +84,10 @@ impl Drop for Mortal {
 
 impl Engine for Mortal {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        self.engine.manage(client, root)
+        match ProcessInfo::read(root.pid) {
+            Some(process) if process.id == root => self.engine.manage(client, root),
+            _ => Err("it has just ended".into()),
+        }
     }
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         self.engine.adopt(client, parent)
