@@ -4,4 +4,5 @@ mod crash;
 mod fuzz;
 mod harness;
 mod life;
+mod requests;
 mod server;
