@@ -13,7 +13,7 @@ use super::Ledger;
 use super::arena::Handle;
 use super::error::LedgerError;
 use super::objects::{Client, Currency, Holder, Ticket, Transfer};
-use super::operation::Operation;
+use super::operation::{Operation, Target};
 use super::permission::{Access, Mode, Principal};
 use super::rules::{check_amount, check_new_owner};
 use super::transfer::Piece;
@@ -107,9 +107,9 @@ impl Ledger {
                 group,
                 mode,
             } => {
-                self.check_new_currency(who, name, owner)?;
+                let name = self.new_currency_name(who, name, owner)?;
                 Ok(Plan::CreateCurrency {
-                    name: name.as_str().into(),
+                    name,
                     owner,
                     group,
                     mode,
@@ -122,8 +122,7 @@ impl Ledger {
                 group,
                 mode,
             } => {
-                let currency = self.known_currency(currency)?;
-                self.check_currency_owner(who, currency)?;
+                let currency = self.own_currency(who, currency)?;
                 Ok(Plan::Protect {
                     currency,
                     owner,
@@ -135,21 +134,7 @@ impl Ledger {
                 currency,
                 amount,
                 target,
-            } => {
-                let currency = self.known_currency(currency)?;
-                let holder = target.map(|target| self.known_target(target)).transpose()?;
-                check_amount(amount)?;
-                self.check_access(who, currency, Access::Issue)?;
-                if let Some(holder) = holder {
-                    self.check_funding(who, currency, holder)?;
-                }
-                self.check_ticket_limit(1)?;
-                Ok(Plan::Issue {
-                    currency,
-                    amount,
-                    holder,
-                })
-            }
+            } => self.plan_issue(who, currency, amount, target),
             Operation::DestroyTicket { ticket } => {
                 let ticket = self.own_ticket(who, ticket)?;
                 self.check_not_lent(ticket)?;
@@ -162,27 +147,16 @@ impl Ledger {
                 self.check_funding(who, self.tickets[ticket].currency, holder)?;
                 Ok(Plan::Fund { ticket, holder })
             }
-            Operation::Unfund { ticket: id } => {
-                let ticket = self.movable_ticket(who, id)?;
-                match self.tickets[ticket].holder {
-                    Some(_) => Ok(Plan::Unfund(ticket)),
-                    None => Err(LedgerError::Idle { ticket: id }),
-                }
-            }
-            Operation::CreateClient { ref name, owner } => {
-                self.check_new_client(who, name, owner)?;
-                Ok(Plan::CreateClient {
-                    name: name.as_str().into(),
-                    owner,
-                })
-            }
+            Operation::Unfund { ticket } => self.plan_unfund(who, ticket),
+            Operation::CreateClient { ref name, owner } => Ok(Plan::CreateClient {
+                name: self.new_client_name(who, name, owner)?,
+                owner,
+            }),
             Operation::DestroyClient { client } => {
-                let client = self.known_client(client)?;
-                self.check_client_owner(who, client)?;
-                Ok(Plan::DestroyClient(client))
+                Ok(Plan::DestroyClient(self.own_client(who, client)?))
             }
             Operation::Transfer { from, ref portion } => {
-                let from = self.known_client(from)?;
+                let from = self.own_client(who, from)?;
                 Ok(Plan::Transfer {
                     from,
                     pieces: self.plan_transfer(who, from, portion)?,
@@ -195,12 +169,12 @@ impl Ledger {
 
 /// Rules of single operations.
 impl Ledger {
-    fn check_new_currency(
+    fn new_currency_name(
         &self,
         who: &Principal,
         name: &str,
         owner: u32,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<Arc<str>, LedgerError> {
         self.check_name(name)?;
         if let Some(id) = self.find_currency(name) {
             return Err(LedgerError::CurrencyExists {
@@ -214,10 +188,15 @@ impl Ledger {
                 limit: self.limits.currencies,
             });
         }
-        Ok(())
+        Ok(name.into())
     }
 
-    fn check_new_client(&self, who: &Principal, name: &str, owner: u32) -> Result<(), LedgerError> {
+    fn new_client_name(
+        &self,
+        who: &Principal,
+        name: &str,
+        owner: u32,
+    ) -> Result<Arc<str>, LedgerError> {
         self.check_name(name)?;
         if let Some(id) = self.find_client(name) {
             return Err(LedgerError::ClientExists {
@@ -231,12 +210,41 @@ impl Ledger {
                 limit: self.limits.clients,
             });
         }
-        Ok(())
+        Ok(name.into())
+    }
+
+    fn plan_issue(
+        &self,
+        who: &Principal,
+        currency: CurrencyId,
+        amount: u32,
+        target: Option<Target>,
+    ) -> Result<Plan, LedgerError> {
+        let currency = self.known_currency(currency)?;
+        let holder = target.map(|target| self.known_target(target)).transpose()?;
+        check_amount(amount)?;
+        self.check_access(who, currency, Access::Issue)?;
+        if let Some(holder) = holder {
+            self.check_funding(who, currency, holder)?;
+        }
+        self.check_ticket_limit(1)?;
+        Ok(Plan::Issue {
+            currency,
+            amount,
+            holder,
+        })
+    }
+
+    fn plan_unfund(&self, who: &Principal, id: TicketId) -> Result<Plan, LedgerError> {
+        let ticket = self.movable_ticket(who, id)?;
+        match self.tickets[ticket].holder {
+            Some(_) => Ok(Plan::Unfund(ticket)),
+            None => Err(LedgerError::Idle { ticket: id }),
+        }
     }
 
     fn plan_destroy_currency(&self, who: &Principal, id: CurrencyId) -> Result<Plan, LedgerError> {
-        let currency = self.known_currency(id)?;
-        self.check_currency_owner(who, currency)?;
+        let currency = self.own_currency(who, id)?;
         if currency == self.base {
             return Err(LedgerError::BaseDestroyed {
                 base: self.currency_name(currency),

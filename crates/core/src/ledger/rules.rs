@@ -20,8 +20,37 @@ impl Ledger {
             .ok_or(LedgerError::UnknownCurrency(id))
     }
 
-    pub(super) fn known_client(&self, id: ClientId) -> Result<Handle<Client>, LedgerError> {
+    fn known_client(&self, id: ClientId) -> Result<Handle<Client>, LedgerError> {
         self.clients.find(id).ok_or(LedgerError::UnknownClient(id))
+    }
+
+    /// A currency that is the asker's.
+    pub(super) fn own_currency(
+        &self,
+        who: &Principal,
+        id: CurrencyId,
+    ) -> Result<Handle<Currency>, LedgerError> {
+        let currency = self.known_currency(id)?;
+        let owner = self.currencies[currency].owner;
+        if who.acts_for(owner) {
+            return Ok(currency);
+        }
+        Err(LedgerError::NotCurrencyOwner {
+            uid: who.uid,
+            currency: self.currency_name(currency),
+            owner,
+        })
+    }
+
+    /// A client that is the asker's.
+    pub(super) fn own_client(
+        &self,
+        who: &Principal,
+        id: ClientId,
+    ) -> Result<Handle<Client>, LedgerError> {
+        let client = self.known_client(id)?;
+        self.check_client_owner(who, client)?;
+        Ok(client)
     }
 
     pub(super) fn known_target(&self, target: Target) -> Result<Holder, LedgerError> {
@@ -127,22 +156,6 @@ impl Ledger {
             currency: self.currency_name(currency),
             owner,
             mode,
-        })
-    }
-
-    pub(super) fn check_currency_owner(
-        &self,
-        who: &Principal,
-        currency: Handle<Currency>,
-    ) -> Result<(), LedgerError> {
-        let owner = self.currencies[currency].owner;
-        if who.acts_for(owner) {
-            return Ok(());
-        }
-        Err(LedgerError::NotCurrencyOwner {
-            uid: who.uid,
-            currency: self.currency_name(currency),
-            owner,
         })
     }
 

@@ -262,6 +262,14 @@ impl History {
             Wish::DestroyClient(client) => Operation::DestroyClient {
                 client: self.a_client(client),
             },
+            Wish::Whole { .. } | Wish::Part { .. } | Wish::EndTransfer(_) => {
+                self.resolve_transfer(wish)
+            }
+        }
+    }
+
+    fn resolve_transfer(&self, wish: &Wish) -> Operation {
+        match wish {
             Wish::Whole { from, targets } => Operation::Transfer {
                 from: self.a_client(from),
                 portion: Portion::Whole(targets.iter().map(|aim| self.a_target(aim)).collect()),
@@ -298,6 +306,7 @@ impl History {
                     );
                 Operation::EndTransfer { transfer }
             }
+            other => unreachable!("{other:?}"),
         }
     }
 

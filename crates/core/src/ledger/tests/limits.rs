@@ -145,7 +145,7 @@ fn bytes_in_a_name() {
         fixture
             .refusal(create_currency("\u{e9}\u{e9}a"))
             .to_string(),
-        "name '\u{e9}\u{e9}a...' has 5 bytes: shorten it to 4 or fewer"
+        "name \"\u{e9}\u{e9}a\"... has 5 bytes: shorten it to 4 or fewer"
     );
 }
 

@@ -132,7 +132,7 @@ fn names() {
         let long = "seventeen letters".repeat(4);
         scene.refuses(
             create(&long),
-            "name 'seventeen letter...' has 68 bytes: shorten it to 64 or fewer",
+            "name \"seventeen letter\"... has 68 bytes: shorten it to 64 or fewer",
         );
     }
     scene.refuses(
