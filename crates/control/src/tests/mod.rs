@@ -5,4 +5,6 @@ mod fuzz;
 mod harness;
 mod life;
 mod requests;
+mod restart;
 mod server;
+mod users;
