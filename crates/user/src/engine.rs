@@ -128,11 +128,11 @@ impl UserEngine {
         })?
     }
 
-    /// Finds living processes that carry the client's marker
-    /// ([`CLIENT_MARKER`](crate::CLIENT_MARKER)) and began at or after
-    /// `since_ticks` (clock ticks since boot), and manages them. How a
-    /// restarted daemon finds what is left of a client whose root has ended.
-    /// Returns how many processes joined, their descendants included.
+    /// Finds living processes that carry the marker
+    /// ([`client_marker`](crate::client_marker)) of this client, whose first
+    /// root began at `since_ticks` (clock ticks since boot), and manages them.
+    /// How a restarted daemon finds what is left of a client whose root has
+    /// ended. Returns how many processes joined, their descendants included.
     pub fn manage_marked(&self, client: ClientId, since_ticks: u64) -> Result<u32, EngineError> {
         self.ask(|answer| Command::ManageMarked {
             client,

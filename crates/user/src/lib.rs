@@ -30,6 +30,7 @@ mod engine;
 mod error;
 mod group;
 mod guardian;
+mod marker;
 mod membership;
 mod obey;
 mod observe;
@@ -48,9 +49,5 @@ pub use directory::ClientActivity;
 pub use engine::UserEngine;
 pub use error::EngineError;
 pub use guardian::guardian_entry;
+pub use marker::{CLIENT_MARKER, client_marker};
 pub use process_id::ProcessId;
-
-/// Environment variable by which descendants that escaped from their tree are
-/// found again: the client's identifier as it prints (`c3`), set by whoever
-/// starts a client's program.
-pub const CLIENT_MARKER: &str = "PRORATA_CLIENT";

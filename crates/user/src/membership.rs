@@ -6,9 +6,9 @@
 
 use prorata_core::ids::ClientId;
 
-use crate::CLIENT_MARKER;
 use crate::births::Newborn;
 use crate::error::EngineError;
+use crate::marker::Marker;
 use crate::process::Origin;
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
@@ -37,18 +37,29 @@ impl Tree {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, process, &stat, Origin::Found, now_ns)?;
+        self.client_or_new(id, now_ns).roots.push(process);
         self.walk(Origin::Found, now_ns);
         Ok(())
     }
 
-    /// Manages all processes that carry a client's marker and began at or
-    /// after a time. Returns how many joined.
+    /// Manages all processes that carry the marker of a client that began
+    /// with a process of this start time. Returns how many joined.
     pub(crate) fn manage_marked(&mut self, id: ClientId, since_ticks: u64, now_ns: u64) -> u32 {
         let before = self.process_count();
         for (pid, stat) in everyone() {
-            let free = !self.owners.contains_key(&pid);
-            if free && stat.start_time_ticks >= since_ticks && marker_of(pid) == Some(id) {
+            if self.owners.contains_key(&pid) || stat.start_time_ticks < since_ticks {
+                continue;
+            }
+            let Some(marker) = Marker::of(pid) else {
+                continue;
+            };
+            if marker.client == id && marker.root.start_time_ticks == since_ticks {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
+                if let Some(client) = self.client_mut(id)
+                    && !client.roots.contains(&marker.root)
+                {
+                    client.roots.push(marker.root);
+                }
             }
         }
         self.walk(Origin::Found, now_ns);
@@ -140,23 +151,19 @@ impl Tree {
             if self.owners.contains_key(&pid) || self.join_parent(pid, &stat, now_ns) {
                 continue;
             }
-            if let Some(id) = marker_of(pid).filter(|&id| self.is_younger_than(id, &stat)) {
-                self.admit(id, pid, &stat, Origin::Born { to_idle: true }, now_ns);
+            let Some(marker) = Marker::of(pid) else {
+                continue;
+            };
+            let owner = self.client(marker.client);
+            if owner.is_some_and(|client| client.roots.contains(&marker.root)) {
+                let origin = Origin::Born { to_idle: true };
+                self.admit(marker.client, pid, &stat, origin, now_ns);
             }
         }
         if std::mem::take(&mut self.walk_due) {
             self.walk(Origin::Born { to_idle: true }, now_ns);
         }
         self.review_groups();
-    }
-
-    /// Whether a process began after some process of a client, so that its
-    /// marker cannot be that of an earlier client of the same name.
-    fn is_younger_than(&self, id: ClientId, stat: &Stat) -> bool {
-        let processes = self.client(id).map_or(&[][..], |client| &client.processes);
-        processes
-            .iter()
-            .any(|p| p.id.start_time_ticks <= stat.start_time_ticks)
     }
 
     /// Walks through all processes and lets those join whose parents have a
@@ -191,11 +198,4 @@ fn everyone() -> Vec<(u32, Stat)> {
     });
     all.sort_by_key(|(pid, stat)| (stat.start_time_ticks, *pid));
     all
-}
-
-/// The client whose marker a process carries.
-fn marker_of(pid: u32) -> Option<ClientId> {
-    procfs::environment_variable(pid, CLIENT_MARKER)?
-        .parse()
-        .ok()
 }

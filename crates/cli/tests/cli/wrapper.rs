@@ -114,11 +114,11 @@ fn registered_before_it_runs_by_the_pid_that_it_keeps() {
             "--",
             "sh",
             "-c",
-            "echo $$ $PRORATA_CLIENT",
+            "echo $$ ${PRORATA_CLIENT%.*}",
         ],
     );
     let pid = fake.registered()[0];
-    assert_eq!(stdout(&said), format!("{pid} c7\n"));
+    assert_eq!(stdout(&said), format!("{pid} c7@{pid}\n"));
     let funding = Funding {
         amount: 300,
         currency: Some("batch".to_owned()),

@@ -133,32 +133,46 @@ fn orphans(mechanism: Mechanism) {
 fn marked(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let client = world.client("marked", 1);
-    let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
-    let script = "read x; (while :; do :; done) & exec sleep 100";
-    let mut program = Program::start(&["run", "env", &marker, "sh", "-c", script]);
+    let mut root = Program::start(&["run", "sh", "-c", "read x"]);
+    let root_id = root.id();
     world
         .engine()
-        .manage(client, program.id())
+        .manage(client, root_id)
         .expect("it can be managed");
-    // A process that carries the marker and descends from nobody we know.
-    let escaped = Program::start(&["run", "env", &marker, "sleep", "100"]);
+    // Processes that descend from nobody we know: one with our client's
+    // marker, one with that of a client of the same name elsewhere.
+    let carrying = |root| {
+        let marker = prorata_user::client_marker(&client.to_string(), root);
+        let marker = format!("{}={marker}", prorata_user::CLIENT_MARKER);
+        Program::start(&["run", "env", &marker, "sleep", "100"])
+    };
+    let mut elsewhere = root_id;
+    elsewhere.start_time_ticks += 1;
+    let (escaped, stranger) = (carrying(root_id), carrying(elsewhere));
     wait_until("the escaped process is found", PATIENCE, || {
         world.engine().find(escaped.pid()) == Some(client)
     });
-    program.say("go");
-    wait_until("the child is found", PATIENCE, || {
-        world.engine().processes(client).len() == 3
-    });
-    // A new client finds what is left of it.
+    assert_eq!(world.engine().find(stranger.pid()), None);
+    // Who comes later finds what is left, though the root has ended.
     world.engine().release(client);
-    let start = program.id().start_time_ticks;
+    root.say("end");
+    root.child().wait().expect("it ends");
+    let start = root_id.start_time_ticks;
+    assert_eq!(
+        world
+            .engine()
+            .manage_marked(client, start - 1)
+            .expect("it works"),
+        0
+    );
     assert_eq!(
         world
             .engine()
             .manage_marked(client, start)
             .expect("it works"),
-        3
+        1
     );
+    assert_eq!(world.engine().processes(client), [escaped.id()]);
 }
 
 fn exits(mechanism: Mechanism) {
