@@ -3,4 +3,5 @@
 mod job_control;
 mod support;
 mod usage;
+mod views;
 mod wrapper;

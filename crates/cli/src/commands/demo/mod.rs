@@ -45,7 +45,7 @@ const SIGNALS: [Signal; 5] = [
 pub fn demo(args: &Demo) -> Result<ExitCode> {
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
     let mut stage = Stage::set_up(&signals)?;
-    let mut record = Record::new(&stage);
+    let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());
     let mut show = Show::new(args, &stage)?;
     let interrupted = play(args, &signals, &mut stage, &mut record, &mut show)?;
     drop(show);

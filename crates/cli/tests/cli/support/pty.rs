@@ -46,7 +46,7 @@ impl Pty {
             .env("LC_ALL", "C")
             .env("TERM", "dumb")
             .env("INPUTRC", "/dev/null");
-        let mut pty = Self::spawn(bash);
+        let mut pty = Self::spawn(&mut bash);
         pty.prompt();
         // No echo: what is seen is what was printed.
         pty.line("stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null");
@@ -56,7 +56,7 @@ impl Pty {
 
     /// A program with the terminal as its standard streams and as its
     /// controlling terminal.
-    pub fn spawn(mut command: Command) -> Self {
+    pub fn spawn(command: &mut Command) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
