@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use prorata_control::Connection;
 use prorata_control::protocol::{Request, Response};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, status, tell, unexpected};
 
@@ -44,11 +44,11 @@ impl<'a> Keeper<'a> {
         if !self.caller.place().socket.path().exists() {
             return;
         }
-        let reopened = self
-            .caller
-            .open()
-            .map_err(anyhow::Error::from)
-            .and_then(|mut new| process_of(&mut new));
+        // The new daemon must not become our child, as the command's orphans
+        // do. That a flag which could be set can be changed is no question.
+        let _ = set_child_subreaper(None);
+        let reopened = self.open().and_then(|mut new| process_of(&mut new));
+        let _ = set_child_subreaper(Some(getpid()));
         match reopened {
             Ok(daemon) => self.daemon = Some(daemon),
             Err(error) => eprintln!(
