@@ -61,6 +61,11 @@ impl OrdinaryUser {
         command
     }
 
+    /// Its number, if it is not we.
+    pub fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+
     /// Gives it a directory.
     pub fn give(&self, directory: &Path) {
         std::os::unix::fs::chown(directory, self.uid, self.uid).unwrap();

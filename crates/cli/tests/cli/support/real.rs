@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::fake::allowed_cpus;
+use super::pty::Pty;
 use super::{OrdinaryUser, eventually, on_socket, output, process_state, prorata, stderr, stdout};
 
 /// A place; the daemon in it ends with this, and takes nothing along.
@@ -60,6 +61,12 @@ impl Real {
             Some(user) => on_socket(user.command(), &self.socket()),
             None => prorata(&self.socket()),
         }
+    }
+
+    /// A shell on a terminal, of the right user.
+    pub fn bash(&self) -> Pty {
+        let uid = self.user.as_ref().and_then(|user| user.uid());
+        Pty::bash_around(&self.prorata(), uid)
     }
 
     /// Prints what it should.
