@@ -131,6 +131,7 @@ fn register(
         pid: pid.as_raw().unsigned_abs(),
         name: Some(name),
         funding,
+        adopts: true,
     };
     match ask(connection, &request)? {
         Response::Client(client) => Ok(client.id),

@@ -128,7 +128,8 @@ fn registered_before_it_runs_by_the_pid_that_it_keeps() {
         [Request::Register {
             pid,
             name: Some("job".to_owned()),
-            funding
+            funding,
+            adopts: true
         }]
     );
 }

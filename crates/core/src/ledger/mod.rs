@@ -24,6 +24,7 @@ mod list;
 mod objects;
 mod operation;
 mod permission;
+mod rules;
 mod transfer;
 mod value;
 mod views;
@@ -68,6 +69,9 @@ pub struct Ledger {
     client_names: BTreeMap<Arc<str>, Handle<Client>>,
     /// Changes with every active amount, and so with every value.
     epoch: u64,
+    /// Changes whenever the value of a currency may have changed, other than
+    /// to or from zero with its own active amount.
+    currency_epoch: u64,
     /// Number of operations applied; a [`Checked`] of another version is stale.
     version: u64,
 }
@@ -98,6 +102,7 @@ impl Ledger {
             currency_names: BTreeMap::from([(name, base)]),
             client_names: BTreeMap::new(),
             epoch: 0,
+            currency_epoch: 0,
             version: 0,
         }
     }

@@ -155,6 +155,7 @@ impl Daemon {
                 pid,
                 name: Some(name.to_owned()),
                 funding,
+                adopts: false,
             },
         )? {
             Response::Client(client) => Ok(client.id),

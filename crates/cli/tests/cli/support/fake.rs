@@ -92,7 +92,9 @@ fn converse(mut stream: UnixStream, heard: &Mutex<Vec<Request>>, answer: &Answer
 fn usual(request: &Request) -> Response {
     match request {
         Request::Status | Request::Configure { .. } => Response::Status(status()),
-        Request::Register { pid, name, funding } => Response::Client(ClientReport {
+        Request::Register {
+            pid, name, funding, ..
+        } => Response::Client(ClientReport {
             name: name.clone().unwrap_or_default(),
             pid: *pid,
             tickets: vec![(funding.amount, "me".to_owned())],
