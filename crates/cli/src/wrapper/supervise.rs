@@ -64,10 +64,17 @@ pub fn supervise(child: Pid, signals: &Signals, keeper: Option<Keeper<'_>>) -> i
     };
     loop {
         supervisor.wait_for_news(signals)?;
+        // Children last: a stop signal that came to us too says more than that
+        // the command has stopped.
+        let mut children = false;
         while let Some(received) = signals.next()? {
-            if let Some(ending) = supervisor.handle(received)? {
-                return Ok(ending);
+            match received.signal {
+                Signal::SIGCHLD => children = true,
+                _ => supervisor.handle(received)?,
             }
+        }
+        if children && let Some(ending) = supervisor.look_at_children()? {
+            return Ok(ending);
         }
         supervisor.give_up_stopping();
     }
@@ -108,15 +115,14 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn handle(&mut self, received: Received) -> io::Result<Option<Ending>> {
+    fn handle(&mut self, received: Received) -> io::Result<()> {
         match received.signal {
-            Signal::SIGCHLD => return self.look_at_children(),
             Signal::SIGCONT => self.go_on(),
             signal if STOPS.contains(&signal) => self.begin_to_stop(signal, received.by_kernel)?,
             signal if !received.by_kernel => self.send_on(signal)?,
             _ => {}
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Reaps the command and the orphans that became our children.
@@ -147,9 +153,7 @@ impl Supervisor<'_> {
         STOPS.contains(&signal) || self.stopping_until.is_some()
     }
 
-    /// A stop signal came, so the command is about to stop. A process that the
-    /// engine had stopped does not notice it; the daemon has continued it now,
-    /// and it gets the signal again.
+    /// A stop signal came, so the command is about to stop.
     fn begin_to_stop(&mut self, signal: Signal, by_kernel: bool) -> io::Result<()> {
         if self.stopping_until.is_some() {
             return Ok(());
@@ -157,21 +161,22 @@ impl Supervisor<'_> {
         if !by_kernel {
             self.send_on(signal)?;
         }
-        let unnoticed = self.keeper.as_mut().is_some_and(Keeper::suspend);
-        self.stopping_until = Some(Instant::now() + TIME_TO_STOP);
-        match (unnoticed, by_kernel) {
-            (true, true) => Ok(killpg(getpgrp(), signal)?),
-            (true, false) => self.send_on(signal),
-            (false, _) => Ok(()),
+        if self.suspend() {
+            if by_kernel {
+                killpg(getpgrp(), signal)?
+            } else {
+                self.send_on(signal)?
+            }
         }
+        Ok(())
     }
 
     /// The command has stopped: so do we, until somebody continues us.
     fn stop_like_child(&mut self, signal: Signal) -> io::Result<()> {
-        if let (None, Some(keeper)) = (self.stopping_until, &mut self.keeper) {
-            keeper.suspend();
+        if self.stopping_until.is_none() && self.suspend() {
+            // It will stop again.
+            return self.send_on(signal);
         }
-        self.stopping_until = Some(Instant::now());
         Signals::suffer(if STOPS.contains(&signal) {
             signal
         } else {
@@ -181,6 +186,16 @@ impl Supervisor<'_> {
         self.send_on(Signal::SIGCONT)?;
         self.go_on();
         Ok(())
+    }
+
+    /// Takes the client out of the competition. Whether the engine had its
+    /// processes stopped: those did not notice the user's stop signal, or were
+    /// continued together with those that did not. The daemon has continued
+    /// them now, and they must get it again.
+    fn suspend(&mut self) -> bool {
+        let unnoticed = self.keeper.as_mut().is_some_and(Keeper::suspend);
+        self.stopping_until = Some(Instant::now() + TIME_TO_STOP);
+        unnoticed
     }
 
     fn give_up_stopping(&mut self) {
