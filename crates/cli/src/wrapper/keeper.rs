@@ -8,6 +8,21 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, status, tell, unexpected};
 
+/// The mechanism that stops losers, as the daemon calls it.
+const STOPPING: &str = "stop";
+
+/// Whether the command noticed a stop signal. A process that the engine had
+/// stopped does not, and whoever continues it throws the signal away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// The engine does not stop processes.
+    Taken,
+    /// It does, and had just continued them, perhaps after the signal came.
+    PerhapsLost,
+    /// It had stopped them.
+    Lost,
+}
+
 /// Speaks to the daemon for one client, and starts a new daemon if the present
 /// one dies.
 #[derive(Debug)]
@@ -58,24 +73,33 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The user stops the client. Whether the engine had its processes
-    /// stopped, so that they have not noticed the signal.
-    pub fn suspend(&mut self) -> bool {
+    /// The user stops the client: it is out of the competition, and whatever
+    /// the engine did to its processes is undone.
+    pub fn suspend(&mut self) -> Notice {
+        // A client that just ended, or a daemon that just died, is not worth a
+        // word to someone who pressed a key.
+        self.try_suspend().unwrap_or(Notice::Taken)
+    }
+
+    fn try_suspend(&mut self) -> anyhow::Result<Notice> {
         if self.daemon.is_none() {
-            return false;
+            return Ok(Notice::Taken);
         }
+        let mut connection = self.open()?;
         let request = Request::Suspend {
             client: self.client.clone(),
         };
-        let answer = self
-            .open()
-            .and_then(|mut connection| match ask(&mut connection, &request)? {
-                Response::Suspended { was_stopped } => Ok(was_stopped),
-                other => Err(unexpected(&other)),
-            });
-        // A client that just ended, or a daemon that just died, is not worth a
-        // word to someone who pressed a key.
-        answer.unwrap_or(false)
+        let was_stopped = match ask(&mut connection, &request)? {
+            Response::Suspended { was_stopped } => was_stopped,
+            other => return Err(unexpected(&other)),
+        };
+        Ok(
+            match (was_stopped, status(&mut connection)?.mechanism == STOPPING) {
+                (true, _) => Notice::Lost,
+                (false, true) => Notice::PerhapsLost,
+                (false, false) => Notice::Taken,
+            },
+        )
     }
 
     /// The user lets the client go on.
