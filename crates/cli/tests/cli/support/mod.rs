@@ -44,11 +44,14 @@ impl OrdinaryUser {
         let directory = tempfile::tempdir().unwrap();
         let uid = rustix::process::getuid().is_root().then_some(65534);
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        std::fs::copy(
-            env!("CARGO_BIN_EXE_prorata"),
-            directory.path().join("prorata"),
-        )
-        .unwrap();
+        // By another process: while one has a program open for writing, nobody
+        // can execute it, and our threads' children inherit what we have open.
+        let program = directory.path().join("prorata");
+        let copied = Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_prorata"))
+            .arg(program)
+            .status();
+        assert!(copied.unwrap().success());
         Self { directory, uid }
     }
 
