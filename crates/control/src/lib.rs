@@ -24,6 +24,7 @@ mod session;
 mod start;
 mod state;
 #[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 mod testing;
 #[cfg(test)]
 mod tests;
@@ -39,3 +40,27 @@ pub use process::ProcessId;
 pub use prorata_user::Mechanism;
 pub use server::Timing;
 pub use start::{StartError, start_daemon};
+
+/// What the fuzz target calls.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    use crate::testing::conversation::{Conversation, askers, frame};
+    use crate::testing::requests::request;
+
+    /// Asks a daemon with a few clients and currencies: each line of `bytes`
+    /// is a request, whose first byte says who asks.
+    pub fn converse(bytes: &[u8]) {
+        let mut conversation = Conversation::new(0);
+        for number in 0..60 {
+            let request = frame(request(&mut conversation.random));
+            conversation.ask(&askers()[number % 3], &request, "to begin with");
+        }
+        for line in bytes.split(|&byte| byte == b'\n') {
+            if let Some((asker, request)) = line.split_first() {
+                let asker = &askers()[usize::from(*asker) % 3];
+                conversation.ask(asker, request, &String::from_utf8_lossy(request));
+            }
+        }
+        conversation.check_agreement("in the end");
+    }
+}

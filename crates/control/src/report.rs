@@ -148,18 +148,17 @@ impl Reporter<'_> {
             .collect()
     }
 
-    /// All transfers whose giver the asker may see.
+    /// All transfers of which the asker may see a share, with those shares.
     pub fn transfers(&self) -> Vec<TransferReport> {
         let ledger = &self.state.ledger;
-        let giver_visible = |transfer: &TransferView| {
-            let giver = ledger.client(transfer.from);
-            giver.is_some_and(|giver| may_see_client(ledger, self.who, &giver))
-        };
-        let transfers = ledger.transfers();
-        transfers
-            .filter(giver_visible)
-            .map(|view| transfer_report(ledger, &view))
-            .collect()
+        let transfers = ledger.transfers().filter_map(|mut transfer| {
+            transfer
+                .shares
+                .retain(|(_, currency, _)| ledger.may_read(self.who, *currency));
+            let visible = !transfer.shares.is_empty();
+            visible.then(|| transfer_report(ledger, &transfer))
+        });
+        transfers.collect()
     }
 }
 

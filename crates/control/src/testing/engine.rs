@@ -22,6 +22,8 @@ pub(crate) struct FakeEngine {
     books: Arc<Mutex<Books>>,
     /// Holds a byte for each client in `Books::exited`.
     exits: Arc<(PipeReader, PipeWriter)>,
+    /// Whether to manage processes only that really exist.
+    strict: bool,
 }
 
 #[derive(Default, Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Books {
     pub clients: BTreeMap<ClientId, Vec<ProcessId>>,
     pub suspended: BTreeSet<ClientId>,
     pub exited: Vec<ClientId>,
+    /// Clients in the order in which they were managed.
+    pub order: Vec<ClientId>,
     pub adopters: BTreeMap<u32, ClientId>,
     /// What `manage_marked` finds.
     pub marked: BTreeMap<ClientId, ProcessId>,
@@ -40,11 +44,20 @@ impl Default for FakeEngine {
         Self {
             books: Arc::default(),
             exits: Arc::new(std::io::pipe().unwrap()),
+            strict: false,
         }
     }
 }
 
 impl FakeEngine {
+    /// One that manages no made-up processes.
+    pub fn strict() -> Self {
+        Self {
+            strict: true,
+            ..Self::default()
+        }
+    }
+
     pub fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap()
     }
@@ -84,13 +97,16 @@ impl FakeEngine {
 
 impl Engine for FakeEngine {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        if root.pid == UNMANAGEABLE {
+        let is_real = ProcessInfo::read(root.pid).is_some_and(|process| process.id == root);
+        if root.pid == UNMANAGEABLE || (self.strict && !is_real) {
             return Err("it has just ended".into());
         }
-        self.books().clients.entry(client).or_default().push(root);
-        if ProcessInfo::read(root.pid).is_some_and(|process| process.id == root) {
+        if is_real {
             self.follow(root);
         }
+        let mut books = self.books();
+        books.order.push(client);
+        books.clients.entry(client).or_default().push(root);
         Ok(())
     }
 

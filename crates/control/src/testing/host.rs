@@ -51,7 +51,8 @@ impl FakeHost {
     pub fn add(&mut self, pid: u32, parent: u32, uid: u32, name: &str) {
         let id = ProcessId {
             pid,
-            start_time_ticks: u64::from(pid) * 10,
+            // One that no real process has.
+            start_time_ticks: u64::MAX / 2 + u64::from(pid),
         };
         let name = name.to_owned();
         let info = ProcessInfo {

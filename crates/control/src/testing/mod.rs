@@ -1,6 +1,7 @@
 //! A made-up machine, and an engine that enforces nothing, for tests of
 //! everything above them.
 
+pub(crate) mod conversation;
 mod engine;
 mod host;
 pub(crate) mod requests;

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::daemon::serve;
 use crate::engine::{Engine, EngineError, EngineStatus};
-use crate::process::{ProcessId, ProcessInfo};
+use crate::process::ProcessId;
 use crate::protocol::{ClientReport, ClientState, Funding, Request, Response};
 use crate::testing::FakeEngine;
 use crate::{Connection, Place, SocketPath, Timing};
@@ -59,7 +59,7 @@ fn daemon_process() {
     let place = place(directory.as_ref());
     let make: crate::MakeEngine<'_> = &|_, directory| {
         Ok(Box::new(Mortal {
-            engine: FakeEngine::default(),
+            engine: FakeEngine::strict(),
             obituary: directory.with_file_name("released"),
         }))
     };
@@ -84,10 +84,7 @@ impl Drop for Mortal {
 
 impl Engine for Mortal {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        match ProcessInfo::read(root.pid) {
-            Some(process) if process.id == root => self.engine.manage(client, root),
-            _ => Err("it has just ended".into()),
-        }
+        self.engine.manage(client, root)
     }
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         self.engine.adopt(client, parent)

@@ -4,4 +4,7 @@ mod crash;
 mod fuzz;
 mod harness;
 mod life;
+mod requests;
+mod restart;
 mod server;
+mod users;
