@@ -23,9 +23,6 @@ pub(crate) struct FosterParent {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    /// What it began with: processes that were managed by name, whether they
-    /// still run or not.
-    pub(crate) roots: Vec<ProcessId>,
     /// Parents stand before their children.
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
@@ -70,7 +67,6 @@ impl Client {
     pub(crate) fn new(id: ClientId, now_ns: u64) -> Self {
         Self {
             id,
-            roots: Vec::new(),
             processes: Vec::new(),
             foster_parents: Vec::new(),
             suspended: false,

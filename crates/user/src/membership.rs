@@ -4,15 +4,17 @@
 //! is known by its foster parent (who inherited it as a child subreaper) or
 //! by the marker in its environment.
 
+use std::path::Path;
+
 use prorata_core::ids::ClientId;
 
 use crate::births::Newborn;
 use crate::error::EngineError;
-use crate::marker::Marker;
 use crate::process::Origin;
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::tree::Tree;
+use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
 /// Newborn strangers that are remembered until their markers are read.
 const MAX_STRANGERS: usize = 4096;
@@ -37,29 +39,18 @@ impl Tree {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, process, &stat, Origin::Found, now_ns)?;
-        self.client_or_new(id, now_ns).roots.push(process);
         self.walk(Origin::Found, now_ns);
         Ok(())
     }
 
-    /// Manages all processes that carry the marker of a client that began
-    /// with a process of this start time. Returns how many joined.
+    /// Manages all processes that carry a client's marker and began at or
+    /// after a time. Returns how many joined.
     pub(crate) fn manage_marked(&mut self, id: ClientId, since_ticks: u64, now_ns: u64) -> u32 {
         let before = self.process_count();
         for (pid, stat) in everyone() {
-            if self.owners.contains_key(&pid) || stat.start_time_ticks < since_ticks {
-                continue;
-            }
-            let Some(marker) = Marker::of(pid) else {
-                continue;
-            };
-            if marker.client == id && marker.root.start_time_ticks == since_ticks {
+            let free = !self.owners.contains_key(&pid);
+            if free && stat.start_time_ticks >= since_ticks && self.marked(pid) == Some(id) {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
-                if let Some(client) = self.client_mut(id)
-                    && !client.roots.contains(&marker.root)
-                {
-                    client.roots.push(marker.root);
-                }
             }
         }
         self.walk(Origin::Found, now_ns);
@@ -151,19 +142,35 @@ impl Tree {
             if self.owners.contains_key(&pid) || self.join_parent(pid, &stat, now_ns) {
                 continue;
             }
-            let Some(marker) = Marker::of(pid) else {
-                continue;
-            };
-            let owner = self.client(marker.client);
-            if owner.is_some_and(|client| client.roots.contains(&marker.root)) {
-                let origin = Origin::Born { to_idle: true };
-                self.admit(marker.client, pid, &stat, origin, now_ns);
+            if let Some(id) = self
+                .marked(pid)
+                .filter(|&id| self.is_younger_than(id, &stat))
+            {
+                self.admit(id, pid, &stat, Origin::Born { to_idle: true }, now_ns);
             }
         }
         if std::mem::take(&mut self.walk_due) {
             self.walk(Origin::Born { to_idle: true }, now_ns);
         }
         self.review_groups();
+    }
+
+    /// The client whose markers a process carries.
+    fn marked(&self, pid: u32) -> Option<ClientId> {
+        let client = procfs::environment_variable(pid, CLIENT_MARKER)?
+            .parse()
+            .ok()?;
+        let socket = procfs::environment_variable(pid, SOCKET_MARKER)?;
+        (Path::new(&socket) == self.socket).then_some(client)
+    }
+
+    /// Whether a process began after some process of a client, so that its
+    /// marker cannot be that of an earlier client of the same name.
+    fn is_younger_than(&self, id: ClientId, stat: &Stat) -> bool {
+        let processes = self.client(id).map_or(&[][..], |client| &client.processes);
+        processes
+            .iter()
+            .any(|p| p.id.start_time_ticks <= stat.start_time_ticks)
     }
 
     /// Walks through all processes and lets those join whose parents have a

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use crate::marker::Marker;
+use crate::CLIENT_MARKER;
 use crate::process_id::ProcessId;
 use crate::procfs;
 use crate::scheduler::{self, Policy};
@@ -153,11 +153,11 @@ fn restore_unlisted(
             unlisted.push(pid);
         }
     });
-    // A living root that is not listed is another engine's business.
-    let is_ours =
-        |root: ProcessId| entries.iter().any(|entry| entry.thread == root) || !root.is_alive();
+    // One with another engine's marker is promoted for a moment only: that
+    // engine will see to it.
+    let is_marked = |pid| procfs::environment_variable(pid, CLIENT_MARKER).is_some();
     for pid in unlisted {
-        if descends_from(pid, &idle) || Marker::of(pid).is_some_and(|marker| is_ours(marker.root)) {
+        if descends_from(pid, &idle) || is_marked(pid) {
             swept.count(restore_policies(pid, own_policies));
         }
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, Pid, fork};
-use prorata_user::{CLIENT_MARKER, ProcessId, client_marker};
+use prorata_user::CLIENT_MARKER;
 
 /// Exit code of a command that is not found, as of a shell.
 const NOT_FOUND: i32 = 127;
@@ -63,10 +63,8 @@ fn wait_and_become(mut command: Command, mut reader: PipeReader, mask: &SigSet) 
     let mut word = String::new();
     let code = match (reader.read_to_string(&mut word), word.strip_prefix('>')) {
         (Ok(_), Some(client)) => {
-            if let Ok(root) = ProcessId::of(std::process::id())
-                && !client.is_empty()
-            {
-                command.env(CLIENT_MARKER, client_marker(client, root));
+            if !client.is_empty() {
+                command.env(CLIENT_MARKER, client);
             }
             // A mask that cannot be restored would only have been one that
             // could not be set.

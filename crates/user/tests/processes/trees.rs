@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use prorata_user::{ClientActivity, Mechanism};
 
 use crate::add;
-use crate::support::{self, MS, Program, World, wait_until};
+use crate::support::{self, MS, Program, SOCKET, World, wait_until};
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     add(
@@ -133,46 +133,38 @@ fn orphans(mechanism: Mechanism) {
 fn marked(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let client = world.client("marked", 1);
-    let mut root = Program::start(&["run", "sh", "-c", "read x"]);
-    let root_id = root.id();
+    let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
+    let socket = |path: &str| format!("{}={path}", prorata_user::SOCKET_MARKER);
+    let ours = socket(SOCKET);
+    let script = "read x; (while :; do :; done) & exec sleep 100";
+    let mut program = Program::start(&["run", "env", &marker, &ours, "sh", "-c", script]);
     world
         .engine()
-        .manage(client, root_id)
+        .manage(client, program.id())
         .expect("it can be managed");
-    // Processes that descend from nobody we know: one with our client's
-    // marker, one with that of a client of the same name elsewhere.
-    let carrying = |root| {
-        let marker = prorata_user::client_marker(&client.to_string(), root);
-        let marker = format!("{}={marker}", prorata_user::CLIENT_MARKER);
-        Program::start(&["run", "env", &marker, "sleep", "100"])
-    };
-    let mut elsewhere = root_id;
-    elsewhere.start_time_ticks += 1;
-    let (escaped, stranger) = (carrying(root_id), carrying(elsewhere));
+    // A process that carries the marker and descends from nobody we know.
+    let escaped = Program::start(&["run", "env", &marker, &ours, "sleep", "100"]);
+    // One that carries the same marker, but of another daemon.
+    let theirs = socket("/nonexistent/another/socket");
+    let foreign = Program::start(&["run", "env", &marker, &theirs, "sleep", "100"]);
     wait_until("the escaped process is found", PATIENCE, || {
         world.engine().find(escaped.pid()) == Some(client)
     });
-    assert_eq!(world.engine().find(stranger.pid()), None);
-    // Who comes later finds what is left, though the root has ended.
+    program.say("go");
+    wait_until("the child is found", PATIENCE, || {
+        world.engine().processes(client).len() == 3
+    });
+    assert_eq!(world.engine().find(foreign.pid()), None);
+    // A new client finds what is left of it.
     world.engine().release(client);
-    root.say("end");
-    root.child().wait().expect("it ends");
-    let start = root_id.start_time_ticks;
-    assert_eq!(
-        world
-            .engine()
-            .manage_marked(client, start - 1)
-            .expect("it works"),
-        0
-    );
+    let start = program.id().start_time_ticks;
     assert_eq!(
         world
             .engine()
             .manage_marked(client, start)
             .expect("it works"),
-        1
+        3
     );
-    assert_eq!(world.engine().processes(client), [escaped.id()]);
 }
 
 fn exits(mechanism: Mechanism) {
