@@ -1,6 +1,7 @@
 //! One client: its processes taken together.
 
 use prorata_core::ids::ClientId;
+use rustix::thread::CpuSet;
 
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
@@ -8,6 +9,7 @@ use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
 use crate::table::Journal;
+use crate::threads::Heritage;
 use crate::waited::Waited;
 
 /// A process whose children are the client's though it is not: it started the
@@ -49,9 +51,11 @@ pub(crate) struct Client {
     pub(crate) treatment: Treatment,
     /// Processes or threads joined that the treatment has not reached yet.
     pub(crate) unsettled: bool,
-    /// It was in `SCHED_IDLE` at some time since the last enforcement, so what
-    /// is born to it may be, too.
-    pub(crate) idle_lately: bool,
+    /// CPUs that it is to be bound to, and those that it is bound to.
+    pub(crate) place: Option<CpuSet>,
+    pub(crate) bound: Option<CpuSet>,
+    /// What those may have inherited who were born since the last enforcement.
+    pub(crate) heritage: Heritage,
     /// When it was last sampled, and last looked at, on the monotonic clock.
     pub(crate) sampled_ns: u64,
     pub(crate) looked_ns: u64,
@@ -80,7 +84,9 @@ impl Client {
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
             unsettled: false,
-            idle_lately: false,
+            place: None,
+            bound: None,
+            heritage: Heritage::default(),
             sampled_ns: now_ns,
             looked_ns: 0,
             had_processes: false,
@@ -146,7 +152,7 @@ impl Client {
         for process in &mut self.processes {
             // Whoever did not run has reaped nobody, and need not be asked
             // once enough are found that want to run.
-            if !process.progressed && look.runnable >= limit && !process.is_touched() {
+            if !process.progressed && look.runnable >= limit && !process.is_held_down() {
                 look.alive = true;
                 continue;
             }
@@ -157,9 +163,9 @@ impl Client {
             process.reassert(&stat, journal);
             if !process.is_stopped_by_us() && look.runnable < limit {
                 let wanted = limit - look.runnable;
-                let was_touched = process.is_touched();
-                look.runnable += process.runnable_threads(&stat, wanted, self.idle_lately, journal);
-                self.unsettled |= process.is_touched() != was_touched;
+                let held_down = process.is_held_down();
+                look.runnable += process.runnable_threads(&stat, wanted, &self.heritage, journal);
+                self.unsettled |= process.is_held_down() != held_down;
             }
         }
         for foster_parent in &mut self.foster_parents {
@@ -189,7 +195,7 @@ impl Client {
     /// before their children and continued after them, so that no shell sees
     /// a child stopped. Returns the processes that may not be touched.
     pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) -> u32 {
-        self.idle_lately |= treatment == Treatment::Idle;
+        self.heritage.idle |= treatment == Treatment::Idle;
         self.treatment = treatment;
         self.unsettled = false;
         let mut refused = 0;
@@ -208,6 +214,28 @@ impl Client {
             self.processes.iter_mut().for_each(&mut one);
         }
         refused
+    }
+
+    /// Binds its threads to the CPUs that it is to have, or unbinds them.
+    pub(crate) fn settle_in_place(&mut self, journal: &mut Journal) {
+        self.bound = self.place;
+        for process in &mut self.processes {
+            // Whoever may not be bound runs where it likes; what it takes is
+            // charged.
+            let _ = process.bind(self.place.as_ref(), journal);
+        }
+        if self.bound.is_some() {
+            let bindings = self.processes.iter().filter_map(|p| p.threads.binding());
+            self.heritage.binding = bindings.cloned().map(Box::new).next();
+        }
+    }
+
+    /// The last enforcement left everything as it was.
+    pub(crate) fn nothing_changed(&mut self) {
+        self.heritage.idle = self.treatment == Treatment::Idle;
+        if self.bound.is_none() {
+            self.heritage.binding = None;
+        }
     }
 
     /// Whether any of its processes is stopped by us.

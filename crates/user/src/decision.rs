@@ -17,6 +17,7 @@ use std::time::Duration;
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::ClientId;
 use rustix::event::{Timespec, epoll};
+use rustix::thread::CpuSet;
 
 use crate::bell::Bell;
 use crate::client::Client;
@@ -78,7 +79,8 @@ pub(crate) struct DecisionThread {
     pub(crate) guardian: Option<Guardian>,
     pub(crate) preferred: Mechanism,
     pub(crate) mechanism: Mechanism,
-    pub(crate) cpus: u32,
+    /// CPUs that are shared out.
+    pub(crate) cpus: CpuSet,
     pub(crate) quantum_ns: u64,
     pub(crate) winners: Vec<Winner>,
     /// Clients that have ended but whose last CPU time is not charged yet.
@@ -112,7 +114,7 @@ pub(crate) struct Parts {
     pub(crate) table: Arc<Table>,
     pub(crate) guardian: Guardian,
     pub(crate) preferred: Mechanism,
-    pub(crate) cpus: u32,
+    pub(crate) cpus: CpuSet,
 }
 
 impl DecisionThread {
@@ -223,7 +225,7 @@ impl DecisionThread {
         for index in 0..self.winners.len() {
             let id = self.winners[index].client;
             let (used_ns, window_ns) = self.tree.sample(id, now_ns);
-            let cpus = self.cpus;
+            let cpus = self.cpus.count();
             let Some((client, journal)) = self.tree.with_journal(id) else {
                 continue;
             };

@@ -12,6 +12,7 @@ impl DecisionThread {
     /// run, so that no CPU falls idle in between.
     pub(crate) fn enforce(&mut self) {
         self.choose_mechanism();
+        self.place_winners();
         let (mechanism, quantum_ns) = (self.mechanism, self.quantum_ns);
         let mut left_alone = 0;
         self.stopped = 0;
@@ -28,11 +29,17 @@ impl DecisionThread {
                     Treatment::Idle if client.runnable > 0 => self.idle += 1,
                     _ => {}
                 }
-                if treatment != client.treatment || client.unsettled {
-                    client.idle_lately |= client.treatment == Treatment::Idle;
-                    left_alone += client.treat(treatment, journal);
-                } else {
-                    client.idle_lately = treatment == Treatment::Idle;
+                let at_rest = treatment == client.treatment
+                    && client.place == client.bound
+                    && !client.unsettled;
+                if at_rest {
+                    client.nothing_changed();
+                    continue;
+                }
+                let newcomers = client.unsettled;
+                left_alone += client.treat(treatment, journal);
+                if client.place != client.bound || newcomers && client.place.is_some() {
+                    client.settle_in_place(journal);
                 }
             }
         }

@@ -10,6 +10,7 @@ use std::time::Instant;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::thread::CpuSet;
 
 use crate::bell::Bell;
 use crate::command::Command;
@@ -52,7 +53,7 @@ impl UserEngine {
         config: EngineConfig,
         dispatcher: Arc<Mutex<Dispatcher>>,
     ) -> Result<UserEngine, EngineError> {
-        let cpus = count_cpus(config.cpus)?;
+        let cpus = choose_cpus(config.cpus)?;
         let way_back =
             Return::by_trial().map_err(|error| EngineError::System("try out SCHED_IDLE", error))?;
         let preferred = match (config.mechanism, way_back) {
@@ -77,7 +78,7 @@ impl UserEngine {
         let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket)
             .map_err(|error| EngineError::System("notice births", error))?;
         let directory = Arc::new(Mutex::new(Directory::new(preferred)));
-        lock(&dispatcher).set_cpus(cpus);
+        lock(&dispatcher).set_cpus(cpus.count());
         let (commands, receiver) = channel();
         let decision_thread = DecisionThread::new(Parts {
             tree,
@@ -103,7 +104,7 @@ impl UserEngine {
             directory,
             thread: Some(thread),
             started: Instant::now(),
-            cpus,
+            cpus: cpus.count(),
         })
     }
 
@@ -261,22 +262,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many CPUs are shared out.
-fn count_cpus(wanted: Option<Vec<u32>>) -> Result<u32, EngineError> {
+/// The CPUs that are shared out.
+fn choose_cpus(wanted: Option<Vec<u32>>) -> Result<CpuSet, EngineError> {
     let usable =
         scheduler::affinity(0).map_err(|error| EngineError::System("find out its CPUs", error))?;
-    let Some(mut wanted) = wanted else {
-        return Ok(usable.count());
+    let Some(wanted) = wanted else {
+        return Ok(usable);
     };
-    let is_usable = |&cpu: &u32| {
-        (cpu as usize) < rustix::thread::CpuSet::MAX_CPU && usable.is_set(cpu as usize)
-    };
-    if wanted.is_empty() || !wanted.iter().all(is_usable) {
+    let mut cpus = CpuSet::new();
+    for &cpu in &wanted {
+        let cpu = cpu as usize;
+        if cpu >= CpuSet::MAX_CPU || !usable.is_set(cpu) {
+            return Err(EngineError::BadCpus(wanted));
+        }
+        cpus.set(cpu);
+    }
+    if cpus.count() == 0 {
         return Err(EngineError::BadCpus(wanted));
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    Ok(wanted.len() as u32)
+    Ok(cpus)
 }
 
 /// Every managed process takes descriptors.

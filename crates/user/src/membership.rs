@@ -13,6 +13,7 @@ use crate::error::EngineError;
 use crate::process::Origin;
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
+use crate::threads::Heritage;
 use crate::tree::Tree;
 use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
@@ -39,7 +40,7 @@ impl Tree {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, process, &stat, Origin::Found, now_ns)?;
-        self.walk(Origin::Found, now_ns);
+        self.walk(Self::found, now_ns);
         Ok(())
     }
 
@@ -53,7 +54,7 @@ impl Tree {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
         }
-        self.walk(Origin::Found, now_ns);
+        self.walk(Self::found, now_ns);
         self.process_count() - before
     }
 
@@ -90,9 +91,10 @@ impl Tree {
             return;
         };
         client.unsettled = true;
-        let to_idle = client.idle_lately;
+        let heritage = client.heritage.clone();
         if let Some(process) = client.processes.iter_mut().find(|p| p.id.pid == pid) {
-            process.expect_threads(to_idle, journal);
+            process.threads.expect_more();
+            process.threads.refresh(&heritage, journal);
         }
     }
 
@@ -102,8 +104,14 @@ impl Tree {
         let Some(id) = self.client_of_parent(stat) else {
             return false;
         };
-        let to_idle = self.client(id).is_some_and(|client| client.idle_lately);
-        self.admit(id, pid, stat, Origin::Born { to_idle }, now_ns);
+        let heritage = self.client(id).map(|client| client.heritage.clone());
+        self.admit(
+            id,
+            pid,
+            stat,
+            Origin::Born(heritage.unwrap_or_default()),
+            now_ns,
+        );
         true
     }
 
@@ -146,11 +154,11 @@ impl Tree {
                 .marked(pid)
                 .filter(|&id| self.is_younger_than(id, &stat))
             {
-                self.admit(id, pid, &stat, Origin::Born { to_idle: true }, now_ns);
+                self.admit(id, pid, &stat, self.born_some_time_ago(id), now_ns);
             }
         }
         if std::mem::take(&mut self.walk_due) {
-            self.walk(Origin::Born { to_idle: true }, now_ns);
+            self.walk(Self::born_some_time_ago, now_ns);
         }
         self.review_groups();
     }
@@ -173,9 +181,26 @@ impl Tree {
             .any(|p| p.id.start_time_ticks <= stat.start_time_ticks)
     }
 
+    /// The origin of a process that was noticed late, when its client may have
+    /// been demoted and promoted several times.
+    fn born_some_time_ago(&self, id: ClientId) -> Origin {
+        let binding = self
+            .client(id)
+            .and_then(|client| client.heritage.binding.clone());
+        Origin::Born(Heritage {
+            idle: true,
+            binding,
+        })
+    }
+
+    /// The origin of a process that ran before it was managed.
+    pub(crate) fn found(&self, _: ClientId) -> Origin {
+        Origin::Found
+    }
+
     /// Walks through all processes and lets those join whose parents have a
     /// client. Cost: 5 us for each process of the system.
-    pub(crate) fn walk(&mut self, origin: Origin, now_ns: u64) {
+    pub(crate) fn walk(&mut self, origin: fn(&Tree, ClientId) -> Origin, now_ns: u64) {
         // Parents first, as far as clock ticks tell; hence more than once.
         let all = everyone();
         loop {
@@ -185,7 +210,7 @@ impl Tree {
                     continue;
                 }
                 if let Some(id) = self.client_of_parent(stat) {
-                    self.admit(id, *pid, stat, origin, now_ns);
+                    self.admit(id, *pid, stat, origin(self, id), now_ns);
                 }
             }
             if self.process_count() == before {

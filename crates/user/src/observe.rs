@@ -41,7 +41,7 @@ impl DecisionThread {
         let quantum_ns = self.quantum_ns;
         let look_interval_ns =
             (UNLOOKED_QUANTA * quantum_ns).clamp(*UNLOOKED_NS.start(), *UNLOOKED_NS.end());
-        let cpus = self.cpus;
+        let cpus = self.cpus.count();
         let Some((client, journal)) = self.tree.with_journal(id) else {
             return;
         };
@@ -97,7 +97,7 @@ impl DecisionThread {
             let known = |client: &Client| client.looked_ns == now_ns || client.is_stopped_by_us();
             if !self.tree.client(id).is_none_or(known) {
                 let usage = self.tree.sample(id, now_ns);
-                let cpus = self.cpus;
+                let cpus = self.cpus.count();
                 if let Some((client, journal)) = self.tree.with_journal(id) {
                     client.runnable = client.look(now_ns, cpus, usage, journal).runnable;
                 }

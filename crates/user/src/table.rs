@@ -361,7 +361,6 @@ impl Journal {
     }
 
     /// Writes down a thread's own CPUs, before it is bound to others.
-    #[cfg_attr(not(test), expect(dead_code, reason = "placement comes next"))]
     pub(crate) fn keep_affinity(&self, slot: &Slot, affinity: &CpuSet) {
         let record = &self.table.records()[slot.0 as usize];
         for (index, word) in record.affinity.iter().enumerate() {

@@ -172,6 +172,19 @@ pub fn is_normal(pid: u32) -> bool {
     !stopped && !idle
 }
 
+/// How many CPUs each thread of a process may use.
+pub fn cpus_of_threads(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
+    tasks
+        .map(|task| {
+            let tid = task.expect("readable").file_name();
+            let tid = tid.to_str().expect("a number").parse().expect("a number");
+            let tid = rustix::process::Pid::from_raw(tid);
+            rustix::thread::sched_getaffinity(tid).map_or(0, |cpus| cpus.count())
+        })
+        .collect()
+}
+
 pub fn policy_of(tid: u32) -> i32 {
     // SAFETY: takes and returns plain numbers.
     unsafe { libc::sched_getscheduler(tid as libc::pid_t) }

@@ -1,0 +1,331 @@
+//! The threads of one process: which of them want to run, their scheduling
+//! policies and the CPUs that they may use.
+
+use rustix::thread::CpuSet;
+
+use crate::process::Failure;
+use crate::process_id::ProcessId;
+use crate::procfs::{self, Stat};
+use crate::scheduler::{self, Policy};
+use crate::table::{Journal, Slot, flag};
+
+/// CPUs that a thread may use by itself, and those that we bound it to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Binding {
+    pub(crate) own: CpuSet,
+    pub(crate) ours: CpuSet,
+}
+
+/// A thread and what it is to have when we leave it alone.
+#[derive(Debug)]
+struct Thread {
+    tid: u32,
+    /// Its own policy.
+    own: Policy,
+    binding: Option<Box<Binding>>,
+    /// Its record, while it has a policy of its own that is not the ordinary
+    /// one or is bound. The first thread's stands for the process and is
+    /// always there.
+    slot: Option<Slot>,
+}
+
+/// What newborn threads and processes may have inherited because of us. It is
+/// not to be taken for their own choice.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Heritage {
+    /// `SCHED_IDLE`.
+    pub(crate) idle: bool,
+    /// A binding.
+    pub(crate) binding: Option<Box<Binding>>,
+}
+
+/// The threads of a process.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    pid: u32,
+    /// As known; complete unless `stale`. The process's first thread comes
+    /// first and is always there, the others follow by `tid`.
+    list: Vec<Thread>,
+    stale: bool,
+    /// Where the search for runnable threads found one last.
+    runnable_hint: usize,
+    /// Its fair threads were put in `SCHED_IDLE`, or inherited it.
+    idle: bool,
+}
+
+impl Threads {
+    /// Those of a process with this record and this first look at it.
+    pub(crate) fn new(
+        pid: u32,
+        slot: Slot,
+        stat: &Stat,
+        heritage: &Heritage,
+        journal: &mut Journal,
+    ) -> Self {
+        let mut threads = Threads {
+            pid,
+            list: Vec::new(),
+            stale: stat.threads > 1,
+            runnable_hint: 0,
+            idle: false,
+        };
+        threads.list.push(Thread {
+            tid: pid,
+            own: Policy::OTHER,
+            binding: None,
+            slot: Some(slot),
+        });
+        threads.inherit(0, Policy(stat.policy), heritage, journal);
+        threads
+    }
+
+    /// The record of the process.
+    pub(crate) fn slot(&self) -> &Slot {
+        self.list[0]
+            .slot
+            .as_ref()
+            .expect("the first thread's record is always there")
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle
+    }
+
+    /// What the first thread is bound to.
+    pub(crate) fn binding(&self) -> Option<&Binding> {
+        self.list[0].binding.as_deref()
+    }
+
+    /// Whether threads are not listed yet that a look at the process shows.
+    pub(crate) fn compare(&mut self, stat: &Stat) {
+        self.stale |= stat.threads as usize != self.list.len();
+    }
+
+    /// Some were born.
+    pub(crate) fn expect_more(&mut self) {
+        self.stale = true;
+    }
+
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// How many want to run, counted up to `limit`.
+    pub(crate) fn runnable(&mut self, limit: u32) -> u32 {
+        let count = self.list.len();
+        let mut runnable = 0;
+        for step in 0..count {
+            let index = (self.runnable_hint + step) % count;
+            let thread = procfs::thread_stat(self.pid, self.list[index].tid);
+            if thread.is_ok_and(|stat| stat.is_runnable()) {
+                if runnable == 0 {
+                    self.runnable_hint = index;
+                }
+                runnable += 1;
+                if runnable == limit {
+                    break;
+                }
+            }
+        }
+        runnable
+    }
+
+    /// Lists them anew if any were born since the last time.
+    pub(crate) fn refresh(&mut self, heritage: &Heritage, journal: &mut Journal) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        let mut tids = Vec::new();
+        if procfs::for_each_thread(self.pid, |tid| tids.push(tid)).is_err() {
+            return;
+        }
+        tids.sort_unstable();
+        let ended = |thread: &mut Thread| tids.binary_search(&thread.tid).is_err();
+        for thread in self.list.extract_if(1.., ended) {
+            if let Some(slot) = thread.slot {
+                journal.give_back(slot);
+            }
+        }
+        let known = self.list.len();
+        for tid in tids {
+            let listed = self.list[1..known].binary_search_by_key(&tid, |thread| thread.tid);
+            let Ok(policy) = Policy::of(tid) else {
+                continue;
+            };
+            if tid == self.pid || listed.is_ok() {
+                continue;
+            }
+            self.list.push(Thread {
+                tid,
+                own: Policy::OTHER,
+                binding: None,
+                slot: None,
+            });
+            self.inherit(self.list.len() - 1, policy, heritage, journal);
+        }
+        self.list[1..].sort_unstable_by_key(|thread| thread.tid);
+    }
+
+    /// Takes note of what a thread that was just listed has by itself and
+    /// what by inheritance.
+    fn inherit(&mut self, index: usize, now: Policy, heritage: &Heritage, journal: &mut Journal) {
+        let inherited = now.is_idle() && (self.idle || heritage.idle);
+        if inherited && !self.idle {
+            journal.mark(self.slot(), flag::IDLE);
+            self.idle = true;
+        }
+        // A thread's policy is its parent's, and that is mostly the first's.
+        let own = if inherited { self.list[0].own } else { now };
+        self.set_own(index, own, journal);
+        let first = self.list[0].binding.clone();
+        let Some(binding) = first.or_else(|| heritage.binding.clone()) else {
+            return;
+        };
+        let tid = self.list[index].tid;
+        if scheduler::affinity(tid).is_ok_and(|now| now == binding.ours) {
+            self.keep_binding(index, binding, journal);
+        }
+    }
+
+    /// Puts the fair ones in `SCHED_IDLE`.
+    pub(crate) fn demote(&mut self, journal: &mut Journal) -> Result<(), Failure> {
+        journal.mark(self.slot(), flag::IDLE);
+        let already = std::mem::replace(&mut self.idle, true);
+        for index in 0..self.list.len() {
+            let Thread { tid, own, .. } = self.list[index];
+            // Gone threads are dropped when the list is refreshed.
+            let Ok(now) = Policy::of(tid) else { continue };
+            if now.is_idle() && !already {
+                self.set_own(index, now, journal);
+            }
+            if now.is_idle() || !now.is_fair() {
+                continue;
+            }
+            if now != own {
+                self.set_own(index, now, journal);
+            }
+            change(now.demoted().set(tid))?;
+        }
+        Ok(())
+    }
+
+    /// Gives all their own policies back.
+    pub(crate) fn promote(&mut self, journal: &mut Journal) -> Result<(), Failure> {
+        for Thread { tid, own, .. } in &self.list {
+            if Policy::of(*tid).is_ok_and(Policy::is_idle) && !own.is_idle() {
+                change(own.set(*tid))?;
+            }
+        }
+        self.idle = false;
+        journal.clear(self.slot(), flag::IDLE);
+        Ok(())
+    }
+
+    /// Whether a look at the first one shows that it is not demoted any more,
+    /// though it should be.
+    pub(crate) fn was_promoted_by_others(&self, stat: &Stat) -> bool {
+        let own = self.list[0].own;
+        self.idle && own.is_fair() && !own.is_idle() && !Policy(stat.policy).is_idle()
+    }
+
+    /// Binds all to these CPUs, as far as they may use them.
+    pub(crate) fn bind(&mut self, cpus: &CpuSet, journal: &mut Journal) -> Result<(), Failure> {
+        for index in 0..self.list.len() {
+            let thread = &self.list[index];
+            let Ok(now) = scheduler::affinity(thread.tid) else {
+                continue;
+            };
+            let own = match &thread.binding {
+                Some(binding) if binding.ours == now => binding.own,
+                // It is not bound, or has chosen anew.
+                _ => now,
+            };
+            let ours = intersection(&own, cpus);
+            if ours.count() == 0 || ours == now {
+                continue;
+            }
+            let tid = thread.tid;
+            self.keep_binding(index, Box::new(Binding { own, ours }), journal);
+            change(scheduler::set_affinity(tid, &ours))?;
+        }
+        Ok(())
+    }
+
+    /// Lets all use their own CPUs again.
+    pub(crate) fn unbind(&mut self, journal: &mut Journal) -> Result<(), Failure> {
+        for thread in &mut self.list {
+            let Some(binding) = thread.binding.take() else {
+                continue;
+            };
+            // Whoever has chosen anew meanwhile keeps that.
+            if scheduler::affinity(thread.tid).is_ok_and(|now| now == binding.ours) {
+                change(scheduler::set_affinity(thread.tid, &binding.own))?;
+            }
+            if let Some(slot) = &thread.slot {
+                journal.clear(slot, flag::BOUND);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_binding(&mut self, index: usize, binding: Box<Binding>, journal: &mut Journal) {
+        if let Some(slot) = self.record(index, journal) {
+            journal.keep_affinity(slot, &binding.own);
+            self.list[index].binding = Some(binding);
+        }
+    }
+
+    /// Keeps a thread's own policy, in the table too if it is not the
+    /// ordinary one.
+    fn set_own(&mut self, index: usize, own: Policy, journal: &mut Journal) {
+        if self.list[index].own != own {
+            self.list[index].own = own;
+            if let Some(slot) = self.record(index, journal) {
+                journal.keep_policy(slot, own);
+            }
+        }
+    }
+
+    /// A thread's record; `None` if the table is full.
+    fn record(&mut self, index: usize, journal: &mut Journal) -> Option<&Slot> {
+        let pid = self.pid;
+        let thread = &mut self.list[index];
+        if thread.slot.is_none() {
+            let stat = procfs::thread_stat(pid, thread.tid).ok()?;
+            let start_time_ticks = stat.start_time_ticks;
+            thread.slot = journal.take(
+                ProcessId {
+                    pid: thread.tid,
+                    start_time_ticks,
+                },
+                pid,
+            );
+        }
+        thread.slot.as_ref()
+    }
+
+    /// Gives their records back. The process must be gone or as it was.
+    pub(crate) fn retire(self, journal: &mut Journal) {
+        for slot in self.list.into_iter().filter_map(|thread| thread.slot) {
+            journal.give_back(slot);
+        }
+    }
+}
+
+/// A thread that is gone needs no change.
+fn change(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result.map_err(Failure::from) {
+        Err(Failure::Gone) => Ok(()),
+        result => result,
+    }
+}
+
+fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
+    let mut both = CpuSet::new();
+    for cpu in 0..CpuSet::MAX_CPU {
+        if one.is_set(cpu) && other.is_set(cpu) {
+            both.set(cpu);
+        }
+    }
+    both
+}
