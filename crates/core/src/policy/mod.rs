@@ -7,6 +7,8 @@
 mod hierarchical;
 mod hierarchical_tree;
 mod queue;
+mod queue_front;
+mod queue_wheel;
 mod race;
 mod race_exponential;
 mod stride;

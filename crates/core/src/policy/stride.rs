@@ -99,7 +99,7 @@ impl<W: Wait> PassPolicy<W> {
         Self {
             places: Vec::new(),
             part_units: Vec::new(),
-            queue: PassQueue::default(),
+            queue: PassQueue::starting_at(pass),
             global: GlobalPass::starting_at(pass),
             held_at: pass,
             joined: 0,
@@ -142,6 +142,7 @@ impl<W: Wait> PassPolicy<W> {
                 client,
             });
         }
+        self.renew_worn_queue();
     }
 
     /// Moves a client back by `wait`, and puts it into the queue again.
@@ -187,11 +188,28 @@ impl<W: Wait> PassPolicy<W> {
     #[cold]
     fn hold_all_within_reach(&mut self) {
         self.held_at = self.global.pass;
-        self.queue.clear();
-        for (index, place) in self.places.iter_mut().enumerate() {
+        for place in &mut self.places {
             if place.standing == Standing::Competing && place.lead(&self.global) < -LONGEST_WAIT {
                 place.set_lead(-LONGEST_WAIT, &self.global);
             }
+        }
+        self.renew_queue();
+    }
+
+    #[inline]
+    fn renew_worn_queue(&mut self) {
+        if self.queue.is_worn(self.places.len()) {
+            self.renew_queue();
+        }
+    }
+
+    #[cold]
+    fn renew_queue(&mut self) {
+        let queued = || self.places.iter().filter(|place| place.queued());
+        let least = queued().map(|place| place.lead(&self.global)).min();
+        let first = self.global.pass.wrapping_add_signed(least.unwrap_or(0));
+        self.queue.restart_at(first);
+        for (index, place) in self.places.iter().enumerate() {
             if place.queued() {
                 self.queue.insert(Entry {
                     pass: place.pass,
@@ -253,7 +271,11 @@ impl<W: Wait> Policy for PassPolicy<W> {
     }
 
     fn pick(&mut self) -> Option<ClientIndex> {
-        let first = self.queue.first()?;
+        let places = &self.places;
+        let first = self.queue.first(|entry| {
+            let place = &places[entry.client.0 as usize];
+            place.pass == entry.pass && place.queued()
+        })?;
         if W::GLOBAL_FOLLOWS_WINNER {
             let ahead = first.pass.wrapping_sub(self.global.pass) as i64;
             if ahead > 0 {
@@ -273,6 +295,7 @@ impl<W: Wait> Policy for PassPolicy<W> {
             });
         }
         self.places[client.0 as usize].taken = true;
+        self.renew_worn_queue();
         Ok(())
     }
 
@@ -288,6 +311,7 @@ impl<W: Wait> Policy for PassPolicy<W> {
         }
         self.put_off(client, wait);
         self.hold_within_reach();
+        self.renew_worn_queue();
         Ok(())
     }
 
