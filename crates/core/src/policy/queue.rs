@@ -71,6 +71,9 @@ pub(super) struct PassQueue {
     /// All not before its limit.
     wheel: Wheel,
     side: BinaryHeap<Reverse<Entry>>,
+    /// Entries left behind since the last restart, and eight times those that
+    /// went to the side.
+    wear: usize,
 }
 
 impl PassQueue {
@@ -80,6 +83,7 @@ impl PassQueue {
             front: Front::default(),
             wheel: Wheel::starting_at(first),
             side: BinaryHeap::new(),
+            wear: 0,
         }
     }
 
@@ -88,6 +92,7 @@ impl PassQueue {
         self.front.clear();
         self.wheel.restart_at(first);
         self.side.clear();
+        self.wear = 0;
     }
 
     /// Whether so many entries are to be skipped, or have ended up in the
@@ -96,35 +101,33 @@ impl PassQueue {
     /// as an eighth of the places, so it costs O(1) on average.
     #[inline]
     pub(super) fn is_worn(&self, places: usize) -> bool {
-        const SPARE: usize = 64;
-        let side = self.side.len();
-        let all = self.front.len() + self.wheel.len() + side;
-        all > 2 * places + SPARE || side > places / 8 + SPARE
+        self.wear > places + 64
     }
 
     /// Cost: O(1) and a share in sorting later; O(lg n) at worst. Allocates
     /// when there are more entries than ever before.
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) {
-        if before(entry.pass, self.wheel.limit()) && self.wheel.is_empty() {
-            self.limit_front(entry.pass);
-        }
         if !before(entry.pass, self.wheel.limit()) {
             self.wheel.insert(entry);
-        } else if !self.front.insert(entry) {
-            self.side.push(Reverse(entry));
+        } else if self.front.is_long() {
+            self.insert_beside_long_front(entry);
+        } else {
+            self.front.insert(entry);
         }
     }
 
-    /// Lets the wheel begin where the front ends, now that the front has grown
-    /// long and there is something to come behind it.
-    #[inline]
-    fn limit_front(&mut self, pass: u64) {
-        if let Some(last) = self.front.last()
-            && self.front.is_long()
-            && before(last.pass, pass)
+    fn insert_beside_long_front(&mut self, entry: Entry) {
+        if self.wheel.is_empty()
+            && let Some(last) = self.front.last()
+            && before(last.pass, entry.pass)
         {
+            // The front has grown long enough; let the wheel begin behind it.
             self.wheel.restart_at(last.pass.wrapping_add(1));
+            self.wheel.insert(entry);
+        } else if !self.front.insert(entry) {
+            self.side.push(Reverse(entry));
+            self.wear += 8;
         }
     }
 
@@ -133,8 +136,16 @@ impl PassQueue {
     pub(super) fn remove(&mut self, entry: Entry) {
         if self.front.first() == Some(entry) {
             self.front.remove_first();
-        } else if self.side.peek() == Some(&Reverse(entry)) {
+        } else {
+            self.remove_later(entry);
+        }
+    }
+
+    fn remove_later(&mut self, entry: Entry) {
+        if self.side.peek() == Some(&Reverse(entry)) {
             self.side.pop();
+        } else {
+            self.wear += 1;
         }
     }
 
@@ -143,21 +154,39 @@ impl PassQueue {
     pub(super) fn first(&mut self, live: impl Fn(Entry) -> bool) -> Option<Entry> {
         loop {
             self.front.look_ahead(&live);
-            let entry = match (self.front.first(), self.side.peek()) {
-                (Some(entry), None) => entry,
-                (Some(front), Some(Reverse(side))) => front.min(*side),
-                (None, Some(Reverse(side))) if before(side.pass, self.wheel.limit()) => *side,
-                (None, _) if !self.wheel.is_empty() => {
-                    self.front.refill(|entries| self.wheel.pour_into(entries));
-                    continue;
+            match self.front.first() {
+                Some(entry) if self.side.is_empty() => {
+                    if live(entry) {
+                        return Some(entry);
+                    }
+                    self.front.remove_first();
                 }
-                (None, Some(Reverse(side))) => *side,
-                (None, None) => return None,
-            };
-            if live(entry) {
-                return Some(entry);
+                front => match self.first_beside(front)? {
+                    Some(entry) if live(entry) => return Some(entry),
+                    Some(entry) => self.remove(entry),
+                    None => {}
+                },
             }
-            self.remove(entry);
+        }
+    }
+
+    /// The first entry of front and side together; `None` if the front had to
+    /// be filled to know it.
+    fn first_beside(&mut self, front: Option<Entry>) -> Option<Option<Entry>> {
+        let side = self.side.peek().map(|side| side.0);
+        match (front, side) {
+            (Some(front), Some(side)) => Some(Some(front.min(side))),
+            (Some(front), None) => Some(Some(front)),
+            (None, Some(side))
+                if self.wheel.is_empty() || before(side.pass, self.wheel.limit()) =>
+            {
+                Some(Some(side))
+            }
+            (None, None) if self.wheel.is_empty() => None,
+            (None, _) => {
+                self.front.refill(|entries| self.wheel.pour_into(entries));
+                Some(None)
+            }
         }
     }
 }

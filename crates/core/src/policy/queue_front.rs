@@ -61,22 +61,23 @@ impl Front {
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) -> bool {
         self.reclaim();
-        let earlier = self.entries[self.head..].partition_point(|other| other.is_before(entry));
-        let place = self.head + earlier;
-        let later = self.entries.len() - place;
-        if self.head > 0 && earlier < later {
-            if earlier > MAX_SHIFT {
-                return false;
-            }
-            self.entries.copy_within(self.head..place, self.head - 1);
-            self.head -= 1;
-            self.entries[place - 1] = entry;
-        } else {
-            if later > MAX_SHIFT {
-                return false;
-            }
-            self.entries.insert(place, entry);
+        let mut place = self.entries.len();
+        self.entries.push(entry);
+        let entries = &mut self.entries[self.head..];
+        let mut place = entries.len() - 1;
+        let near = place.saturating_sub(16);
+        while place > near && entry.is_before(entries[place - 1]) {
+            entries[place] = entries[place - 1];
+            place -= 1;
         }
+        if place > near || place == 0 || !entry.is_before(entries[place - 1]) {
+            entries[place] = entry;
+            return true;
+        }
+        entries[..=place].rotate_left(0);
+        let at = entries[..place].partition_point(|other| other.is_before(entry));
+        entries.copy_within(at..place, at + 1);
+        entries[at] = entry;
         true
     }
 

@@ -231,7 +231,11 @@ impl Wheel {
             self.limit = (bucket.pass | block).wrapping_add(1);
             let start = front.len();
             self.chunks.pour(bucket, front);
-            front[start..].sort_unstable();
+            if block < 1 << 40 {
+                front[start..].sort_unstable_by_key(|e| ((e.pass & block) << 24) | u64::from(e.client.0));
+            } else {
+                front[start..].sort_unstable_by_key(|e| (u128::from(e.pass & block) << 32) | u128::from(e.client.0));
+            }
         }
         if self.is_empty() && front.len() < FRONT_LENGTH {
             self.limit = self.limit.wrapping_add(FAR);

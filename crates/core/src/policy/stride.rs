@@ -145,33 +145,39 @@ impl<W: Wait> PassPolicy<W> {
         self.renew_worn_queue();
     }
 
-    /// Moves a client back by `wait`, and puts it into the queue again.
+    /// Moves a client that competes back by `wait`, and into the queue.
     #[inline]
     fn put_off(&mut self, client: ClientIndex, wait: u64) {
         let place = &mut self.places[client.0 as usize];
-        if place.queued() {
+        if place.taken {
+            place.taken = false;
+        } else {
             self.queue.remove(Entry {
                 pass: place.pass,
                 client,
             });
         }
-        place.taken = false;
-        if place.standing == Standing::Competing {
-            if W::GLOBAL_FOLLOWS_WINNER && place.lead(&self.global) < 0 {
-                place.set_lead(0, &self.global);
-            }
-            place.advance(wait);
-            if place.lead(&self.global) > LONGEST_WAIT {
-                place.set_lead(LONGEST_WAIT, &self.global);
-            }
-            self.queue.insert(Entry {
-                pass: place.pass,
-                client,
-            });
-        } else {
-            let remain = place.remain(&self.global);
-            place.withdraw(Standing::Ticketless, Remain(remain.0 + i128::from(wait)));
+        if W::GLOBAL_FOLLOWS_WINNER && place.lead(&self.global) < 0 {
+            place.set_lead(0, &self.global);
         }
+        place.advance(wait);
+        if place.lead(&self.global) > LONGEST_WAIT {
+            place.set_lead(LONGEST_WAIT, &self.global);
+        }
+        self.queue.insert(Entry {
+            pass: place.pass,
+            client,
+        });
+        self.renew_worn_queue();
+    }
+
+    /// Adds `wait` to what remains for a client without tickets.
+    #[cold]
+    fn put_off_ticketless(&mut self, client: ClientIndex, wait: u64) {
+        let place = &mut self.places[client.0 as usize];
+        place.taken = false;
+        let remain = place.remain(&self.global).0 + i128::from(wait);
+        place.withdraw(Standing::Ticketless, Remain(remain));
     }
 
     /// Holds everybody within [`LONGEST_WAIT`] behind the global pass, once
@@ -300,18 +306,24 @@ impl<W: Wait> Policy for PassPolicy<W> {
     }
 
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
-        self.joined(client)?;
+        let standing = self.joined(client)?.standing;
         if quantum == 0 {
             return Err(PolicyError::ZeroQuantum(client));
         }
-        let service = self.part_units[client.0 as usize].service(used, quantum);
+        let service = if used == quantum {
+            STRIDE1
+        } else {
+            self.part_units[client.0 as usize].service(used, quantum)
+        };
         let wait = self.wait.wait(service);
         if !W::GLOBAL_FOLLOWS_WINNER {
             self.global.advance(service);
         }
-        self.put_off(client, wait);
+        match standing {
+            Standing::Competing => self.put_off(client, wait),
+            _ => self.put_off_ticketless(client, wait),
+        }
         self.hold_within_reach();
-        self.renew_worn_queue();
         Ok(())
     }
 
