@@ -32,6 +32,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// What comes first at a pass.
+    pub(super) const fn first_at(pass: u64) -> Self {
+        Self {
+            pass,
+            client: ClientIndex(0),
+        }
+    }
+
     /// The order, without branches.
     #[inline]
     pub(super) const fn is_before(self, other: Self) -> bool {
@@ -108,7 +116,7 @@ impl PassQueue {
     /// when there are more entries than ever before.
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) {
-        if !before(entry.pass, self.wheel.limit()) {
+        if !entry.is_before(self.wheel.limit()) {
             self.wheel.insert(entry);
         } else if self.front.is_long() {
             self.insert_beside_long_front(entry);
@@ -177,9 +185,7 @@ impl PassQueue {
         match (front, side) {
             (Some(front), Some(side)) => Some(Some(front.min(side))),
             (Some(front), None) => Some(Some(front)),
-            (None, Some(side))
-                if self.wheel.is_empty() || before(side.pass, self.wheel.limit()) =>
-            {
+            (None, Some(side)) if self.wheel.is_empty() || side.is_before(self.wheel.limit()) => {
                 Some(Some(side))
             }
             (None, None) if self.wheel.is_empty() => None,

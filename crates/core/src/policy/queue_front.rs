@@ -6,8 +6,10 @@ use super::queue::Entry;
 
 /// From this length on, more entries are kept out where possible.
 const LONG: usize = 64;
-/// As many entries are moved at most to make room for one.
-const MAX_SHIFT: usize = 64;
+/// Not even as many entries are moved to make room for one.
+const MAX_SHIFT: usize = 128;
+/// Among as many at the end an entry's place is looked for one by one.
+const NEAR: usize = 16;
 /// So many entries are looked at together.
 const WINDOW: usize = 64;
 
@@ -61,23 +63,33 @@ impl Front {
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) -> bool {
         self.reclaim();
-        let mut place = self.entries.len();
+        let end = self.entries.len();
+        if end - self.head > NEAR && entry.is_before(self.entries[end - 1 - NEAR]) {
+            return self.insert_far_from_end(entry);
+        }
         self.entries.push(entry);
-        let entries = &mut self.entries[self.head..];
-        let mut place = entries.len() - 1;
-        let near = place.saturating_sub(16);
-        while place > near && entry.is_before(entries[place - 1]) {
-            entries[place] = entries[place - 1];
+        let mut place = end;
+        while place > self.head && entry.is_before(self.entries[place - 1]) {
+            self.entries[place] = self.entries[place - 1];
             place -= 1;
         }
-        if place > near || place == 0 || !entry.is_before(entries[place - 1]) {
-            entries[place] = entry;
-            return true;
+        self.entries[place] = entry;
+        true
+    }
+
+    fn insert_far_from_end(&mut self, entry: Entry) -> bool {
+        let earlier = self.entries[self.head..].partition_point(|other| other.is_before(entry));
+        let place = self.head + earlier;
+        let later = self.entries.len() - place;
+        if self.head > 0 && earlier < later.min(MAX_SHIFT) {
+            self.entries.copy_within(self.head..place, self.head - 1);
+            self.head -= 1;
+            self.entries[place - 1] = entry;
+        } else if later < MAX_SHIFT {
+            self.entries.insert(place, entry);
+        } else {
+            return false;
         }
-        entries[..=place].rotate_left(0);
-        let at = entries[..place].partition_point(|other| other.is_before(entry));
-        entries.copy_within(at..place, at + 1);
-        entries[at] = entry;
         true
     }
 

@@ -37,14 +37,15 @@ const NOBODY: Entry = Entry {
 /// A list of chunks.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// The chunk that was begun first, `NONE` if there are no entries.
+    /// The chunk that was begun first, if there are entries.
     first: u32,
     /// One past the latest entry, counting all entries of all chunks from 0.
     end: u32,
     len: u32,
-    /// Pass of some entry, and the bits in which any other differs from it.
-    pass: u64,
-    spread: u64,
+    /// Whether the entries are in order.
+    sorted: bool,
+    /// The latest entry, if there are any.
+    last: Entry,
 }
 
 impl Bucket {
@@ -52,17 +53,9 @@ impl Bucket {
         first: NONE,
         end: 0,
         len: 0,
-        pass: 0,
-        spread: 0,
+        sorted: true,
+        last: NOBODY,
     };
-
-    /// Length, less one, of the smallest block of passes, aligned by a power
-    /// of two, that all entries are in.
-    fn block(&self) -> u64 {
-        u64::MAX
-            .checked_shr(self.spread.leading_zeros())
-            .unwrap_or(0)
-    }
 }
 
 /// Memory for the entries of buckets.
@@ -79,22 +72,26 @@ impl Chunks {
     /// Adds an entry to a bucket.
     #[inline]
     fn push(&mut self, bucket: &mut Bucket, entry: Entry) {
-        if bucket.len == 0 {
-            bucket.pass = entry.pass;
+        if bucket.len > 0 {
+            bucket.sorted &= bucket.last.is_before(entry);
         }
-        bucket.spread |= bucket.pass ^ entry.pass;
+        bucket.last = entry;
         if bucket.end as usize % CHUNK == 0 {
-            let chunk = self.acquire();
-            if bucket.len == 0 {
-                bucket.first = chunk;
-            } else {
-                self.next[bucket.end as usize / CHUNK - 1] = chunk;
-            }
-            bucket.end = chunk * CHUNK as u32;
+            self.lengthen(bucket);
         }
         self.entries[bucket.end as usize / CHUNK][bucket.end as usize % CHUNK] = entry;
         bucket.end += 1;
         bucket.len += 1;
+    }
+
+    fn lengthen(&mut self, bucket: &mut Bucket) {
+        let chunk = self.acquire();
+        if bucket.len == 0 {
+            bucket.first = chunk;
+        } else {
+            self.next[bucket.end as usize / CHUNK - 1] = chunk;
+        }
+        bucket.end = chunk * CHUNK as u32;
     }
 
     fn acquire(&mut self) -> u32 {
@@ -108,35 +105,22 @@ impl Chunks {
         (self.entries.len() - 1) as u32
     }
 
-    /// Takes entry by entry out of a bucket.
-    #[inline]
-    fn drain(&mut self, mut bucket: Bucket, mut each: impl FnMut(&mut Self, Entry)) {
-        while bucket.len > 0 {
-            let chunk = bucket.first as usize;
-            let len = (bucket.len as usize).min(CHUNK);
-            for place in 0..len {
-                let entry = self.entries[chunk][place];
-                each(self, entry);
-            }
-            bucket.len -= len as u32;
-            bucket.first = self.next[chunk];
-            self.release(chunk as u32);
-        }
+    /// Moves the entries of a bucket's first chunk to the end of a list.
+    fn pour(&mut self, bucket: &mut Bucket, list: &mut Vec<Entry>) {
+        list.extend_from_slice(self.first(bucket));
+        self.shorten(bucket);
     }
 
-    /// Moves the entries of a bucket to the end of a list.
-    fn pour(&mut self, mut bucket: Bucket, list: &mut Vec<Entry>) {
-        while bucket.len > 0 {
-            let chunk = bucket.first as usize;
-            let len = (bucket.len as usize).min(CHUNK);
-            list.extend_from_slice(&self.entries[chunk][..len]);
-            bucket.len -= len as u32;
-            bucket.first = self.next[chunk];
-            self.release(chunk as u32);
-        }
+    /// The entries of a bucket's first chunk.
+    fn first(&self, bucket: &Bucket) -> &[Entry] {
+        &self.entries[bucket.first as usize][..CHUNK.min(bucket.len as usize)]
     }
 
-    fn release(&mut self, chunk: u32) {
+    /// Takes the first chunk away from a bucket.
+    fn shorten(&mut self, bucket: &mut Bucket) {
+        let chunk = bucket.first;
+        bucket.len = bucket.len.saturating_sub(CHUNK as u32);
+        bucket.first = self.next[chunk as usize];
         self.next[chunk as usize] = self.free.unwrap_or(NONE);
         self.free = Some(chunk);
     }
@@ -148,7 +132,7 @@ pub(super) struct Wheel {
     /// No entry is before it.
     position: u64,
     /// Not before `position`.
-    limit: u64,
+    limit: Entry,
     len: usize,
     /// Bit by level: whether any bucket is occupied.
     occupied_levels: u16,
@@ -162,7 +146,7 @@ impl Wheel {
     pub(super) fn starting_at(position: u64) -> Self {
         Self {
             position,
-            limit: position,
+            limit: Entry::first_at(position),
             len: 0,
             occupied_levels: 0,
             occupied: [0; LEVELS],
@@ -173,11 +157,15 @@ impl Wheel {
 
     /// Drops all entries; those to come are not before `position`.
     pub(super) fn restart_at(&mut self, position: u64) {
-        while let Some(bucket) = self.detach_first() {
-            self.chunks.drain(bucket, |_, _| ());
+        while self.occupied_levels != 0 {
+            let (level, digit) = self.first_bucket();
+            let mut bucket = self.detach(level, digit);
+            while bucket.len > 0 {
+                self.chunks.shorten(&mut bucket);
+            }
         }
         self.position = position;
-        self.limit = position;
+        self.limit = Entry::first_at(position);
         self.len = 0;
     }
 
@@ -191,9 +179,9 @@ impl Wheel {
         self.len
     }
 
-    /// Entries before this pass belong elsewhere.
+    /// Entries before this one belong elsewhere.
     #[inline]
-    pub(super) fn limit(&self) -> u64 {
+    pub(super) fn limit(&self) -> Entry {
         self.limit
     }
 
@@ -201,76 +189,87 @@ impl Wheel {
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) {
         self.len += 1;
-        let (level, digit) = self.bucket_of(entry.pass);
-        self.occupied_levels |= 1 << level;
-        self.occupied[level] |= 1 << digit;
-        self.chunks.push(&mut self.buckets[level][digit], entry);
+        self.file(entry);
     }
 
+    /// Puts an entry into its bucket.
     #[inline]
-    fn bucket_of(&self, pass: u64) -> (usize, usize) {
-        let level = ((pass ^ self.position) | 1).ilog2() / DIGIT_BITS;
-        let digit = (pass >> (level * DIGIT_BITS)) as usize % DIGITS;
-        (level as usize, digit)
+    fn file(&mut self, entry: Entry) {
+        let level = ((entry.pass ^ self.position) | 1).ilog2() / DIGIT_BITS;
+        let digit = (entry.pass >> (level * DIGIT_BITS)) as usize % DIGITS;
+        let level = level as usize;
+        let bucket = &mut self.buckets[level][digit];
+        if bucket.len == 0 {
+            self.occupied_levels |= 1 << level;
+            self.occupied[level] |= 1 << digit;
+        }
+        self.chunks.push(bucket, entry);
     }
 
     /// Moves the entries whose turn comes first to the end of a list, in
     /// order, until that is filled or nothing is left.
     pub(super) fn pour_into(&mut self, front: &mut Vec<Entry>) {
-        while front.len() < FRONT_LENGTH {
-            let Some(bucket) = self.detach_first() else {
-                break;
-            };
-            let block = bucket.block();
-            self.position = bucket.pass & !block;
-            if block > 0 && bucket.len > SORTED_AT_ONCE {
+        while front.len() < FRONT_LENGTH && self.len > 0 {
+            let (level, digit) = self.first_bucket();
+            let bucket = &mut self.buckets[level][digit];
+            if bucket.sorted && bucket.len > CHUNK as u32 {
+                self.chunks.pour(bucket, front);
+                self.len -= CHUNK;
+                self.limit = self.chunks.entries[bucket.first as usize][0];
+                continue;
+            }
+            let mut bucket = self.detach(level, digit);
+            let width_less_one = (1 << (level as u32 * DIGIT_BITS)) - 1;
+            self.position = bucket.last.pass & !width_less_one;
+            if level > 0 && bucket.len > SORTED_AT_ONCE {
                 self.part(bucket);
                 continue;
             }
             self.len -= bucket.len as usize;
-            self.limit = (bucket.pass | block).wrapping_add(1);
+            self.limit = Entry::first_at((bucket.last.pass | width_less_one).wrapping_add(1));
             let start = front.len();
-            self.chunks.pour(bucket, front);
-            if block < 1 << 40 {
-                front[start..].sort_unstable_by_key(|e| ((e.pass & block) << 24) | u64::from(e.client.0));
-            } else {
-                front[start..].sort_unstable_by_key(|e| (u128::from(e.pass & block) << 32) | u128::from(e.client.0));
+            while bucket.len > 0 {
+                self.chunks.pour(&mut bucket, front);
+            }
+            if !bucket.sorted {
+                front[start..].sort_unstable();
             }
         }
-        if self.is_empty() && front.len() < FRONT_LENGTH {
-            self.limit = self.limit.wrapping_add(FAR);
+        if self.len == 0 && front.len() < FRONT_LENGTH {
+            self.limit.pass = self.limit.pass.wrapping_add(FAR);
         }
     }
 
     /// Parts the entries of a bucket among narrower ones.
-    fn part(&mut self, bucket: Bucket) {
-        let mut chunks = core::mem::take(&mut self.chunks);
-        chunks.drain(bucket, |chunks, entry| {
-            let (level, digit) = self.bucket_of(entry.pass);
-            self.occupied_levels |= 1 << level;
-            self.occupied[level] |= 1 << digit;
-            chunks.push(&mut self.buckets[level][digit], entry);
-        });
-        self.chunks = chunks;
+    fn part(&mut self, mut bucket: Bucket) {
+        while bucket.len > 0 {
+            let chunk = bucket.first;
+            let len = (bucket.len as usize).min(CHUNK);
+            for place in 0..len {
+                self.file(self.chunks.entries[chunk as usize][place]);
+            }
+            self.chunks.shorten(&mut bucket);
+        }
     }
 
-    /// Takes out the bucket whose turn comes first. The digits of its level
-    /// begin at that of the position, and at the highest level wrap around.
-    fn detach_first(&mut self) -> Option<Bucket> {
-        if self.len == 0 {
-            return None;
-        }
+    /// The bucket whose turn comes first, where there is any. The digits of a
+    /// level begin at that of the position, and at the highest level wrap
+    /// around.
+    fn first_bucket(&self) -> (usize, usize) {
         let level = self.occupied_levels.trailing_zeros();
-        let here = (self.position >> (level * DIGIT_BITS)) as u32 % DIGITS as u32;
-        let occupied = &mut self.occupied[level as usize];
-        let ahead = *occupied & (u64::MAX << here);
-        let digit = if ahead != 0 { ahead } else { *occupied }.trailing_zeros();
-        *occupied &= !(1 << digit);
-        if *occupied == 0 {
+        let here = (self.position >> (level * DIGIT_BITS)) % DIGITS as u64;
+        let occupied = self.occupied[level as usize];
+        let ahead = occupied & (u64::MAX << here);
+        let digit = if ahead != 0 { ahead } else { occupied }.trailing_zeros();
+        (level as usize, digit as usize)
+    }
+
+    fn detach(&mut self, level: usize, digit: usize) -> Bucket {
+        self.occupied[level] &= !(1 << digit);
+        if self.occupied[level] == 0 {
             self.occupied_levels &= !(1 << level);
         }
-        let bucket = &mut self.buckets[level as usize][digit as usize];
-        Some(core::mem::replace(bucket, Bucket::EMPTY))
+        core::mem::replace(&mut self.buckets[level][digit], Bucket::EMPTY)
     }
 }
 
