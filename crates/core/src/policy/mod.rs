@@ -6,6 +6,8 @@
 
 mod hierarchical;
 mod hierarchical_tree;
+pub mod inverse;
+pub mod lottery;
 mod queue;
 mod queue_front;
 mod queue_wheel;
