@@ -95,7 +95,8 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
     let cpus = cpus.map_or_else(own_cpus, Ok)?;
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let make_engine = |dispatcher, directory| {
-        let engine = ForUser::start(dispatcher, directory, cpus.clone(), mechanism)?;
+        let socket = place.socket.path().to_owned();
+        let engine = ForUser::start(dispatcher, directory, socket, cpus.clone(), mechanism)?;
         Ok(Box::new(engine) as Box<dyn Engine>)
     };
     let mut started = false;

@@ -74,7 +74,7 @@ impl UserEngine {
         let wait = |error| EngineError::System("wait for events", error);
         let bell = Arc::new(Bell::new().map_err(wait)?);
         let exits = Arc::new(Bell::new().map_err(wait)?);
-        let tree = Tree::new(Journal::new(table.clone()), way_back)
+        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket)
             .map_err(|error| EngineError::System("notice births", error))?;
         let directory = Arc::new(Mutex::new(Directory::new(preferred)));
         lock(&dispatcher).set_cpus(cpus);

@@ -336,7 +336,7 @@ impl View {
             let chosen = self.selected_row() + 1;
             // Scrolled so far that the selected row is on the screen.
             let room = size().1.saturating_sub(lines.len() + 3).max(1);
-            let first = chosen.saturating_sub(room).max(0) + 1;
+            let first = chosen.saturating_sub(room) + 1;
             lines.push(rows[0].clone());
             for (row, line) in rows.iter().enumerate().skip(first).take(room) {
                 lines.push(if row == chosen {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use prorata_core::policy::Stride;
 use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
 
-use super::{MS, Program};
+use super::{MS, Program, SOCKET};
 
 /// What a helper is called, by which it knows itself.
 pub const NAME: &str = "prorata-test-helper";
@@ -120,6 +120,7 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
     let config = EngineConfig {
         cpus: None,
         state_directory: directory.into(),
+        socket: SOCKET.into(),
         mechanism: Some(match mechanism {
             "Idle" => Mechanism::Idle,
             _ => Mechanism::Stop,
