@@ -26,6 +26,7 @@ impl Chain {
 
 /// A ticket's neighbours in one list.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Link {
     before: Option<Handle<Ticket>>,
     after: Option<Handle<Ticket>>,
@@ -34,6 +35,7 @@ pub(super) struct Link {
 /// A list's ends: both or neither. Every method takes the arena of the
 /// tickets and the chain that this list uses, the same at every call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct List {
     first: Option<Handle<Ticket>>,
     last: Option<Handle<Ticket>>,
@@ -46,24 +48,6 @@ impl List {
 
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none()
-    }
-
-    /// O(1). `ticket` stands in no list of this chain.
-    pub(super) fn push_front(
-        &mut self,
-        tickets: &mut Tickets,
-        chain: Chain,
-        ticket: Handle<Ticket>,
-    ) {
-        let after = self.first.replace(ticket);
-        *link(tickets, chain, ticket) = Link {
-            before: None,
-            after,
-        };
-        match after {
-            Some(after) => link(tickets, chain, after).before = Some(ticket),
-            None => self.last = Some(ticket),
-        }
     }
 
     /// O(1). `ticket` stands in no list of this chain.
@@ -104,6 +88,25 @@ impl List {
         chain: Chain,
     ) -> impl Iterator<Item = Handle<Ticket>> + use<'a> {
         core::iter::successors(self.first, move |ticket| tickets[*ticket].next(chain))
+    }
+}
+
+#[cfg(test)]
+impl List {
+    /// The tickets in order, having held every link against its counterpart.
+    pub(super) fn audit(&self, tickets: &Tickets, chain: Chain) -> alloc::vec::Vec<Handle<Ticket>> {
+        let mut before = None;
+        let mut met = alloc::vec::Vec::new();
+        while let Some(ticket) = before.map_or(self.first, |before: Handle<Ticket>| {
+            tickets[before].next(chain)
+        }) {
+            assert_eq!(tickets[ticket].links[chain as usize].before, before);
+            assert!(met.len() < tickets.len() as usize, "a ring of tickets");
+            met.push(ticket);
+            before = Some(ticket);
+        }
+        assert_eq!(self.last, before);
+        met
     }
 }
 

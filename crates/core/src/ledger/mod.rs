@@ -24,6 +24,7 @@ mod list;
 mod objects;
 mod operation;
 mod permission;
+mod rules;
 mod transfer;
 mod value;
 mod views;
@@ -48,7 +49,12 @@ use objects::{Client, Currency, Ticket, Transfer};
 ///
 /// It can be sent between threads but not read by several at once: reading a
 /// value remembers it.
-#[derive(Debug)]
+///
+/// A clone, and what is read back from a serialised ledger, behaves like the
+/// original in all that follows: the same operations get the same identifiers.
+/// Reading back trusts the text; guard it with a checksum.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ledger {
     limits: Limits,
     currencies: Arena<Currency, CurrencyId>,
@@ -63,6 +69,9 @@ pub struct Ledger {
     client_names: BTreeMap<Arc<str>, Handle<Client>>,
     /// Changes with every active amount, and so with every value.
     epoch: u64,
+    /// Changes whenever the value of a currency may have changed, other than
+    /// to or from zero with its own active amount.
+    currency_epoch: u64,
     /// Number of operations applied; a [`Checked`] of another version is stale.
     version: u64,
 }
@@ -93,6 +102,7 @@ impl Ledger {
             currency_names: BTreeMap::from([(name, base)]),
             client_names: BTreeMap::new(),
             epoch: 0,
+            currency_epoch: 0,
             version: 0,
         }
     }

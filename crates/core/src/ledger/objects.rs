@@ -20,23 +20,27 @@ use super::value::CachedValue;
 
 /// A currency: backing tickets make it worth something, issued tickets share
 /// what it is worth.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Currency {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
     pub(super) group: u32,
     pub(super) mode: Mode,
-    /// Every ticket of this denomination. Those that back a currency stand
-    /// before all others, so that a walk down the graph stops at the first
-    /// one that does not.
-    pub(super) issued: List,
+    /// The tickets of this denomination that back a currency; kept apart, so
+    /// that a walk down the graph does not meet the others.
+    pub(super) backs: List,
+    /// All other tickets of this denomination: they fund clients or nothing.
+    pub(super) others: List,
     /// The tickets that fund this currency; all of them are active if
     /// `active_amount` is above zero, else none. Empty for the base currency.
     pub(super) backing: List,
-    /// Sum of `amount` over `issued`.
+    /// Sum of `amount` over all tickets of this denomination.
     pub(super) issued_amount: u64,
-    /// Sum of `amount` over those of `issued` that are active.
+    /// The same over those that are active.
     pub(super) active_amount: u64,
+    /// Its value, if that is known. Never serialised.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) cached: Cell<CachedValue>,
 }
 
@@ -48,17 +52,19 @@ impl Currency {
             owner,
             group,
             mode,
-            issued: List::default(),
+            backs: List::default(),
+            others: List::default(),
             backing: List::default(),
             issued_amount: 0,
             active_amount: 0,
-            cached: Cell::new(CachedValue::NONE),
+            cached: Cell::default(),
         }
     }
 }
 
 /// A ticket: an amount of a currency, funding a currency or a client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Ticket {
     pub(super) currency: Handle<Currency>,
     /// Face value, without what is lent. Zero only while all of it is lent.
@@ -79,8 +85,25 @@ pub(super) struct Ticket {
     pub(super) links: [Link; Chain::COUNT],
 }
 
+impl Ticket {
+    /// One that funds nothing.
+    pub(super) fn new(currency: Handle<Currency>, amount: u32, loan: Option<Loan>) -> Self {
+        Self {
+            currency,
+            amount,
+            lent: 0,
+            holder: None,
+            active: false,
+            loan,
+            pieces: List::default(),
+            links: Default::default(),
+        }
+    }
+}
+
 /// What a ticket funds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Holder {
     Currency(Handle<Currency>),
     Client(Handle<Client>),
@@ -88,6 +111,7 @@ pub(super) enum Holder {
 
 /// How a ticket made by a transfer came to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Loan {
     pub(super) transfer: Handle<Transfer>,
     /// The ticket it was carved out of, and to which its amount goes back.
@@ -95,7 +119,8 @@ pub(super) struct Loan {
 }
 
 /// A client: competes while it is active, with the tickets that fund it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Client {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
@@ -117,7 +142,8 @@ impl Client {
 }
 
 /// A transfer under way; it ends with the last of its pieces.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Transfer {
     pub(super) from: Handle<Client>,
     /// The tickets it made, each carved out of one that funds `from`. Never

@@ -1,0 +1,7 @@
+//! Tests of the daemon as a whole.
+
+mod crash;
+mod fuzz;
+mod harness;
+mod life;
+mod server;
