@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use super::Weight;
+use super::prefetch::prefetch;
 use crate::policy::{ClientIndex, MAX_CLIENTS};
 
 /// A client and the 8 highest bits of its weight, in four bytes: all that a
@@ -61,38 +62,14 @@ impl Measure {
     }
 }
 
-/// A client's entry in a class.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) client: ClientIndex,
-    /// Of the class that it is put into.
-    pub(super) weight: Weight,
-    /// Whether the weight is that of tickets without compensation.
-    pub(super) plain: bool,
-}
-
-/// The clients of class c, those with weights from 2^c to 2^(c + 1) - 1, in no
-/// order.
+/// The clients of one class, in no order: those whose weights have the same
+/// number of leading zeros.
 ///
 /// Invariant: the two tables are equally long, entry by entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Class {
     columns: Vec<Column>,
     measures: Vec<Measure>,
-}
-
-/// The class of a weight, which must not be zero.
-#[inline]
-pub(super) fn class_of(weight: Weight) -> usize {
-    weight.units().ilog2() as usize
-}
-
-/// The 32 significant bits of a weight, which must not be zero; the highest of
-/// them is set.
-#[inline]
-fn significand(weight: Weight) -> u32 {
-    let units = weight.units();
-    (units << units.leading_zeros() >> 32) as u32
 }
 
 impl Class {
@@ -108,15 +85,13 @@ impl Class {
         column.is_some_and(|column| column.client() == client)
     }
 
-    /// The tickets of the client at `place`, if its weight is theirs without
-    /// compensation. `class` is the number of this class.
+    /// The weight of the client at `place`, if it is that of its tickets
+    /// without compensation. `zeros` is the number of this class.
     #[inline]
-    pub(super) fn plain_tickets(&self, class: usize, place: u32) -> Option<u32> {
+    pub(super) fn plain_weight(&self, zeros: u32, place: u32) -> Option<Weight> {
         let measure = self.measures[place as usize];
-        let units = u64::from(measure.significand()) << 32 >> (63 - class);
-        measure
-            .is_plain()
-            .then_some((units >> Weight::FRACTION_BITS) as u32)
+        let weight = Weight::from_significand(measure.significand(), zeros);
+        measure.is_plain().then_some(weight)
     }
 
     /// The client at `place`, if a dart at this height hits its weight there.
@@ -130,21 +105,32 @@ impl Class {
         hit.then_some(column.client())
     }
 
+    /// Starts to fetch what [`Class::hit`] will read at `place`.
+    #[inline]
+    pub(super) fn prefetch(&self, place: usize) {
+        prefetch(&self.columns, place);
+    }
+
     /// Adds a client and returns its place.
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry) -> u32 {
-        let significand = significand(entry.weight);
-        self.columns.push(Column::new(entry.client, significand));
-        self.measures.push(Measure::new(significand, entry.plain));
-        self.columns.len() as u32 - 1
+    pub(super) fn push(&mut self, client: ClientIndex, significand: u32, plain: bool) -> u32 {
+        let place = self.columns.len() as u32;
+        self.columns.push(Column::new(client, significand));
+        self.measures.push(Measure::new(significand, plain));
+        place
     }
 
     /// Overwrites the entry of the same client at `place`.
     #[inline]
-    pub(super) fn replace(&mut self, place: u32, entry: Entry) {
-        let significand = significand(entry.weight);
-        self.columns[place as usize] = Column::new(entry.client, significand);
-        self.measures[place as usize] = Measure::new(significand, entry.plain);
+    pub(super) fn replace(
+        &mut self,
+        place: u32,
+        client: ClientIndex,
+        significand: u32,
+        plain: bool,
+    ) {
+        self.columns[place as usize] = Column::new(client, significand);
+        self.measures[place as usize] = Measure::new(significand, plain);
     }
 
     /// Removes the client at `place`. The last one takes its place and is
@@ -153,8 +139,7 @@ impl Class {
     pub(super) fn remove(&mut self, place: u32) -> Option<ClientIndex> {
         self.columns.swap_remove(place as usize);
         self.measures.swap_remove(place as usize);
-        self.columns
-            .get(place as usize)
-            .map(|column| column.client())
+        let moved = self.columns.get(place as usize);
+        moved.map(|column| column.client())
     }
 }

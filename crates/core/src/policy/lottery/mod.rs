@@ -19,6 +19,7 @@ mod class;
 mod column;
 mod list;
 mod partial_sums;
+mod prefetch;
 mod seat;
 mod tree;
 mod weight;
