@@ -181,7 +181,7 @@ fn a_closed_terminal_ends_the_command() {
 fn pipelines_stop_and_go_on_as_one() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'echo begun >&2; while sleep 0.02; do echo tick; done' | prorata run -- cat");
+    shell.line("prorata run -- sh -c 'echo begun >&2; exec yes tick' | prorata run -- cat");
     shell.expect("begun");
     eventually("both registered", || fake.registered().len() == 2);
     let commands = fake.registered();
