@@ -76,7 +76,7 @@ impl Chunks {
             bucket.sorted &= bucket.last.is_before(entry);
         }
         bucket.last = entry;
-        if bucket.end as usize % CHUNK == 0 {
+        if (bucket.end as usize).is_multiple_of(CHUNK) {
             self.lengthen(bucket);
         }
         self.entries[bucket.end as usize / CHUNK][bucket.end as usize % CHUNK] = entry;
@@ -172,11 +172,6 @@ impl Wheel {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     /// Entries before this one belong elsewhere.

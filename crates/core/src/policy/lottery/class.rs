@@ -206,7 +206,7 @@ impl Classes {
         let (class, next) = self.class_at(
             // But for the rare draw that is thrown away, and for changes until
             // then, this is where the next dart will be.
-            (u128::from(self.ahead) * u128::from(area) >> 64) as u64,
+            ((u128::from(self.ahead) * u128::from(area)) >> 64) as u64,
             |class| self.areas[class].0,
         );
         self.classes[class].prefetch(column_at(class, next).0);
