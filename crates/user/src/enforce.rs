@@ -46,9 +46,6 @@ impl DecisionThread {
             _ => Mechanism::Stop,
         };
         if mechanism != self.mechanism {
-            if std::env::var_os("PDEBUG").is_some() {
-                eprintln!("{mechanism:?} {:?}", self.tree);
-            }
             tracing::info!("losers are kept from running by {mechanism:?} from now on");
             self.mechanism = mechanism;
         }
