@@ -9,6 +9,7 @@ use support::*;
 fn main() {
     prorata_user::guardian_entry();
     support::helper::helper_entry();
+    let _ = rustix::process::setpriority_process(None, -20);
     let args: Vec<String> = std::env::args().collect();
     let mech = match args.get(1).map(String::as_str) {
         Some("stop") => Some(Mechanism::Stop),
@@ -17,8 +18,23 @@ fn main() {
     let q: u64 = args.get(2).map_or(20, |s| s.parse().unwrap());
     let secs: u64 = args.get(3).map_or(5, |s| s.parse().unwrap());
     let tickets: Vec<u32> = args[4..].iter().map(|s| s.parse().unwrap()).collect();
-    let hogs: Vec<Program> = tickets.iter().map(|_| Program::hog()).collect();
-    let world = World::new(mech, q * MS);
+    let cpus: Vec<usize> = std::env::var("CPUS").map_or(vec![shared_cpu()], |s| {
+        s.split(',').map(|c| c.parse().unwrap()).collect()
+    });
+    let kinds: Vec<String> =
+        std::env::var("KINDS").map_or(vec![], |s| s.split(',').map(|c| c.to_string()).collect());
+    let hogs: Vec<Program> = (0..tickets.len())
+        .map(|i| match kinds.get(i) {
+            None => Program::start_on(&cpus, &["hog"]),
+            Some(k) => Program::start_on(&cpus, &k.split('+').collect::<Vec<_>>()),
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(100));
+    let world = World::with_cpus(
+        mech,
+        q * MS,
+        &cpus.iter().map(|&c| c as u32).collect::<Vec<_>>(),
+    );
     let ids: Vec<_> = hogs
         .iter()
         .zip(&tickets)

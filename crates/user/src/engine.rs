@@ -128,7 +128,7 @@ impl UserEngine {
         })?
     }
 
-    /// Finds living processes that carry the client's marker
+    /// Finds living processes that carry the client's markers
     /// ([`CLIENT_MARKER`](crate::CLIENT_MARKER)) and began at or after
     /// `since_ticks` (clock ticks since boot), and manages them. How a
     /// restarted daemon finds what is left of a client whose root has ended.

@@ -26,7 +26,7 @@ const DESCRIPTORS_EACH: u64 = 2;
 const DESCRIPTORS_KEPT: u64 = 256;
 
 /// Processes whose groups are reviewed at a time.
-const REVIEWED_AT_ONCE: usize = 256;
+const REVIEWED_AT_ONCE: usize = 16;
 
 /// All clients, and what is needed to find out who belongs to whom.
 #[derive(Debug)]

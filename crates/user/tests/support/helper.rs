@@ -22,6 +22,8 @@ pub fn helper_entry() {
     // Not to outlive a test that is killed.
     let kill = Some(rustix::process::Signal::KILL);
     rustix::process::set_parent_process_death_signal(kill).expect("it is permitted");
+    // Nor to be as nice, or not, as a bench that keeps its own nose in front.
+    rustix::process::setpriority_process(None, 0).expect("niceness may rise");
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
