@@ -336,7 +336,14 @@ fn a_full_disk_refuses_changes_and_nothing_else() {
     };
     assert!(matches!(daemon.ask(request), Response::Created(_)));
     let before = reports_of(&daemon);
-    assert_eq!(reports_of(&daemon.succeed()), before);
+    let mut daemon = daemon.succeed();
+    assert_eq!(reports_of(&daemon), before);
+
+    // It can be stopped; then it is only the journal that knows no better.
+    limit_files(&daemon, Some(journal_length(&daemon)));
+    assert_eq!(daemon.ask(Request::Stop), Response::Done);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert_eq!(Daemon::start(&daemon.directory).client_names(), ["second"]);
 }
 
 #[test]

@@ -8,11 +8,8 @@ use serde::Serialize;
 
 use crate::shares;
 
-/// Received shares are shown over this time.
+/// Received shares are shown over this time; over less they say little.
 const WINDOW: Duration = Duration::from_secs(1);
-
-/// Over less than this they say little: a few quanta.
-const LEAST_WINDOW: Duration = Duration::from_millis(300);
 
 /// One look at the clients.
 #[derive(Clone, Debug)]
@@ -136,7 +133,7 @@ impl Record {
         let series = |place: usize| {
             let of = |look: &Look| look.clients[place].clone();
             let received = (0..self.looks.len())
-                .filter(|&look| self.looks[look].at - self.looks[0].at >= LEAST_WINDOW)
+                .filter(|&look| self.looks[look].at - self.looks[0].at >= WINDOW)
                 .map(|look| {
                     (
                         self.looks[look].at.as_secs_f64(),
