@@ -64,18 +64,18 @@ impl UserEngine {
         };
         raise_descriptor_limit();
         let table = Arc::new(Table::open(&config.state_directory)?);
-        let swept = put_right(&table, Records::Clear);
+        let swept = put_right(&table, &config.socket, Records::Clear);
         if swept.restored > 0 {
             tracing::warn!(
                 "put {} processes right that a dead engine left",
                 swept.restored
             );
         }
-        let guardian = Guardian::spawn(&table).map_err(EngineError::Guardian)?;
+        let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
         let bell = Arc::new(Bell::new().map_err(wait)?);
         let exits = Arc::new(Bell::new().map_err(wait)?);
-        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket)
+        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
         let directory = Arc::new(Mutex::new(Directory::new(preferred)));
         lock(&dispatcher).set_cpus(cpus.count());
@@ -242,10 +242,11 @@ fn decide_until_the_end(mut decision_thread: DecisionThread) {
     let directory = decision_thread.directory.clone();
     let exits = decision_thread.exits.clone();
     let table = decision_thread.table.clone();
+    let socket = decision_thread.tree.socket.clone();
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| decision_thread.run())) else {
         return;
     };
-    put_right(&table, Records::Clear);
+    put_right(&table, &socket, Records::Clear);
     let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

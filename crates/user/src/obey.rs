@@ -60,11 +60,11 @@ impl DecisionThread {
                 let _ = answer.send(was_stopped);
             }
             Command::Resume { client, answer } => {
-                // What it used while it was out is nobody's business.
+                // All that it used until now belongs to the suspension.
                 self.tree.sample(client, now_ns);
-                if let Some(client) = self.tree.client_mut(client) {
-                    client.uncharged_ns = 0;
-                    client.advance_ns = 0;
+                let cpus = self.cpus.count();
+                if let Some((client, journal)) = self.tree.with_journal(client) {
+                    client.look(now_ns, cpus, journal);
                     client.suspended = false;
                     client.looked_ns = 0;
                 }

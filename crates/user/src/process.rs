@@ -64,13 +64,16 @@ pub(crate) struct Process {
     /// CPU time at the last sample, since the process began.
     clock_ns: u64,
     pub(crate) waited: Waited,
+    /// Its ended children are those of a client that it is a foster parent of.
+    pub(crate) adopts: bool,
     /// It used CPU time between the last two samples.
     pub(crate) progressed: bool,
-    /// The last sample found it gone.
+    /// It was found gone: nobody has its number, or somebody else has.
     pub(crate) gone: bool,
     /// We stopped it.
     stopped: bool,
-    /// We may not touch it.
+    /// We may not hold it down. What was done to it is undone as soon as that
+    /// may be.
     pub(crate) out_of_reach: bool,
     /// Its threads cannot leave `SCHED_IDLE` again.
     pub(crate) captive: bool,
@@ -79,7 +82,10 @@ pub(crate) struct Process {
 /// How a process came to be managed.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// It ran before: what it has used so far is not accounted for.
+    /// A caller named it. It ran before: what it has used so far is not
+    /// accounted for.
+    Named,
+    /// It was found beside or below one that was named, and ran before too.
     Found,
     /// It was born to a managed process: all that it uses is accounted for.
     Born(Heritage),
@@ -98,10 +104,10 @@ impl Process {
         let stat_file = StatFile::of_process(id.pid)?;
         let stat = stat_file.read()?;
         let (clock_ns, waited, heritage) = match origin {
-            Origin::Found => (
+            Origin::Named | Origin::Found => (
                 scheduler::cpu_time_ns(id.pid).ok_or(Failure::Gone)?,
                 Waited::since(stat.waited_ns),
-                Heritage::default(),
+                Heritage::NONE,
             ),
             Origin::Born(heritage) => (0, Waited::since(0), heritage),
         };
@@ -116,6 +122,7 @@ impl Process {
             threads: Threads::new(id.pid, slot, &stat, &heritage, journal),
             clock_ns,
             waited,
+            adopts: false,
             progressed: false,
             gone: false,
             stopped: false,
@@ -126,11 +133,14 @@ impl Process {
 
     /// CPU time used since the last sample; zero once it is gone.
     pub(crate) fn sample(&mut self) -> u64 {
-        // A clock that ran backwards is that of another process.
-        let used_ns = scheduler::cpu_time_ns(self.id.pid)
-            .and_then(|clock_ns| clock_ns.checked_sub(self.clock_ns));
-        self.gone |= used_ns.is_none();
-        let used_ns = used_ns.unwrap_or(0);
+        let Some(clock_ns) = scheduler::cpu_time_ns(self.id.pid) else {
+            let _ = self.read_stat();
+            self.progressed = false;
+            return 0;
+        };
+        // A sum over threads of which one just ends may fall for a moment;
+        // what was charged stays charged.
+        let used_ns = clock_ns.saturating_sub(self.clock_ns);
         self.clock_ns += used_ns;
         self.progressed = used_ns > 0;
         used_ns
@@ -147,9 +157,17 @@ impl Process {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
     }
 
+    /// The file stays with the process, so it alone says whether that is gone.
+    fn read_stat(&mut self) -> io::Result<Stat> {
+        let stat = self.stat_file.read();
+        let error = stat.as_ref().err().and_then(io::Error::raw_os_error);
+        self.gone |= error == Some(libc::ESRCH);
+        stat
+    }
+
     /// Reads its state.
     pub(crate) fn look(&mut self) -> io::Result<Stat> {
-        let stat = self.stat_file.read()?;
+        let stat = self.read_stat()?;
         self.parent = stat.parent;
         self.threads.compare(&stat);
         Ok(stat)
@@ -160,13 +178,12 @@ impl Process {
         &mut self,
         stat: &Stat,
         limit: u32,
-        heritage: &Heritage,
         journal: &mut Journal,
     ) -> u32 {
         if stat.threads <= 1 {
             return u32::from(stat.is_runnable());
         }
-        self.threads.refresh(heritage, journal);
+        self.threads.refresh(journal);
         self.threads.runnable(limit)
     }
 
@@ -178,15 +195,23 @@ impl Process {
         self.stopped || self.threads.is_idle()
     }
 
+    /// Whether anything was done to it that is to be undone.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.stopped || self.threads.are_touched()
+    }
+
     /// Does again what was done to it, if a fresh look shows that it does not
     /// hold: somebody else may have continued it. The record stays all the
     /// while, because a stop signal may just not have been taken yet.
     pub(crate) fn reassert(&mut self, stat: &Stat, journal: &mut Journal) {
+        if self.out_of_reach {
+            return;
+        }
         if self.stopped && !stat.is_stopped() {
             let _ = self.handle.signal(Signal::STOP);
         }
         if self.threads.was_promoted_by_others(stat) {
-            let _ = self.threads.demote(journal);
+            let _ = self.threads.demote(&self.handle, journal);
         }
     }
 
@@ -201,25 +226,26 @@ impl Process {
             Treatment::Stopped => Ok(()),
             Treatment::Idle => {
                 if !self.threads.is_idle() || self.threads.is_stale() {
-                    self.threads.refresh(&HEIRS_OF_IDLE, journal);
-                    self.threads.demote(journal)?;
+                    self.threads.refresh(journal);
+                    self.threads.demote(&self.handle, journal)?;
                 }
                 self.go_on(journal)
             }
             Treatment::Normal => {
                 let mut promoted = Ok(());
                 if self.threads.is_idle() {
-                    self.threads.refresh(&HEIRS_OF_IDLE, journal);
+                    self.threads.refresh(journal);
                     // First its policy, so that it wakes as what it is.
-                    promoted = self.threads.promote(journal);
+                    promoted = self.threads.promote(&self.handle, journal);
                 }
                 self.go_on(journal).and(promoted)
             }
         }
     }
 
+    /// Leaves one that its user stopped alone: it must not be continued by us
+    /// later. It runs on, unstopped by us, if its user continues it.
     fn stop(&mut self, journal: &Journal) -> Result<(), Failure> {
-        // A process that its user stopped must not be continued by us later.
         if self.look()?.is_stopped() {
             return Ok(());
         }
@@ -248,19 +274,21 @@ impl Process {
         journal: &mut Journal,
     ) -> Result<(), Failure> {
         match cpus {
-            Some(cpus) => self.threads.bind(cpus, journal),
-            None => self.threads.unbind(journal),
+            Some(cpus) => self.threads.bind(&self.handle, cpus, journal),
+            None => self.threads.unbind(&self.handle, journal),
         }
     }
 
-    /// Gives its records back. It must be gone or as it was.
+    /// Undoes all that was done to it. Returns whether nothing is left to be
+    /// undone.
+    pub(crate) fn let_go(&mut self, journal: &mut Journal) -> bool {
+        let _ = self.treat(Treatment::Normal, journal);
+        let _ = self.bind(None, journal);
+        !self.is_touched() || !self.is_alive()
+    }
+
+    /// Gives its records back. It must have ended or be as it was.
     pub(crate) fn retire(self, journal: &mut Journal) {
         self.threads.retire(journal);
     }
 }
-
-/// Threads born while others are demoted may have been born to those.
-const HEIRS_OF_IDLE: Heritage = Heritage {
-    idle: true,
-    binding: None,
-};

@@ -4,13 +4,14 @@
 use rustix::thread::CpuSet;
 
 use crate::process::Failure;
-use crate::process_id::ProcessId;
+use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
+use crate::reach::Target;
 use crate::scheduler::{self, Policy};
 use crate::table::{Journal, Slot, flag};
 
 /// CPUs that a thread may use by itself, and those that we bound it to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Binding {
     pub(crate) own: CpuSet,
     pub(crate) ours: CpuSet,
@@ -31,12 +32,29 @@ struct Thread {
 
 /// What newborn threads and processes may have inherited because of us. It is
 /// not to be taken for their own choice.
-#[derive(Clone, Default, Debug)]
+///
+/// Births are noticed before each enforcement and once more after it, and only
+/// then is forgotten what held before. So a newborn that is found in
+/// `SCHED_IDLE` though its parent was not demoted has chosen it. What cannot be
+/// told apart: one born to a demoted parent that chooses `SCHED_IDLE` before
+/// it is noticed; it gets its parent's own policy back.
+#[derive(Clone, Debug)]
 pub(crate) struct Heritage {
     /// `SCHED_IDLE`.
     pub(crate) idle: bool,
-    /// A binding.
-    pub(crate) binding: Option<Box<Binding>>,
+    /// The parent's own policy, which they would have inherited without us.
+    pub(crate) own: Policy,
+    /// Bindings, any one of which.
+    pub(crate) bindings: Vec<Binding>,
+}
+
+impl Heritage {
+    /// Of those who were born to nobody whom we touched.
+    pub(crate) const NONE: Heritage = Heritage {
+        idle: false,
+        own: Policy::OTHER,
+        bindings: Vec::new(),
+    };
 }
 
 /// The threads of a process.
@@ -51,6 +69,10 @@ pub(crate) struct Threads {
     runnable_hint: usize,
     /// Its fair threads were put in `SCHED_IDLE`, or inherited it.
     idle: bool,
+    /// The same at some time since the births before were noticed.
+    idle_lately: bool,
+    /// All bindings that its threads had since then.
+    bindings_lately: Vec<Binding>,
 }
 
 impl Threads {
@@ -68,6 +90,8 @@ impl Threads {
             stale: stat.threads > 1,
             runnable_hint: 0,
             idle: false,
+            idle_lately: false,
+            bindings_lately: Vec::new(),
         };
         threads.list.push(Thread {
             tid: pid,
@@ -91,9 +115,46 @@ impl Threads {
         self.idle
     }
 
-    /// What the first thread is bound to.
-    pub(crate) fn binding(&self) -> Option<&Binding> {
-        self.list[0].binding.as_deref()
+    /// Whether anything was done to them that is to be undone.
+    pub(crate) fn are_touched(&self) -> bool {
+        self.idle || self.list.iter().any(|thread| thread.binding.is_some())
+    }
+
+    /// CPUs that the first one may use by itself.
+    pub(crate) fn own_cpus(&self) -> std::io::Result<CpuSet> {
+        match &self.list[0].binding {
+            Some(binding) => Ok(binding.own),
+            None => scheduler::affinity(self.pid),
+        }
+    }
+
+    /// What is inherited from them.
+    pub(crate) fn heritage(&self) -> Heritage {
+        Heritage {
+            idle: self.idle || self.idle_lately,
+            own: self.list[0].own,
+            bindings: self.bindings_lately.clone(),
+        }
+    }
+
+    /// All births so far have been noticed: whoever is born from now on
+    /// inherits what they have now.
+    pub(crate) fn forget_the_past(&mut self) {
+        self.idle_lately = self.idle;
+        if !self.bindings_lately.is_empty() {
+            self.bindings_lately.clear();
+            for index in 0..self.list.len() {
+                self.note_binding(index);
+            }
+        }
+    }
+
+    fn note_binding(&mut self, index: usize) {
+        if let Some(binding) = &self.list[index].binding
+            && !self.bindings_lately.contains(binding)
+        {
+            self.bindings_lately.push(**binding);
+        }
     }
 
     /// Whether threads are not listed yet that a look at the process shows.
@@ -131,7 +192,7 @@ impl Threads {
     }
 
     /// Lists them anew if any were born since the last time.
-    pub(crate) fn refresh(&mut self, heritage: &Heritage, journal: &mut Journal) {
+    pub(crate) fn refresh(&mut self, journal: &mut Journal) {
         if !std::mem::take(&mut self.stale) {
             return;
         }
@@ -147,6 +208,7 @@ impl Threads {
             }
         }
         let known = self.list.len();
+        let heritage = self.heritage();
         for tid in tids {
             let listed = self.list[1..known].binary_search_by_key(&tid, |thread| thread.tid);
             let Ok(policy) = Policy::of(tid) else {
@@ -161,7 +223,7 @@ impl Threads {
                 binding: None,
                 slot: None,
             });
-            self.inherit(self.list.len() - 1, policy, heritage, journal);
+            self.inherit(self.list.len() - 1, policy, &heritage, journal);
         }
         self.list[1..].sort_unstable_by_key(|thread| thread.tid);
     }
@@ -169,28 +231,33 @@ impl Threads {
     /// Takes note of what a thread that was just listed has by itself and
     /// what by inheritance.
     fn inherit(&mut self, index: usize, now: Policy, heritage: &Heritage, journal: &mut Journal) {
-        let inherited = now.is_idle() && (self.idle || heritage.idle);
+        let inherited = now.is_idle() && heritage.idle;
+        let own = if inherited { heritage.own } else { now };
+        self.set_own(index, own, journal);
         if inherited && !self.idle {
             journal.mark(self.slot(), flag::IDLE);
             self.idle = true;
+            self.idle_lately = true;
         }
-        // A thread's policy is its parent's, and that is mostly the first's.
-        let own = if inherited { self.list[0].own } else { now };
-        self.set_own(index, own, journal);
-        let first = self.list[0].binding.clone();
-        let Some(binding) = first.or_else(|| heritage.binding.clone()) else {
+        if heritage.bindings.is_empty() {
             return;
-        };
-        let tid = self.list[index].tid;
-        if scheduler::affinity(tid).is_ok_and(|now| now == binding.ours) {
-            self.keep_binding(index, binding, journal);
+        }
+        if let Ok(now) = scheduler::affinity(self.list[index].tid)
+            && let Some(binding) = heritage.bindings.iter().find(|b| b.ours == now)
+        {
+            self.keep_binding(index, Box::new(*binding), journal);
         }
     }
 
     /// Puts the fair ones in `SCHED_IDLE`.
-    pub(crate) fn demote(&mut self, journal: &mut Journal) -> Result<(), Failure> {
+    pub(crate) fn demote(
+        &mut self,
+        process: &Handle,
+        journal: &mut Journal,
+    ) -> Result<(), Failure> {
         journal.mark(self.slot(), flag::IDLE);
         let already = std::mem::replace(&mut self.idle, true);
+        self.idle_lately = true;
         for index in 0..self.list.len() {
             let Thread { tid, own, .. } = self.list[index];
             // Gone threads are dropped when the list is refreshed.
@@ -204,21 +271,35 @@ impl Threads {
             if now != own {
                 self.set_own(index, now, journal);
             }
-            change(now.demoted().set(tid))?;
+            change(self.target(process, tid).set_policy(now.demoted()))?;
         }
         Ok(())
     }
 
-    /// Gives all their own policies back.
-    pub(crate) fn promote(&mut self, journal: &mut Journal) -> Result<(), Failure> {
+    /// Gives all their own policies back. What is refused stays to be undone.
+    pub(crate) fn promote(
+        &mut self,
+        process: &Handle,
+        journal: &mut Journal,
+    ) -> Result<(), Failure> {
+        let mut result = Ok(());
         for Thread { tid, own, .. } in &self.list {
             if Policy::of(*tid).is_ok_and(Policy::is_idle) && !own.is_idle() {
-                change(own.set(*tid))?;
+                result = result.and(change(self.target(process, *tid).set_policy(*own)));
             }
         }
+        result?;
         self.idle = false;
         journal.clear(self.slot(), flag::IDLE);
         Ok(())
+    }
+
+    fn target<'a>(&self, process: &'a Handle, tid: u32) -> Target<'a> {
+        Target {
+            process,
+            pid: self.pid,
+            tid,
+        }
     }
 
     /// Whether a look at the first one shows that it is not demoted any more,
@@ -229,7 +310,12 @@ impl Threads {
     }
 
     /// Binds all to these CPUs, as far as they may use them.
-    pub(crate) fn bind(&mut self, cpus: &CpuSet, journal: &mut Journal) -> Result<(), Failure> {
+    pub(crate) fn bind(
+        &mut self,
+        process: &Handle,
+        cpus: &CpuSet,
+        journal: &mut Journal,
+    ) -> Result<(), Failure> {
         for index in 0..self.list.len() {
             let thread = &self.list[index];
             let Ok(now) = scheduler::affinity(thread.tid) else {
@@ -245,34 +331,51 @@ impl Threads {
                 continue;
             }
             let tid = thread.tid;
-            self.keep_binding(index, Box::new(Binding { own, ours }), journal);
-            change(scheduler::set_affinity(tid, &ours))?;
+            if self.keep_binding(index, Box::new(Binding { own, ours }), journal) {
+                change(self.target(process, tid).set_affinity(&ours))?;
+            }
         }
         Ok(())
     }
 
-    /// Lets all use their own CPUs again.
-    pub(crate) fn unbind(&mut self, journal: &mut Journal) -> Result<(), Failure> {
-        for thread in &mut self.list {
-            let Some(binding) = thread.binding.take() else {
+    /// Lets all use their own CPUs again. What is refused stays to be undone.
+    pub(crate) fn unbind(
+        &mut self,
+        process: &Handle,
+        journal: &mut Journal,
+    ) -> Result<(), Failure> {
+        let mut result = Ok(());
+        for index in 0..self.list.len() {
+            let thread = &self.list[index];
+            let Some(binding) = &thread.binding else {
                 continue;
             };
             // Whoever has chosen anew meanwhile keeps that.
             if scheduler::affinity(thread.tid).is_ok_and(|now| now == binding.ours) {
-                change(scheduler::set_affinity(thread.tid, &binding.own))?;
+                let target = self.target(process, thread.tid);
+                if let Err(failure) = change(target.set_affinity(&binding.own)) {
+                    result = Err(failure);
+                    continue;
+                }
             }
-            if let Some(slot) = &thread.slot {
+            self.list[index].binding = None;
+            if let Some(slot) = &self.list[index].slot {
                 journal.clear(slot, flag::BOUND);
             }
         }
-        Ok(())
+        result
     }
 
-    fn keep_binding(&mut self, index: usize, binding: Box<Binding>, journal: &mut Journal) {
-        if let Some(slot) = self.record(index, journal) {
-            journal.keep_affinity(slot, &binding.own);
-            self.list[index].binding = Some(binding);
-        }
+    /// Keeps what a thread is bound to, in the table too. Returns false if
+    /// that is full: it must not be bound then.
+    fn keep_binding(&mut self, index: usize, binding: Box<Binding>, journal: &mut Journal) -> bool {
+        let Some(slot) = self.record(index, journal) else {
+            return false;
+        };
+        journal.keep_binding(slot, &binding);
+        self.list[index].binding = Some(binding);
+        self.note_binding(index);
+        true
     }
 
     /// Keeps a thread's own policy, in the table too if it is not the

@@ -187,7 +187,7 @@ fn both_die(mechanism: Mechanism) {
     let config = EngineConfig {
         cpus: None,
         state_directory: daemon.directory.path().to_owned(),
-        socket: support::SOCKET.into(),
+        socket: support::socket(),
         mechanism: None,
     };
     let dispatcher = support::dispatcher(Box::new(Stride::new()), QUANTUM_NS);

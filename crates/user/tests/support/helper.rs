@@ -9,7 +9,7 @@ use std::time::Duration;
 use prorata_core::policy::Stride;
 use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
 
-use super::{MS, Program, SOCKET};
+use super::{MS, Program};
 
 /// What a helper is called, by which it knows itself.
 pub const NAME: &str = "prorata-test-helper";
@@ -189,7 +189,7 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
     let config = EngineConfig {
         cpus: None,
         state_directory: directory.into(),
-        socket: SOCKET.into(),
+        socket: super::socket(),
         mechanism: Some(match mechanism {
             "Idle" => Mechanism::Idle,
             _ => Mechanism::Stop,

@@ -21,8 +21,12 @@ use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target
 use prorata_core::policy::{Policy, Stride};
 use prorata_user::{EngineConfig, Mechanism, ProcessId, UserEngine};
 
-/// Where the programs' daemon would listen if there were one.
-pub const SOCKET: &str = "/nonexistent/prorata-test/socket";
+/// Where the programs' daemon would listen if there were one. Each run of the
+/// tests has its own, or it would take the programs of another, which may run
+/// at the same time, for its own by their markers.
+pub fn socket() -> PathBuf {
+    format!("/nonexistent/prorata-test/{}/socket", std::process::id()).into()
+}
 
 pub const MS: u64 = 1_000_000;
 
@@ -279,7 +283,7 @@ impl World {
         let config = EngineConfig {
             cpus: Some(cpus.to_vec()),
             state_directory: directory.path().to_owned(),
-            socket: PathBuf::from(SOCKET),
+            socket: socket(),
             mechanism,
         };
         let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");
