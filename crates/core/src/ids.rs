@@ -7,6 +7,13 @@
 
 use core::fmt;
 
+/// What the arenas need to know of an identifier.
+pub(crate) trait Identifier: Copy {
+    fn from_parts(index: u32, generation: u32) -> Self;
+    fn index(self) -> u32;
+    fn generation(self) -> u32;
+}
+
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident, $letter:literal) => {
         $(#[$doc])*
@@ -30,6 +37,20 @@ macro_rules! identifier {
 
             /// How many objects stood at this index before this one.
             pub const fn generation(self) -> u32 {
+                self.generation
+            }
+        }
+
+        impl Identifier for $name {
+            fn from_parts(index: u32, generation: u32) -> Self {
+                Self { index, generation }
+            }
+
+            fn index(self) -> u32 {
+                self.index
+            }
+
+            fn generation(self) -> u32 {
                 self.generation
             }
         }

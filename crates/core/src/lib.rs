@@ -18,3 +18,4 @@ pub mod feasible;
 pub mod ids;
 pub mod ledger;
 pub mod policy;
+pub mod rng;

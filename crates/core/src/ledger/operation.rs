@@ -58,7 +58,7 @@ pub enum Operation {
         mode: Mode,
     },
     /// `rmcur`: refused, naming them, while it has issued tickets. Its
-    /// backing tickets are unfunded.
+    /// backing tickets are unfunded; those transferred to it go back.
     DestroyCurrency {
         /// Which one; never the base currency.
         currency: CurrencyId,

@@ -3,6 +3,27 @@
 //! 1994, 4.7: "A complete lottery scheduling system should protect currencies
 //! by using access control lists or Unix-style permissions based on user and
 //! group membership." These are the Unix-style ones.
+//!
+//! A currency has an owner, a group and a [`Mode`]; a client has an owner. The
+//! super-user may do everything. Anyone else needs, for
+//!
+//! | operation | what |
+//! |---|---|
+//! | `CreateCurrency`, `CreateClient` | to be the owner named |
+//! | `Protect`, `DestroyCurrency` | to own the currency |
+//! | `DestroyClient` | to own the client |
+//! | `Issue` | issue in the currency; with a target also *reach* it |
+//! | `DestroyTicket`, `SetAmount` | issue in the ticket's currency |
+//! | `Unfund` | issue in the ticket's currency, and reach what it funds |
+//! | `Fund` | as `Unfund` if it funds something, and reach the new target |
+//! | `Transfer` | own the giver; fund each receiving currency, nothing for a receiving client |
+//! | `EndTransfer` | own the giver |
+//! | reading tickets and values | read the currency, see [`super::Ledger::may_read`] |
+//!
+//! To *reach* a target is to have fund on it if it is a currency, and to own
+//! it if it is a client. So nobody gets a share of a currency in which they may
+//! not issue, except as a gift from a client that has one. Whoever may issue in a
+//! currency may also take back its tickets, wherever they are.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,6 +44,11 @@ impl Principal {
         uid: 0,
         gids: Vec::new(),
     };
+
+    /// Whether it is this user or the super-user.
+    pub fn acts_for(&self, uid: u32) -> bool {
+        self.uid == 0 || self.uid == uid
+    }
 }
 
 /// What a principal wants to do with a currency.

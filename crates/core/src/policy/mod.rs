@@ -4,7 +4,23 @@
 //! index and a number of tickets; what a ticket is worth is the ledger's
 //! business. Randomised policies own their generator, given at construction.
 
+mod hierarchical;
+mod hierarchical_tree;
+pub mod inverse;
+pub mod lottery;
+mod queue;
+mod race;
+mod race_exponential;
+mod stride;
+mod stride_place;
+mod stride_service;
+
 use core::fmt;
+
+pub use hierarchical::HierarchicalStride;
+pub use race::{Exponential, Race};
+pub use stride::{Exact, PassPolicy, Stride, Wait};
+pub use stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};
 
 /// A client as policies know it: a small dense number chosen by the caller
 /// (the engine uses [`crate::ids::ClientId::index`]).

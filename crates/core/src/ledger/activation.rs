@@ -1,0 +1,118 @@
+//! Activation and deactivation (1994, 4.4): what happens at every block and
+//! wake.
+//!
+//! A ticket is active while its client is, or while the currency that it backs
+//! has an active amount. A currency's active amount is the sum of its active
+//! tickets' amounts; only where that sum leaves or reaches zero does anything
+//! travel on, to the tickets that back the currency.
+//!
+//! ```text
+//!   client wakes -> its tickets -> their currencies' active amounts
+//!                                     | from zero only
+//!                                     v
+//!                    their backing tickets -> ...         (towards the base)
+//! ```
+//!
+//! Each currency changes between zero and non-zero at most once a call, so a
+//! call costs at most the tickets of the client and those that back the
+//! currencies above it, however many paths lead to one. Recursion is as deep
+//! as the chain of currencies, see [`super::Limits::depth`]. Nothing here
+//! allocates.
+
+use super::Ledger;
+use super::arena::Handle;
+use super::list::Chain;
+use super::objects::{Currency, Ticket};
+use crate::ids::ClientId;
+
+impl Ledger {
+    /// A client starts to compete. An active or an unknown one is left alone:
+    /// it may have been destroyed since it woke.
+    pub fn activate(&mut self, client: ClientId) {
+        let Some(client) = self.clients.find(client) else {
+            return;
+        };
+        let client = &mut self.clients[client];
+        if !core::mem::replace(&mut client.active, true) {
+            let first = client.funding.first();
+            self.activate_from(first);
+        }
+    }
+
+    /// A client ceases to compete. One that does not, or an unknown one, is
+    /// left alone.
+    pub fn deactivate(&mut self, client: ClientId) {
+        let Some(client) = self.clients.find(client) else {
+            return;
+        };
+        let client = &mut self.clients[client];
+        if core::mem::replace(&mut client.active, false) {
+            let first = client.funding.first();
+            self.deactivate_from(first);
+        }
+    }
+
+    /// Activates `ticket` and those after it that fund the same.
+    fn activate_from(&mut self, mut ticket: Option<Handle<Ticket>>) {
+        while let Some(handle) = ticket {
+            self.activate_ticket(handle);
+            ticket = self.tickets[handle].next(Chain::Holder);
+        }
+    }
+
+    /// Deactivates `ticket` and those after it that fund the same.
+    fn deactivate_from(&mut self, mut ticket: Option<Handle<Ticket>>) {
+        while let Some(handle) = ticket {
+            self.deactivate_ticket(handle);
+            ticket = self.tickets[handle].next(Chain::Holder);
+        }
+    }
+
+    /// An inactive ticket becomes active.
+    pub(super) fn activate_ticket(&mut self, ticket: Handle<Ticket>) {
+        let ticket = &mut self.tickets[ticket];
+        debug_assert!(!ticket.active);
+        ticket.active = true;
+        let (currency, amount) = (ticket.currency, ticket.amount);
+        self.raise_active_amount(currency, amount);
+    }
+
+    /// An active ticket becomes inactive.
+    pub(super) fn deactivate_ticket(&mut self, ticket: Handle<Ticket>) {
+        let ticket = &mut self.tickets[ticket];
+        debug_assert!(ticket.active);
+        ticket.active = false;
+        let (currency, amount) = (ticket.currency, ticket.amount);
+        self.lower_active_amount(currency, amount);
+    }
+
+    /// Every value follows from active amounts, so the epoch changes with
+    /// them, here and in [`Ledger::lower_active_amount`], and nowhere else.
+    pub(super) fn raise_active_amount(&mut self, currency: Handle<Currency>, amount: u32) {
+        if amount == 0 {
+            return;
+        }
+        self.epoch += 1;
+        let currency = &mut self.currencies[currency];
+        let was_inactive = currency.active_amount == 0;
+        currency.active_amount += u64::from(amount);
+        if was_inactive {
+            let first = currency.backing.first();
+            self.activate_from(first);
+        }
+    }
+
+    /// The counterpart of [`Ledger::raise_active_amount`].
+    pub(super) fn lower_active_amount(&mut self, currency: Handle<Currency>, amount: u32) {
+        if amount == 0 {
+            return;
+        }
+        self.epoch += 1;
+        let currency = &mut self.currencies[currency];
+        currency.active_amount -= u64::from(amount);
+        if currency.active_amount == 0 {
+            let first = currency.backing.first();
+            self.deactivate_from(first);
+        }
+    }
+}

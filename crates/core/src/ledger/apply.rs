@@ -1,0 +1,135 @@
+//! Applying: a plan is carried out. Nothing here can fail.
+
+use super::Ledger;
+use super::arena::Handle;
+use super::check::{Checked, Plan};
+use super::list::Chain;
+use super::objects::{Client, Currency};
+use super::operation::Outcome;
+
+impl Ledger {
+    /// Carries out what [`Ledger::check`] found right. May allocate.
+    ///
+    /// # Panics
+    ///
+    /// If another operation was applied since the check: check and apply with
+    /// the ledger locked, or check again. Activation and deactivation in
+    /// between are fine.
+    pub fn apply(&mut self, checked: Checked) -> Outcome {
+        assert_eq!(
+            checked.version, self.version,
+            "the ledger has changed since the operation was checked"
+        );
+        self.version += 1;
+        match checked.plan {
+            Plan::CreateCurrency {
+                name,
+                owner,
+                group,
+                mode,
+            } => {
+                let currency =
+                    self.currencies
+                        .insert(Currency::new(name.clone(), owner, group, mode));
+                self.currency_names.insert(name, currency);
+                Outcome::Currency(self.currencies.id(currency))
+            }
+            Plan::DestroyCurrency(currency) => self.destroy_currency(currency),
+            Plan::Protect {
+                currency,
+                owner,
+                group,
+                mode,
+            } => {
+                let currency = &mut self.currencies[currency];
+                (currency.owner, currency.group, currency.mode) = (owner, group, mode);
+                Outcome::Done
+            }
+            Plan::Issue {
+                currency,
+                amount,
+                holder,
+            } => {
+                let ticket = self.issue(currency, amount, None);
+                if let Some(holder) = holder {
+                    self.fund(ticket, holder);
+                }
+                Outcome::Ticket(self.tickets.id(ticket))
+            }
+            Plan::DestroyTicket(ticket) => {
+                self.destroy_ticket(ticket);
+                Outcome::Done
+            }
+            Plan::SetOwnAmount { ticket, amount } => {
+                self.set_own_amount(ticket, amount);
+                Outcome::Done
+            }
+            Plan::Fund { ticket, holder } => {
+                self.unfund(ticket);
+                self.fund(ticket, holder);
+                Outcome::Done
+            }
+            Plan::Unfund(ticket) => {
+                self.unfund(ticket);
+                Outcome::Done
+            }
+            Plan::CreateClient { name, owner } => {
+                let client = self.clients.insert(Client::new(name.clone(), owner));
+                self.client_names.insert(name, client);
+                Outcome::Client(self.clients.id(client))
+            }
+            Plan::DestroyClient(client) => self.destroy_client(client),
+            Plan::Transfer { from, pieces } => {
+                let transfer = self.start_transfer(from, pieces);
+                Outcome::Transfer(self.transfers.id(transfer))
+            }
+            Plan::EndTransfer(transfer) => {
+                self.end_transfer(transfer);
+                Outcome::Done
+            }
+        }
+    }
+
+    /// A currency without issued tickets goes: its backing tickets become
+    /// idle, those that were transferred to it go back to their givers.
+    fn destroy_currency(&mut self, currency: Handle<Currency>) -> Outcome {
+        while let Some(ticket) = self.currencies[currency].backing.first() {
+            match self.tickets[ticket].loan {
+                Some(_) => self.reclaim(ticket),
+                None => self.unfund(ticket),
+            }
+        }
+        let Currency { name, .. } = self.currencies.remove(currency);
+        self.currency_names.remove(&name);
+        Outcome::Done
+    }
+
+    /// A client goes: what it gave comes back to it, what it was given goes
+    /// back, and its own tickets are destroyed.
+    fn destroy_client(&mut self, client: Handle<Client>) -> Outcome {
+        let id = self.clients.id(client);
+        self.deactivate(id);
+        // Ending a transfer destroys pieces carved out of the giver's tickets,
+        // never the lender at hand; so reading its successor afterwards is safe.
+        let mut ticket = self.clients[client].funding.first();
+        while let Some(lender) = ticket {
+            while let Some(loan) = self.tickets[lender]
+                .pieces
+                .first()
+                .and_then(|piece| self.tickets[piece].loan)
+            {
+                self.end_transfer(loan.transfer);
+            }
+            ticket = self.tickets[lender].next(Chain::Holder);
+        }
+        while let Some(ticket) = self.clients[client].funding.first() {
+            match self.tickets[ticket].loan {
+                Some(_) => self.reclaim(ticket),
+                None => self.destroy_ticket(ticket),
+            }
+        }
+        let Client { name, .. } = self.clients.remove(client);
+        self.client_names.remove(&name);
+        Outcome::Done
+    }
+}

@@ -1,0 +1,126 @@
+//! What a ledger is made of (1994, Figure 2): currencies and tickets, and the
+//! clients and transfers that the figure leaves to the kernel.
+//!
+//! ```text
+//!            backing                 issued
+//!   ticket ----------> currency <------------ ticket ----> another currency
+//!   ticket ---------->  amount  <------------ ticket ----> a client
+//! ```
+//!
+//! A ticket stands in up to three lists at once, one a [`Chain`]; the links
+//! are in the ticket, so linking and unlinking is O(1) and allocates nothing.
+
+use alloc::sync::Arc;
+use core::cell::Cell;
+
+use super::arena::Handle;
+use super::list::{Chain, Link, List};
+use super::permission::Mode;
+use super::value::CachedValue;
+
+/// A currency: backing tickets make it worth something, issued tickets share
+/// what it is worth.
+#[derive(Debug)]
+pub(super) struct Currency {
+    pub(super) name: Arc<str>,
+    pub(super) owner: u32,
+    pub(super) group: u32,
+    pub(super) mode: Mode,
+    /// Every ticket of this denomination. Those that back a currency stand
+    /// before all others, so that a walk down the graph stops at the first
+    /// one that does not.
+    pub(super) issued: List,
+    /// The tickets that fund this currency; all of them are active if
+    /// `active_amount` is above zero, else none. Empty for the base currency.
+    pub(super) backing: List,
+    /// Sum of `amount` over `issued`.
+    pub(super) issued_amount: u64,
+    /// Sum of `amount` over those of `issued` that are active.
+    pub(super) active_amount: u64,
+    pub(super) cached: Cell<CachedValue>,
+}
+
+impl Currency {
+    /// One without funding and without tickets.
+    pub(super) fn new(name: Arc<str>, owner: u32, group: u32, mode: Mode) -> Self {
+        Self {
+            name,
+            owner,
+            group,
+            mode,
+            issued: List::default(),
+            backing: List::default(),
+            issued_amount: 0,
+            active_amount: 0,
+            cached: Cell::new(CachedValue::NONE),
+        }
+    }
+}
+
+/// A ticket: an amount of a currency, funding a currency or a client.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) currency: Handle<Currency>,
+    /// Face value, without what is lent. Zero only while all of it is lent.
+    pub(super) amount: u32,
+    /// Sum of `amount` and `lent` over `pieces`; `amount + lent` fits in 32 bits.
+    pub(super) lent: u32,
+    /// What the ticket funds; always something while part of it is lent, and
+    /// always if it is a piece.
+    pub(super) holder: Option<Holder>,
+    /// Whether it competes: its client is active, or the currency that it
+    /// backs has an active amount (1994, 4.4).
+    pub(super) active: bool,
+    /// Where it comes from, if a transfer made it.
+    pub(super) loan: Option<Loan>,
+    /// What transfers have carved out of it.
+    pub(super) pieces: List,
+    /// Its neighbours in the lists it stands in, by [`Chain`].
+    pub(super) links: [Link; Chain::COUNT],
+}
+
+/// What a ticket funds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Holder {
+    Currency(Handle<Currency>),
+    Client(Handle<Client>),
+}
+
+/// How a ticket made by a transfer came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Loan {
+    pub(super) transfer: Handle<Transfer>,
+    /// The ticket it was carved out of, and to which its amount goes back.
+    pub(super) lender: Handle<Ticket>,
+}
+
+/// A client: competes while it is active, with the tickets that fund it.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) name: Arc<str>,
+    pub(super) owner: u32,
+    pub(super) active: bool,
+    /// The tickets that fund it, active exactly if it is.
+    pub(super) funding: List,
+}
+
+impl Client {
+    /// One without tickets that does not compete.
+    pub(super) fn new(name: Arc<str>, owner: u32) -> Self {
+        Self {
+            name,
+            owner,
+            active: false,
+            funding: List::default(),
+        }
+    }
+}
+
+/// A transfer under way; it ends with the last of its pieces.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) from: Handle<Client>,
+    /// The tickets it made, each carved out of one that funds `from`. Never
+    /// empty.
+    pub(super) pieces: List,
+}

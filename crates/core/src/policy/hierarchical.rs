@@ -1,0 +1,217 @@
+//! Hierarchical stride scheduling (1995, 4): a balanced binary tree of groups,
+//! in which the two sides of each group compete by stride scheduling.
+//!
+//! Against plain stride scheduling it bounds the *absolute* error too: by the
+//! height of the tree, ⌈lg n⌉ quanta for n clients that never change, and it
+//! spreads a large client's turns more evenly. In exchange each decision costs
+//! a visit to every level.
+//!
+//! What the paper leaves open: equal passes go to the left, that is to the
+//! client that joined first while nobody has left; a client without tickets
+//! (1995, 3.1) and one that left take no place in the tree, and find their
+//! remain again when they come back; on several CPUs groups are picked from
+//! until all their clients are taken, and pay for it when these are charged.
+//!
+//! Limits: a client is held at 2^18 quanta above or below its share. A charge
+//! counts for at most 2^16 quanta.
+
+use alloc::vec::Vec;
+
+use super::hierarchical_tree::{Leaf, MAX_SURPLUS, Slot, Tree};
+use super::stride_service::PartUnit;
+use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
+
+/// Where a client is.
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    /// Left, or never joined, with the surplus that it would come back with.
+    Left { surplus: i128 },
+    /// Joined without tickets.
+    Ticketless { surplus: i128 },
+    /// Joined with tickets.
+    Competing { slot: Slot, tickets: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    standing: Standing,
+    /// Whether it runs; only while joined.
+    taken: bool,
+    part_unit: PartUnit,
+}
+
+/// A client with no history joins with a whole stride remaining: no surplus.
+const UNKNOWN: Member = Member {
+    standing: Standing::Left { surplus: 0 },
+    taken: false,
+    part_unit: PartUnit::NONE,
+};
+
+/// Hierarchical stride scheduling (1995, 4). See the [module's](self) text.
+#[derive(Clone, Debug)]
+pub struct HierarchicalStride {
+    /// By client index.
+    members: Vec<Member>,
+    /// Its leaves are the clients that are `Competing`.
+    tree: Tree,
+    joined: usize,
+}
+
+impl HierarchicalStride {
+    /// A scheduler without clients.
+    pub fn new() -> Self {
+        Self {
+            members: Vec::new(),
+            tree: Tree::new(),
+            joined: 0,
+        }
+    }
+
+    fn joined(&mut self, client: ClientIndex) -> Result<&mut Member, PolicyError> {
+        self.members
+            .get_mut(client.0 as usize)
+            .filter(|member| !matches!(member.standing, Standing::Left { .. }))
+            .ok_or(PolicyError::NotJoined(client))
+    }
+
+    /// Takes a client out of the tree, if it is in there, and says with what
+    /// surplus.
+    fn withdraw(&mut self, client: ClientIndex) -> i128 {
+        match self.members[client.0 as usize].standing {
+            Standing::Left { surplus } | Standing::Ticketless { surplus } => surplus,
+            Standing::Competing { slot, .. } => {
+                let surplus = self.tree.remove(slot);
+                self.suit_tree();
+                surplus
+            }
+        }
+    }
+
+    /// Lets a client that is not in the tree compete, if it has tickets.
+    fn compete(&mut self, client: ClientIndex, tickets: u32, surplus: i128) {
+        let index = client.0 as usize;
+        self.members[index].standing = if tickets == 0 {
+            Standing::Ticketless { surplus }
+        } else {
+            self.suit_tree();
+            let slot = self.tree.insert(Leaf {
+                client,
+                tickets,
+                waiting: !self.members[index].taken,
+                surplus,
+            });
+            Standing::Competing { slot, tickets }
+        };
+    }
+
+    fn suit_tree(&mut self) {
+        let Some(leaves) = self.tree.suitable_leaves() else {
+            return;
+        };
+        let members = &mut self.members;
+        self.tree.resize(leaves, |client, new_slot| {
+            if let Standing::Competing { slot, .. } = &mut members[client.0 as usize].standing {
+                *slot = new_slot;
+            }
+        });
+    }
+}
+
+impl Default for HierarchicalStride {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Cost: O(lg n) each; changes of participation amortised, as the tree grows
+/// and shrinks by doubling and halving, with an allocation.
+impl Policy for HierarchicalStride {
+    fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
+        if client.0 >= MAX_CLIENTS {
+            return Err(PolicyError::TooManyClients(client));
+        }
+        let index = client.0 as usize;
+        if index >= self.members.len() {
+            self.members.resize(index + 1, UNKNOWN);
+        }
+        let Standing::Left { surplus } = self.members[index].standing else {
+            return Err(PolicyError::AlreadyJoined(client));
+        };
+        self.joined += 1;
+        self.compete(client, tickets, surplus);
+        Ok(())
+    }
+
+    fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.joined(client)?.taken = false;
+        let surplus = self.withdraw(client);
+        self.members[client.0 as usize].standing = Standing::Left { surplus };
+        self.joined -= 1;
+        Ok(())
+    }
+
+    fn forget(&mut self, client: ClientIndex) {
+        // Refused only for who does not compete, which is as well.
+        let _ = self.leave(client);
+        if let Some(member) = self.members.get_mut(client.0 as usize) {
+            *member = UNKNOWN;
+        }
+    }
+
+    fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
+        match &mut self.joined(client)?.standing {
+            Standing::Competing { slot, tickets: own } if tickets > 0 => {
+                *own = tickets;
+                let slot = *slot;
+                self.tree.set_tickets(slot, tickets);
+            }
+            _ => {
+                let surplus = self.withdraw(client);
+                self.compete(client, tickets, surplus);
+            }
+        }
+        Ok(())
+    }
+
+    fn pick(&mut self) -> Option<ClientIndex> {
+        self.tree.pick()
+    }
+
+    fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        let member = self.joined(client)?;
+        member.taken = true;
+        if let Standing::Competing { slot, .. } = member.standing {
+            self.tree.set_waiting(slot, false);
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
+        let member = self.joined(client)?;
+        if quantum == 0 {
+            return Err(PolicyError::ZeroQuantum(client));
+        }
+        member.taken = false;
+        let service = member.part_unit.service(used, quantum);
+        match &mut member.standing {
+            Standing::Competing { slot, .. } => {
+                let slot = *slot;
+                self.tree.charge(slot, service);
+                self.tree.set_waiting(slot, true);
+            }
+            Standing::Left { surplus } | Standing::Ticketless { surplus } => {
+                *surplus = (*surplus + i128::from(service)).min(MAX_SURPLUS);
+                self.tree.pass_time(service);
+            }
+        }
+        Ok(())
+    }
+
+    fn total_tickets(&self) -> u64 {
+        self.tree.tickets()
+    }
+
+    fn len(&self) -> usize {
+        self.joined
+    }
+}
