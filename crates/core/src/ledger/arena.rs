@@ -16,9 +16,12 @@ use crate::ids::Identifier;
 
 /// Names a living object of type `T` inside one ledger; an `Option` of it
 /// takes four bytes.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent, bound = ""))]
 pub(super) struct Handle<T> {
     /// One more than the index.
     successor: NonZeroU32,
+    #[cfg_attr(feature = "serde", serde(skip))]
     object: PhantomData<fn() -> T>,
 }
 
@@ -74,24 +77,42 @@ impl<T> fmt::Debug for Handle<T> {
 ///
 /// Indexes are handed out deterministically: the one freed last is used
 /// first, else the next that was never used.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
 pub(super) struct Arena<T, I> {
     slots: Vec<Slot<T>>,
     /// Heads the list of the vacant slots that may be used again.
     vacant: Option<Handle<T>>,
     /// Number of occupied slots.
     len: u32,
+    #[cfg_attr(feature = "serde", serde(skip))]
     identifier: PhantomData<fn() -> I>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Slot<T> {
     /// How many objects stood here before; names the present or the next one.
     generation: u32,
     entry: Entry<T>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
 enum Entry<T> {
     Occupied(T),
     Vacant { next: Option<Handle<T>> },

@@ -2,6 +2,7 @@
 
 /// How much of everything a ledger holds at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Limits {
     /// Currencies, the base currency included.
     pub currencies: u32,

@@ -26,6 +26,7 @@ impl Chain {
 
 /// A ticket's neighbours in one list.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Link {
     before: Option<Handle<Ticket>>,
     after: Option<Handle<Ticket>>,
@@ -34,6 +35,7 @@ pub(super) struct Link {
 /// A list's ends: both or neither. Every method takes the arena of the
 /// tickets and the chain that this list uses, the same at every call.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct List {
     first: Option<Handle<Ticket>>,
     last: Option<Handle<Ticket>>,

@@ -48,7 +48,12 @@ use objects::{Client, Currency, Ticket, Transfer};
 ///
 /// It can be sent between threads but not read by several at once: reading a
 /// value remembers it.
-#[derive(Debug)]
+///
+/// A clone, and what is read back from a serialised ledger, behaves like the
+/// original in all that follows: the same operations get the same identifiers.
+/// Reading back trusts the text; guard it with a checksum.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ledger {
     limits: Limits,
     currencies: Arena<Currency, CurrencyId>,

@@ -20,7 +20,8 @@ use super::value::CachedValue;
 
 /// A currency: backing tickets make it worth something, issued tickets share
 /// what it is worth.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Currency {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
@@ -37,6 +38,7 @@ pub(super) struct Currency {
     pub(super) issued_amount: u64,
     /// Sum of `amount` over those of `issued` that are active.
     pub(super) active_amount: u64,
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) cached: Cell<CachedValue>,
 }
 
@@ -58,7 +60,8 @@ impl Currency {
 }
 
 /// A ticket: an amount of a currency, funding a currency or a client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Ticket {
     pub(super) currency: Handle<Currency>,
     /// Face value, without what is lent. Zero only while all of it is lent.
@@ -81,6 +84,7 @@ pub(super) struct Ticket {
 
 /// What a ticket funds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Holder {
     Currency(Handle<Currency>),
     Client(Handle<Client>),
@@ -88,6 +92,7 @@ pub(super) enum Holder {
 
 /// How a ticket made by a transfer came to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Loan {
     pub(super) transfer: Handle<Transfer>,
     /// The ticket it was carved out of, and to which its amount goes back.
@@ -95,7 +100,8 @@ pub(super) struct Loan {
 }
 
 /// A client: competes while it is active, with the tickets that fund it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Client {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
@@ -117,7 +123,8 @@ impl Client {
 }
 
 /// A transfer under way; it ends with the last of its pieces.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Transfer {
     pub(super) from: Handle<Client>,
     /// The tickets it made, each carved out of one that funds `from`. Never

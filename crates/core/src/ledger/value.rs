@@ -68,6 +68,12 @@ pub(super) struct CachedValue {
     value: Value,
 }
 
+impl Default for CachedValue {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl CachedValue {
     /// Stale in every epoch that a ledger reaches.
     pub(super) const NONE: CachedValue = CachedValue {

@@ -130,6 +130,11 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         Ok(())
     }
 
+    /// Each charge earns compensation for a turn of its own.
+    fn charges_add_up(&self) -> bool {
+        false
+    }
+
     fn total_tickets(&self) -> u64 {
         self.roster.total_tickets()
     }

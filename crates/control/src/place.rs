@@ -1,0 +1,422 @@
+//! Where a daemon lives: its run-time directory, its state and its socket.
+
+use std::env;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Path of a daemon's socket.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SocketPath(PathBuf);
+
+/// Bytes of a path that a Unix socket address holds (unix(7)), the final zero
+/// left out.
+pub const MAX_SOCKET_PATH_BYTES: usize = 107;
+
+impl SocketPath {
+    /// Checks that `path` can name a socket from any directory.
+    pub fn new(path: impl Into<PathBuf>) -> Result<Self, PlaceError> {
+        let path = path.into();
+        if !path.is_absolute() || path.file_name().is_none() {
+            return Err(PlaceError::NotAbsolute(path));
+        }
+        if path.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
+            return Err(PlaceError::TooLong(path));
+        }
+        Ok(Self(path))
+    }
+
+    /// The path itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for SocketPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+/// A daemon's socket, its run-time directory and its state directory.
+///
+/// At most one daemon uses a run-time directory, and at most one a state
+/// directory: each holds a lock in both.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Where the socket, the locks and the log are. Empty after a boot.
+    pub runtime: PathBuf,
+    /// Where the journal is. Lasts.
+    pub state: PathBuf,
+    /// Where the daemon listens.
+    pub socket: SocketPath,
+}
+
+/// Why there is no place for a daemon.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// A relative path, or one that ends in `..`.
+    #[error(
+        "socket path '{0}' does not start at the root: give one such as /run/user/1000/prorata/socket"
+    )]
+    NotAbsolute(PathBuf),
+    /// A path longer than [`MAX_SOCKET_PATH_BYTES`].
+    #[error(
+        "socket path '{0}' is longer than the {MAX_SOCKET_PATH_BYTES} bytes that a socket \
+         address holds: give a shorter one by --socket or PRORATA_SOCKET"
+    )]
+    TooLong(PathBuf),
+    /// Neither HOME nor XDG_STATE_HOME.
+    #[error("no directory to keep the journal in: set HOME or XDG_STATE_HOME to an absolute path")]
+    NoHome,
+    /// A directory that others could have put there.
+    #[error(
+        "directory {path} belongs to user {owner}, not to you (user {uid}): only its owner \
+         starts a daemon there"
+    )]
+    Foreign {
+        /// Which directory.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+        /// Who asks.
+        uid: u32,
+    },
+    /// A symbolic link or a file where a directory should be.
+    #[error("{0} is not a directory itself (a link or a file): move it out of the way")]
+    NotADirectory(PathBuf),
+    /// A directory into which others may write.
+    #[error(
+        "directory {path} may be written by others (mode {mode:03o}): give the socket a directory \
+         of its own, with mode 700"
+    )]
+    Open {
+        /// Which directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A directory that could not be made or looked at.
+    #[error("directory {path} cannot be used: {source}")]
+    Io {
+        /// Which directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What a place is worked out from; gathered once, so that the rules can be
+/// tested without changing the process's own environment.
+#[derive(Clone, Default, Debug)]
+struct Surroundings {
+    uid: u32,
+    socket: Option<PathBuf>,
+    runtime_dir: Option<PathBuf>,
+    state_home: Option<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+impl Place {
+    /// The place of the user who runs this.
+    ///
+    /// A socket named by hand (`socket`, else `PRORATA_SOCKET`) is a world of
+    /// its own: state and log lie beside it. Without one, the run-time
+    /// directory is `$XDG_RUNTIME_DIR/prorata`, `/run/user/UID/prorata` or
+    /// `/tmp/prorata-UID`, the first that can be, and the state directory is
+    /// `$XDG_STATE_HOME/prorata` or `~/.local/state/prorata`. Root's daemon
+    /// serves the machine, hence `/run/prorata` and `/var/lib/prorata`.
+    pub fn of_user(socket: Option<&Path>) -> Result<Place, PlaceError> {
+        let absolute = |name: &str| {
+            env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let by_hand = socket.map(Path::to_path_buf).or_else(|| {
+            env::var_os("PRORATA_SOCKET")
+                .filter(|text| !text.is_empty())
+                .map(PathBuf::from)
+        });
+        let uid = rustix::process::getuid().as_raw();
+        let owned = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.uid() == uid);
+        Self::in_surroundings(&Surroundings {
+            uid,
+            socket: by_hand,
+            runtime_dir: absolute("XDG_RUNTIME_DIR")
+                .into_iter()
+                .chain([PathBuf::from(format!("/run/user/{uid}"))])
+                .find(owned),
+            state_home: absolute("XDG_STATE_HOME"),
+            home: absolute("HOME"),
+        })
+    }
+
+    fn in_surroundings(around: &Surroundings) -> Result<Place, PlaceError> {
+        let runtime = around.runtime();
+        let socket = SocketPath::new(runtime.join("socket"))?;
+        match &around.socket {
+            Some(by_hand) if by_hand != socket.path() => {
+                let socket = SocketPath::new(by_hand)?;
+                let runtime = socket.0.parent().expect("it has a file name").to_path_buf();
+                Ok(Place {
+                    state: runtime.join("state"),
+                    runtime,
+                    socket,
+                })
+            }
+            _ => Ok(Place {
+                state: around.state()?,
+                runtime,
+                socket,
+            }),
+        }
+    }
+
+    /// Whether this is a place for the whole machine's daemon.
+    pub fn is_of_root() -> bool {
+        rustix::process::getuid().is_root()
+    }
+
+    /// Makes both directories, private to this user except that anybody may
+    /// reach the socket of root's daemon, and refuses those that others
+    /// could have prepared.
+    pub(crate) fn prepare(&self) -> Result<(), PlaceError> {
+        let mode = if Self::is_of_root() { 0o755 } else { 0o700 };
+        prepare_directory(&self.runtime, mode)?;
+        prepare_directory(&self.state, 0o700)
+    }
+
+    /// The same for what a starter needs before there is a daemon.
+    pub(crate) fn prepare_runtime(&self) -> Result<(), PlaceError> {
+        prepare_directory(
+            &self.runtime,
+            if Self::is_of_root() { 0o755 } else { 0o700 },
+        )
+    }
+
+    /// The daemon's log.
+    pub fn log(&self) -> PathBuf {
+        self.runtime.join("log")
+    }
+
+    /// Held by whoever is starting a daemon.
+    pub(crate) fn start_lock(&self) -> PathBuf {
+        self.runtime.join("start.lock")
+    }
+}
+
+impl Surroundings {
+    fn runtime(&self) -> PathBuf {
+        // Login sessions of root have a run-time directory too, but other
+        // users could not reach a socket in it.
+        let session_of_root = |path: &&PathBuf| self.uid == 0 && **path == Path::new("/run/user/0");
+        match &self.runtime_dir {
+            Some(path) if !session_of_root(&path) => path.join("prorata"),
+            _ if self.uid == 0 => PathBuf::from("/run/prorata"),
+            _ => PathBuf::from(format!("/tmp/prorata-{}", self.uid)),
+        }
+    }
+
+    fn state(&self) -> Result<PathBuf, PlaceError> {
+        match (&self.state_home, &self.home) {
+            (Some(path), _) => Ok(path.join("prorata")),
+            (None, _) if self.uid == 0 => Ok(PathBuf::from("/var/lib/prorata")),
+            (None, Some(home)) => Ok(home.join(".local/state/prorata")),
+            (None, None) => Err(PlaceError::NoHome),
+        }
+    }
+}
+
+/// Makes `path` if need be and checks that nobody else could have put
+/// something into it.
+fn prepare_directory(path: &Path, mode: u32) -> Result<(), PlaceError> {
+    let failed = |source| PlaceError::Io {
+        path: path.to_path_buf(),
+        source,
+    };
+    if let Some(parent) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(parent)
+            .map_err(failed)?;
+    }
+    match DirBuilder::new().mode(mode).create(path) {
+        // The mode was narrowed by the umask; root's socket must be reachable.
+        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let found = fs::symlink_metadata(path).map_err(failed)?;
+    let uid = rustix::process::getuid().as_raw();
+    if !found.is_dir() {
+        return Err(PlaceError::NotADirectory(path.to_path_buf()));
+    }
+    if found.uid() != uid {
+        return Err(PlaceError::Foreign {
+            path: path.to_path_buf(),
+            owner: found.uid(),
+            uid,
+        });
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(PlaceError::Open {
+            path: path.to_path_buf(),
+            mode: found.mode() & 0o777,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user() -> Surroundings {
+        Surroundings {
+            uid: 1000,
+            home: Some("/home/user".into()),
+            ..Surroundings::default()
+        }
+    }
+
+    fn place(around: &Surroundings) -> (String, String, String) {
+        let place = Place::in_surroundings(around).unwrap();
+        let text = |path: &Path| path.display().to_string();
+        (
+            text(&place.runtime),
+            text(&place.state),
+            place.socket.to_string(),
+        )
+    }
+
+    fn triple(runtime: &str, state: &str, socket: &str) -> (String, String, String) {
+        (runtime.into(), state.into(), socket.into())
+    }
+
+    #[test]
+    fn a_user_without_session_lives_in_tmp_and_home() {
+        assert_eq!(
+            place(&user()),
+            triple(
+                "/tmp/prorata-1000",
+                "/home/user/.local/state/prorata",
+                "/tmp/prorata-1000/socket"
+            )
+        );
+    }
+
+    #[test]
+    fn the_session_directories_come_first() {
+        let around = Surroundings {
+            runtime_dir: Some("/run/user/1000".into()),
+            state_home: Some("/data/state".into()),
+            ..user()
+        };
+        assert_eq!(
+            place(&around),
+            triple(
+                "/run/user/1000/prorata",
+                "/data/state/prorata",
+                "/run/user/1000/prorata/socket"
+            )
+        );
+    }
+
+    #[test]
+    fn root_serves_the_machine_even_from_a_login_session() {
+        let machine = triple("/run/prorata", "/var/lib/prorata", "/run/prorata/socket");
+        let root = Surroundings {
+            uid: 0,
+            home: Some("/root".into()),
+            ..Surroundings::default()
+        };
+        assert_eq!(place(&root), machine);
+        let session = Surroundings {
+            runtime_dir: Some("/run/user/0".into()),
+            ..root.clone()
+        };
+        assert_eq!(place(&session), machine);
+        let elsewhere = Surroundings {
+            runtime_dir: Some("/scratch".into()),
+            ..root
+        };
+        assert_eq!(place(&elsewhere).0, "/scratch/prorata");
+    }
+
+    #[test]
+    fn a_socket_named_by_hand_keeps_everything_beside_it() {
+        let around = Surroundings {
+            socket: Some("/tmp/a/b".into()),
+            ..user()
+        };
+        assert_eq!(place(&around), triple("/tmp/a", "/tmp/a/state", "/tmp/a/b"));
+        let usual = Surroundings {
+            socket: Some("/tmp/prorata-1000/socket".into()),
+            ..user()
+        };
+        assert_eq!(place(&usual), place(&user()));
+    }
+
+    #[test]
+    fn a_socket_path_is_absolute_and_fits_an_address() {
+        let longest = format!("/{}", "a".repeat(MAX_SOCKET_PATH_BYTES - 1));
+        assert!(SocketPath::new(&longest).is_ok());
+        assert!(matches!(
+            SocketPath::new(longest + "a"),
+            Err(PlaceError::TooLong(_))
+        ));
+        assert!(matches!(
+            SocketPath::new("socket"),
+            Err(PlaceError::NotAbsolute(_))
+        ));
+        assert!(matches!(
+            SocketPath::new("/tmp/.."),
+            Err(PlaceError::NotAbsolute(_))
+        ));
+        let nobody = Surroundings {
+            uid: 7,
+            ..Surroundings::default()
+        };
+        assert!(matches!(
+            Place::in_surroundings(&nobody),
+            Err(PlaceError::NoHome)
+        ));
+    }
+
+    #[test]
+    fn a_directory_that_others_could_have_prepared_is_refused() {
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: &str| scratch.path().join(name);
+
+        prepare_directory(&at("deep/new"), 0o700).unwrap();
+        assert_eq!(fs::metadata(at("deep/new")).unwrap().mode() & 0o777, 0o700);
+        prepare_directory(&at("deep/new"), 0o700).unwrap();
+
+        std::os::unix::fs::symlink(at("deep/new"), at("link")).unwrap();
+        let refused = prepare_directory(&at("link"), 0o700);
+        assert!(
+            matches!(refused, Err(PlaceError::NotADirectory(_))),
+            "{refused:?}"
+        );
+
+        fs::set_permissions(at("deep/new"), fs::Permissions::from_mode(0o720)).unwrap();
+        let refused = prepare_directory(&at("deep/new"), 0o700);
+        assert!(
+            matches!(refused, Err(PlaceError::Open { mode: 0o720, .. })),
+            "{refused:?}"
+        );
+
+        if Place::is_of_root() {
+            fs::set_permissions(at("deep/new"), fs::Permissions::from_mode(0o700)).unwrap();
+            std::os::unix::fs::chown(at("deep/new"), Some(12345), None).unwrap();
+            let refused = prepare_directory(&at("deep/new"), 0o700);
+            assert!(
+                matches!(refused, Err(PlaceError::Foreign { owner: 12345, .. })),
+                "{refused:?}"
+            );
+        }
+    }
+}
