@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use assertion::{Assertion, ClientBound, PairBound, Ratio, Share, TimeBound};
 pub use distribution::{Distribution, Normal, Trace, Varying};
-pub use error::{Place, Problem, ReadError, ScenarioError, Segment};
+pub use error::{MAX_NAME_BYTES, Place, Problem, ReadError, ScenarioError, Segment};
 pub use program::{COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Serve, Step};
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
