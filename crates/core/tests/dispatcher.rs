@@ -21,8 +21,11 @@ fn stride() -> BoxedPolicy {
     Box::new(Stride::new())
 }
 
-/// Every policy, and how many quanta of error it may show after n quanta.
-fn policies() -> [(&'static str, BoxedPolicy, fn(f64) -> f64); 4] {
+/// A policy's name, the policy, and how many quanta of error it may show after
+/// n quanta.
+type Contender = (&'static str, BoxedPolicy, fn(f64) -> f64);
+
+fn policies() -> [Contender; 4] {
     // A lottery's error after n draws has a standard deviation of at most
     // sqrt(n)/2 (1994, 2.2); five of them are ample for a fixed seed.
     let random: fn(f64) -> f64 = |n| 2.5 * n.sqrt();
