@@ -93,6 +93,7 @@ impl Ledger {
             return;
         }
         self.epoch += 1;
+        self.note_currency(currency);
         let currency = &mut self.currencies[currency];
         let was_inactive = currency.active_amount == 0;
         currency.active_amount += u64::from(amount);
@@ -108,6 +109,7 @@ impl Ledger {
             return;
         }
         self.epoch += 1;
+        self.note_currency(currency);
         let currency = &mut self.currencies[currency];
         currency.active_amount -= u64::from(amount);
         if currency.active_amount == 0 {

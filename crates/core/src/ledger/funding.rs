@@ -47,6 +47,7 @@ impl Ledger {
         }
         if self.is_active(holder) {
             self.activate_ticket(ticket);
+            self.note_holder(holder);
         }
     }
 
@@ -57,6 +58,7 @@ impl Ledger {
         };
         if self.tickets[ticket].active {
             self.deactivate_ticket(ticket);
+            self.note_holder(holder);
         }
         if let Holder::Currency(_) = holder {
             self.issued_list(ticket, |list, tickets| {
@@ -87,11 +89,14 @@ impl Ledger {
     pub(super) fn set_own_amount(&mut self, ticket: Handle<Ticket>, amount: u32) {
         let changed = &mut self.tickets[ticket];
         let before = core::mem::replace(&mut changed.amount, amount);
-        let (active, currency) = (changed.active, changed.currency);
+        let (active, currency, holder) = (changed.active, changed.currency, changed.holder);
         let issued_amount = &mut self.currencies[currency].issued_amount;
         *issued_amount = *issued_amount - u64::from(before) + u64::from(amount);
         if !active {
             return;
+        }
+        if let Some(holder) = holder {
+            self.note_holder(holder);
         }
         if amount > before {
             self.raise_active_amount(currency, amount - before);

@@ -40,6 +40,9 @@ pub(super) struct Currency {
     pub(super) active_amount: u64,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) cached: Cell<CachedValue>,
+    /// Whether it stands in [`super::changes::Changes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) noted: bool,
 }
 
 impl Currency {
@@ -55,6 +58,7 @@ impl Currency {
             issued_amount: 0,
             active_amount: 0,
             cached: Cell::new(CachedValue::NONE),
+            noted: false,
         }
     }
 }
@@ -106,6 +110,9 @@ pub(super) struct Client {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
     pub(super) active: bool,
+    /// Whether it stands in [`super::changes::Changes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) noted: bool,
     /// The tickets that fund it, active exactly if it is.
     pub(super) funding: List,
 }
@@ -117,6 +124,7 @@ impl Client {
             name,
             owner,
             active: false,
+            noted: false,
             funding: List::default(),
         }
     }
