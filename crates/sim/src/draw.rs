@@ -67,28 +67,45 @@ mod tests {
     fn draw_all(draw: &Draw, count: usize) -> Vec<u64> {
         let mut rng = small_stream(1995, Purpose::Durations, 0);
         let mut registers = [0];
-        (0..count).map(|_| draw.next(&mut rng, &mut registers)).collect()
+        (0..count)
+            .map(|_| draw.next(&mut rng, &mut registers))
+            .collect()
     }
 
     fn mean_and_deviation(times: &[u64]) -> (f64, f64) {
         let n = times.len() as f64;
         let mean = times.iter().map(|&t| t as f64).sum::<f64>() / n;
-        let variance = times.iter().map(|&t| (t as f64 - mean).powi(2)).sum::<f64>() / n;
+        let variance = times
+            .iter()
+            .map(|&t| (t as f64 - mean).powi(2))
+            .sum::<f64>()
+            / n;
         (mean, variance.sqrt())
     }
 
     /// Asserts mean and deviation within `within` of what they are to be.
     fn assert_moments(draw: &Draw, mean: f64, deviation: f64, within: f64) {
         let (is_mean, is_deviation) = mean_and_deviation(&draw_all(draw, 100_000));
-        assert!((is_mean / mean - 1.0).abs() < within, "{draw:?}: mean {is_mean}");
-        assert!((is_deviation / deviation - 1.0).abs() < within, "{draw:?}: deviation {is_deviation}");
+        assert!(
+            (is_mean / mean - 1.0).abs() < within,
+            "{draw:?}: mean {is_mean}"
+        );
+        assert!(
+            (is_deviation / deviation - 1.0).abs() < within,
+            "{draw:?}: deviation {is_deviation}"
+        );
     }
 
     #[test]
     fn draws_have_the_moments_of_their_distributions() {
         assert_moments(&Draw::Exponential(1e6), 1e6, 1e6, 0.02);
         assert_moments(&Draw::Normal(1e6, 2e5), 1e6, 2e5, 0.02);
-        assert_moments(&Draw::Uniform(0, 12_000), 6_000.0, 12_001.0 / 12f64.sqrt(), 0.02);
+        assert_moments(
+            &Draw::Uniform(0, 12_000),
+            6_000.0,
+            12_001.0 / 12f64.sqrt(),
+            0.02,
+        );
     }
 
     #[test]

@@ -1,6 +1,17 @@
-//! sim
+//! A machine in a test: a deterministic discrete-event simulation of programs
+//! that compete for CPUs by tickets.
+
+pub mod machine;
+pub mod observer;
 pub mod plan;
 pub mod scenario;
+
 mod draw;
+mod policy;
 mod queue;
 mod stream;
+
+pub use machine::{Counts, Machine, RunError, Simulation};
+pub use observer::{Event, Observer, Why};
+pub use plan::Plan;
+pub use scenario::Scenario;

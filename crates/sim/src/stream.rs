@@ -43,7 +43,12 @@ mod tests {
     fn streams_differ_by_seed_purpose_and_index() {
         let mut seen = BTreeSet::new();
         for seed in 0..10 {
-            for purpose in [Purpose::Policy, Purpose::Mutex, Purpose::Tickets, Purpose::Durations] {
+            for purpose in [
+                Purpose::Policy,
+                Purpose::Mutex,
+                Purpose::Tickets,
+                Purpose::Durations,
+            ] {
                 for index in 0..10 {
                     assert!(seen.insert(split(seed, purpose, index)));
                 }

@@ -23,10 +23,16 @@ pub(crate) enum Instruction {
     Fork(u32),
     Exit,
     /// Sets a register of the thread.
-    Set { register: u8, to: u32 },
+    Set {
+        register: u8,
+        to: u32,
+    },
     /// Takes one off a register, and goes to an instruction unless that
     /// leaves zero.
-    Again { register: u8, to: u32 },
+    Again {
+        register: u8,
+        to: u32,
+    },
     Jump(u32),
 }
 

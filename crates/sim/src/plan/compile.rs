@@ -9,8 +9,8 @@ use super::limits;
 use super::names::Names;
 use crate::draw::Draw;
 use crate::scenario::{
-    COMPUTE, Distribution, Loop, Normal, Place, Problem, Program, ScenarioError, Serve, Step, Trace,
-    Varying,
+    COMPUTE, Distribution, Loop, Normal, Place, Problem, Program, ScenarioError, Serve, Step,
+    Trace, Varying,
 };
 
 type Result<T> = core::result::Result<T, ScenarioError>;
@@ -69,7 +69,8 @@ fn built_in(code: &mut Code) {
     let start = code.instructions.len() as u32;
     let draw = code.draws.len() as u32;
     code.draws.push(Draw::Fixed(crate::scenario::Time::MAX.0));
-    code.instructions.extend([Instruction::Compute(draw), Instruction::Jump(start)]);
+    code.instructions
+        .extend([Instruction::Compute(draw), Instruction::Jump(start)]);
     code.entries.push(Entry {
         start,
         registers: 0,
@@ -133,9 +134,16 @@ impl Compiler<'_> {
             return Err(place.problem(Problem::Step("there are no steps: write at least one")));
         }
         self.steps += steps.len();
-        limits::at_most("the number of steps in a program", self.steps, limits::STEPS, place)?;
+        limits::at_most(
+            "the number of steps in a program",
+            self.steps,
+            limits::STEPS,
+            place,
+        )?;
         let steps = steps.iter().enumerate();
-        steps.into_iter().try_for_each(|(i, step)| self.step(step, &place.index(i)))
+        steps
+            .into_iter()
+            .try_for_each(|(i, step)| self.step(step, &place.index(i)))
     }
 
     fn step(&mut self, step: &Step, place: &Place) -> Result<()> {
@@ -187,7 +195,10 @@ impl Compiler<'_> {
     }
 
     fn serve(&mut self, serve: &Serve, place: &Place) -> Result<()> {
-        let service = self.words.services.find(&serve.service, &place.key("service"))?;
+        let service = self
+            .words
+            .services
+            .find(&serve.service, &place.key("service"))?;
         if self.serving {
             return Err(place.problem(Problem::Step(
                 "a call is being served here: one thread serves one call at a time",
@@ -264,7 +275,13 @@ impl Compiler<'_> {
                 return Err(place.problem(Problem::TraceNotRead(path.clone())));
             }
             Distribution::Varying(Varying::Trace(Trace::Times(times))) => {
-                limits::within("the length of a trace", times.len() as u32, 1, limits::TRACE, place)?;
+                limits::within(
+                    "the length of a trace",
+                    times.len() as u32,
+                    1,
+                    limits::TRACE,
+                    place,
+                )?;
                 Draw::Trace {
                     times_ns: times.iter().map(|time| time.0).collect(),
                     register: self.register(place)?,

@@ -16,7 +16,7 @@ use prorata_core::ledger::Ledger;
 pub(crate) use code::{Code, Entry, Instruction};
 use compile::{Vocabulary, compile};
 use names::Names;
-pub(crate) use rights::apply;
+
 pub(crate) use timeline::{Deed, PlannedTransfer};
 
 use crate::scenario::{
@@ -92,7 +92,12 @@ impl Plan {
         let timeline = timeline::plan(&scenario.timeline, &names)?;
         let pairs = pairs(scenario, &names)?;
         for (i, assertion) in scenario.assertions.iter().enumerate() {
-            timeline::check_assertion(assertion, scenario, &names, &Place::default().key("assert").index(i))?;
+            timeline::check_assertion(
+                assertion,
+                scenario,
+                &names,
+                &Place::default().key("assert").index(i),
+            )?;
         }
         Ok(Plan {
             machine: scenario.machine.clone(),
@@ -132,21 +137,44 @@ fn find_clients(ledger: &Ledger, groups: &[Group], name: &str) -> Option<Range<u
 fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
     let root = Place::default();
     let machine = root.key("machine");
-    limits::within("cpus", scenario.machine.cpus, 1, limits::CPUS, &machine.key("cpus"))?;
+    limits::within(
+        "cpus",
+        scenario.machine.cpus,
+        1,
+        limits::CPUS,
+        &machine.key("cpus"),
+    )?;
     check_quantum(scenario.machine.quantum, &machine.key("quantum"))?;
-    limits::within("duration", scenario.duration, Time(1), Time::MAX, &root.key("duration"))?;
+    limits::within(
+        "duration",
+        scenario.duration,
+        Time(1),
+        Time::MAX,
+        &root.key("duration"),
+    )?;
     if let Some(every) = scenario.measure.every {
         let place = root.key("measure").key("every");
         limits::within("every", every, Time(1), Time::MAX, &place)?;
     }
     let steps = scenario.timeline.len();
-    limits::at_most("the number of events", steps, limits::TIMELINE, &root.key("at"))
+    limits::at_most(
+        "the number of events",
+        steps,
+        limits::TIMELINE,
+        &root.key("at"),
+    )
 }
 
 /// A quantum is a microsecond at least, so that no event is shorter than what
 /// the machine can tell apart.
 fn check_quantum(quantum: Time, place: &Place) -> Result<(), ScenarioError> {
-    limits::within("quantum", quantum, Time(1_000), Time::from_secs(3600), place)
+    limits::within(
+        "quantum",
+        quantum,
+        Time(1_000),
+        Time::from_secs(3600),
+        place,
+    )
 }
 
 fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
@@ -163,7 +191,12 @@ fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
         ("mutex", scenario.mutexes.len()),
         ("pipe", scenario.pipes.len()),
     ] {
-        limits::at_most("the number of objects of a kind", count, limits::OBJECTS, &root.key(kind))?;
+        limits::at_most(
+            "the number of objects of a kind",
+            count,
+            limits::OBJECTS,
+            &root.key(kind),
+        )?;
     }
     for name in scenario.mutexes.keys() {
         check_name(name, &root.key("mutex").key(name))?;
@@ -199,7 +232,12 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
         check_name(&client.name, &place.key("name"))?;
         let count = client.count.unwrap_or(1);
         limits::within("count", count, 1, limits::CLIENTS, &place.key("count"))?;
-        limits::at_most("the number of clients", (next + count) as usize, limits::CLIENTS, &place)?;
+        limits::at_most(
+            "the number of clients",
+            (next + count) as usize,
+            limits::CLIENTS,
+            &place,
+        )?;
         let rule = match &client.tickets {
             Tickets::Ruled(rule) => Some(rule.clone()),
             Tickets::Fixed(_) => None,
@@ -207,7 +245,9 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
         groups.push(Group {
             name: client.name.clone(),
             clients: next..next + count,
-            program: words.programs.find(&client.program, &place.key("program"))?,
+            program: words
+                .programs
+                .find(&client.program, &place.key("program"))?,
             start_ns: client.start.0,
             rule,
             ruled: Vec::new(),
@@ -231,7 +271,12 @@ fn pairs(
     names: &timeline::Directory<'_>,
 ) -> Result<Vec<(u32, u32)>, ScenarioError> {
     let place = Place::default().key("measure").key("pairs");
-    limits::at_most("the number of pairs", scenario.measure.pairs.len(), limits::PAIRS, &place)?;
+    limits::at_most(
+        "the number of pairs",
+        scenario.measure.pairs.len(),
+        limits::PAIRS,
+        &place,
+    )?;
     let pairs = scenario.measure.pairs.iter().enumerate();
     let pairs = pairs.map(|(i, pair)| names.pair(pair, &place.index(i)));
     pairs.collect()

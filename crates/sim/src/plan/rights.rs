@@ -34,10 +34,7 @@ pub(super) struct Builder {
 }
 
 /// Checks and applies an operation as the super-user.
-pub(crate) fn apply(
-    ledger: &mut Ledger,
-    operation: Operation,
-) -> core::result::Result<Outcome, LedgerError> {
+fn apply(ledger: &mut Ledger, operation: Operation) -> core::result::Result<Outcome, LedgerError> {
     ledger.execute(&Principal::ROOT, operation)
 }
 
@@ -68,7 +65,11 @@ impl Builder {
         for (i, currency) in currencies.iter().enumerate() {
             let place = root.index(i);
             let id = self.currency(&currency.name, &place)?;
-            self.fund(&currency.tickets, Target::Currency(id), &place.key("tickets"))?;
+            self.fund(
+                &currency.tickets,
+                Target::Currency(id),
+                &place.key("tickets"),
+            )?;
         }
         Ok(())
     }
@@ -117,8 +118,15 @@ impl Builder {
     fn fund(&mut self, amounts: &[Amount], holder: Target, place: &Place) -> Result<()> {
         for (i, amount) in amounts.iter().enumerate() {
             // An amount alone is written without a list.
-            let place = if amounts.len() > 1 { place.index(i) } else { place.clone() };
-            if amounts[..i].iter().any(|other| other.currency == amount.currency) {
+            let place = if amounts.len() > 1 {
+                place.index(i)
+            } else {
+                place.clone()
+            };
+            if amounts[..i]
+                .iter()
+                .any(|other| other.currency == amount.currency)
+            {
                 return Err(place.problem(Problem::Duplicate(amount.currency.clone())));
             }
             let currency = self.currency(&amount.currency, &place)?;
@@ -146,7 +154,13 @@ impl Builder {
             }
         };
         let place = place.key(inner);
-        limits::within("every", rule.every(), Time(1), Time::MAX, &place.key("every"))?;
+        limits::within(
+            "every",
+            rule.every(),
+            Time(1),
+            Time::MAX,
+            &place.key("every"),
+        )?;
         let currency = self.currency(rule.currency(), &place.key("currency"))?;
         self.issue(currency, initial, Some(holder), &place)
     }
@@ -172,7 +186,11 @@ impl Builder {
     fn create_client(&mut self, index: u32, name: String, place: &Place) -> Result<()> {
         let operation = Operation::CreateClient { name, owner: 0 };
         let outcome = self.apply(operation, place)?;
-        assert_eq!(outcome, Outcome::Client(client_id(index)), "clients are numbered from zero");
+        assert_eq!(
+            outcome,
+            Outcome::Client(client_id(index)),
+            "clients are numbered from zero"
+        );
         Ok(())
     }
 
@@ -200,11 +218,18 @@ impl Builder {
 }
 
 pub(super) fn unknown_currency(ledger: &Ledger, name: &str) -> Problem {
-    let known: Vec<&str> = ledger.currencies().map(|currency| currency.name).take(8).collect();
+    let known: Vec<&str> = ledger
+        .currencies()
+        .map(|currency| currency.name)
+        .take(8)
+        .collect();
     let fix = if known == [BASE] {
         "write a [[currency]] of that name, or use base".to_owned()
     } else {
-        format!("write a [[currency]] of that name, or use one of {}", known.join(", "))
+        format!(
+            "write a [[currency]] of that name, or use one of {}",
+            known.join(", ")
+        )
     };
     Problem::Unknown {
         kind: "currency",

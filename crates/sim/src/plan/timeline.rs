@@ -77,7 +77,9 @@ impl Directory<'_> {
     /// A currency, or all copies of a client.
     fn holders(&self, name: &str, place: &Place) -> Result<Vec<Target>> {
         if let Some(clients) = find_clients(self.ledger, self.groups, name) {
-            return Ok(clients.map(|index| Target::Client(client_id(index))).collect());
+            return Ok(clients
+                .map(|index| Target::Client(client_id(index)))
+                .collect());
         }
         match self.ledger.find_currency(name) {
             Some(currency) => Ok(vec![Target::Currency(currency)]),
@@ -86,7 +88,12 @@ impl Directory<'_> {
     }
 
     fn unknown(&self, kind: &'static str, name: &str) -> Problem {
-        let known: Vec<&str> = self.groups.iter().map(|g| g.name.as_str()).take(8).collect();
+        let known: Vec<&str> = self
+            .groups
+            .iter()
+            .map(|g| g.name.as_str())
+            .take(8)
+            .collect();
         Problem::Unknown {
             kind,
             name: name.to_owned(),
@@ -156,7 +163,9 @@ fn portion(
         return Ok(Portion::Whole(receivers));
     };
     let currency = names.currency(&tickets.currency, &place.key("tickets"))?;
-    let shares = receivers.into_iter().map(|receiver| (receiver, tickets.amount));
+    let shares = receivers
+        .into_iter()
+        .map(|receiver| (receiver, tickets.amount));
     Ok(Portion::Part {
         currency: Some(currency),
         shares: shares.collect(),
@@ -229,8 +238,16 @@ pub(super) fn check_assertion(
                 Assertion::DispatchLatency(_) => place.key("dispatch-latency"),
                 _ => place.key("response-time"),
             };
-            limits::within("percentile", bound.percentile, 0.0, 100.0, &place.key("percentile"))?;
-            names.clients(&bound.client, &place.key("client")).map(|_| ())
+            limits::within(
+                "percentile",
+                bound.percentile,
+                0.0,
+                100.0,
+                &place.key("percentile"),
+            )?;
+            names
+                .clients(&bound.client, &place.key("client"))
+                .map(|_| ())
         }
         Assertion::Conservation(_) => Ok(()),
     }

@@ -46,7 +46,10 @@ pub struct Normal {
 
 /// Recorded durations.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a list of times or the name of a CSV file")]
+#[serde(
+    untagged,
+    expecting = "expected a list of times or the name of a CSV file"
+)]
 pub enum Trace {
     /// In the scenario itself.
     Times(Vec<Time>),

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Distribution, Place, ReadError, Scenario, ScenarioError, Segment, Step, Trace, Varying};
+use super::{
+    Distribution, Place, ReadError, Scenario, ScenarioError, Segment, Step, Trace, Varying,
+};
 use crate::plan::Plan;
 
 /// Longest scenario or trace file.
@@ -44,7 +46,9 @@ impl Scenario {
 
     fn read_traces(&mut self, directory: &Path) -> Result<(), ReadError> {
         let steps = self.programs.values_mut().map(|program| &mut program.steps);
-        steps.into_iter().try_for_each(|steps| read_traces_of(steps, directory))
+        steps
+            .into_iter()
+            .try_for_each(|steps| read_traces_of(steps, directory))
     }
 }
 
@@ -99,7 +103,9 @@ fn read_text(path: &Path) -> Result<String, ReadError> {
     };
     let mut text = String::new();
     let file = File::open(path).map_err(file_error)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(file_error)?;
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(file_error)?;
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(ReadError::TooLong {
             path: path.to_owned(),
@@ -133,12 +139,15 @@ fn read_trace(path: PathBuf) -> Result<Vec<super::Time>, ReadError> {
     lines
         .map(|(index, line)| {
             let first = line.split(',').next().unwrap_or_default();
-            first.trim().parse().map_err(|error: super::BadTime| ReadError::Line {
-                path: path.clone(),
-                line: index + 1,
-                column: 1,
-                what: error.to_string(),
-            })
+            first
+                .trim()
+                .parse()
+                .map_err(|error: super::BadTime| ReadError::Line {
+                    path: path.clone(),
+                    line: index + 1,
+                    column: 1,
+                    what: error.to_string(),
+                })
         })
         .collect()
 }

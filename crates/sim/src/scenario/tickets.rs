@@ -26,7 +26,9 @@ pub struct Amount {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAmount {
     /// No number, no point, or no currency.
-    #[error("\"{0}\" is not an amount of tickets: write a number, a point and a currency, such as 100.alice")]
+    #[error(
+        "\"{0}\" is not an amount of tickets: write a number, a point and a currency, such as 100.alice"
+    )]
     Form(String),
     /// Zero, negative, or above 2^32 - 1.
     #[error("{0} is not an amount of tickets: from 1 to {max}", max = u32::MAX)]
@@ -63,7 +65,9 @@ impl FromStr for Amount {
         if !digits || currency.is_empty() {
             return Err(form());
         }
-        let number = number.parse().map_err(|_| BadAmount::Range(number.to_owned()))?;
+        let number = number
+            .parse()
+            .map_err(|_| BadAmount::Range(number.to_owned()))?;
         Amount::of(number, currency)
     }
 }
@@ -203,13 +207,19 @@ impl<'de> Deserialize<'de> for Tickets {
                 write!(f, "{EXPECTED}, or a table with random or monte-carlo")
             }
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Tickets, E> {
-                AmountVisitor.visit_i64(number).map(|a| Tickets::Fixed(vec![a]))
+                AmountVisitor
+                    .visit_i64(number)
+                    .map(|a| Tickets::Fixed(vec![a]))
             }
             fn visit_u64<E: de::Error>(self, number: u64) -> Result<Tickets, E> {
-                AmountVisitor.visit_u64(number).map(|a| Tickets::Fixed(vec![a]))
+                AmountVisitor
+                    .visit_u64(number)
+                    .map(|a| Tickets::Fixed(vec![a]))
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Tickets, E> {
-                AmountVisitor.visit_str(text).map(|a| Tickets::Fixed(vec![a]))
+                AmountVisitor
+                    .visit_str(text)
+                    .map(|a| Tickets::Fixed(vec![a]))
             }
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Tickets, A::Error> {
                 let mut amounts = Vec::new();
@@ -282,11 +292,25 @@ mod tests {
 
     #[test]
     fn other_amounts_are_refused() {
-        for text in ["", "100", "100.", ".alice", "-1.alice", "+1.alice", "1e3.alice"] {
-            assert!(matches!(text.parse::<Amount>(), Err(BadAmount::Form(_))), "{text:?}");
+        for text in [
+            "",
+            "100",
+            "100.",
+            ".alice",
+            "-1.alice",
+            "+1.alice",
+            "1e3.alice",
+        ] {
+            assert!(
+                matches!(text.parse::<Amount>(), Err(BadAmount::Form(_))),
+                "{text:?}"
+            );
         }
         for text in ["0.alice", "4294967296.alice", "99999999999999999999.alice"] {
-            assert!(matches!(text.parse::<Amount>(), Err(BadAmount::Range(_))), "{text:?}");
+            assert!(
+                matches!(text.parse::<Amount>(), Err(BadAmount::Range(_))),
+                "{text:?}"
+            );
         }
     }
 }

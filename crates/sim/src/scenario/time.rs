@@ -62,10 +62,15 @@ impl FromStr for Time {
 
     fn from_str(text: &str) -> Result<Time, BadTime> {
         let form = || BadTime::Form(text.to_owned());
-        let letters = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(form)?;
+        let letters = text
+            .find(|c: char| c.is_ascii_alphabetic())
+            .ok_or_else(form)?;
         let (number, unit) = text.split_at(letters);
         let (_, unit_ns) = UNITS.iter().find(|u| u.0 == unit).ok_or_else(form)?;
-        let (whole, fraction) = number.trim_end().split_once('.').unwrap_or((number.trim_end(), "0"));
+        let (whole, fraction) = number
+            .trim_end()
+            .split_once('.')
+            .unwrap_or((number.trim_end(), "0"));
         let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !digits(whole) || !digits(fraction) {
             return Err(form());
@@ -92,7 +97,10 @@ impl fmt::Display for Time {
         if self.0 == 0 {
             return f.write_str("0s");
         }
-        let (unit, unit_ns) = UNITS.iter().find(|u| self.0 % u.1 == 0).expect("1 ns divides all");
+        let (unit, unit_ns) = UNITS
+            .iter()
+            .find(|u| self.0 % u.1 == 0)
+            .expect("1 ns divides all");
         write!(f, "{}{unit}", self.0 / unit_ns)
     }
 }
@@ -159,17 +167,41 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for text in ["", "20", "ms", "-1ms", "1..5s", "1.s", ".5s", "+1s", "1e3s", "20 parsecs"] {
-            assert!(matches!(text.parse::<Time>(), Err(BadTime::Form(_))), "{text:?}");
+        for text in [
+            "",
+            "20",
+            "ms",
+            "-1ms",
+            "1..5s",
+            "1.s",
+            ".5s",
+            "+1s",
+            "1e3s",
+            "20 parsecs",
+        ] {
+            assert!(
+                matches!(text.parse::<Time>(), Err(BadTime::Form(_))),
+                "{text:?}"
+            );
         }
         assert!(matches!("1.5ns".parse::<Time>(), Err(BadTime::TooFine(_))));
-        assert!(matches!("1.0001us".parse::<Time>(), Err(BadTime::TooFine(_))));
+        assert!(matches!(
+            "1.0001us".parse::<Time>(),
+            Err(BadTime::TooFine(_))
+        ));
     }
 
     #[test]
     fn the_longest_time_is_taken_and_one_more_refused() {
         assert_eq!("1000000000s".parse(), Ok(Time::MAX));
-        assert_eq!("1000000000000000001ns".parse::<Time>(), Err(BadTime::TooLong("1000000000000000001ns".into())));
-        assert!("99999999999999999999999999999999999999999h".parse::<Time>().is_err());
+        assert_eq!(
+            "1000000000000000001ns".parse::<Time>(),
+            Err(BadTime::TooLong("1000000000000000001ns".into()))
+        );
+        assert!(
+            "99999999999999999999999999999999999999999h"
+                .parse::<Time>()
+                .is_err()
+        );
     }
 }
