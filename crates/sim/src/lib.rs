@@ -5,6 +5,7 @@ pub mod machine;
 pub mod observer;
 pub mod plan;
 pub mod scenario;
+pub mod trace;
 
 mod draw;
 mod policy;

@@ -53,3 +53,35 @@ pub(crate) struct Code {
     /// By program.
     pub(crate) entries: Vec<Entry>,
 }
+
+impl Code {
+    /// Programs whose threads, or the threads that they fork, take calls of a
+    /// service.
+    pub(crate) fn servers(&self, service: u32) -> Vec<u32> {
+        let mut servers: Vec<u32> = Vec::new();
+        loop {
+            let before = servers.len();
+            for program in 0..self.entries.len() as u32 {
+                let serves = |instruction: &Instruction| match instruction {
+                    Instruction::Accept(accepted) => *accepted == service,
+                    Instruction::Fork(forked) => servers.contains(forked),
+                    _ => false,
+                };
+                if !servers.contains(&program) && self.of(program).iter().any(serves) {
+                    servers.push(program);
+                }
+            }
+            if servers.len() == before {
+                return servers;
+            }
+        }
+    }
+
+    /// The instructions of a program, which stand in one piece.
+    fn of(&self, program: u32) -> &[Instruction] {
+        let start = self.entries[program as usize].start as usize;
+        let starts = self.entries.iter().map(|entry| entry.start as usize);
+        let end = starts.filter(|other| *other > start).min();
+        &self.instructions[start..end.unwrap_or(self.instructions.len())]
+    }
+}

@@ -34,8 +34,7 @@ pub struct Plan {
     pub(crate) mutexes: Vec<MutexPlan>,
     /// Capacities, by pipe.
     pub(crate) pipes: Vec<u32>,
-    /// Names, by service.
-    pub(crate) services: Vec<String>,
+    pub(crate) services: Vec<ServicePlan>,
     pub(crate) signals: usize,
     /// In the order of time, and for equal times of the file.
     pub(crate) timeline: Vec<(u64, Deed)>,
@@ -66,6 +65,14 @@ pub(crate) struct MutexPlan {
     /// The mutex currency and the inheritance ticket issued in it, if those
     /// that wait hold lotteries (1994, 6.1).
     pub(crate) lottery: Option<(CurrencyId, TicketId)>,
+}
+
+/// A service.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ServicePlan {
+    pub(crate) name: String,
+    /// The clients that take its calls.
+    pub(crate) servers: Vec<u32>,
 }
 
 impl Plan {
@@ -99,13 +106,14 @@ impl Plan {
                 &Place::default().key("assert").index(i),
             )?;
         }
+        let services = services(&words.services, &code, &groups);
         Ok(Plan {
             machine: scenario.machine.clone(),
             duration_ns: scenario.duration.0,
             code,
             mutexes,
             pipes: pipes(scenario)?,
-            services: words.services.by_number(),
+            services,
             signals: words.signals.len(),
             timeline,
             sample_every_ns: scenario.measure.every.map(|time| time.0),
@@ -255,6 +263,21 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
         next += count;
     }
     Ok(groups)
+}
+
+fn services(names: &Names, code: &Code, groups: &[Group]) -> Vec<ServicePlan> {
+    let services = names.by_number().into_iter().zip(0..);
+    let services = services.map(|(name, service)| {
+        let programs = code.servers(service);
+        let serve = groups
+            .iter()
+            .filter(|group| programs.contains(&group.program));
+        ServicePlan {
+            name,
+            servers: serve.flat_map(|group| group.clients.clone()).collect(),
+        }
+    });
+    services.collect()
 }
 
 fn pipes(scenario: &Scenario) -> Result<Vec<u32>, ScenarioError> {
