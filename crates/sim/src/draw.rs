@@ -134,8 +134,12 @@ mod tests {
 
     #[test]
     fn draws_are_the_same_for_ever() {
-        assert_eq!(draw_all(&Draw::Exponential(1e9), 3), [0; 3]);
-        assert_eq!(draw_all(&Draw::Normal(1e9, 1e9), 3), [0; 3]);
-        assert_eq!(draw_all(&Draw::Uniform(0, 1_000_000_000), 3), [0; 3]);
+        // Computed apart, in Python.
+        let exponential = draw_all(&Draw::Exponential(1e9), 3);
+        assert_eq!(exponential, [482_810_541, 1_001_526_022, 23_539_266]);
+        let normal = draw_all(&Draw::Normal(1e9, 1e9), 3);
+        assert_eq!(normal, [339_486_767, 1_012_096_423, 1_434_983_113]);
+        let uniform = draw_all(&Draw::Uniform(0, 1_000_000_000), 3);
+        assert_eq!(uniform, [617_046_717, 367_318_477, 976_735_622]);
     }
 }

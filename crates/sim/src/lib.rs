@@ -2,7 +2,9 @@
 //! that compete for CPUs by tickets.
 
 pub mod machine;
+pub mod measure;
 pub mod observer;
+pub mod perfetto;
 pub mod plan;
 pub mod scenario;
 pub mod trace;
@@ -13,6 +15,7 @@ mod queue;
 mod stream;
 
 pub use machine::{Counts, Machine, RunError, Simulation};
+pub use measure::{Measures, Report};
 pub use observer::{Event, Observer, Why};
 pub use plan::Plan;
 pub use scenario::Scenario;

@@ -42,6 +42,8 @@ impl<O: Observer> Observer for &mut O {
 /// their numbers, see [`Machine`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event<'a> {
+    /// The run is about to begin.
+    Began,
     /// A client started, with one thread.
     Started {
         /// Which.
@@ -158,6 +160,8 @@ pub enum Event<'a> {
     },
     /// Time for a point of the time series.
     Sample,
+    /// A time that an assertion of the scenario speaks of.
+    Mark,
     /// The run is over.
     Finished,
 }

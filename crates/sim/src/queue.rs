@@ -86,12 +86,6 @@ impl<E: Copy> EventQueue<E> {
         self.buckets[bucket] = events;
         (earliest <= end).then_some(earliest)
     }
-
-    /// Bytes that it holds on to.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let slots: usize = self.buckets.iter().map(Vec::capacity).sum();
-        slots * size_of::<(u64, E)>()
-    }
 }
 
 #[inline]

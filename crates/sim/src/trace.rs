@@ -93,6 +93,8 @@ impl fmt::Display for Line<'_> {
             } => write!(f, "answered {} {} {took_ns}", name(client), service(number)),
             Event::TicketsSet { client, amount } => write!(f, "tickets {} {amount}", name(client)),
             Event::Refused { error } => write!(f, "refused {error}"),
+            Event::Began => f.write_str("began"),
+            Event::Mark => f.write_str("mark"),
             Event::Sample => f.write_str("sample"),
             Event::Finished => f.write_str("finished"),
         }

@@ -67,6 +67,14 @@ pub enum Imbalance {
         /// By its own count.
         said: u32,
     },
+    /// The queues are longer or shorter than they say.
+    #[error("{counted} threads wait for a CPU, but {said} are said to")]
+    Queue {
+        /// By looking at every thread.
+        counted: u64,
+        /// By the machine's own count.
+        said: u64,
+    },
     /// The machine and the dispatcher disagree.
     #[error("client {client} runs on {machine} CPUs, the dispatcher says {dispatcher}")]
     Turn {
@@ -91,13 +99,9 @@ impl Machine {
         self.counts
     }
 
-    /// Threads that can run but have no CPU. O(clients).
+    /// Threads that can run but have no CPU.
     pub fn waiting_threads(&self) -> u64 {
-        let waiting = self
-            .clients
-            .iter()
-            .map(|client| u64::from(client.runnable - client.cpus));
-        waiting.sum()
+        self.waiting
     }
 
     /// Threads of a client that can run, those that do included.
@@ -207,6 +211,18 @@ impl Machine {
 
     fn check_threads(&self) -> Result<(), Imbalance> {
         let mut runnable = vec![0; self.clients.len()];
+        let waiting = self
+            .threads
+            .all
+            .iter()
+            .filter(|thread| thread.state == State::Ready);
+        let waiting = waiting.count() as u64;
+        if waiting != self.waiting {
+            return Err(Imbalance::Queue {
+                counted: waiting,
+                said: self.waiting,
+            });
+        }
         for thread in &self.threads.all {
             let can_run = matches!(thread.state, State::Ready | State::Running);
             runnable[thread.client as usize] += u32::from(can_run);

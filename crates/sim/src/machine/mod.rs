@@ -42,7 +42,7 @@ use threads::{Client, Threads};
 use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
-use crate::plan::{Code, Deed, Group, Plan, client_id};
+use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use crate::policy::policy;
 use crate::queue::EventQueue;
 use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
@@ -95,6 +95,8 @@ enum Due {
     Deed { index: u32 },
     /// A point of the time series.
     Sample,
+    /// A time that an assertion speaks of.
+    Mark,
 }
 
 /// The simulated machine, to look at; it is driven by a [`Simulation`].
@@ -116,6 +118,8 @@ pub struct Machine {
     transfers: BTreeMap<String, TransferId>,
     /// By client, of those that have one.
     rules: BTreeMap<u32, RuleState>,
+    /// Threads that can run but have no CPU.
+    waiting: u64,
     counts: Counts,
     code: Code,
     groups: Vec<Group>,
@@ -166,10 +170,12 @@ impl<O: Observer> Simulation<O> {
     /// A run of a plan. All randomness comes from `seed`; the scenario's own
     /// seed is for whoever has no other.
     pub fn of(plan: Plan, seed: u64, observer: O) -> Self {
-        Simulation {
+        let mut simulation = Simulation {
             machine: Machine::new(plan, seed),
             observer,
-        }
+        };
+        simulation.tell(Event::Began);
+        simulation
     }
 
     /// Handles one event. Returns whether there was one left.
@@ -268,6 +274,10 @@ impl<O: Observer> Simulation<O> {
                 self.tell(Event::Sample);
                 self.machine.push_next_sample();
             }
+            Due::Mark => {
+                self.account_all();
+                self.tell(Event::Mark);
+            }
         }
     }
 
@@ -297,6 +307,9 @@ impl Machine {
                 },
             );
         }
+        for mark_ns in plan.marks_ns {
+            queue.push(mark_ns, Due::Mark);
+        }
         let decided = dispatcher::Machine {
             cpus: plan.machine.cpus,
             quantum_ns: plan.machine.quantum.0,
@@ -316,6 +329,7 @@ impl Machine {
             loans: BTreeMap::new(),
             transfers: BTreeMap::new(),
             rules: rules::states(&plan.groups, seed),
+            waiting: 0,
             counts: Counts::default(),
             code: plan.code,
             groups: plan.groups,
@@ -375,6 +389,11 @@ impl Machine {
     /// A client's identifier in the ledger.
     pub fn client_id(&self, client: u32) -> ClientId {
         client_id(client)
+    }
+
+    /// The numbers of a client's copies, or of the one copy of that name.
+    pub fn find_clients(&self, name: &str) -> Option<std::ops::Range<u32>> {
+        find_clients(self.dispatcher.ledger(), &self.groups, name)
     }
 
     /// Names of the file's clients and the numbers of their copies.

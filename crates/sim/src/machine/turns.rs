@@ -34,13 +34,13 @@ impl<O: Observer> Simulation<O> {
         }
         for _ in 0..winner.cpus {
             let machine = &mut self.machine;
-            let state = &mut machine.clients[client as usize];
+            let state = &machine.clients[client as usize];
             // What its other threads have just done may have ended the turn,
             // or given this thread another of the CPUs.
             if state.turn_end_ns == NO_TURN {
                 break;
             }
-            let Some(thread) = state.ready.pop(&machine.threads.all) else {
+            let Some(thread) = machine.next_ready(client) else {
                 break;
             };
             let wanted = machine.threads.all[thread as usize].cpu;
@@ -117,11 +117,10 @@ impl<O: Observer> Simulation<O> {
             }
             let machine = &mut self.machine;
             let client = machine.threads.all[thread as usize].client;
-            let client = &mut machine.clients[client as usize];
-            if client.turn_end_ns == NO_TURN {
+            if machine.clients[client as usize].turn_end_ns == NO_TURN {
                 return;
             }
-            let Some(next) = client.ready.pop(&machine.threads.all) else {
+            let Some(next) = machine.next_ready(client) else {
                 return;
             };
             let cpu_again = machine.cpus.take_idle(cpu);
@@ -212,6 +211,7 @@ impl<O: Observer> Simulation<O> {
         state.since_ns = machine.now_ns;
         let client = state.client;
         machine.clients[client as usize].ready.push(threads, thread);
+        machine.waiting += 1;
     }
 
     /// Takes the thread, accounted for, off a CPU. What becomes of it is the
@@ -280,6 +280,14 @@ impl super::Machine {
             self.queue.push(tick_ns, Due::Tick);
         }
         tick_ns
+    }
+
+    /// Takes the thread of a client that has been ready longest.
+    fn next_ready(&mut self, client: u32) -> Option<u32> {
+        let ready = &mut self.clients[client as usize].ready;
+        let thread = ready.pop(&self.threads.all)?;
+        self.waiting -= 1;
+        Some(thread)
     }
 
     fn unlink_running(&mut self, client: u32, thread: u32) {

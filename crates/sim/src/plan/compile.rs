@@ -36,6 +36,8 @@ pub(crate) fn compile(
         words.programs.number(name);
         declare(&program.steps, words);
     }
+    let has_own = words.programs.get(COMPUTE).is_some();
+    words.programs.number(COMPUTE);
     for (name, program) in programs {
         let place = root.key(name).key("steps");
         let mut compiler = Compiler {
@@ -57,8 +59,7 @@ pub(crate) fn compile(
         let registers = compiler.registers;
         code.entries.push(Entry { start, registers });
     }
-    if words.programs.get(COMPUTE).is_none() {
-        words.programs.number(COMPUTE);
+    if !has_own {
         built_in(&mut code);
     }
     Ok(code)

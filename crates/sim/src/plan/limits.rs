@@ -24,6 +24,8 @@ pub const TRACE: u32 = 1 << 24;
 pub const PIPE: u32 = 1 << 24;
 /// Events on the timeline.
 pub const TIMELINE: u32 = 1 << 20;
+/// Points of the time series.
+pub const POINTS: u32 = 1 << 20;
 /// Pairs whose relative error is followed.
 pub const PAIRS: u32 = 1 << 10;
 

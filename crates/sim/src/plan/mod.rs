@@ -8,6 +8,7 @@ mod names;
 mod rights;
 mod timeline;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use prorata_core::ids::{ClientId, CurrencyId, TicketId};
@@ -20,7 +21,8 @@ use names::Names;
 pub(crate) use timeline::{Deed, PlannedTransfer};
 
 use crate::scenario::{
-    Action, Machine, MutexKind, Place, Problem, Rule, Scenario, ScenarioError, Tickets, Time,
+    Action, Assertion, Machine, MutexKind, Place, Problem, Rule, Scenario, ScenarioError, Tickets,
+    Time,
 };
 
 /// A scenario that is ready to run once.
@@ -38,6 +40,8 @@ pub struct Plan {
     pub(crate) signals: usize,
     /// In the order of time, and for equal times of the file.
     pub(crate) timeline: Vec<(u64, Deed)>,
+    /// Times that assertions speak of.
+    pub(crate) marks_ns: BTreeSet<u64>,
     pub(crate) sample_every_ns: Option<u64>,
     /// Pairs whose relative error is followed.
     pub(crate) pairs: Vec<(u32, u32)>,
@@ -116,16 +120,12 @@ impl Plan {
             services,
             signals: words.signals.len(),
             timeline,
+            marks_ns: marks(&scenario.assertions),
             sample_every_ns: scenario.measure.every.map(|time| time.0),
             pairs,
             ledger,
             groups,
         })
-    }
-
-    /// The indexes of a client's copies, or of the one copy of that name.
-    pub fn clients(&self, name: &str) -> Option<Range<u32>> {
-        find_clients(&self.ledger, &self.groups, name)
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn client_id(index: u32) -> ClientId {
     ClientId::from_parts(index, 0)
 }
 
-fn find_clients(ledger: &Ledger, groups: &[Group], name: &str) -> Option<Range<u32>> {
+pub(crate) fn find_clients(ledger: &Ledger, groups: &[Group], name: &str) -> Option<Range<u32>> {
     let group = groups.iter().find(|group| group.name == name);
     group.map(|group| group.clients.clone()).or_else(|| {
         let index = ledger.find_client(name)?.index();
@@ -163,6 +163,14 @@ fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
     if let Some(every) = scenario.measure.every {
         let place = root.key("measure").key("every");
         limits::within("every", every, Time(1), Time::MAX, &place)?;
+        let points = scenario.duration.0 / every.0;
+        limits::within(
+            "the number of points",
+            points,
+            0,
+            limits::POINTS.into(),
+            &place,
+        )?;
     }
     let steps = scenario.timeline.len();
     limits::at_most(
@@ -287,6 +295,15 @@ fn pipes(scenario: &Scenario) -> Result<Vec<u32>, ScenarioError> {
         Ok(pipe.capacity)
     });
     pipes.collect()
+}
+
+fn marks(assertions: &[Assertion]) -> BTreeSet<u64> {
+    let spans = assertions.iter().flat_map(|assertion| match assertion {
+        Assertion::Share(share) => [share.from, share.to],
+        Assertion::Ratio(ratio) => [ratio.from, ratio.to],
+        _ => [None, None],
+    });
+    spans.flatten().map(|time| time.0).collect()
 }
 
 fn pairs(

@@ -185,3 +185,11 @@ pub struct Measure {
     /// Pairs of clients whose relative error is followed.
     pub pairs: Vec<(String, String)>,
 }
+
+/// The JSON schema of scenario files: what tools can check without us. Rules
+/// that span several places, such as names that must be known, are beyond it.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Scenario);
+    schema.insert("title".to_owned(), "prorata scenario".into());
+    schema.to_value()
+}
