@@ -197,7 +197,7 @@ fn a_migrated_thread_refills_its_cache_before_it_gets_on() {
             [program.short]
             steps = [{{ compute = "7ms" }}]
             [program.io]
-            steps = [{{ compute = "5ms" }}, {{ sleep = "10ms" }}, {{ compute = "5ms" }}]
+            steps = [{{ compute = "5ms" }}, {{ sleep = "11ms" }}, {{ compute = "5ms" }}]
             "#
         )
     };
@@ -362,7 +362,7 @@ fn a_lottery_mutex_goes_to_the_better_funded_most_of_the_time() {
 fn the_holder_of_a_lottery_mutex_inherits_what_the_waiters_hold() {
     // One CPU and a hog with as many tickets as the rich waiter: without
     // inheritance the holder would get a thousandth of the CPU.
-    let hog = "machine = { quantum = \"1ms\" }\n[[client]]\nname = \"hog\"\ntickets = 1000\n";
+    let hog = "machine = { quantum = \"1ms\" }\n[[client]]\nname = \"hog\"\ntickets = 1000\nstart = \"5ms\"\n";
     let lottery = acquisitions("lottery", hog);
     assert_eq!(lottery[1].1, "rich");
     assert!((55.0..75.0).contains(&lottery[1].0), "{lottery:?}");
@@ -418,7 +418,7 @@ fn one_worker_serves_one_call_after_the_other_for_whoever_pays() {
             { name = "worker", program = "worker" },
             { name = "B", tickets = 1, program = "caller" },
             { name = "A", tickets = 99, program = "caller", start = "1ms" },
-            { name = "hog", tickets = 100 },
+            { name = "hog", tickets = 100, start = "3ms" },
         ]
         [program.caller]
         steps = [{ call = "s" }]

@@ -50,9 +50,9 @@ use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
 /// No thread, no CPU.
 const NONE: u32 = u32::MAX;
 
-/// Steps that may be taken without any time passing, so that programs which
-/// wake one another for ever are found out.
-pub const MAX_STEPS_AT_ONCE: u32 = 10_000_000;
+/// Steps that may be taken without any time passing, and so many more for each
+/// thread: programs which wake one another for ever are found out.
+pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
 
 /// A run that cannot go on.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -135,7 +135,7 @@ pub struct Machine {
     /// All turns are to end now.
     tick_now: bool,
     /// Steps taken since time passed.
-    steps_at_once: u32,
+    steps_at_once: u64,
     failure: Option<RunError>,
     finished: bool,
 }

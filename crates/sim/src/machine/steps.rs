@@ -15,6 +15,7 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn advance(&mut self, cpu: u32, thread: u32) -> bool {
         loop {
             let machine = &mut self.machine;
+            let threads = machine.threads.len() as u64;
             let state = &mut machine.threads.all[thread as usize];
             if state.remaining_ns > 0 {
                 return true;
@@ -22,7 +23,9 @@ impl<O: Observer> Simulation<O> {
             let instruction = machine.code.instructions[state.instruction as usize];
             state.instruction += 1;
             machine.steps_at_once += 1;
-            if machine.steps_at_once > MAX_STEPS_AT_ONCE {
+            // A thread takes up to this many steps by itself, and its program
+            // has no more (`limits::STEPS`) unless it loops.
+            if machine.steps_at_once / MAX_STEPS_AT_ONCE > threads {
                 let client = state.client;
                 self.fail(client, |at, client| RunError::Stuck { at, client });
                 self.exit(cpu, thread);
