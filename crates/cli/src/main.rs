@@ -1,2 +1,37 @@
-//! Placeholder.
-fn main() {}
+//! `prorata`: parse, call, print.
+
+mod args;
+mod caller;
+mod commands;
+mod output;
+mod shares;
+mod terminal;
+mod wrapper;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    prorata_user::guardian_entry();
+    let arguments = args::Cli::parse();
+    match commands::execute(&arguments) {
+        Ok(code) => code,
+        Err(error) if reader_is_gone(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("prorata: {error:#}");
+            if error.is::<args::WrongUsage>() {
+                ExitCode::from(2)
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// Whether whoever read our output has read enough, as in `prorata ps | head`.
+fn reader_is_gone(error: &anyhow::Error) -> bool {
+    let io_error = error.downcast_ref::<io::Error>();
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -98,14 +98,18 @@ impl Connection {
             stream,
             inbox: Inbox::default(),
         };
-        // A daemon that was about to go has not accepted us. An answer proves
-        // that it has, and that it stays as long as we do.
-        match connection.call(&Request::Status)? {
-            Response::Refused { message } => Err(ConnectError::Refused {
+        // A daemon that is about to go hangs up without having accepted us. An
+        // answer proves that it has, and that it stays as long as we do.
+        match connection.call(&Request::Status) {
+            Ok(Response::Refused { message }) => Err(ConnectError::Refused {
                 socket: socket.clone(),
                 message,
             }),
-            _ => Ok(connection),
+            Ok(_) => Ok(connection),
+            Err(ConnectError::HungUp) => Err(ConnectError::NotRunning {
+                socket: socket.clone(),
+            }),
+            Err(error) => Err(error),
         }
     }
 
@@ -125,11 +129,11 @@ impl Connection {
         }
     }
 
-    /// `None` where nobody listens, or somebody who is just going.
+    /// `None` where nobody listens.
     pub(crate) fn open_if_running(socket: &SocketPath) -> Result<Option<Connection>, ConnectError> {
         match Self::open(socket) {
             Ok(connection) => Ok(Some(connection)),
-            Err(ConnectError::NotRunning { .. } | ConnectError::HungUp) => Ok(None),
+            Err(ConnectError::NotRunning { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

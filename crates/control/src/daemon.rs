@@ -1,37 +1,45 @@
 //! A daemon's life, from taking its place to giving it up.
 
-use std::time::Duration;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use crate::place::Place;
+use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_user::Mechanism;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::control::Control;
+use crate::engine::{Engine, EngineError};
+use crate::host::{Host, Linux};
+use crate::journal::{Journal, JournalError, Opened};
+use crate::place::{Place, PlaceError};
+use crate::process::boot_id;
+use crate::restore::reconcile;
+use crate::roots::RootWatch;
+use crate::server::{End, Failure, Server, Timing};
+use crate::start::{READY, StartError, lock_until};
+use crate::state::State;
+use crate::user_engine::ForUser;
+use crate::{log, policy};
+
+/// How long a new daemon waits for the one before it to be gone.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What can be chosen about a daemon when it starts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct DaemonOptions {
     /// CPUs to share out; those that the daemon may run on if not given.
     pub cpus: Option<Vec<u32>>,
     /// How losers are held back; chosen by trial if not given.
     pub mechanism: Option<Mechanism>,
-    /// Goes after so long without clients and connections.
-    pub linger: Duration,
-}
-
-impl Default for DaemonOptions {
-    fn default() -> Self {
-        Self {
-            cpus: None,
-            mechanism: None,
-            linger: Duration::from_secs(5),
-        }
-    }
-}
-
-/// How the engine holds back losers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mechanism {
-    /// SCHED_IDLE.
-    Idle,
-    /// SIGSTOP and SIGCONT.
-    Stop,
+    /// How long the daemon waits.
+    pub timing: Timing,
 }
 
 /// Why a daemon did not start, or ended with a failure.
@@ -40,14 +48,243 @@ pub enum Mechanism {
 pub enum DaemonError {
     /// There is no place for it.
     #[error(transparent)]
-    Place(#[from] crate::place::PlaceError),
+    Place(#[from] PlaceError),
+    /// A lock file could not be used.
+    #[error(transparent)]
+    Lock(#[from] StartError),
+    /// Another daemon is there.
+    #[error("a daemon uses {0} already: talk to that one, or name another socket by --socket")]
+    Running(PathBuf),
+    /// What was not forgotten cannot be remembered.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The engine did not start.
+    #[error("the engine did not start: {0}")]
+    Engine(EngineError),
+    /// The engine gave up. All processes have been released.
+    #[error("the engine failed; all programs go on as if never managed: {0}")]
+    EngineFailed(String),
+    /// The system refused something that a daemon needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A bug. All processes have been released.
+    #[error("the daemon ended by a bug of its own; all programs go on as if never managed: {0}")]
+    Panicked(String),
 }
 
-/// Runs the daemon of `place` until nothing is left to manage, somebody stops
-/// it, or a signal (TERM, INT or HUP) ends it. Whatever ends it, every process
-/// goes on as if never managed.
+/// Makes an engine that works for a dispatcher. The path is a directory, not
+/// made yet, in which it may keep until the next boot what its successor must
+/// know.
+pub type MakeEngine<'a> =
+    &'a dyn Fn(Arc<Mutex<Dispatcher>>, PathBuf) -> Result<Box<dyn Engine>, EngineError>;
+
+/// Runs the daemon of `place` with the user engine; see [`serve`]. Says on
+/// standard output whether it has started, as [`crate::start_daemon`] expects,
+/// and nothing after that.
 pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonError> {
-    let _ = options;
+    let DaemonOptions {
+        cpus,
+        mechanism,
+        timing,
+    } = options;
+    let cpus = cpus.map_or_else(own_cpus, Ok)?;
+    let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let make_engine = |dispatcher, directory| {
+        let engine = ForUser::start(dispatcher, directory, cpus.clone(), mechanism)?;
+        Ok(Box::new(engine) as Box<dyn Engine>)
+    };
+    let mut started = false;
+    let result = serve(&place, timing, count, &make_engine, || {
+        started = true;
+        announce(READY);
+    });
+    if let (Err(error), false) = (&result, started) {
+        announce(&format!("{error}\n"));
+    }
+    result
+}
+
+/// The CPUs that this process may run on.
+fn own_cpus() -> Result<Vec<u32>, DaemonError> {
+    let allowed = rustix::thread::sched_getaffinity(None)
+        .map_err(|error| system("its own CPUs cannot be found out")(error.into()))?;
+    let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
+    let cpus = numbers.filter(|cpu| allowed.is_set(*cpu));
+    Ok(cpus.map(|cpu| cpu as u32).collect())
+}
+
+/// Runs the daemon of `place` over an engine for `cpus` CPUs until nothing is
+/// left to manage, somebody stops it, or a signal (TERM, INT or HUP) ends it.
+/// Whatever ends it, every process goes on as if never managed.
+///
+/// Its clients are forgotten when it is stopped by a request; after any other
+/// end the next daemon finds those that live again.
+pub fn serve(
+    place: &Place,
+    timing: Timing,
+    cpus: u32,
+    make_engine: MakeEngine<'_>,
+    ready: impl FnOnce(),
+) -> Result<(), DaemonError> {
     place.prepare()?;
-    todo!()
+    log::start(&place.log()).map_err(system("the log cannot be written"))?;
+    let run = || {
+        let _locks = take_locks(place)?;
+        let signals = prepare_process()?;
+        let control = restore(place, cpus, make_engine)?;
+        let listener = listen(place)?;
+        let mut server = Server::new(listener, signals, control, timing)
+            .map_err(system("connections cannot be served"))?;
+        tracing::info!("listening on {}", place.socket);
+        ready();
+        let end = server.run().map_err(|failure| match failure {
+            Failure::Engine(failure) => DaemonError::EngineFailed(failure),
+            Failure::System(error) => system("connections cannot be served")(error),
+        });
+        // Nobody connects to a daemon that will not accept any more. This
+        // happens before the locks are given up, so the socket is ours.
+        let _ = fs::remove_file(place.socket.path());
+        end
+    };
+    // Everything that unwinds from here has dropped the engine, and so
+    // released all processes.
+    let end = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let _ = fs::remove_file(place.socket.path());
+        Err(DaemonError::Panicked(message_of(panic.as_ref())))
+    });
+    match &end {
+        Ok(End::Idle) => tracing::info!("nothing is left to manage: the daemon ends"),
+        Ok(End::Stopped) => tracing::info!("the daemon was stopped"),
+        Ok(End::Signalled) => tracing::info!("a signal ends the daemon"),
+        Err(error) => tracing::error!("{error}"),
+    }
+    end.map(drop)
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> DaemonError {
+    move |source| DaemonError::System { what, source }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    // One line of the log tells why the daemon ended.
+    text.unwrap_or("no message")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// At most one daemon a run-time directory, and one a state directory.
+fn take_locks(place: &Place) -> Result<[fs::File; 2], DaemonError> {
+    let lock = |directory: &PathBuf| {
+        let file = lock_until(
+            &directory.join("daemon.lock"),
+            Instant::now() + LOCK_PATIENCE,
+        )?;
+        file.ok_or_else(|| DaemonError::Running(directory.clone()))
+    };
+    Ok([lock(&place.runtime)?, lock(&place.state)?])
+}
+
+/// Prepares for signals and for as many connections and processes as the
+/// system allows. Returns where signals that end the daemon are announced.
+fn prepare_process() -> Result<UnixStream, DaemonError> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    let failed = "signals cannot be handled";
+    let (announced, announcer) = UnixStream::pair().map_err(system(failed))?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let announcer = announcer.try_clone().map_err(system(failed))?;
+        signal_hook::low_level::pipe::register(signal, announcer).map_err(system(failed))?;
+    }
+    // A file at its size limit is refused as a full disk is; it would kill us.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .map_err(system(failed))?;
+    let files = getrlimit(Resource::Nofile);
+    // If this fails there is still room for all connections.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: files.maximum,
+            ..files
+        },
+    );
+    Ok(announced)
+}
+
+/// Reads the journal, starts the engine, and hands it the clients that live.
+fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Control, DaemonError> {
+    let host = Box::new(Linux);
+    let boot = boot_id();
+    let Opened {
+        mut journal,
+        found,
+        damage,
+    } = Journal::open(place.state.join("journal"), boot.clone())?;
+    if let Some(damage) = damage {
+        tracing::error!("the journal is damaged, what follows is lost: {damage:?}");
+    }
+    let uid = host.own_uid();
+    let state = match found {
+        Some((mut state, boot_of_state)) => {
+            reconcile(&mut state, boot_of_state == boot);
+            state
+        }
+        None => State::new(uid, rustix::process::getgid().as_raw()),
+    };
+    if let Err(error) = journal.rewrite(&state) {
+        tracing::warn!("{error}");
+    }
+    let machine = Machine {
+        cpus,
+        quantum_ns: state.settings.quantum_ns,
+    };
+    let policy = policy::new(state.settings.policy);
+    let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
+    let dispatcher = Arc::new(Mutex::new(dispatcher));
+    let engine = make_engine(Arc::clone(&dispatcher), place.runtime.join("engine"))
+        .map_err(DaemonError::Engine)?;
+    let roots = RootWatch::new().map_err(system("processes cannot be watched"))?;
+    let mut control = Control {
+        state,
+        journal,
+        dispatcher,
+        engine,
+        host,
+        roots,
+    };
+    control.manage_again();
+    Ok(control)
+}
+
+/// Root's daemon may be asked by everybody, any other by its user alone.
+fn listen(place: &Place) -> Result<UnixListener, DaemonError> {
+    let path = place.socket.path();
+    let failed = "the socket cannot be made";
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(system(failed)(error)),
+        // The daemon that made it did not end in peace.
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(system(failed))?;
+    let mode = if Place::is_of_root() { 0o666 } else { 0o600 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(system(failed))?;
+    Ok(listener)
+}
+
+/// Tells the starter, who reads one line and may be gone.
+fn announce(line: &str) {
+    let mut stdout = io::stdout();
+    let _ = stdout
+        .write_all(line.as_bytes())
+        .and_then(|()| stdout.flush());
+    // The starter's pipe is not ours to keep.
+    if let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
 }

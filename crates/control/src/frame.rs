@@ -38,14 +38,17 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether a frame has begun and not ended.
+    /// Whether nothing came in since the last frame that was taken.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Bytes held.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
+    /// Whether [`Self::take_frame`] has something to say.
+    pub fn has_frame(&self, max_bytes: u32) -> bool {
+        self.bytes.first_chunk().is_some_and(|header| {
+            let length = u32::from_le_bytes(*header);
+            length > max_bytes || self.bytes.len() >= HEADER_BYTES + length as usize
+        })
     }
 
     /// Takes the body of the first frame, if all of it is there. A frame that

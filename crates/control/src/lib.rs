@@ -2,13 +2,65 @@
 //! client's side of a connection to it.
 
 mod connection;
+mod control;
 mod daemon;
+mod decode;
+mod engine;
 mod frame;
+mod host;
+mod journal;
+mod log;
+mod peer;
 mod place;
+mod policy;
+mod process;
 pub mod protocol;
+mod refusal;
+mod report;
+mod restore;
+mod roots;
+mod server;
+mod session;
 mod start;
+mod state;
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod user_engine;
 
 pub use connection::{ConnectError, Connection};
-pub use daemon::{DaemonError, DaemonOptions, Mechanism, daemon_main};
+pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
+pub use engine::{Engine, EngineError, EngineStatus};
+pub use journal::JournalError;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
+pub use process::ProcessId;
+/// How the user engine keeps losers from running.
+pub use prorata_user::Mechanism;
+pub use server::Timing;
 pub use start::{StartError, start_daemon};
+
+/// What the fuzz target calls.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    use crate::testing::conversation::{Conversation, askers, frame};
+    use crate::testing::requests::request;
+
+    /// Asks a daemon with a few clients and currencies: each line of `bytes`
+    /// is a request, whose first byte says who asks.
+    pub fn converse(bytes: &[u8]) {
+        let mut conversation = Conversation::new(0);
+        for number in 0..60 {
+            let request = frame(request(&mut conversation.random));
+            conversation.ask(&askers()[number % 3], &request, "to begin with");
+        }
+        for line in bytes.split(|&byte| byte == b'\n') {
+            if let Some((asker, request)) = line.split_first() {
+                let asker = &askers()[usize::from(*asker) % 3];
+                conversation.ask(asker, request, &String::from_utf8_lossy(request));
+            }
+        }
+        conversation.check_agreement("in the end");
+    }
+}

@@ -71,6 +71,11 @@ pub enum Request {
         name: Option<String>,
         /// Its tickets.
         funding: Funding,
+        /// The asker is the parent of `pid` and, as a child subreaper
+        /// (prctl(2)), will inherit the client's orphans: whatever becomes its
+        /// child belongs to the client too.
+        #[serde(default)]
+        adopts: bool,
     },
     /// Stop managing a client: its processes go on as if never managed.
     Release {
@@ -101,7 +106,7 @@ pub enum Request {
     Transfers,
     /// Inflate or deflate a client's tickets in its currency (in the one
     /// given, if it holds several). A pid that is not managed yet is
-    /// registered with them.
+    /// registered with them; the answer is then [`Response::Client`].
     SetTickets {
         /// Which one.
         client: String,
@@ -256,8 +261,9 @@ pub struct StatusReport {
     pub policy: PolicyKind,
     /// Length of a quantum.
     pub quantum_ns: u64,
-    /// CPUs that are shared out.
-    pub cpus: u32,
+    /// CPUs that are shared out, by number: whoever starts a command binds it
+    /// to them.
+    pub cpus: Vec<u32>,
     /// Time since the engine started.
     pub uptime_ns: u64,
     /// CPU time that the daemon itself has used.

@@ -7,6 +7,7 @@ pub mod observer;
 pub mod perfetto;
 pub mod plan;
 pub mod scenario;
+pub mod sweep;
 pub mod trace;
 
 mod draw;

@@ -81,10 +81,11 @@ pub(super) struct Competitor {
     /// CPU time used but not yet charged to the policy.
     pub(super) uncharged_ns: u64,
     received_ns: u64,
-    /// Due since the start, in the units of [`Reading`]; right up to the
-    /// reading `seen`.
-    specified: u128,
-    seen: Reading,
+    /// CPU time due since the start, right up to the reading `seen`. Less than
+    /// a nanosecond is lost each time that its tickets change or it blocks.
+    specified_ns: u64,
+    /// Its words, lower first: a `u128` would be aligned to 16 bytes.
+    seen: [u64; 2],
 }
 
 impl Competitor {
@@ -102,8 +103,8 @@ impl Competitor {
             tickets: 0,
             uncharged_ns: 0,
             received_ns: 0,
-            specified: 0,
-            seen: Reading::default(),
+            specified_ns: 0,
+            seen: [0; 2],
         }
     }
 
@@ -118,8 +119,8 @@ impl Competitor {
     /// Brings the specified time up to date; to be called before `tickets`
     /// change, or whether it is active.
     pub(super) fn settle(&mut self, reading: Reading) {
-        self.specified = self.due(reading);
-        self.seen = reading;
+        self.specified_ns = self.due_ns(reading);
+        self.seen = [reading.0 as u64, (reading.0 >> 64) as u64];
     }
 
     pub(super) fn receive(&mut self, used_ns: u64) {
@@ -130,15 +131,17 @@ impl Competitor {
     pub(super) fn usage(&self, reading: Reading) -> Usage {
         Usage {
             received_ns: self.received_ns,
-            specified_ns: (self.due(reading) >> SERVICE_BITS) as u64,
+            specified_ns: self.due_ns(reading),
             share: 0.0,
         }
     }
 
-    fn due(&self, reading: Reading) -> u128 {
+    fn due_ns(&self, reading: Reading) -> u64 {
         if self.threads == 0 {
-            return self.specified;
+            return self.specified_ns;
         }
-        self.specified + (reading.0 - self.seen.0) * u128::from(self.tickets)
+        let seen = u128::from(self.seen[1]) << 64 | u128::from(self.seen[0]);
+        let due = (reading.0 - seen) * u128::from(self.tickets);
+        self.specified_ns + (due >> SERVICE_BITS) as u64
     }
 }

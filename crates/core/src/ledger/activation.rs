@@ -86,15 +86,14 @@ impl Ledger {
         self.lower_active_amount(currency, amount);
     }
 
-    /// Every value follows from active amounts, so the epoch changes with
-    /// them, here and in [`Ledger::lower_active_amount`], and nowhere else.
-    pub(super) fn raise_active_amount(&mut self, currency: Handle<Currency>, amount: u32) {
+    /// Every value follows from active amounts, so the epochs change with
+    /// them, here and in [`Ledger::lower_active_amount`].
+    pub(super) fn raise_active_amount(&mut self, handle: Handle<Currency>, amount: u32) {
         if amount == 0 {
             return;
         }
-        self.epoch += 1;
-        self.note_currency(currency);
-        let currency = &mut self.currencies[currency];
+        self.active_amount_changes(handle);
+        let currency = &mut self.currencies[handle];
         let was_inactive = currency.active_amount == 0;
         currency.active_amount += u64::from(amount);
         if was_inactive {
@@ -104,17 +103,29 @@ impl Ledger {
     }
 
     /// The counterpart of [`Ledger::raise_active_amount`].
-    pub(super) fn lower_active_amount(&mut self, currency: Handle<Currency>, amount: u32) {
+    pub(super) fn lower_active_amount(&mut self, handle: Handle<Currency>, amount: u32) {
         if amount == 0 {
             return;
         }
-        self.epoch += 1;
-        self.note_currency(currency);
-        let currency = &mut self.currencies[currency];
+        self.active_amount_changes(handle);
+        let currency = &mut self.currencies[handle];
         currency.active_amount -= u64::from(amount);
         if currency.active_amount == 0 {
             let first = currency.backing.first();
             self.deactivate_from(first);
+        }
+    }
+
+    /// What an active currency is worth depends on the active amounts of the
+    /// currencies that back it, but not on that of the base currency, whose
+    /// tickets are worth their face value (compare 1995, 3.3, note 6), and not
+    /// on its own. So a change in a currency that backs no other leaves all
+    /// currencies' values as they are; that is what most blocks and wakes are.
+    fn active_amount_changes(&mut self, handle: Handle<Currency>) {
+        self.epoch += 1;
+        self.note_currency(handle);
+        if handle != self.base && !self.currencies[handle].backs.is_empty() {
+            self.currency_epoch += 1;
         }
     }
 }

@@ -20,7 +20,7 @@ impl Ledger {
             checked.version, self.version,
             "the ledger has changed since the operation was checked"
         );
-        self.version += 1;
+        self.begin_change();
         match checked.plan {
             Plan::CreateCurrency {
                 name,
@@ -28,22 +28,10 @@ impl Ledger {
                 group,
                 mode,
             } => {
-                let currency =
-                    self.currencies
-                        .insert(Currency::new(name.clone(), owner, group, mode));
+                let currency = Currency::new(name.clone(), owner, group, mode);
+                let currency = self.currencies.insert(currency);
                 self.currency_names.insert(name, currency);
-                Outcome::Currency(self.currencies.id(currency))
-            }
-            Plan::DestroyCurrency(currency) => self.destroy_currency(currency),
-            Plan::Protect {
-                currency,
-                owner,
-                group,
-                mode,
-            } => {
-                let currency = &mut self.currencies[currency];
-                (currency.owner, currency.group, currency.mode) = (owner, group, mode);
-                Outcome::Done
+                return Outcome::Currency(self.currencies.id(currency));
             }
             Plan::Issue {
                 currency,
@@ -54,45 +42,49 @@ impl Ledger {
                 if let Some(holder) = holder {
                     self.fund(ticket, holder);
                 }
-                Outcome::Ticket(self.tickets.id(ticket))
-            }
-            Plan::DestroyTicket(ticket) => {
-                self.destroy_ticket(ticket);
-                Outcome::Done
-            }
-            Plan::SetOwnAmount { ticket, amount } => {
-                self.set_own_amount(ticket, amount);
-                Outcome::Done
-            }
-            Plan::Fund { ticket, holder } => {
-                self.unfund(ticket);
-                self.fund(ticket, holder);
-                Outcome::Done
-            }
-            Plan::Unfund(ticket) => {
-                self.unfund(ticket);
-                Outcome::Done
+                return Outcome::Ticket(self.tickets.id(ticket));
             }
             Plan::CreateClient { name, owner } => {
                 let client = self.clients.insert(Client::new(name.clone(), owner));
                 self.client_names.insert(name, client);
-                Outcome::Client(self.clients.id(client))
+                return Outcome::Client(self.clients.id(client));
             }
-            Plan::DestroyClient(client) => self.destroy_client(client),
             Plan::Transfer { from, pieces } => {
                 let transfer = self.start_transfer(from, pieces);
-                Outcome::Transfer(self.transfers.id(transfer))
+                return Outcome::Transfer(self.transfers.id(transfer));
             }
-            Plan::EndTransfer(transfer) => {
-                self.end_transfer(transfer);
-                Outcome::Done
+            Plan::Protect {
+                currency,
+                owner,
+                group,
+                mode,
+            } => {
+                let currency = &mut self.currencies[currency];
+                (currency.owner, currency.group, currency.mode) = (owner, group, mode);
             }
+            Plan::Fund { ticket, holder } => {
+                self.unfund(ticket);
+                self.fund(ticket, holder);
+            }
+            Plan::SetOwnAmount { ticket, amount } => self.set_own_amount(ticket, amount),
+            Plan::Unfund(ticket) => self.unfund(ticket),
+            Plan::DestroyTicket(ticket) => self.destroy_ticket(ticket),
+            Plan::DestroyCurrency(currency) => self.destroy_currency(currency),
+            Plan::DestroyClient(client) => self.destroy_client(client),
+            Plan::EndTransfer(transfer) => self.end_transfer(transfer),
         }
+        Outcome::Done
+    }
+
+    /// Whatever was checked or remembered before an operation is void after it.
+    pub(super) fn begin_change(&mut self) {
+        self.version += 1;
+        self.currency_epoch += 1;
     }
 
     /// A currency without issued tickets goes: its backing tickets become
     /// idle, those that were transferred to it go back to their givers.
-    fn destroy_currency(&mut self, currency: Handle<Currency>) -> Outcome {
+    fn destroy_currency(&mut self, currency: Handle<Currency>) {
         while let Some(ticket) = self.currencies[currency].backing.first() {
             match self.tickets[ticket].loan {
                 Some(_) => self.reclaim(ticket),
@@ -101,14 +93,11 @@ impl Ledger {
         }
         let Currency { name, .. } = self.currencies.remove(currency);
         self.currency_names.remove(&name);
-        Outcome::Done
     }
 
     /// A client goes: what it gave comes back to it, what it was given goes
     /// back, and its own tickets are destroyed.
-    fn destroy_client(&mut self, client: Handle<Client>) -> Outcome {
-        let id = self.clients.id(client);
-        self.deactivate(id);
+    fn destroy_client(&mut self, client: Handle<Client>) {
         // Ending a transfer destroys pieces carved out of the giver's tickets,
         // never the lender at hand; so reading its successor afterwards is safe.
         let mut ticket = self.clients[client].funding.first();
@@ -130,6 +119,5 @@ impl Ledger {
         }
         let Client { name, .. } = self.clients.remove(client);
         self.client_names.remove(&name);
-        Outcome::Done
     }
 }

@@ -99,18 +99,21 @@ impl Ledger {
         clients: &mut Vec<ClientId>,
         budget: &mut usize,
     ) -> bool {
-        let mut next = self.currencies[currency].issued.first();
-        while let Some(ticket) = next {
-            if *budget == 0 {
-                return false;
-            }
-            *budget -= 1;
-            let ticket = &self.tickets[ticket];
-            next = ticket.next(Chain::Issued);
-            match ticket.holder.filter(|_| ticket.active) {
-                Some(Holder::Client(client)) => clients.push(self.clients.id(client)),
-                Some(Holder::Currency(below)) => self.note_currency(below),
-                None => {}
+        let Currency { backs, others, .. } = &self.currencies[currency];
+        let heads = [backs.first(), others.first()];
+        for mut next in heads {
+            while let Some(ticket) = next {
+                if *budget == 0 {
+                    return false;
+                }
+                *budget -= 1;
+                let ticket = &self.tickets[ticket];
+                next = ticket.next(Chain::Issued);
+                match ticket.holder.filter(|_| ticket.active) {
+                    Some(Holder::Client(client)) => clients.push(self.clients.id(client)),
+                    Some(Holder::Currency(below)) => self.note_currency(below),
+                    None => {}
+                }
             }
         }
         true

@@ -12,18 +12,15 @@ use alloc::vec::Vec;
 use super::Ledger;
 use super::arena::Handle;
 use super::error::LedgerError;
-use super::list::Chain;
-use super::objects::{Client, Currency, Holder, Loan, Ticket, Transfer};
+use super::objects::{Client, Currency, Holder, Ticket, Transfer};
 use super::operation::{Operation, Target};
 use super::permission::{Access, Mode, Principal};
+use super::rules::{check_amount, check_new_owner};
 use super::transfer::Piece;
-use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
+use crate::ids::{CurrencyId, TicketId};
 
 /// How many tickets a refusal to destroy a currency names.
 const NAMED_DEPENDANTS: usize = 8;
-
-/// How much of a name that is too long a refusal shows.
-const NAMED_CHARACTERS: usize = 16;
 
 /// An operation that has been checked against the ledger's present state.
 #[derive(Debug)]
@@ -110,9 +107,9 @@ impl Ledger {
                 group,
                 mode,
             } => {
-                self.check_new_currency(who, name, owner)?;
+                let name = self.new_currency_name(who, name, owner)?;
                 Ok(Plan::CreateCurrency {
-                    name: name.as_str().into(),
+                    name,
                     owner,
                     group,
                     mode,
@@ -125,8 +122,7 @@ impl Ledger {
                 group,
                 mode,
             } => {
-                let currency = self.known_currency(currency)?;
-                self.check_currency_owner(who, currency)?;
+                let currency = self.own_currency(who, currency)?;
                 Ok(Plan::Protect {
                     currency,
                     owner,
@@ -138,21 +134,7 @@ impl Ledger {
                 currency,
                 amount,
                 target,
-            } => {
-                let currency = self.known_currency(currency)?;
-                let holder = target.map(|target| self.known_target(target)).transpose()?;
-                check_amount(amount)?;
-                self.check_access(who, currency, Access::Issue)?;
-                if let Some(holder) = holder {
-                    self.check_funding(who, currency, holder)?;
-                }
-                self.check_ticket_limit(1)?;
-                Ok(Plan::Issue {
-                    currency,
-                    amount,
-                    holder,
-                })
-            }
+            } => self.plan_issue(who, currency, amount, target),
             Operation::DestroyTicket { ticket } => {
                 let ticket = self.own_ticket(who, ticket)?;
                 self.check_not_lent(ticket)?;
@@ -165,52 +147,34 @@ impl Ledger {
                 self.check_funding(who, self.tickets[ticket].currency, holder)?;
                 Ok(Plan::Fund { ticket, holder })
             }
-            Operation::Unfund { ticket: id } => {
-                let ticket = self.movable_ticket(who, id)?;
-                match self.tickets[ticket].holder {
-                    Some(_) => Ok(Plan::Unfund(ticket)),
-                    None => Err(LedgerError::Idle { ticket: id }),
-                }
-            }
-            Operation::CreateClient { ref name, owner } => {
-                self.check_new_client(who, name, owner)?;
-                Ok(Plan::CreateClient {
-                    name: name.as_str().into(),
-                    owner,
-                })
-            }
+            Operation::Unfund { ticket } => self.plan_unfund(who, ticket),
+            Operation::CreateClient { ref name, owner } => Ok(Plan::CreateClient {
+                name: self.new_client_name(who, name, owner)?,
+                owner,
+            }),
             Operation::DestroyClient { client } => {
-                let client = self.known_client(client)?;
-                self.check_client_owner(who, client)?;
-                Ok(Plan::DestroyClient(client))
+                Ok(Plan::DestroyClient(self.own_client(who, client)?))
             }
             Operation::Transfer { from, ref portion } => {
-                let from = self.known_client(from)?;
+                let from = self.own_client(who, from)?;
                 Ok(Plan::Transfer {
                     from,
                     pieces: self.plan_transfer(who, from, portion)?,
                 })
             }
-            Operation::EndTransfer { transfer } => {
-                let transfer = self
-                    .transfers
-                    .find(transfer)
-                    .ok_or(LedgerError::UnknownTransfer(transfer))?;
-                self.check_client_owner(who, self.transfers[transfer].from)?;
-                Ok(Plan::EndTransfer(transfer))
-            }
+            Operation::EndTransfer { transfer } => self.plan_end_transfer(who, transfer),
         }
     }
 }
 
 /// Rules of single operations.
 impl Ledger {
-    fn check_new_currency(
+    fn new_currency_name(
         &self,
         who: &Principal,
         name: &str,
         owner: u32,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<Arc<str>, LedgerError> {
         self.check_name(name)?;
         if let Some(id) = self.find_currency(name) {
             return Err(LedgerError::CurrencyExists {
@@ -224,10 +188,15 @@ impl Ledger {
                 limit: self.limits.currencies,
             });
         }
-        Ok(())
+        Ok(name.into())
     }
 
-    fn check_new_client(&self, who: &Principal, name: &str, owner: u32) -> Result<(), LedgerError> {
+    fn new_client_name(
+        &self,
+        who: &Principal,
+        name: &str,
+        owner: u32,
+    ) -> Result<Arc<str>, LedgerError> {
         self.check_name(name)?;
         if let Some(id) = self.find_client(name) {
             return Err(LedgerError::ClientExists {
@@ -241,32 +210,56 @@ impl Ledger {
                 limit: self.limits.clients,
             });
         }
-        Ok(())
+        Ok(name.into())
+    }
+
+    fn plan_issue(
+        &self,
+        who: &Principal,
+        currency: CurrencyId,
+        amount: u32,
+        target: Option<Target>,
+    ) -> Result<Plan, LedgerError> {
+        let currency = self.known_currency(currency)?;
+        let holder = target.map(|target| self.known_target(target)).transpose()?;
+        check_amount(amount)?;
+        self.check_access(who, currency, Access::Issue)?;
+        if let Some(holder) = holder {
+            self.check_funding(who, currency, holder)?;
+        }
+        self.check_ticket_limit(1)?;
+        Ok(Plan::Issue {
+            currency,
+            amount,
+            holder,
+        })
+    }
+
+    fn plan_unfund(&self, who: &Principal, id: TicketId) -> Result<Plan, LedgerError> {
+        let ticket = self.movable_ticket(who, id)?;
+        match self.tickets[ticket].holder {
+            Some(_) => Ok(Plan::Unfund(ticket)),
+            None => Err(LedgerError::Idle { ticket: id }),
+        }
     }
 
     fn plan_destroy_currency(&self, who: &Principal, id: CurrencyId) -> Result<Plan, LedgerError> {
-        let currency = self.known_currency(id)?;
-        self.check_currency_owner(who, currency)?;
+        let currency = self.own_currency(who, id)?;
         if currency == self.base {
             return Err(LedgerError::BaseDestroyed {
                 base: self.currency_name(currency),
             });
         }
-        let issued = self.currencies[currency].issued;
-        if issued.is_empty() {
+        let mut tickets = self.issued_tickets(currency);
+        let named = tickets.by_ref().take(NAMED_DEPENDANTS);
+        let dependants: Vec<String> = named.map(|ticket| self.describe(ticket)).collect();
+        if dependants.is_empty() {
             return Ok(Plan::DestroyCurrency(currency));
         }
-        let mut tickets = issued.iter(&self.tickets, Chain::Issued);
-        let dependants = tickets
-            .by_ref()
-            .take(NAMED_DEPENDANTS)
-            .map(|ticket| self.describe(ticket))
-            .collect();
-        let others = tickets.next().is_some();
         Err(LedgerError::HasIssued {
             currency: self.currency_name(currency),
             dependants,
-            others,
+            others: tickets.next().is_some(),
         })
     }
 
@@ -306,203 +299,4 @@ impl Ledger {
             }),
         }
     }
-}
-
-/// Rules that several operations share.
-impl Ledger {
-    pub(super) fn known_currency(&self, id: CurrencyId) -> Result<Handle<Currency>, LedgerError> {
-        self.currencies
-            .find(id)
-            .ok_or(LedgerError::UnknownCurrency(id))
-    }
-
-    fn known_client(&self, id: ClientId) -> Result<Handle<Client>, LedgerError> {
-        self.clients.find(id).ok_or(LedgerError::UnknownClient(id))
-    }
-
-    pub(super) fn known_target(&self, target: Target) -> Result<Holder, LedgerError> {
-        match target {
-            Target::Currency(id) => self.known_currency(id).map(Holder::Currency),
-            Target::Client(id) => self.known_client(id).map(Holder::Client),
-        }
-    }
-
-    /// A ticket that no transfer made, of a currency that the asker may issue.
-    fn own_ticket(&self, who: &Principal, id: TicketId) -> Result<Handle<Ticket>, LedgerError> {
-        let ticket = self
-            .tickets
-            .find(id)
-            .ok_or(LedgerError::UnknownTicket(id))?;
-        self.check_access(who, self.tickets[ticket].currency, Access::Issue)?;
-        match self.tickets[ticket].loan {
-            None => Ok(ticket),
-            Some(Loan { transfer, lender }) => Err(LedgerError::Borrowed {
-                ticket: id,
-                transfer: self.transfers.id(transfer),
-                lender: self.tickets.id(lender),
-            }),
-        }
-    }
-
-    /// A ticket as before that is not lent either and that the asker may take
-    /// away from what it funds.
-    fn movable_ticket(&self, who: &Principal, id: TicketId) -> Result<Handle<Ticket>, LedgerError> {
-        let ticket = self.own_ticket(who, id)?;
-        self.check_not_lent(ticket)?;
-        if let Some(holder) = self.tickets[ticket].holder {
-            self.check_holder_access(who, holder)?;
-        }
-        Ok(ticket)
-    }
-
-    fn check_not_lent(&self, ticket: Handle<Ticket>) -> Result<(), LedgerError> {
-        match self.tickets[ticket].lent {
-            0 => Ok(()),
-            lent => Err(LedgerError::Lent {
-                ticket: self.tickets.id(ticket),
-                lent,
-                transfer: self.borrower(ticket),
-            }),
-        }
-    }
-
-    /// One of the transfers that took something from a lent ticket.
-    fn borrower(&self, ticket: Handle<Ticket>) -> TransferId {
-        let piece = self.tickets[ticket]
-            .pieces
-            .first()
-            .and_then(|piece| self.tickets[piece].loan);
-        self.transfers
-            .id(piece.expect("a lent ticket has pieces").transfer)
-    }
-
-    /// Whether a ticket of `currency` may fund `holder`.
-    fn check_funding(
-        &self,
-        who: &Principal,
-        currency: Handle<Currency>,
-        holder: Holder,
-    ) -> Result<(), LedgerError> {
-        self.check_holder_access(who, holder)?;
-        match holder {
-            Holder::Currency(target) => self.check_edge(currency, target),
-            Holder::Client(_) => Ok(()),
-        }
-    }
-
-    fn check_holder_access(&self, who: &Principal, holder: Holder) -> Result<(), LedgerError> {
-        match holder {
-            Holder::Currency(currency) => self.check_access(who, currency, Access::Fund),
-            Holder::Client(client) => self.check_client_owner(who, client),
-        }
-    }
-
-    pub(super) fn check_access(
-        &self,
-        who: &Principal,
-        currency: Handle<Currency>,
-        access: Access,
-    ) -> Result<(), LedgerError> {
-        let Currency {
-            owner, group, mode, ..
-        } = self.currencies[currency];
-        if mode.allows(owner, group, who, access) {
-            return Ok(());
-        }
-        Err(LedgerError::Denied {
-            uid: who.uid,
-            access,
-            currency: self.currency_name(currency),
-            owner,
-            mode,
-        })
-    }
-
-    fn check_currency_owner(
-        &self,
-        who: &Principal,
-        currency: Handle<Currency>,
-    ) -> Result<(), LedgerError> {
-        let owner = self.currencies[currency].owner;
-        if who.acts_for(owner) {
-            return Ok(());
-        }
-        Err(LedgerError::NotCurrencyOwner {
-            uid: who.uid,
-            currency: self.currency_name(currency),
-            owner,
-        })
-    }
-
-    pub(super) fn check_client_owner(
-        &self,
-        who: &Principal,
-        client: Handle<Client>,
-    ) -> Result<(), LedgerError> {
-        let owner = self.clients[client].owner;
-        if who.acts_for(owner) {
-            return Ok(());
-        }
-        Err(LedgerError::NotClientOwner {
-            uid: who.uid,
-            client: self.client_name(client),
-            owner,
-        })
-    }
-
-    pub(super) fn check_ticket_limit(&self, wanted: usize) -> Result<(), LedgerError> {
-        let (used, limit) = (self.tickets.len(), self.limits.tickets);
-        if wanted > limit.saturating_sub(used) as usize {
-            return Err(LedgerError::TicketLimit {
-                wanted,
-                used,
-                limit,
-            });
-        }
-        Ok(())
-    }
-
-    fn check_name(&self, name: &str) -> Result<(), LedgerError> {
-        if name.is_empty() {
-            return Err(LedgerError::EmptyName);
-        }
-        if name.len() > self.limits.name_bytes as usize {
-            let start = name.chars().take(NAMED_CHARACTERS).collect();
-            return Err(LedgerError::LongName {
-                start,
-                bytes: name.len(),
-                limit: self.limits.name_bytes,
-            });
-        }
-        match name.chars().find(|character| character.is_control()) {
-            Some(control) => Err(LedgerError::ControlInName {
-                name: name.to_string(),
-                control,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    pub(super) fn client_name(&self, client: Handle<Client>) -> String {
-        self.clients[client].name.to_string()
-    }
-}
-
-fn check_amount(amount: u32) -> Result<(), LedgerError> {
-    if amount == 0 {
-        Err(LedgerError::ZeroAmount)
-    } else {
-        Ok(())
-    }
-}
-
-fn check_new_owner(who: &Principal, name: &str, owner: u32) -> Result<(), LedgerError> {
-    if who.acts_for(owner) {
-        return Ok(());
-    }
-    Err(LedgerError::ForeignOwner {
-        uid: who.uid,
-        name: name.to_string(),
-        owner,
-    })
 }

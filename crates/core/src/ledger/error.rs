@@ -30,7 +30,7 @@ pub enum LedgerError {
     #[error("a name is empty: give one of at least one byte")]
     EmptyName,
     /// A name longer than [`super::Limits::name_bytes`].
-    #[error("name '{start}...' has {bytes} bytes: shorten it to {limit} or fewer")]
+    #[error("name {start:?}... has {bytes} bytes: shorten it to {limit} or fewer")]
     LongName {
         /// How it begins.
         start: String,

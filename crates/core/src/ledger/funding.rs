@@ -15,36 +15,17 @@ impl Ledger {
         amount: u32,
         loan: Option<Loan>,
     ) -> Handle<Ticket> {
-        let ticket = self.tickets.insert(Ticket {
-            currency,
-            amount,
-            lent: 0,
-            holder: None,
-            active: false,
-            loan,
-            pieces: List::default(),
-            links: Default::default(),
-        });
+        let ticket = self.tickets.insert(Ticket::new(currency, amount, loan));
         self.currencies[currency].issued_amount += u64::from(amount);
-        self.issued_list(ticket, |list, tickets| {
-            list.push_back(tickets, Chain::Issued, ticket)
-        });
+        self.link(ticket, None);
         ticket
     }
 
     /// Lets an idle ticket fund `holder`; it is active from now on if the
     /// holder is.
     pub(super) fn fund(&mut self, ticket: Handle<Ticket>, holder: Holder) {
-        self.tickets[ticket].holder = Some(holder);
-        self.holder_list(holder, |list, tickets| {
-            list.push_back(tickets, Chain::Holder, ticket)
-        });
-        if let Holder::Currency(_) = holder {
-            self.issued_list(ticket, |list, tickets| {
-                list.remove(tickets, Chain::Issued, ticket);
-                list.push_front(tickets, Chain::Issued, ticket);
-            });
-        }
+        self.unlink(ticket);
+        self.link(ticket, Some(holder));
         if self.is_active(holder) {
             self.activate_ticket(ticket);
             self.note_holder(holder);
@@ -53,36 +34,24 @@ impl Ledger {
 
     /// Takes a ticket away from what it funds, if anything.
     pub(super) fn unfund(&mut self, ticket: Handle<Ticket>) {
-        let Some(holder) = self.tickets[ticket].holder else {
-            return;
-        };
         if self.tickets[ticket].active {
             self.deactivate_ticket(ticket);
-            self.note_holder(holder);
+            if let Some(holder) = self.tickets[ticket].holder {
+                self.note_holder(holder);
+            }
         }
-        if let Holder::Currency(_) = holder {
-            self.issued_list(ticket, |list, tickets| {
-                list.remove(tickets, Chain::Issued, ticket);
-                list.push_back(tickets, Chain::Issued, ticket);
-            });
-        }
-        self.holder_list(holder, |list, tickets| {
-            list.remove(tickets, Chain::Holder, ticket)
-        });
-        self.tickets[ticket].holder = None;
+        self.unlink(ticket);
+        self.link(ticket, None);
     }
 
-    /// Destroys a ticket that is neither lent nor borrowed.
+    /// Destroys a ticket of which nothing is lent and which no transfer keeps.
     pub(super) fn destroy_ticket(&mut self, ticket: Handle<Ticket>) {
         self.unfund(ticket);
+        self.unlink(ticket);
         let Ticket {
             currency, amount, ..
-        } = self.tickets[ticket];
+        } = self.tickets.remove(ticket);
         self.currencies[currency].issued_amount -= u64::from(amount);
-        self.issued_list(ticket, |list, tickets| {
-            list.remove(tickets, Chain::Issued, ticket)
-        });
-        self.tickets.remove(ticket);
     }
 
     /// Changes the amount that a ticket holds itself.
@@ -112,22 +81,40 @@ impl Ledger {
         }
     }
 
-    /// Changes the list of the tickets that fund `holder`.
-    fn holder_list(&mut self, holder: Holder, change: impl FnOnce(&mut List, &mut Tickets)) {
-        let list = match holder {
-            Holder::Currency(currency) => &mut self.currencies[currency].backing,
-            Holder::Client(client) => &mut self.clients[client].funding,
-        };
-        change(list, &mut self.tickets);
+    /// Puts a ticket at the end of the lists where it belongs with `holder`.
+    fn link(&mut self, ticket: Handle<Ticket>, holder: Option<Holder>) {
+        self.tickets[ticket].holder = holder;
+        self.change_lists(ticket, |list, tickets, chain| {
+            list.push_back(tickets, chain, ticket)
+        });
     }
 
-    /// Changes the list of the tickets issued in the currency of `ticket`.
-    fn issued_list(
+    /// Takes a ticket out of the lists where its holder put it.
+    fn unlink(&mut self, ticket: Handle<Ticket>) {
+        self.change_lists(ticket, |list, tickets, chain| {
+            list.remove(tickets, chain, ticket)
+        });
+    }
+
+    fn change_lists(
         &mut self,
         ticket: Handle<Ticket>,
-        change: impl FnOnce(&mut List, &mut Tickets),
+        change: impl Fn(&mut List, &mut Tickets, Chain),
     ) {
-        let currency = self.tickets[ticket].currency;
-        change(&mut self.currencies[currency].issued, &mut self.tickets);
+        let Ticket {
+            currency, holder, ..
+        } = self.tickets[ticket];
+        let issuer = &mut self.currencies[currency];
+        let issued = match holder {
+            Some(Holder::Currency(_)) => &mut issuer.backs,
+            Some(Holder::Client(_)) | None => &mut issuer.others,
+        };
+        change(issued, &mut self.tickets, Chain::Issued);
+        let funds = match holder {
+            Some(Holder::Currency(currency)) => &mut self.currencies[currency].backing,
+            Some(Holder::Client(client)) => &mut self.clients[client].funding,
+            None => return,
+        };
+        change(funds, &mut self.tickets, Chain::Holder);
     }
 }

@@ -119,16 +119,15 @@ impl Ledger {
         backing.map(|ticket| self.tickets[ticket].currency)
     }
 
-    /// The currencies that tickets of `currency` back, once a ticket. They
-    /// stand first among the issued tickets, see `Currency::issued`.
+    /// The currencies that tickets of `currency` back, once a ticket.
     pub(super) fn backed(
         &self,
         currency: Handle<Currency>,
     ) -> impl Iterator<Item = Handle<Currency>> {
-        let issued = self.currencies[currency]
-            .issued
+        let backs = self.currencies[currency]
+            .backs
             .iter(&self.tickets, Chain::Issued);
-        issued.map_while(|ticket| match self.tickets[ticket].holder {
+        backs.filter_map(|ticket| match self.tickets[ticket].holder {
             Some(Holder::Currency(backed)) => Some(backed),
             Some(Holder::Client(_)) | None => None,
         })

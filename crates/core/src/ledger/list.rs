@@ -51,24 +51,6 @@ impl List {
     }
 
     /// O(1). `ticket` stands in no list of this chain.
-    pub(super) fn push_front(
-        &mut self,
-        tickets: &mut Tickets,
-        chain: Chain,
-        ticket: Handle<Ticket>,
-    ) {
-        let after = self.first.replace(ticket);
-        *link(tickets, chain, ticket) = Link {
-            before: None,
-            after,
-        };
-        match after {
-            Some(after) => link(tickets, chain, after).before = Some(ticket),
-            None => self.last = Some(ticket),
-        }
-    }
-
-    /// O(1). `ticket` stands in no list of this chain.
     pub(super) fn push_back(
         &mut self,
         tickets: &mut Tickets,
@@ -106,6 +88,25 @@ impl List {
         chain: Chain,
     ) -> impl Iterator<Item = Handle<Ticket>> + use<'a> {
         core::iter::successors(self.first, move |ticket| tickets[*ticket].next(chain))
+    }
+}
+
+#[cfg(test)]
+impl List {
+    /// The tickets in order, having held every link against its counterpart.
+    pub(super) fn audit(&self, tickets: &Tickets, chain: Chain) -> alloc::vec::Vec<Handle<Ticket>> {
+        let mut before = None;
+        let mut met = alloc::vec::Vec::new();
+        while let Some(ticket) = before.map_or(self.first, |before: Handle<Ticket>| {
+            tickets[before].next(chain)
+        }) {
+            assert_eq!(tickets[ticket].links[chain as usize].before, before);
+            assert!(met.len() < tickets.len() as usize, "a ring of tickets");
+            met.push(ticket);
+            before = Some(ticket);
+        }
+        assert_eq!(self.last, before);
+        met
     }
 }
 

@@ -25,6 +25,7 @@ mod list;
 mod objects;
 mod operation;
 mod permission;
+mod rules;
 mod transfer;
 mod value;
 mod views;
@@ -70,6 +71,9 @@ pub struct Ledger {
     client_names: BTreeMap<Arc<str>, Handle<Client>>,
     /// Changes with every active amount, and so with every value.
     epoch: u64,
+    /// Changes whenever the value of a currency may have changed, other than
+    /// to or from zero with its own active amount.
+    currency_epoch: u64,
     /// Number of operations applied; a [`Checked`] of another version is stale.
     version: u64,
     /// Of whom an engine that asks has yet to hear.
@@ -103,6 +107,7 @@ impl Ledger {
             currency_names: BTreeMap::from([(name, base)]),
             client_names: BTreeMap::new(),
             epoch: 0,
+            currency_epoch: 0,
             version: 0,
             changes: Changes::default(),
         }

@@ -27,17 +27,19 @@ pub(super) struct Currency {
     pub(super) owner: u32,
     pub(super) group: u32,
     pub(super) mode: Mode,
-    /// Every ticket of this denomination. Those that back a currency stand
-    /// before all others, so that a walk down the graph stops at the first
-    /// one that does not.
-    pub(super) issued: List,
+    /// The tickets of this denomination that back a currency; kept apart, so
+    /// that a walk down the graph does not meet the others.
+    pub(super) backs: List,
+    /// All other tickets of this denomination: they fund clients or nothing.
+    pub(super) others: List,
     /// The tickets that fund this currency; all of them are active if
     /// `active_amount` is above zero, else none. Empty for the base currency.
     pub(super) backing: List,
-    /// Sum of `amount` over `issued`.
+    /// Sum of `amount` over all tickets of this denomination.
     pub(super) issued_amount: u64,
-    /// Sum of `amount` over those of `issued` that are active.
+    /// The same over those that are active.
     pub(super) active_amount: u64,
+    /// Its value, if that is known. Never serialised.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) cached: Cell<CachedValue>,
     /// Whether it stands in [`super::changes::Changes`].
@@ -53,11 +55,12 @@ impl Currency {
             owner,
             group,
             mode,
-            issued: List::default(),
+            backs: List::default(),
+            others: List::default(),
             backing: List::default(),
             issued_amount: 0,
             active_amount: 0,
-            cached: Cell::new(CachedValue::NONE),
+            cached: Cell::default(),
             noted: false,
         }
     }
@@ -84,6 +87,22 @@ pub(super) struct Ticket {
     pub(super) pieces: List,
     /// Its neighbours in the lists it stands in, by [`Chain`].
     pub(super) links: [Link; Chain::COUNT],
+}
+
+impl Ticket {
+    /// One that funds nothing.
+    pub(super) fn new(currency: Handle<Currency>, amount: u32, loan: Option<Loan>) -> Self {
+        Self {
+            currency,
+            amount,
+            lent: 0,
+            holder: None,
+            active: false,
+            loan,
+            pieces: List::default(),
+            links: Default::default(),
+        }
+    }
 }
 
 /// What a ticket funds.

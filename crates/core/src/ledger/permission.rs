@@ -17,7 +17,7 @@
 //! | `Unfund` | issue in the ticket's currency, and reach what it funds |
 //! | `Fund` | as `Unfund` if it funds something, and reach the new target |
 //! | `Transfer` | own the giver; fund each receiving currency, nothing for a receiving client |
-//! | `EndTransfer` | own the giver |
+//! | `EndTransfer` | own the giver, or issue in all currencies that it moved |
 //! | reading tickets and values | read the currency, see [`super::Ledger::may_read`] |
 //!
 //! To *reach* a target is to have fund on it if it is a currency, and to own

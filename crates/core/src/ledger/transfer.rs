@@ -19,9 +19,9 @@
 //! a cycle of currencies.)
 //!
 //! When a transfer ends, each of its pieces goes back to its lender, having
-//! first taken back what was lent on from it. So transfers may end in any order, along
-//! chains and round circles, and every ticket is then as it was. A transfer
-//! that has lost its last piece this way has ended too.
+//! first taken back what was lent on from it. So transfers may end in any
+//! order, along chains and round circles, and every ticket is then as it was.
+//! A transfer that has lost its last piece this way has ended too.
 //!
 //! A piece competes exactly while its receiver does, whatever its giver does:
 //! a blocked client's tickets work for the one it waits for. A client that has
@@ -31,6 +31,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::arena::Handle;
+use super::check::Plan;
 use super::error::LedgerError;
 use super::list::{Chain, List};
 use super::objects::{Client, Currency, Holder, Loan, Ticket, Transfer};
@@ -61,7 +62,6 @@ impl Ledger {
         from: Handle<Client>,
         portion: &Portion,
     ) -> Result<Vec<Piece>, LedgerError> {
-        self.check_client_owner(who, from)?;
         if self.transfers.len() >= self.limits.transfers {
             return Err(LedgerError::TransferLimit {
                 limit: self.limits.transfers,
@@ -79,9 +79,14 @@ impl Ledger {
                 self.plan_part(from, currency, receivers.into_iter().zip(amounts).collect())?
             }
         };
+        let mut edge = None;
         for piece in &pieces {
-            if let Holder::Currency(target) = piece.receiver {
-                self.check_edge(self.tickets[piece.lender].currency, target)?;
+            let currency = self.tickets[piece.lender].currency;
+            // Pieces come sorted by both, so each edge is checked once.
+            if edge.replace((currency, piece.receiver)) != Some((currency, piece.receiver))
+                && let Holder::Currency(target) = piece.receiver
+            {
+                self.check_edge(currency, target)?;
             }
             self.check_lending_depth(piece.lender)?;
         }
@@ -245,6 +250,27 @@ impl Ledger {
         }
     }
 
+    /// A transfer is ended by its giver's owner, or by someone who could take
+    /// back what it moved.
+    pub(super) fn plan_end_transfer(
+        &self,
+        who: &Principal,
+        id: TransferId,
+    ) -> Result<Plan, LedgerError> {
+        let transfer = self
+            .transfers
+            .find(id)
+            .ok_or(LedgerError::UnknownTransfer(id))?;
+        let Transfer { from, pieces } = &self.transfers[transfer];
+        let mut currencies = pieces
+            .iter(&self.tickets, Chain::Transfer)
+            .map(|piece| self.tickets[piece].currency);
+        if !currencies.all(|currency| self.check_access(who, currency, Access::Issue).is_ok()) {
+            self.check_client_owner(who, *from)?;
+        }
+        Ok(Plan::EndTransfer(transfer))
+    }
+
     fn check_lending_depth(&self, lender: Handle<Ticket>) -> Result<(), LedgerError> {
         let loan = |ticket: &Handle<Ticket>| self.tickets[*ticket].loan.map(|loan| loan.lender);
         let transfers = core::iter::successors(loan(&lender), loan).count();
@@ -320,7 +346,7 @@ impl Ledger {
     /// needs no check; one that has ended already is left alone.
     pub(super) fn end_if_under_way(&mut self, transfer: TransferId) {
         if let Some(transfer) = self.transfers.find(transfer) {
-            self.version += 1;
+            self.begin_change();
             self.end_transfer(transfer);
         }
     }

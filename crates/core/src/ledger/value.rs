@@ -30,11 +30,13 @@
 //!
 //! # Cost
 //!
-//! A currency remembers its value until the epoch changes, so reading all
-//! clients between two changes visits each ticket once, even where many paths
-//! lead to one currency. Reading one client after a change costs the tickets
-//! that back the currencies above it. Recursion is as deep as the chain of
-//! currencies, see [`super::Limits::depth`]. Nothing allocates.
+//! A currency remembers its value until an operation is applied or a currency
+//! that backs others (the base apart) changes its active amount. So reading
+//! all clients between two such changes visits each ticket once, even where
+//! many paths lead to one currency, and a block or wake that travels no
+//! further than a client's own currencies costs the next reader one division
+//! a ticket. Recursion is as deep as the chain of currencies, see
+//! [`super::Limits::depth`]. Nothing allocates.
 
 use super::Ledger;
 use super::arena::Handle;
@@ -67,7 +69,8 @@ impl Value {
     }
 }
 
-/// A currency's value and the epoch that it belongs to; stale in any other.
+/// What a currency is worth while it is active, and the
+/// `Ledger::currency_epoch` for which that holds; stale in any other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CachedValue {
     epoch: u64,
@@ -75,17 +78,13 @@ pub(super) struct CachedValue {
 }
 
 impl Default for CachedValue {
-    fn default() -> Self {
-        Self::NONE
-    }
-}
-
-impl CachedValue {
     /// Stale in every epoch that a ledger reaches.
-    pub(super) const NONE: CachedValue = CachedValue {
-        epoch: u64::MAX,
-        value: Value(0),
-    };
+    fn default() -> Self {
+        Self {
+            epoch: u64::MAX,
+            value: Value(0),
+        }
+    }
 }
 
 impl Ledger {
@@ -125,12 +124,12 @@ impl Ledger {
             return Value::from_base_units(currency.active_amount);
         }
         let cached = currency.cached.get();
-        if cached.epoch == self.epoch {
+        if cached.epoch == self.currency_epoch {
             return cached.value;
         }
         let value = self.sum(&currency.backing);
         currency.cached.set(CachedValue {
-            epoch: self.epoch,
+            epoch: self.currency_epoch,
             value,
         });
         value

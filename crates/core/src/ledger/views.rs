@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::Ledger;
 use super::arena::Handle;
-use super::list::{Chain, List};
+use super::list::Chain;
 use super::objects::{Client, Currency, Holder, Ticket, Transfer};
 use super::operation::Target;
 use super::permission::{Access, Mode, Principal};
@@ -180,35 +180,51 @@ impl Ledger {
 impl Ledger {
     /// Tickets that back a currency, in the order in which they came to.
     pub fn backing(&self, currency: CurrencyId) -> impl Iterator<Item = TicketId> {
-        let currency = self
+        let backing = self
             .currencies
             .find(currency)
-            .map(|currency| &self.currencies[currency]);
-        self.ids(currency.map(|currency| currency.backing), Chain::Holder)
+            .map(|currency| self.currencies[currency].backing);
+        self.ids(
+            backing
+                .unwrap_or_default()
+                .iter(&self.tickets, Chain::Holder),
+        )
     }
 
     /// Tickets issued in a currency, those that back another one first.
     pub fn issued(&self, currency: CurrencyId) -> impl Iterator<Item = TicketId> {
-        let currency = self
-            .currencies
-            .find(currency)
-            .map(|currency| &self.currencies[currency]);
-        self.ids(currency.map(|currency| currency.issued), Chain::Issued)
+        let currency = self.currencies.find(currency);
+        self.ids(
+            currency
+                .into_iter()
+                .flat_map(|currency| self.issued_tickets(currency)),
+        )
     }
 
     /// Tickets that fund a client, in the order in which they came to.
     pub fn funding(&self, client: ClientId) -> impl Iterator<Item = TicketId> {
-        let client = self
+        let funding = self
             .clients
             .find(client)
-            .map(|client| &self.clients[client]);
-        self.ids(client.map(|client| client.funding), Chain::Holder)
+            .map(|client| self.clients[client].funding);
+        self.ids(
+            funding
+                .unwrap_or_default()
+                .iter(&self.tickets, Chain::Holder),
+        )
     }
 
-    fn ids(&self, list: Option<List>, chain: Chain) -> impl Iterator<Item = TicketId> {
-        list.unwrap_or_default()
-            .iter(&self.tickets, chain)
-            .map(|ticket| self.tickets.id(ticket))
+    pub(super) fn issued_tickets(
+        &self,
+        currency: Handle<Currency>,
+    ) -> impl Iterator<Item = Handle<Ticket>> {
+        let Currency { backs, others, .. } = self.currencies[currency];
+        let backs = backs.iter(&self.tickets, Chain::Issued);
+        backs.chain(others.iter(&self.tickets, Chain::Issued))
+    }
+
+    fn ids(&self, tickets: impl Iterator<Item = Handle<Ticket>>) -> impl Iterator<Item = TicketId> {
+        tickets.map(|ticket| self.tickets.id(ticket))
     }
 }
 

@@ -114,6 +114,8 @@ pub struct Machine {
     signals: Vec<Signal>,
     /// Tickets lent by threads that wait, by thread.
     loans: BTreeMap<u32, Vec<TransferId>>,
+    /// By client: threads that wait and have lent their part of its tickets.
+    lending: BTreeMap<u32, u32>,
     /// Transfers from outside, by name.
     transfers: BTreeMap<String, TransferId>,
     /// By client, of those that have one.
@@ -296,7 +298,7 @@ impl Machine {
         let mut queue = EventQueue::new();
         for (group, planned) in plan.groups.iter().enumerate() {
             let group = group as u32;
-            clients.resize(planned.clients.end as usize, Client::new(group));
+            clients.resize(planned.clients.end as usize, Client::NEW);
             queue.push(planned.start_ns, Due::Start { group });
         }
         for (index, (time_ns, _)) in plan.timeline.iter().enumerate() {
@@ -327,6 +329,7 @@ impl Machine {
             services: plan.services.into_iter().map(Service::new).collect(),
             signals: vec![Signal::default(); plan.signals],
             loans: BTreeMap::new(),
+            lending: BTreeMap::new(),
             transfers: BTreeMap::new(),
             rules: rules::states(&plan.groups, seed),
             waiting: 0,
@@ -422,6 +425,14 @@ impl Machine {
     pub fn running(&self, cpu: u32) -> Option<(u32, u32)> {
         let thread = self.cpus.all.get(cpu as usize)?.thread;
         (thread != NONE).then(|| (self.threads.all[thread as usize].client, thread))
+    }
+
+    /// Which line of the scenario a client comes from.
+    fn group(&self, client: u32) -> &Group {
+        let place = self
+            .groups
+            .partition_point(|group| group.clients.end <= client);
+        &self.groups[place]
     }
 
     fn is_aligned(&self) -> bool {

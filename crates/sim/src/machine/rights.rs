@@ -36,8 +36,8 @@ impl<O: Observer> Simulation<O> {
         if to.is_empty() {
             return;
         }
-        let state = &self.machine.clients[client as usize];
-        let parts = state.threads - state.lending;
+        let lending = self.machine.lending.get(&client).copied().unwrap_or(0);
+        let parts = self.machine.clients[client as usize].threads - lending;
         let mut loan = Vec::new();
         for (currency, amount) in self.holdings(from) {
             let shares = split(amount / u64::from(parts), &to);
@@ -51,7 +51,7 @@ impl<O: Observer> Simulation<O> {
                 _ => continue,
             }
         }
-        self.machine.clients[client as usize].lending += 1;
+        *self.machine.lending.entry(client).or_default() += 1;
         self.machine.loans.insert(thread, loan);
     }
 
@@ -70,7 +70,9 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn end_loan(&mut self, thread: u32) {
         if let Some(loan) = self.machine.loans.remove(&thread) {
             let client = self.machine.threads.all[thread as usize].client;
-            self.machine.clients[client as usize].lending -= 1;
+            if let Some(lending) = self.machine.lending.get_mut(&client) {
+                *lending -= 1;
+            }
             for transfer in loan {
                 self.end_transfer(Some(transfer));
             }

@@ -57,11 +57,13 @@ impl<O: Observer> Simulation<O> {
     fn follow_rule(&mut self, client: u32) {
         let machine = &mut self.machine;
         let received_ns = machine.received_ns(client);
-        let group = &machine.groups[machine.clients[client as usize].group as usize];
-        let (Some(rule), Some(state)) = (&group.rule, machine.rules.get_mut(&client)) else {
+        let Some(rule) = machine.group(client).rule.clone() else {
             return;
         };
-        let amount = tickets(rule, state, received_ns);
+        let Some(state) = machine.rules.get_mut(&client) else {
+            return;
+        };
+        let amount = tickets(&rule, state, received_ns);
         state.pending = true;
         let ticket = state.ticket;
         machine

@@ -33,20 +33,21 @@ impl<O: Observer> Simulation<O> {
             }
             let stays = match instruction {
                 Instruction::Compute(draw) => {
-                    state.remaining_ns = machine.code.draws[draw as usize]
-                        .next(&mut state.rng, &mut state.registers);
+                    let draw = &machine.code.draws[draw as usize];
+                    let compute_ns = machine.threads.draw(thread, draw);
+                    machine.threads.all[thread as usize].remaining_ns = compute_ns;
                     true
                 }
                 Instruction::Sleep(draw) => self.sleep(cpu, thread, draw),
                 Instruction::Set { register, to } => {
-                    state.registers[usize::from(register)] = to;
+                    *machine.threads.register(thread, register) = to;
                     true
                 }
                 Instruction::Again { register, to } => {
-                    let left = &mut state.registers[usize::from(register)];
+                    let left = machine.threads.register(thread, register);
                     *left -= 1;
                     if *left > 0 {
-                        state.instruction = to;
+                        machine.threads.all[thread as usize].instruction = to;
                     }
                     true
                 }
@@ -95,8 +96,9 @@ impl<O: Observer> Simulation<O> {
 
     fn sleep(&mut self, cpu: u32, thread: u32, draw: u32) -> bool {
         let machine = &mut self.machine;
-        let state = &mut machine.threads.all[thread as usize];
-        let sleep_ns = machine.code.draws[draw as usize].next(&mut state.rng, &mut state.registers);
+        let sleep_ns = machine
+            .threads
+            .draw(thread, &machine.code.draws[draw as usize]);
         if sleep_ns == 0 {
             return true;
         }
@@ -177,7 +179,7 @@ impl<O: Observer> Simulation<O> {
         if state.threads > 0 {
             return;
         }
-        let program = self.machine.groups[state.group as usize].program;
+        let program = self.machine.group(client).program;
         self.tell(Event::Started { client });
         self.start_rule(client);
         self.add_thread(client, program);
@@ -199,8 +201,8 @@ impl<O: Observer> Simulation<O> {
         match state.state {
             State::Free | State::Dying => return,
             State::Running => {
-                self.account(cpu);
-                self.exit(cpu, thread);
+                self.account(cpu.into());
+                self.exit(cpu.into(), thread);
                 return;
             }
             State::Ready => {
@@ -217,8 +219,8 @@ impl<O: Observer> Simulation<O> {
                 machine.threads.all[thread as usize].state = State::Dying;
                 self.drop_obligations(thread);
             }
-            waits => {
-                self.stop_waiting(thread, waits);
+            State::Waiting | State::Served => {
+                self.stop_waiting(thread);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
             }

@@ -3,6 +3,7 @@
 use rand_xoshiro::SplitMix64;
 
 use super::NONE;
+use crate::draw::Draw;
 use crate::plan::Entry;
 
 /// What a thread does now.
@@ -16,22 +17,15 @@ pub(super) enum State {
     Ready,
     /// Has a CPU.
     Running,
+    /// Sleeps; an event will wake it.
     Sleeping,
-    /// Waits for a signal.
-    Signal(u32),
-    /// Waits to acquire a mutex.
-    Mutex(u32),
-    /// Waits to send into a pipe, or to receive from it.
-    Full(u32),
-    Empty(u32),
-    /// Waits for a call of a service.
-    Idle(u32),
-    /// Called a service; waits to be served, or for the reply.
-    Called(u32),
-    Served(u32),
+    /// Waits for what its last instruction names; for a call, to be served.
+    Waiting,
+    /// Called a service and waits for the reply.
+    Served,
 }
 
-/// One thread.
+/// One thread: 48 bytes, there can be millions.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) client: u32,
@@ -39,20 +33,24 @@ pub(super) struct Thread {
     pub(super) next: u32,
     /// The instruction that comes next.
     pub(super) instruction: u32,
-    /// Where it runs, or ran last; [`NONE`] before that.
-    pub(super) cpu: u32,
     /// Whose call it serves; [`NONE`] if none.
     pub(super) caller: u32,
+    /// Where its registers are; [`NONE`] if its program needs none.
+    registers: u32,
+    /// Where it runs, or ran last; [`NO_CPU`] before that.
+    pub(super) cpu: u16,
     pub(super) state: State,
     /// CPU time until the present step is done.
     pub(super) remaining_ns: u64,
     /// Since when it is ready or waits.
     pub(super) since_ns: u64,
     pub(super) rng: SplitMix64,
-    pub(super) registers: Box<[u32]>,
 }
 
-/// One client.
+/// No CPU.
+pub(super) const NO_CPU: u16 = u16::MAX;
+
+/// One client: 40 bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     /// Threads that can run but have no CPU, first come first.
@@ -61,14 +59,10 @@ pub(super) struct Client {
     pub(super) running: u32,
     /// Threads that are not gone.
     pub(super) threads: u32,
-    /// Threads that wait and have lent their part of its tickets.
-    pub(super) lending: u32,
     /// Threads that can run: those ready and those running.
     pub(super) runnable: u32,
     /// CPUs that it has; above zero only during its turn.
     pub(super) cpus: u32,
-    /// Which line of the scenario it comes from.
-    pub(super) group: u32,
     /// CPU time used in this turn.
     pub(super) turn_used_ns: u64,
     /// When its turn ends at the latest; [`NO_TURN`] while it has none.
@@ -79,19 +73,16 @@ pub(super) struct Client {
 pub(super) const NO_TURN: u64 = 0;
 
 impl Client {
-    pub(super) fn new(group: u32) -> Client {
-        Client {
-            ready: Fifo::EMPTY,
-            running: NONE,
-            threads: 0,
-            lending: 0,
-            runnable: 0,
-            cpus: 0,
-            group,
-            turn_used_ns: 0,
-            turn_end_ns: NO_TURN,
-        }
-    }
+    /// One without threads.
+    pub(super) const NEW: Client = Client {
+        ready: Fifo::EMPTY,
+        running: NONE,
+        threads: 0,
+        runnable: 0,
+        cpus: 0,
+        turn_used_ns: 0,
+        turn_end_ns: NO_TURN,
+    };
 }
 
 /// A queue of threads, linked through [`Thread::next`].
@@ -145,6 +136,9 @@ impl Fifo {
 pub(super) struct Threads {
     pub(super) all: Vec<Thread>,
     free: Vec<u32>,
+    /// Counters of loops and traces, of the threads that have any.
+    registers: Vec<Box<[u32]>>,
+    free_registers: Vec<u32>,
     /// How many were ever made.
     pub(super) made: u64,
 }
@@ -160,13 +154,13 @@ impl Threads {
             client,
             next: NONE,
             instruction: program.start,
-            cpu: NONE,
             caller: NONE,
+            registers: self.add_registers(program.registers),
+            cpu: NO_CPU,
             state: State::Ready,
             remaining_ns: 0,
             since_ns: 0,
             rng,
-            registers: vec![0; program.registers.into()].into_boxed_slice(),
         };
         self.made += 1;
         match self.free.pop() {
@@ -182,7 +176,56 @@ impl Threads {
     }
 
     pub(super) fn free(&mut self, thread: u32) {
-        self.all[thread as usize].state = State::Free;
+        let state = &mut self.all[thread as usize];
+        state.state = State::Free;
+        let registers = std::mem::replace(&mut state.registers, NONE);
+        if registers != NONE {
+            self.free_registers.push(registers);
+        }
         self.free.push(thread);
+    }
+
+    fn add_registers(&mut self, count: u8) -> u32 {
+        if count == 0 {
+            return NONE;
+        }
+        let registers = vec![0; count.into()].into_boxed_slice();
+        match self.free_registers.pop() {
+            Some(place) => {
+                self.registers[place as usize] = registers;
+                place
+            }
+            None => {
+                self.registers.push(registers);
+                self.registers.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A register of a thread whose program has it.
+    pub(super) fn register(&mut self, thread: u32, register: u8) -> &mut u32 {
+        let registers = self.all[thread as usize].registers;
+        &mut self.registers[registers as usize][usize::from(register)]
+    }
+
+    /// The next time that a thread draws.
+    pub(super) fn draw(&mut self, thread: u32, draw: &Draw) -> u64 {
+        let thread = &mut self.all[thread as usize];
+        let registers = self.registers.get_mut(thread.registers as usize);
+        draw.next(
+            &mut thread.rng,
+            registers.map_or(&mut [], |registers| registers),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_and_clients_are_small() {
+        assert!(size_of::<Thread>() <= 48);
+        assert!(size_of::<Client>() <= 40);
     }
 }

@@ -2,7 +2,7 @@
 
 use prorata_core::dispatcher::Winner;
 
-use super::threads::{NO_TURN, State};
+use super::threads::{NO_CPU, NO_TURN, State};
 use super::{Due, NONE, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::client_id;
@@ -44,7 +44,7 @@ impl<O: Observer> Simulation<O> {
                 break;
             };
             let wanted = machine.threads.all[thread as usize].cpu;
-            let cpu = machine.cpus.take_idle(wanted);
+            let cpu = machine.cpus.take_idle(wanted.into());
             let aligned = machine.is_aligned();
             let delay_ns = self.place(cpu, thread);
             let state = &mut self.machine.clients[client as usize];
@@ -65,7 +65,7 @@ impl<O: Observer> Simulation<O> {
         let place = &mut machine.cpus.all[cpu as usize];
         let mover = &mut machine.threads.all[thread as usize];
         let switched = place.last != thread;
-        let migrated = mover.cpu != cpu && mover.cpu != NONE;
+        let migrated = u32::from(mover.cpu) != cpu && mover.cpu != NO_CPU;
         let idle_ns = now_ns - place.since_ns;
         let mut delay_ns = 0;
         if switched {
@@ -87,7 +87,7 @@ impl<O: Observer> Simulation<O> {
         let client = mover.client;
         let state = &mut machine.clients[client as usize];
         mover.state = State::Running;
-        mover.cpu = cpu;
+        mover.cpu = cpu as u16;
         mover.next = std::mem::replace(&mut state.running, thread);
         state.cpus += 1;
         let event = Event::Dispatched {
@@ -178,8 +178,8 @@ impl<O: Observer> Simulation<O> {
                 break;
             }
             let cpu = machine.threads.all[thread as usize].cpu;
-            self.account(cpu);
-            self.leave(cpu, Why::TurnEnded);
+            self.account(cpu.into());
+            self.leave(cpu.into(), Why::TurnEnded);
             self.queue_up(thread);
         }
         self.machine.dispatcher.end_turn(client_id(client));

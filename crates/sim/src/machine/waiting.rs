@@ -6,9 +6,9 @@ use prorata_core::ids::{CurrencyId, TicketId};
 use prorata_core::ledger::Target;
 
 use super::threads::State;
-use super::{Lots, NONE, Simulation};
+use super::{Lots, Machine, NONE, Simulation};
 use crate::observer::{Event, Observer, Why};
-use crate::plan::{MutexPlan, ServicePlan, client_id};
+use crate::plan::{Instruction, MutexPlan, ServicePlan, client_id};
 use crate::stream::{Purpose, stream};
 
 /// A mutex.
@@ -96,6 +96,14 @@ pub(super) struct Signal {
     waiters: VecDeque<u32>,
 }
 
+impl Machine {
+    /// What a thread did last.
+    fn last_instruction(&self, thread: u32) -> Instruction {
+        let next = self.threads.all[thread as usize].instruction;
+        self.code.instructions[next as usize - 1]
+    }
+}
+
 /// In each of these the thread runs on the CPU; false if it has left it.
 impl<O: Observer> Simulation<O> {
     pub(super) fn wait(&mut self, cpu: u32, thread: u32, signal: u32) -> bool {
@@ -105,7 +113,7 @@ impl<O: Observer> Simulation<O> {
             return true;
         }
         state.waiters.push_back(thread);
-        self.block(cpu, thread, State::Signal(signal), Why::Waits);
+        self.block(cpu, thread, State::Waiting, Why::Waits);
         false
     }
 
@@ -125,7 +133,7 @@ impl<O: Observer> Simulation<O> {
             state.messages += 1;
         } else {
             state.senders.push_back(thread);
-            self.block(cpu, thread, State::Full(pipe), Why::Waits);
+            self.block(cpu, thread, State::Waiting, Why::Waits);
             return false;
         }
         true
@@ -135,7 +143,7 @@ impl<O: Observer> Simulation<O> {
         let state = &mut self.machine.pipes[pipe as usize];
         if state.messages == 0 {
             state.receivers.push_back(thread);
-            self.block(cpu, thread, State::Empty(pipe), Why::Waits);
+            self.block(cpu, thread, State::Waiting, Why::Waits);
             return false;
         }
         // The place goes to the next sender, message and all.
@@ -156,7 +164,7 @@ impl<O: Observer> Simulation<O> {
         }
         state.waiters.push_back(thread);
         let currency = state.lottery.as_ref().map(|lottery| lottery.currency);
-        self.block(cpu, thread, State::Mutex(mutex), Why::WaitsForMutex);
+        self.block(cpu, thread, State::Waiting, Why::WaitsForMutex);
         if let Some(currency) = currency {
             self.lend(thread, vec![Target::Currency(currency)]);
         }
@@ -198,7 +206,7 @@ impl<O: Observer> Simulation<O> {
 
     pub(super) fn call(&mut self, cpu: u32, thread: u32, service: u32) {
         let client = self.machine.threads.all[thread as usize].client;
-        self.block(cpu, thread, State::Called(service), Why::Waits);
+        self.block(cpu, thread, State::Waiting, Why::Waits);
         self.tell(Event::Called { client, service });
         match self.machine.services[service as usize].workers.pop_front() {
             Some(worker) => {
@@ -236,17 +244,14 @@ impl<O: Observer> Simulation<O> {
             return true;
         }
         state.workers.push_back(thread);
-        self.block(cpu, thread, State::Idle(service), Why::Waits);
+        self.block(cpu, thread, State::Waiting, Why::Waits);
         false
     }
 
     /// A worker takes a call; the caller's tickets work for it from now on.
     fn serve(&mut self, worker: u32, caller: u32) {
         let threads = &mut self.machine.threads.all;
-        let State::Called(service) = threads[caller as usize].state else {
-            unreachable!("who calls is a caller");
-        };
-        threads[caller as usize].state = State::Served(service);
+        threads[caller as usize].state = State::Served;
         threads[worker as usize].caller = caller;
         let client = threads[worker as usize].client;
         self.end_loan(caller);
@@ -255,15 +260,15 @@ impl<O: Observer> Simulation<O> {
 
     /// Ends the call that a worker serves, unless the caller is gone.
     pub(super) fn reply(&mut self, worker: u32) {
-        let threads = &mut self.machine.threads.all;
-        let caller = std::mem::replace(&mut threads[worker as usize].caller, NONE);
+        let state = &mut self.machine.threads.all[worker as usize];
+        let caller = std::mem::replace(&mut state.caller, NONE);
         if caller == NONE {
             return;
         }
-        let thread = &threads[caller as usize];
-        let State::Served(service) = thread.state else {
-            unreachable!("who is answered was served");
+        let Instruction::Call(service) = self.machine.last_instruction(caller) else {
+            unreachable!("who is answered has called");
         };
+        let thread = &self.machine.threads.all[caller as usize];
         let (client, took_ns) = (thread.client, self.machine.now_ns - thread.since_ns);
         self.end_loan(caller);
         self.tell(Event::Answered {
@@ -275,24 +280,24 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// A thread that waits is about to go.
-    pub(super) fn stop_waiting(&mut self, thread: u32, state: State) {
+    pub(super) fn stop_waiting(&mut self, thread: u32) {
         let machine = &mut self.machine;
-        let list = match state {
-            State::Signal(signal) => &mut machine.signals[signal as usize].waiters,
-            State::Mutex(mutex) => &mut machine.mutexes[mutex as usize].waiters,
-            State::Full(pipe) => &mut machine.pipes[pipe as usize].senders,
-            State::Empty(pipe) => &mut machine.pipes[pipe as usize].receivers,
-            State::Idle(service) => &mut machine.services[service as usize].workers,
-            State::Called(service) => &mut machine.services[service as usize].calls,
-            State::Served(_) => {
-                // Its worker finishes for nobody.
-                let mut threads = machine.threads.all.iter_mut();
-                if let Some(worker) = threads.find(|worker| worker.caller == thread) {
-                    worker.caller = NONE;
-                }
-                return;
+        if machine.threads.all[thread as usize].state == State::Served {
+            // Its worker finishes for nobody.
+            let mut threads = machine.threads.all.iter_mut();
+            if let Some(worker) = threads.find(|worker| worker.caller == thread) {
+                worker.caller = NONE;
             }
-            _ => return,
+            return;
+        }
+        let list = match machine.last_instruction(thread) {
+            Instruction::Wait(signal) => &mut machine.signals[signal as usize].waiters,
+            Instruction::Lock(mutex) => &mut machine.mutexes[mutex as usize].waiters,
+            Instruction::Send(pipe) => &mut machine.pipes[pipe as usize].senders,
+            Instruction::Receive(pipe) => &mut machine.pipes[pipe as usize].receivers,
+            Instruction::Accept(service) => &mut machine.services[service as usize].workers,
+            Instruction::Call(service) => &mut machine.services[service as usize].calls,
+            other => unreachable!("nobody waits in {other:?}"),
         };
         list.retain(|waiter| *waiter != thread);
     }

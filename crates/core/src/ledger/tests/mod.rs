@@ -2,7 +2,15 @@
 
 extern crate std;
 
+mod audit;
 mod figures;
+mod histories;
+mod history;
+mod limits;
+mod model;
+mod permissions;
+mod refusals;
+mod steps;
 mod transfers;
 
 use super::*;

@@ -1,0 +1,56 @@
+# prorata: give programs the share of a machine that they were promised.
+#
+#   make run      build it and see three programs share one CPU 3:2:1
+#   make test     everything that CI runs
+#   make bench    all benches, beside their peers and the papers' figures
+#   make install  program, man pages and completions below PREFIX (/usr/local)
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO_TARGET_DIR ?= target
+export CARGO_TARGET_DIR
+
+PRORATA = $(CARGO_TARGET_DIR)/release/prorata
+SHARE = $(CARGO_TARGET_DIR)/share
+PLACES = bin share/man/man1 share/bash-completion/completions \
+	share/fish/vendor_completions.d share/zsh/site-functions
+
+.PHONY: run test bench build install uninstall clean need-cargo
+
+run: build
+	$(PRORATA) demo
+
+build: need-cargo
+	cargo build --release --locked --package prorata
+
+test: need-cargo
+	scripts/test
+
+bench: need-cargo
+	scripts/bench
+
+install: build
+	for place in $(PLACES); do install -d "$(DESTDIR)$(PREFIX)/$$place" || exit; done
+	rm -rf "$(SHARE)" && mkdir -p "$(SHARE)"
+	$(PRORATA) man "$(SHARE)/man1"
+	for shell in bash fish zsh; do \
+		$(PRORATA) completions $$shell > "$(SHARE)/$$shell" || exit; done
+	install "$(PRORATA)" "$(DESTDIR)$(PREFIX)/bin/prorata"
+	install -m 644 "$(SHARE)"/man1/* "$(DESTDIR)$(PREFIX)/share/man/man1"
+	install -m 644 "$(SHARE)/bash" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/prorata"
+	install -m 644 "$(SHARE)/fish" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/prorata.fish"
+	install -m 644 "$(SHARE)/zsh" "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_prorata"
+
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/bin/prorata" \
+		"$(DESTDIR)$(PREFIX)"/share/man/man1/prorata.1 \
+		"$(DESTDIR)$(PREFIX)"/share/man/man1/prorata-*.1 \
+		"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/prorata" \
+		"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/prorata.fish" \
+		"$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_prorata"
+
+clean: need-cargo
+	cargo clean
+
+need-cargo:
+	@scripts/need-cargo

@@ -1,0 +1,184 @@
+//! Commands that change the ledger.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::Format;
+use super::values::{Receiver, amount, mode, receiver};
+
+/// `prorata set`, and `set-tickets` (1999, 4.2).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata set simulation 300
+  prorata set c3 50 -c batch
+  prorata set 4711 200          the client of process 4711, or that process as a new client
+  prorata set --ticket t9 500   one ticket, whatever it funds")]
+pub struct Set {
+    /// Name, identifier (c3) or pid of a client
+    pub client: String,
+    /// New amount
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
+    pub tickets: u32,
+    /// Which of its currencies, if it holds several
+    #[arg(short, long, conflicts_with = "ticket")]
+    pub currency: Option<String>,
+    /// CLIENT is the identifier of a ticket (t9)
+    #[arg(long)]
+    pub ticket: bool,
+}
+
+/// `prorata transfer`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata transfer build viewer=50            50 of build's tickets
+  prorata transfer build viewer=50 batch=20   to several receivers
+  prorata transfer build viewer --all -- ./render   all of them while ./render runs
+  prorata transfer --list
+  prorata transfer --end x3")]
+pub struct Transfer {
+    /// Client that lends: name, identifier or pid
+    #[arg(required_unless_present_any = ["list", "end"], conflicts_with_all = ["list", "end"])]
+    pub from: Option<String>,
+    /// Receivers: clients or currencies, each with an amount unless --all is given
+    #[arg(value_name = "TO[=AMOUNT]", value_parser = receiver, required_unless_present_any = ["list", "end"])]
+    pub to: Vec<Receiver>,
+    /// Lend everything, in equal parts
+    #[arg(long, conflicts_with_all = ["list", "end", "currency"])]
+    pub all: bool,
+    /// Which of its currencies, if the client holds several
+    #[arg(short, long, conflicts_with_all = ["list", "end"])]
+    pub currency: Option<String>,
+    /// List transfers under way
+    #[arg(long, conflicts_with = "end")]
+    pub list: bool,
+    /// Undo a transfer
+    #[arg(long, value_name = "TRANSFER")]
+    pub end: Option<String>,
+    #[command(flatten)]
+    pub format: Format,
+    /// Command for whose time the transfer lasts
+    #[arg(last = true, conflicts_with_all = ["list", "end", "json"])]
+    pub command: Vec<OsString>,
+}
+
+/// `prorata release`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata release simulation")]
+pub struct Release {
+    /// Name, identifier (c3) or pid of a client
+    pub client: String,
+}
+
+/// `prorata mkcur` (1994, 4.7).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata mkcur batch
+  prorata mkcur team --owner alice --mode 764")]
+pub struct Mkcur {
+    /// Name of the currency
+    pub name: String,
+    /// User who owns it, by login name or number, instead of you
+    #[arg(long, value_name = "USER")]
+    pub owner: Option<String>,
+    /// Who may read (4), fund (2) and issue (1): digits for owner, group, others [default: 744]
+    #[arg(long, value_parser = mode)]
+    pub mode: Option<u16>,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// `prorata rmcur` (1994, 4.7).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata rmcur batch")]
+pub struct Rmcur {
+    /// Name of the currency
+    pub name: String,
+}
+
+/// `prorata mktkt` (1994, 4.7).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata mktkt 200 --fund batch          200 of your own currency back batch
+  prorata mktkt 50 -c batch --fund build  50.batch fund the client build
+  prorata mktkt 50 -c batch               idle for now; see `prorata fund`")]
+pub struct Mktkt {
+    /// Face value
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
+    pub amount: u32,
+    /// Its currency, instead of your own
+    #[arg(short, long)]
+    pub currency: Option<String>,
+    /// Client or currency that it funds at once
+    #[arg(short, long, value_name = "TARGET")]
+    pub fund: Option<String>,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// `prorata rmtkt` (1994, 4.7).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata rmtkt t3 t4")]
+pub struct Rmtkt {
+    /// Identifiers, such as t3
+    #[arg(required = true, value_name = "TICKET")]
+    pub tickets: Vec<String>,
+}
+
+/// `prorata fund` (1994, 4.7).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata fund t3 build
+  prorata fund t3 currency:build   where a client has that name too")]
+pub struct Fund {
+    /// Identifier, such as t3
+    pub ticket: String,
+    /// Client or currency
+    pub target: String,
+}
+
+/// `prorata unfund` (1994, 4.7).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata unfund t3")]
+pub struct Unfund {
+    /// Identifier, such as t3
+    pub ticket: String,
+}
+
+/// `prorata set-funding` (1999, 4.2).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata set-funding alice 2000")]
+pub struct SetFunding {
+    /// User, by login name or number
+    pub user: String,
+    /// Base tickets
+    #[arg(allow_negative_numbers = true, value_parser = amount)]
+    pub amount: u32,
+}
+
+/// `prorata chuser` (1999, 4.2).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata chuser Xorg alice")]
+pub struct Chuser {
+    /// Name, identifier (c3) or pid of a client
+    pub client: String,
+    /// User, by login name or number
+    pub user: String,
+}

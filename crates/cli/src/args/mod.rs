@@ -1,0 +1,195 @@
+//! What can be said on the command line. Parsing never does anything: help,
+//! man pages, completions and the commands all come from these definitions.
+
+pub mod daemon;
+pub mod ledger;
+pub mod run;
+pub mod values;
+pub mod view;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// Give programs the share of a machine that they were promised.
+///
+/// Tickets are rights to CPU time: a program with 300 tickets runs three times
+/// as fast as one with 100. prorata enforces that on ordinary processes,
+/// without root, and lets you change it while they run. A daemon of your own
+/// starts by itself when it is first needed, and goes when nothing is left to
+/// manage.
+#[derive(Clone, Parser, Debug)]
+#[command(
+    name = "prorata",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    subcommand_required = true,
+    after_help = "\
+Examples:
+  prorata run -t 300 -- make -j4       three times the CPU time of ...
+  prorata run -t 100 -- ./simulation   ... this one
+  prorata ps                           who gets what
+  prorata set simulation 300           now both get the same
+  prorata demo                         see it work
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Commands that run a command pass its exit \
+code or signal on."
+)]
+pub struct Cli {
+    /// Socket of the daemon to talk to, instead of your own (also PRORATA_SOCKET)
+    #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "Global options")]
+    pub socket: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Print JSON or text.
+#[derive(Clone, Copy, Args, Debug)]
+pub struct Format {
+    /// Print JSON with stable field names
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// All commands.
+#[derive(Clone, Subcommand, Debug)]
+pub enum Command {
+    /// Run a command as a client with tickets
+    ///
+    /// The command and everything that it starts share its tickets. prorata stays beside it as its
+    /// parent: it passes on the exit code or the signal that ends it, sends TERM, HUP, INT, QUIT,
+    /// USR1, USR2 and ALRM on to it, and follows the terminal's job control. If the daemon dies,
+    /// prorata starts it again.
+    ///
+    /// Exit codes: those of the command; 126 if it cannot be executed, 127 if it is not found; 1 if
+    /// it was refused its tickets (then nothing was run); 2 for wrong usage.
+    Run(run::Run),
+    /// List clients: specified and received CPU time, error, value, state
+    ///
+    /// SHARE is the part of the machine that a client should get at this moment; SPECIFIED and
+    /// RECEIVED are the CPU time that it should have received since it was registered, and that it
+    /// did receive; ERROR is the difference in quanta; VALUE is what its tickets are worth in base
+    /// units. The machine is all CPUs that the daemon shares out.
+    Ps(view::Ps),
+    /// Watch clients live; inflate and deflate them
+    Top(view::Top),
+    /// Inflate or deflate a client's tickets
+    #[command(visible_alias = "set-tickets")]
+    Set(ledger::Set),
+    /// Lend a client's tickets to other clients or currencies
+    ///
+    /// With a command the transfer lasts as long as the command runs, else until
+    /// `prorata transfer --end` undoes it or one of the two is gone. Undone, every ticket is back
+    /// where it was. The command itself does not become a client.
+    Transfer(ledger::Transfer),
+    /// Stop managing a client; its processes go on
+    Release(ledger::Release),
+    /// Draw the currency graph
+    Graph(view::Graph),
+    /// Create a currency
+    Mkcur(ledger::Mkcur),
+    /// Destroy a currency
+    Rmcur(ledger::Rmcur),
+    /// Issue a ticket
+    Mktkt(ledger::Mktkt),
+    /// Destroy tickets
+    Rmtkt(ledger::Rmtkt),
+    /// Let a ticket fund a client or back a currency
+    Fund(ledger::Fund),
+    /// Take a ticket away from what it funds
+    Unfund(ledger::Unfund),
+    /// List currencies
+    Lscur(view::Lscur),
+    /// List tickets
+    Lstkt(view::Lstkt),
+    /// Run a shell command with specified funding
+    Fundx(run::Fundx),
+    /// Run a command with so many tickets
+    RunTickets(run::RunTickets),
+    /// List clients and the tickets that they hold
+    ShowTickets(view::ShowTickets),
+    /// Set how many base tickets fund a user's currency
+    SetFunding(ledger::SetFunding),
+    /// Show how many base tickets fund users' currencies
+    ShowFunding(view::ShowFunding),
+    /// Move a client under another user's currency
+    Chuser(ledger::Chuser),
+    /// Start the daemon, with settings of its own
+    Start(daemon::Start),
+    /// Change the daemon's quantum or policy
+    Configure(daemon::Configure),
+    /// Show how the daemon and its engine fare
+    Status(daemon::Status),
+    /// Release everything and end the daemon
+    Stop(daemon::Stop),
+    /// See three programs share one CPU 3:2:1
+    ///
+    /// Runs three copies of a program that every machine has on one CPU, under a daemon of their
+    /// own, and shows what each should get and does get. Half-way the third is inflated from 1
+    /// ticket to 4. Nothing stays behind.
+    Demo(daemon::Demo),
+    /// Print the man page, or write all of them to a directory
+    Man(daemon::Man),
+    /// Print completions for a shell
+    Completions(daemon::Completions),
+    /// Be the daemon
+    #[command(hide = true)]
+    Daemon(daemon::Daemon),
+}
+
+/// Arguments that contradict one another in a way that the definitions above
+/// cannot say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrongUsage(pub String);
+
+impl fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_explains_itself_by_an_example() {
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            let name = command.get_name();
+            let after = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                after.contains(&format!("prorata {name}")),
+                "{name} has no example"
+            );
+            assert!(
+                command.get_about().is_some(),
+                "{name} says not what it does"
+            );
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{name} does not explain {}",
+                    argument.get_id()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Values as they are written on the command line.
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use prorata_control::protocol::PolicyKind;
+
+/// Tickets: a whole number from 1 to 2^32 - 1.
+pub fn amount(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => {
+            Err("an amount of tickets is a whole number from 1 to 4294967295".to_owned())
+        }
+        Ok(amount) => Ok(amount),
+    }
+}
+
+/// A length of time such as `20ms` or `1s`; what the daemon makes of it is its
+/// own business.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let rule = || "a length of time is a number and a unit (us, ms, s), such as 20ms".to_owned();
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .ok_or_else(rule)?;
+    let (number, unit) = text.split_at(digits);
+    let unit_s = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err(rule()),
+    };
+    let number: f64 = number.parse().map_err(|_| rule())?;
+    Duration::try_from_secs_f64(number * unit_s).map_err(|_| rule())
+}
+
+/// CPUs by number, in order, each once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuList(pub Vec<u32>);
+
+/// CPUs are numbered below this, as in a `cpu_set_t` (sched_setaffinity(2)).
+const MAX_CPUS: u32 = 1024;
+
+impl fmt::Display for CpuList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.0.chunk_by(|before, next| before + 1 == *next);
+        for (index, run) in runs.enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            match run {
+                [cpu] => write!(f, "{comma}{cpu}")?,
+                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
+                [] => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list of CPUs such as `0,2-3`.
+pub fn cpu_list(text: &str) -> Result<CpuList, String> {
+    let rule = || format!("a list of CPUs is numbers below {MAX_CPUS} and ranges, such as 0,2-3");
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|cpu| *cpu < MAX_CPUS)
+            .ok_or_else(rule)
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(rule());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(CpuList(cpus))
+}
+
+/// Three octal digits such as `744`.
+pub fn mode(text: &str) -> Result<u16, String> {
+    let digits = text.len() == 3 && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
+    let rule =
+        "a mode is three octal digits, such as 744: in each 4 is read, 2 is fund, 1 is issue";
+    if digits {
+        u16::from_str_radix(text, 8).map_err(|_| rule.to_owned())
+    } else {
+        Err(rule.to_owned())
+    }
+}
+
+/// A receiver of a transfer: `TARGET`, or `TARGET=AMOUNT`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receiver {
+    /// A client or a currency.
+    pub target: String,
+    /// Tickets, if said.
+    pub amount: Option<u32>,
+}
+
+/// Splits at the last `=`, as names may contain one.
+pub fn receiver(text: &str) -> Result<Receiver, String> {
+    let (target, amount) = match text.rsplit_once('=') {
+        Some((target, tickets)) => (target, Some(amount(tickets)?)),
+        None => (text, None),
+    };
+    if target.is_empty() {
+        return Err("a receiver is a client or a currency, such as viewer or viewer=50".to_owned());
+    }
+    Ok(Receiver {
+        target: target.to_owned(),
+        amount,
+    })
+}
+
+/// The policies, as they are written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum Policy {
+    /// Deterministic, the most even (1995)
+    Stride,
+    /// Random, as an exponential race (1994)
+    Lottery,
+    /// Deterministic, by a tree of clients (1995)
+    HierarchicalStride,
+    /// Random, in constant time
+    ClassLottery,
+}
+
+impl From<Policy> for PolicyKind {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Stride => PolicyKind::Stride,
+            Policy::Lottery => PolicyKind::Lottery,
+            Policy::HierarchicalStride => PolicyKind::HierarchicalStride,
+            Policy::ClassLottery => PolicyKind::ClassLottery,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_from_one_to_the_last() {
+        assert_eq!(amount("1"), Ok(1));
+        assert_eq!(amount("4294967295"), Ok(u32::MAX));
+        for wrong in ["0", "4294967296", "-1", "1.5", "", "ten"] {
+            assert!(amount(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("0.5s"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1500us"), Ok(Duration::from_micros(1500)));
+        for wrong in [
+            "20",
+            "ms",
+            "-1s",
+            "1h",
+            "1.2.3s",
+            "",
+            "99999999999999999999999s",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_of_cpus_are_sorted_and_bounded() {
+        assert_eq!(cpu_list("0,2-3,2"), Ok(CpuList(vec![0, 2, 3])));
+        assert_eq!(cpu_list("1023"), Ok(CpuList(vec![1023])));
+        assert_eq!(CpuList(vec![0, 2, 3, 4, 9]).to_string(), "0,2-4,9");
+        for wrong in ["1024", "", "3-1", "1,", "a", "-", "0-99999999999"] {
+            assert!(cpu_list(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn modes_are_three_octal_digits() {
+        assert_eq!(mode("744"), Ok(0o744));
+        assert_eq!(mode("000"), Ok(0));
+        for wrong in ["7", "0744", "888", "+77", "rwx", ""] {
+            assert!(mode(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn receivers_with_and_without_an_amount() {
+        let of = |target: &str, amount| {
+            Ok(Receiver {
+                target: target.to_owned(),
+                amount,
+            })
+        };
+        assert_eq!(receiver("viewer"), of("viewer", None));
+        assert_eq!(receiver("viewer=50"), of("viewer", Some(50)));
+        assert_eq!(receiver("a=b=50"), of("a=b", Some(50)));
+        for wrong in ["", "=5", "viewer=0", "viewer=x"] {
+            assert!(receiver(wrong).is_err(), "{wrong}");
+        }
+    }
+}

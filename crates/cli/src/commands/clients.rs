@@ -1,0 +1,96 @@
+//! `ps`, `set` and `release`: clients and what they hold.
+
+use anyhow::Result;
+use prorata_control::protocol::{ClientReport, ClientState, Funding, Request};
+use prorata_report::table::{Side, Table};
+
+use crate::args::ledger::{Release, Set};
+use crate::args::view::Ps;
+use crate::caller::{Caller, clients, tell, user_name};
+use crate::output;
+
+/// What is said where there are no clients.
+pub const NO_CLIENTS: &str = "prorata: nothing is managed: start something with `prorata run`";
+
+/// `prorata ps`.
+pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
+    let clients = clients(&mut caller.open()?)?;
+    if args.format.json {
+        return output::json(&clients);
+    }
+    let mut table = Table::new(&[
+        ("ID", Side::Left),
+        ("NAME", Side::Left),
+        ("USER", Side::Left),
+        ("PID", Side::Right),
+        ("PROCS", Side::Right),
+        ("TICKETS", Side::Left),
+        ("VALUE", Side::Right),
+        ("SHARE", Side::Right),
+        ("SPECIFIED", Side::Right),
+        ("RECEIVED", Side::Right),
+        ("ERROR", Side::Right),
+        ("STATE", Side::Left),
+    ]);
+    for client in &clients {
+        table.row(row(client));
+    }
+    output::table(&table, NO_CLIENTS)
+}
+
+fn row(client: &ClientReport) -> Vec<String> {
+    vec![
+        client.id.clone(),
+        client.name.clone(),
+        user_name(client.owner),
+        client.pid.to_string(),
+        client.processes.to_string(),
+        output::tickets(&client.tickets),
+        format!("{:.1}", client.value),
+        output::percent(client.share),
+        output::seconds(client.specified_ns),
+        output::seconds(client.received_ns),
+        output::quanta(client.error_quanta),
+        state(client.state).to_owned(),
+    ]
+}
+
+/// A client's state in a word.
+pub fn state(state: ClientState) -> &'static str {
+    match state {
+        ClientState::Running => "running",
+        ClientState::Waiting => "waiting",
+        ClientState::Blocked => "blocked",
+        ClientState::Suspended => "suspended",
+    }
+}
+
+/// `prorata set`.
+pub fn set(caller: &Caller, args: &Set) -> Result<()> {
+    let request = if args.ticket {
+        Request::SetAmount {
+            ticket: args.client.clone(),
+            amount: args.tickets,
+        }
+    } else {
+        let funding = Funding {
+            amount: args.tickets,
+            currency: args.currency.clone(),
+        };
+        Request::SetTickets {
+            client: args.client.clone(),
+            funding,
+        }
+    };
+    tell(&mut caller.open()?, &request)
+}
+
+/// `prorata release`.
+pub fn release(caller: &Caller, args: &Release) -> Result<()> {
+    tell(
+        &mut caller.open()?,
+        &Request::Release {
+            client: args.client.clone(),
+        },
+    )
+}

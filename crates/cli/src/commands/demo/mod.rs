@@ -1,0 +1,123 @@
+//! `demo`: three real programs share one CPU by tickets, for everyone to see.
+
+mod programs;
+mod record;
+mod show;
+mod stage;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::record::Record;
+use self::show::Show;
+use self::stage::Stage;
+use super::graph::write_svg;
+use crate::args::daemon::Demo;
+use crate::output;
+use crate::wrapper::ending::Ending;
+use crate::wrapper::signals::Signals;
+
+/// The programs, and what they hold at first: 3:2:1.
+const PROGRAMS: [(&str, u32); 3] = [("first", 3), ("second", 2), ("third", 1)];
+
+/// Half-way the last program gets so many.
+const INFLATED: u32 = 4;
+
+/// Time between two looks at what the programs received.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Signals that end the demo early, with everything cleared away.
+/// Of these, the last keeps the terminal from stopping it half-way, with the
+/// programs running on.
+const SIGNALS: [Signal; 5] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGTSTP,
+];
+
+/// `prorata demo`.
+pub fn demo(args: &Demo) -> Result<ExitCode> {
+    let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
+    let mut stage = Stage::set_up(&signals)?;
+    let mut record = Record::new(&stage);
+    let mut show = Show::new(args, &stage)?;
+    let interrupted = play(args, &signals, &mut stage, &mut record, &mut show)?;
+    drop(show);
+    let status = stage.status()?;
+    drop(stage);
+    if let Some(signal) = interrupted {
+        return Ok(Ending::Killed(signal).pass_on());
+    }
+    let summary = record.summary(&status);
+    if args.format.json {
+        output::json(&summary)?;
+    } else {
+        show::summary(&summary)
+            .iter()
+            .try_for_each(|line| output::line(line))?;
+    }
+    if let Some(path) = &args.svg {
+        write_svg(path, &record.plot(&summary).svg())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs both halves; the signal that ended them early, if one did.
+fn play(
+    args: &Demo,
+    signals: &Signals,
+    stage: &mut Stage,
+    record: &mut Record,
+    show: &mut Show,
+) -> Result<Option<Signal>> {
+    let length = Duration::from_secs(args.seconds.into());
+    let begin = Instant::now();
+    stage.let_go()?;
+    record.begin_phase(begin.elapsed(), stage.clients()?);
+    let mut inflated = false;
+    let mut next = TICK;
+    loop {
+        if let Some(signal) = wait_until(begin + next, signals)? {
+            return Ok(Some(signal));
+        }
+        let now = begin.elapsed();
+        record.add(now, stage.clients()?);
+        show.update(record, now)?;
+        if now >= length {
+            return Ok(None);
+        }
+        if !inflated && now >= length / 2 {
+            inflated = true;
+            stage.inflate(INFLATED)?;
+            record.begin_phase(begin.elapsed(), stage.clients()?);
+        }
+        // Ticks that were slept through are not made up for.
+        next = (now + TICK / 2).max(next + TICK);
+    }
+}
+
+/// Waits; a signal that arrives meanwhile ends the wait.
+fn wait_until(then: Instant, signals: &Signals) -> Result<Option<Signal>> {
+    loop {
+        while let Some(received) = signals.next()? {
+            if received.signal != Signal::SIGTSTP {
+                return Ok(Some(received.signal));
+            }
+        }
+        let left = then.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let timeout = Timespec::try_from(left).context("a tick is a short time")?;
+        match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

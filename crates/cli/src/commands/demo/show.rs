@@ -1,0 +1,171 @@
+//! The demo on the screen: a live table, or a few snapshots where the output
+//! is no terminal.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use prorata_report::bar::share_bar;
+use prorata_report::table::{Side, Table};
+
+use super::record::{Phase, Record, Summary};
+use super::stage::Stage;
+use super::{INFLATED, PROGRAMS};
+use crate::args::daemon::Demo;
+use crate::output;
+use crate::terminal::{self, InPlace};
+
+const BAR_COLUMNS: usize = 32;
+
+/// Snapshots of a run whose output is no terminal.
+const SNAPSHOTS: u32 = 4;
+
+/// What is shown while the demo runs.
+#[derive(Debug)]
+pub struct Show {
+    length: Duration,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// Over and over in place.
+    Live(InPlace),
+    /// So many snapshots have been printed.
+    Snapshots(u32),
+    /// `--json`: nothing before the end.
+    Silent,
+}
+
+impl Show {
+    /// Says what is going to happen.
+    pub fn new(args: &Demo, stage: &Stage) -> Result<Self> {
+        let way = match (args.format.json, terminal::columns()) {
+            (true, _) => Way::Silent,
+            (false, Some(_)) => Way::Live(InPlace::default()),
+            (false, None) => Way::Snapshots(0),
+        };
+        if !args.format.json {
+            output::line(&format!(
+                "Three copies of `{}` share CPU {} by tickets.",
+                stage.program(),
+                stage.cpu()
+            ))?;
+            let (last, tickets) = PROGRAMS[PROGRAMS.len() - 1];
+            let half_s = f64::from(args.seconds) / 2.0;
+            output::line(&format!(
+                "After {half_s} s the {last} one is inflated from {tickets} to {INFLATED} tickets.\n"
+            ))?;
+        }
+        Ok(Self {
+            length: Duration::from_secs(args.seconds.into()),
+            way,
+        })
+    }
+
+    /// Shows the last look.
+    pub fn update(&mut self, record: &Record, now: Duration) -> Result<()> {
+        let length = self.length;
+        match &mut self.way {
+            Way::Silent => {}
+            Way::Live(in_place) => in_place.draw(&frame(record, now, length))?,
+            Way::Snapshots(printed) => {
+                if now >= length * (*printed + 1) / SNAPSHOTS {
+                    *printed += 1;
+                    frame(record, now, length)
+                        .iter()
+                        .try_for_each(|line| output::line(line))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn frame(record: &Record, now: Duration, length: Duration) -> Vec<String> {
+    let mut table = Table::new(&[
+        ("PROGRAM", Side::Left),
+        ("TICKETS", Side::Right),
+        ("SPECIFIED", Side::Right),
+        ("RECEIVED", Side::Right),
+        ("ERROR", Side::Right),
+        ("", Side::Left),
+    ]);
+    for (client, received) in record.now() {
+        table.row(vec![
+            client.name.clone(),
+            client
+                .tickets
+                .iter()
+                .map(|(amount, _)| u64::from(*amount))
+                .sum::<u64>()
+                .to_string(),
+            output::percent(client.share),
+            output::percent(received),
+            output::quanta(client.error_quanta),
+            share_bar(received, client.share, BAR_COLUMNS),
+        ]);
+    }
+    let mut lines = table.lines(None);
+    lines.push(format!(
+        "{:.1} of {} s; received over the last second; error in quanta since the start",
+        now.min(length).as_secs_f64(),
+        length.as_secs()
+    ));
+    lines.push(String::new());
+    lines
+}
+
+/// What came of it.
+pub fn summary(summary: &Summary) -> Vec<String> {
+    let mut table = Table::new(&[
+        ("TICKETS", Side::Left),
+        ("PROGRAM", Side::Left),
+        ("SPECIFIED", Side::Right),
+        ("RECEIVED", Side::Right),
+        ("CPU TIME", Side::Right),
+        ("ERROR", Side::Right),
+    ]);
+    for phase in &summary.phases {
+        for (place, program) in phase.programs.iter().enumerate() {
+            table.row(vec![
+                if place == 0 {
+                    tickets(phase)
+                } else {
+                    String::new()
+                },
+                program.name.clone(),
+                output::percent(program.specified_share),
+                output::percent(program.received_share),
+                output::seconds(program.received_ns),
+                output::quanta(program.error_quanta),
+            ]);
+        }
+    }
+    let programs = || summary.phases.iter().flat_map(|phase| &phase.programs);
+    let largest = programs()
+        .map(|program| program.error_quanta.abs())
+        .fold(0.0, f64::max);
+    let mut lines = vec!["Summary:".to_owned()];
+    lines.extend(table.lines(None));
+    lines.push(format!(
+        "Largest error {largest:.1} quanta of {} ms. The daemon (mechanism {}) used {:.2} % of one CPU, and is gone.",
+        summary.quantum_ns as f64 / 1e6,
+        summary.mechanism,
+        summary.daemon_cpu_share * 100.0
+    ));
+    lines.push(
+        "Next: prorata run -t 300 -- COMMAND, and prorata ps; prorata --help lists the rest."
+            .to_owned(),
+    );
+    lines
+}
+
+/// Such as `3:2:1`.
+fn tickets(phase: &Phase) -> String {
+    let each: Vec<String> = phase
+        .programs
+        .iter()
+        .map(|program| program.tickets.to_string())
+        .collect();
+    each.join(":")
+}

@@ -1,0 +1,137 @@
+//! `graph`: the currencies, their tickets and the clients, drawn.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use prorata_control::protocol::{ClientReport, CurrencyReport, TicketReport};
+use prorata_report::graph::{Edge, Graph as Drawing, Kind, Node};
+use serde::Serialize;
+
+use super::clients::state;
+use super::currencies::currencies;
+use super::tickets::tickets;
+use crate::args::view::Graph;
+use crate::caller::{Caller, clients};
+use crate::{output, terminal};
+
+/// All that a drawing shows.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Ledger {
+    currencies: Vec<CurrencyReport>,
+    tickets: Vec<TicketReport>,
+    clients: Vec<ClientReport>,
+}
+
+/// `prorata graph`.
+pub fn graph(caller: &Caller, args: &Graph) -> Result<()> {
+    let mut connection = caller.open()?;
+    let ledger = Ledger {
+        currencies: currencies(&mut connection)?,
+        tickets: tickets(&mut connection, None)?,
+        clients: clients(&mut connection)?,
+    };
+    if args.format.json {
+        return output::json(&ledger);
+    }
+    let drawing = drawing(&ledger)?;
+    match &args.svg {
+        Some(path) => write_svg(path, &drawing.svg("Currencies, tickets and clients")),
+        None => output::write(&drawing.text(terminal::columns())),
+    }
+}
+
+/// Writes a document to a file, or to standard output if it is `-`.
+pub fn write_svg(path: &Path, document: &str) -> Result<()> {
+    if path == Path::new("-") {
+        return output::write(document);
+    }
+    fs::write(path, document).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Tickets whose ends we may not see are left out; between two looks at the
+/// daemon something may have gone.
+fn drawing(ledger: &Ledger) -> Result<Drawing> {
+    let mut places = HashMap::new();
+    let mut nodes = Vec::new();
+    for currency in &ledger.currencies {
+        places.insert(format!("currency:{}", currency.name), nodes.len());
+        nodes.push(Node {
+            name: currency.name.clone(),
+            kind: Kind::Currency,
+            value: currency.value,
+            active: currency.active > 0,
+            detail: format!("{} of {} active", currency.active, currency.issued),
+        });
+    }
+    for client in &ledger.clients {
+        places.insert(format!("client:{}", client.name), nodes.len());
+        nodes.push(Node {
+            name: client.name.clone(),
+            kind: Kind::Client,
+            value: client.value,
+            active: client.value > 0.0,
+            detail: state(client.state).to_owned(),
+        });
+    }
+    let edge = |ticket: &TicketReport| {
+        Some(Edge {
+            from: *places.get(&format!("currency:{}", ticket.currency))?,
+            to: *places.get(ticket.target.as_ref()?)?,
+            amount: ticket.amount.into(),
+            active: ticket.active,
+            lent: ticket.transfer.is_some(),
+        })
+    };
+    let edges = ledger.tickets.iter().filter_map(edge).collect();
+    Ok(Drawing::new(nodes, edges)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn currency(name: &str, issued: u64, active: u64) -> CurrencyReport {
+        CurrencyReport {
+            id: "u1".into(),
+            name: name.into(),
+            owner: 0,
+            mode: "744".into(),
+            issued,
+            active,
+            value: active as f64,
+            backing: Vec::new(),
+        }
+    }
+
+    fn ticket(currency: &str, amount: u32, target: Option<&str>, active: bool) -> TicketReport {
+        TicketReport {
+            id: "t1".into(),
+            currency: currency.into(),
+            amount,
+            lent: 0,
+            target: target.map(str::to_owned),
+            active,
+            value: 0.0,
+            transfer: None,
+        }
+    }
+
+    #[test]
+    fn tickets_become_edges_and_loose_ones_do_not() {
+        let ledger = Ledger {
+            currencies: vec![currency("base", 1000, 1000), currency("alice", 300, 0)],
+            tickets: vec![
+                ticket("base", 1000, Some("currency:alice"), true),
+                ticket("alice", 300, None, false),
+                ticket("alice", 5, Some("client:hidden"), false),
+            ],
+            clients: Vec::new(),
+        };
+        let text = drawing(&ledger).unwrap().text(None);
+        assert!(text.contains("└─ 1000 ─> alice"), "{text}");
+        assert!(text.contains("inactive, 0 of 300 active"), "{text}");
+        assert!(!text.contains("hidden"), "{text}");
+    }
+}

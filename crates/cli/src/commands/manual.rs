@@ -1,0 +1,54 @@
+//! `man` and `completions`: the same definitions as the help, in other forms.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use clap::{Command, CommandFactory as _};
+use clap_complete::generate;
+use clap_complete::shells::{Bash, Fish, Zsh};
+
+use crate::args::Cli;
+use crate::args::daemon::{Completions, Man, Shell};
+use crate::output;
+
+/// `prorata man`: the page of the program itself, or the pages of all commands
+/// as files.
+pub fn man(args: &Man) -> Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let Some(directory) = &args.directory else {
+        return output::write(&page(&command)?);
+    };
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make directory {}", directory.display()))?;
+    let with_page = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    for command in std::iter::once(&command).chain(with_page) {
+        let name = command
+            .get_display_name()
+            .unwrap_or_else(|| command.get_name());
+        let path = directory.join(format!("{name}.1"));
+        fs::write(&path, page(command)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn page(command: &Command) -> Result<String> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    Ok(String::from_utf8(page)?)
+}
+
+/// `prorata completions`.
+pub fn completions(args: &Completions) -> Result<()> {
+    let mut command = Cli::command();
+    let mut script = Vec::new();
+    match args.shell {
+        Shell::Bash => generate(Bash, &mut command, "prorata", &mut script),
+        Shell::Fish => generate(Fish, &mut command, "prorata", &mut script),
+        Shell::Zsh => generate(Zsh, &mut command, "prorata", &mut script),
+    }
+    output::write(&String::from_utf8(script)?)
+}

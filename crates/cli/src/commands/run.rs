@@ -1,0 +1,165 @@
+//! `run`, `fundx` and `run-tickets`: a command as a client.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::sys::wait::waitpid;
+use prorata_control::Connection;
+use prorata_control::protocol::{Funding, Request, Response};
+use rustix::process::{Pid, set_child_subreaper};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::args::run::{Fundx, Run, RunTickets};
+use crate::args::values::CpuList;
+use crate::caller::{Caller, ask, status, unexpected};
+use crate::wrapper::gate::Gated;
+use crate::wrapper::keeper::Keeper;
+use crate::wrapper::supervise::{block_signals, supervise};
+
+/// Longest name that is made up for a client, in bytes.
+const MAX_MADE_UP_NAME_BYTES: usize = 32;
+
+/// `prorata run`.
+pub fn run(caller: &Caller, args: &Run) -> Result<ExitCode> {
+    let funding = Funding {
+        amount: args.tickets,
+        currency: args.currency.clone(),
+    };
+    run_as_client(
+        caller,
+        &args.command,
+        args.name.as_deref(),
+        funding,
+        args.cpus.as_ref(),
+    )
+}
+
+/// `prorata fundx`.
+pub fn fundx(caller: &Caller, args: &Fundx) -> Result<ExitCode> {
+    let funding = Funding {
+        amount: args.amount,
+        currency: args.currency.clone(),
+    };
+    let command = [
+        OsString::from("sh"),
+        OsString::from("-c"),
+        args.command.clone(),
+    ];
+    run_as_client(caller, &command, args.name.as_deref(), funding, None)
+}
+
+/// `prorata run-tickets`.
+pub fn run_tickets(caller: &Caller, args: &RunTickets) -> Result<ExitCode> {
+    run_as_client(
+        caller,
+        &args.command,
+        None,
+        Funding {
+            amount: args.tickets,
+            currency: None,
+        },
+        None,
+    )
+}
+
+fn run_as_client(
+    caller: &Caller,
+    command: &[OsString],
+    name: Option<&str>,
+    funding: Funding,
+    cpus: Option<&CpuList>,
+) -> Result<ExitCode> {
+    let mut connection = caller.open()?;
+    let signals = block_signals().context("cannot handle signals")?;
+    let gated = Gated::fork(program(caller, command), signals.mask_before())
+        .context("cannot start a process")?;
+    let pid = gated.pid();
+    let name = name.map_or_else(|| made_up_name(&command[0]), str::to_owned);
+    let prepared = bind(&mut connection, pid, cpus)
+        .and_then(|()| register(&mut connection, pid, name, funding));
+    let client = match prepared {
+        Ok(client) => client,
+        Err(error) => {
+            // Not let go, it ends without having been the command.
+            drop(gated);
+            let _ = waitpid(pid, None);
+            return Err(error);
+        }
+    };
+    // Orphans of the command become our children: the daemon finds them there.
+    set_child_subreaper(Some(rustix::process::getpid()))
+        .context("cannot inherit the command's orphans")?;
+    let keeper = Keeper::new(caller, client.clone(), &mut connection);
+    drop(connection);
+    gated
+        .let_go(Some(&client))
+        .context("the command ended before it began")?;
+    Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
+}
+
+/// The program; what it asks of prorata goes to the same daemon.
+fn program(caller: &Caller, command: &[OsString]) -> Command {
+    let mut program = Command::new(&command[0]);
+    program
+        .args(&command[1..])
+        .env("PRORATA_SOCKET", caller.place().socket.path());
+    program
+}
+
+/// The program's name without its directories, cut where it is long.
+fn made_up_name(program: &OsString) -> String {
+    let name = Path::new(program)
+        .file_name()
+        .unwrap_or(program)
+        .to_string_lossy();
+    let mut end = name.len().min(MAX_MADE_UP_NAME_BYTES);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
+}
+
+fn register(
+    connection: &mut Connection,
+    pid: nix::unistd::Pid,
+    name: String,
+    funding: Funding,
+) -> Result<String> {
+    let request = Request::Register {
+        pid: pid.as_raw().unsigned_abs(),
+        name: Some(name),
+        funding,
+        adopts: true,
+    };
+    match ask(connection, &request)? {
+        Response::Client(client) => Ok(client.id),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Binds the process to `cpus`, or else to those CPUs that the daemon shares
+/// out; the engine leaves that to whoever starts a command.
+fn bind(connection: &mut Connection, pid: nix::unistd::Pid, cpus: Option<&CpuList>) -> Result<()> {
+    let allowed = sched_getaffinity(None).context("cannot find out which CPUs may be used")?;
+    let may_use = |cpu: u32| (cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(cpu as usize);
+    let wanted = match cpus {
+        Some(cpus) => cpus.clone(),
+        None => CpuList(status(connection)?.cpus),
+    };
+    let mut set = CpuSet::new();
+    for &cpu in &wanted.0 {
+        ensure!(
+            may_use(cpu),
+            "the command may not use CPU {cpu} of {wanted}: give some of {} by --cpus",
+            CpuList(
+                (0..CpuSet::MAX_CPU as u32)
+                    .filter(|&cpu| may_use(cpu))
+                    .collect()
+            )
+        );
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(Pid::from_raw(pid.as_raw()), &set).context("cannot bind the command to CPUs")
+}

@@ -1,0 +1,169 @@
+//! `transfer`: lending tickets (1994, 3.1).
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result};
+use prorata_control::Connection;
+use prorata_control::protocol::{Request, Response, TransferPortion};
+use prorata_report::table::{Side, Table};
+
+use crate::args::WrongUsage;
+use crate::args::ledger::Transfer;
+use crate::args::values::Receiver;
+use crate::caller::{Caller, ask, create, tell, unexpected};
+use crate::output;
+use crate::wrapper::gate::Gated;
+use crate::wrapper::supervise::{block_signals, supervise};
+
+/// `prorata transfer`.
+pub fn transfer(caller: &Caller, args: &Transfer) -> Result<ExitCode> {
+    if args.list {
+        return list(&mut caller.open()?, args.format.json).map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(transfer) = &args.end {
+        tell(
+            &mut caller.open()?,
+            &Request::EndTransfer {
+                transfer: transfer.clone(),
+            },
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let from = args
+        .from
+        .clone()
+        .expect("required without --list and --end");
+    let portion = portion(args)?;
+    let hold = !args.command.is_empty();
+    let mut connection = caller.open()?;
+    let id = create(
+        &mut connection,
+        &Request::Transfer {
+            from,
+            portion,
+            hold,
+        },
+    )?;
+    if hold {
+        return while_command_runs(args);
+    }
+    output::created(args.format, &id)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn portion(args: &Transfer) -> Result<TransferPortion, WrongUsage> {
+    if args.all {
+        return match args.to.iter().find(|receiver| receiver.amount.is_some()) {
+            Some(receiver) => Err(WrongUsage(format!(
+                "--all lends everything in equal parts, so {} takes no amount: leave one of the two out",
+                receiver.target
+            ))),
+            None => Ok(TransferPortion::Whole(
+                args.to
+                    .iter()
+                    .map(|receiver| receiver.target.clone())
+                    .collect(),
+            )),
+        };
+    }
+    let share = |receiver: &Receiver| match receiver.amount {
+        Some(amount) => Ok((receiver.target.clone(), amount)),
+        None => Err(WrongUsage(format!(
+            "how many tickets {0} is to get is not said: write {0}=AMOUNT, or lend everything with --all",
+            receiver.target
+        ))),
+    };
+    let shares = args.to.iter().map(share).collect::<Result<_, _>>()?;
+    Ok(TransferPortion::Part {
+        currency: args.currency.clone(),
+        shares,
+    })
+}
+
+/// The daemon undoes the transfer when our connection closes: when we end,
+/// however that happens.
+fn while_command_runs(args: &Transfer) -> Result<ExitCode> {
+    let signals = block_signals().context("cannot handle signals")?;
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    let gated = Gated::fork(command, signals.mask_before()).context("cannot start a process")?;
+    let pid = gated.pid();
+    gated
+        .let_go(None)
+        .context("the command ended before it began")?;
+    Ok(supervise(pid, &signals, None)?.pass_on())
+}
+
+fn list(connection: &mut Connection, json: bool) -> Result<()> {
+    let transfers = match ask(connection, &Request::Transfers)? {
+        Response::Transfers(transfers) => transfers,
+        other => return Err(unexpected(&other)),
+    };
+    if json {
+        return output::json(&transfers);
+    }
+    let mut table = Table::new(&[
+        ("ID", Side::Left),
+        ("FROM", Side::Left),
+        ("AMOUNT", Side::Right),
+        ("CURRENCY", Side::Left),
+        ("TO", Side::Left),
+    ]);
+    for transfer in &transfers {
+        for (target, currency, amount) in &transfer.shares {
+            let row = [
+                &transfer.id,
+                &transfer.from,
+                &amount.to_string(),
+                currency,
+                target,
+            ];
+            table.row(row.map(String::clone).to_vec());
+        }
+    }
+    output::table(&table, "prorata: no transfer is under way")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args;
+
+    fn parsed(line: &str) -> Result<TransferPortion, WrongUsage> {
+        match args::Cli::parse_from(line.split(' ')).command {
+            args::Command::Transfer(args) => portion(&args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_and_the_whole() {
+        let part = TransferPortion::Part {
+            currency: Some("batch".into()),
+            shares: vec![("viewer".into(), 50), ("currency:x".into(), 2)],
+        };
+        assert_eq!(
+            parsed("prorata transfer build viewer=50 currency:x=2 -c batch"),
+            Ok(part)
+        );
+        let whole = TransferPortion::Whole(vec!["viewer".into(), "x".into()]);
+        assert_eq!(
+            parsed("prorata transfer build viewer x --all -- sleep 1"),
+            Ok(whole)
+        );
+    }
+
+    #[test]
+    fn an_amount_too_few_or_too_many_is_named() {
+        let too_few = parsed("prorata transfer build viewer=50 x")
+            .unwrap_err()
+            .to_string();
+        assert!(too_few.contains("x=AMOUNT"), "{too_few}");
+        let too_many = parsed("prorata transfer build viewer=50 --all")
+            .unwrap_err()
+            .to_string();
+        assert!(too_many.contains("viewer"), "{too_many}");
+    }
+}

@@ -1,0 +1,121 @@
+//! `show-tickets`, `set-funding`, `show-funding` and `chuser` (1999, 4.2).
+
+use anyhow::Result;
+use prorata_control::protocol::Request;
+use prorata_report::table::{Side, Table};
+use serde::Serialize;
+
+use super::clients::NO_CLIENTS;
+use super::currencies::currencies;
+use super::tickets::tickets;
+use crate::args::ledger::{Chuser, SetFunding};
+use crate::args::view::{ShowFunding, ShowTickets};
+use crate::caller::{Caller, clients, tell, user_name, user_number};
+use crate::output;
+
+/// Name of the base currency.
+const BASE: &str = "base";
+
+/// `prorata show-tickets`: like ps, with what each client holds.
+pub fn show_tickets(caller: &Caller, args: &ShowTickets) -> Result<()> {
+    let owner = args.user.as_deref().map(user_number).transpose()?;
+    let mut clients = clients(&mut caller.open()?)?;
+    clients.retain(|client| owner.is_none_or(|owner| client.owner == owner));
+    if args.format.json {
+        return output::json(&clients);
+    }
+    let mut table = Table::new(&[
+        ("PID", Side::Right),
+        ("USER", Side::Left),
+        ("TICKETS", Side::Left),
+        ("VALUE", Side::Right),
+        ("NAME", Side::Left),
+    ]);
+    for client in &clients {
+        table.row(vec![
+            client.pid.to_string(),
+            user_name(client.owner),
+            output::tickets(&client.tickets),
+            format!("{:.1}", client.value),
+            client.name.clone(),
+        ]);
+    }
+    output::table(&table, NO_CLIENTS)
+}
+
+/// `prorata set-funding`.
+pub fn set_funding(caller: &Caller, args: &SetFunding) -> Result<()> {
+    tell(
+        &mut caller.open()?,
+        &Request::SetFunding {
+            user: args.user.clone(),
+            amount: args.amount,
+        },
+    )
+}
+
+/// How many base tickets fund a currency.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct FundingReport {
+    /// Name of the currency.
+    currency: String,
+    /// User id of its owner.
+    owner: u32,
+    /// Face value of the base tickets that back it.
+    base_tickets: u64,
+    /// Whether any of them competes.
+    active: bool,
+}
+
+/// `prorata show-funding`.
+pub fn show_funding(caller: &Caller, args: &ShowFunding) -> Result<()> {
+    let owner = args.user.as_deref().map(user_number).transpose()?;
+    let mut connection = caller.open()?;
+    let backing = tickets(&mut connection, Some(BASE))?;
+    let mut reports = Vec::new();
+    for currency in currencies(&mut connection)? {
+        let target = format!("currency:{}", currency.name);
+        let backs = || {
+            backing
+                .iter()
+                .filter(|ticket| ticket.target.as_ref() == Some(&target))
+        };
+        if currency.name != BASE && owner.is_none_or(|owner| currency.owner == owner) {
+            reports.push(FundingReport {
+                owner: currency.owner,
+                base_tickets: backs().map(|ticket| u64::from(ticket.amount)).sum(),
+                active: backs().any(|ticket| ticket.active),
+                currency: currency.name,
+            });
+        }
+    }
+    if args.format.json {
+        return output::json(&reports);
+    }
+    let mut table = Table::new(&[
+        ("USER", Side::Left),
+        ("CURRENCY", Side::Left),
+        ("BASE TICKETS", Side::Right),
+        ("STATE", Side::Left),
+    ]);
+    for report in reports {
+        table.row(vec![
+            user_name(report.owner),
+            report.currency,
+            report.base_tickets.to_string(),
+            if report.active { "active" } else { "inactive" }.to_owned(),
+        ]);
+    }
+    output::table(&table, "prorata: no user has a currency yet")
+}
+
+/// `prorata chuser`.
+pub fn chuser(caller: &Caller, args: &Chuser) -> Result<()> {
+    tell(
+        &mut caller.open()?,
+        &Request::ChangeUser {
+            client: args.client.clone(),
+            user: args.user.clone(),
+        },
+    )
+}

@@ -1,0 +1,100 @@
+//! Printing: JSON for programs, tables for people.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use prorata_report::table::Table;
+use serde::Serialize;
+
+use crate::args::Format;
+
+/// Writes a line to standard output; a reader that is gone is an error, not a
+/// panic.
+pub fn line(text: &str) -> Result<()> {
+    write(&format!("{text}\n"))
+}
+
+/// Writes text as it is to standard output.
+pub fn write(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes JSON to standard output.
+pub fn json(value: &impl Serialize) -> Result<()> {
+    line(&serde_json::to_string_pretty(value)?)
+}
+
+/// Writes a table to standard output, cut to the terminal's width if it is
+/// one. Where it has no rows it is `nothing` that is said, on standard error,
+/// so that pipes see nothing at all.
+pub fn table(table: &Table, nothing: &str) -> Result<()> {
+    if table.is_empty() {
+        eprintln!("{nothing}");
+        return Ok(());
+    }
+    let limit = crate::terminal::columns();
+    table.lines(limit).iter().try_for_each(|text| line(text))
+}
+
+/// Says what came into being.
+pub fn created(format: Format, id: &str) -> Result<()> {
+    if format.json {
+        json(&serde_json::json!({ "created": id }))
+    } else {
+        line(id)
+    }
+}
+
+/// `12.3 %`.
+pub fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// Seconds of CPU time.
+pub fn seconds(time_ns: u64) -> String {
+    format!("{:.2} s", time_ns as f64 / 1e9)
+}
+
+/// A signed number of quanta.
+pub fn quanta(error: f64) -> String {
+    // Rounding must not leave a sign on zero.
+    let rounded = (error * 10.0).round() / 10.0;
+    format!("{:+.1}", if rounded == 0.0 { 0.0 } else { rounded })
+}
+
+/// `300.alice 20.batch`, as the papers write tickets; `-` for none.
+pub fn tickets(tickets: &[(u32, String)]) -> String {
+    if tickets.is_empty() {
+        return "-".to_owned();
+    }
+    let each: Vec<String> = tickets
+        .iter()
+        .map(|(amount, currency)| format!("{amount}.{currency}"))
+        .collect();
+    each.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quanta_have_a_sign_but_never_minus_zero() {
+        assert_eq!(
+            [0.04, -0.04, 1.25, -3.0].map(quanta),
+            ["+0.0", "+0.0", "+1.3", "-3.0"]
+        );
+    }
+
+    #[test]
+    fn tickets_are_written_as_in_the_papers() {
+        assert_eq!(
+            tickets(&[(300, "alice".into()), (20, "batch".into())]),
+            "300.alice 20.batch"
+        );
+        assert_eq!(tickets(&[]), "-");
+    }
+}

@@ -1,0 +1,197 @@
+//! The terminal's keys and the shell's jobs, with the wrapper in between.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use prorata_control::protocol::{Request, Response};
+
+use crate::support::fake::Fake;
+use crate::support::pty::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, Pty};
+use crate::support::{eventually, process_state};
+
+fn suspend() -> Request {
+    Request::Suspend {
+        client: "c7".to_owned(),
+    }
+}
+
+fn resume() -> Request {
+    Request::Resume {
+        client: "c7".to_owned(),
+    }
+}
+
+#[test]
+fn interrupted_by_the_keyboard_once() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'trap \"n=\\$((n+1))\" INT; echo begun; sleep 0.3; sleep 0.3; echo times=$n'");
+    shell.expect("begun");
+    shell.keys(CTRL_C);
+    shell.expect("times=1");
+    shell.prompt();
+    shell.line("prorata run -- sleep 100");
+    eventually("registered", || fake.registered().len() == 2);
+    shell.keys(CTRL_C);
+    shell.prompt();
+    shell.line("echo code=$?");
+    shell.expect("code=130");
+}
+
+#[test]
+fn quit_by_the_keyboard() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("ulimit -c 0; prorata run -- sh -c 'echo begun; exec sleep 100'");
+    shell.expect("begun");
+    shell.keys(CTRL_BACKSLASH);
+    shell.expect("Quit");
+    shell.prompt();
+}
+
+#[test]
+fn stopped_listed_continued_and_ended() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
+    shell.expect("begun");
+    let command = fake.registered()[0];
+    shell.keys(CTRL_Z);
+    shell.expect("Stopped ");
+    shell.prompt();
+    assert_eq!(process_state(command), Some('T'));
+    assert_eq!(fake.heard()[1..], [suspend()]);
+    shell.line("bg");
+    shell.prompt();
+    eventually("it goes on", || process_state(command) == Some('S'));
+    eventually("it competes", || fake.heard()[2..] == [resume()]);
+    shell.line("jobs");
+    shell.expect("Running");
+    shell.prompt();
+    shell.line("fg");
+    shell.expect("exec sleep 100'");
+    shell.keys(CTRL_Z);
+    shell.expect("Stopped ");
+    shell.prompt();
+    shell.line("fg");
+    eventually("it goes on again", || {
+        process_state(command) == Some('S') && fake.heard().len() == 5
+    });
+    shell.keys(CTRL_C);
+    shell.prompt();
+    shell.line("echo code=$?");
+    shell.expect("code=130");
+    assert_eq!(
+        fake.heard()[1..],
+        [suspend(), resume(), suspend(), resume()]
+    );
+}
+
+#[test]
+fn a_background_reader_stops_until_it_is_in_the_foreground() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- cat &");
+    eventually("registered", || fake.registered().len() == 1);
+    let command = fake.registered()[0];
+    eventually("stopped by its read", || {
+        process_state(command) == Some('T')
+    });
+    eventually("suspended", || fake.heard()[1..] == [suspend()]);
+    shell.line("jobs");
+    shell.expect("Stopped ");
+    shell.prompt();
+    shell.line("fg");
+    eventually("resumed", || fake.heard()[2..] == [resume()]);
+    shell.line("spoken");
+    shell.expect("spoken");
+    shell.keys(CTRL_D);
+    shell.prompt();
+    shell.line("echo code=$?");
+    shell.expect("code=0");
+}
+
+#[test]
+fn a_program_that_stops_itself_takes_the_wrapper_along() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    // As editors do on their own key: only the process itself is told.
+    shell.line("prorata run -- sh -c 'echo begun; kill -TSTP $$; echo still-$((40+2))'");
+    shell.expect("begun");
+    shell.expect("Stopped ");
+    shell.prompt();
+    assert_eq!(fake.heard()[1..], [suspend()]);
+    shell.line("fg");
+    shell.expect("still-42");
+    shell.prompt();
+    assert_eq!(fake.heard()[2..], [resume()]);
+}
+
+/// The engine stops losers by SIGSTOP, and a process that is stopped does not
+/// notice SIGTSTP: continuing it throws that away.
+#[test]
+fn a_stop_key_that_the_engine_swallowed_is_pressed_again() {
+    let stopped = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let shared = std::sync::Arc::clone(&stopped);
+    let fake = Fake::answering(move |request| {
+        let pid: Option<Pid> = *shared.lock().unwrap();
+        if let (Request::Suspend { .. }, Some(pid)) = (request, pid) {
+            kill(pid, Signal::SIGCONT).unwrap();
+            return Some(Response::Suspended { was_stopped: true });
+        }
+        None
+    });
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
+    shell.expect("begun");
+    let command = fake.registered()[0];
+    let pid = Pid::from_raw(command as i32);
+    kill(pid, Signal::SIGSTOP).unwrap();
+    eventually("stopped by the engine", || {
+        process_state(command) == Some('T')
+    });
+    *stopped.lock().unwrap() = Some(pid);
+    shell.keys(CTRL_Z);
+    shell.expect("Stopped ");
+    shell.prompt();
+    assert_eq!(process_state(command), Some('T'));
+    shell.line("fg");
+    eventually("it goes on", || process_state(command) == Some('S'));
+    shell.keys(CTRL_C);
+    shell.prompt();
+}
+
+#[test]
+fn a_closed_terminal_ends_the_command() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
+    shell.expect("begun");
+    let command = fake.registered()[0];
+    assert!(shell.child().try_wait().unwrap().is_none());
+    shell.close();
+    eventually("hung up", || process_state(command).is_none());
+    shell.child().wait().unwrap();
+}
+
+#[test]
+fn pipelines_stop_and_go_on_as_one() {
+    let fake = Fake::start();
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'echo begun >&2; while sleep 0.02; do echo tick; done' | prorata run -- cat");
+    shell.expect("begun");
+    eventually("both registered", || fake.registered().len() == 2);
+    let commands = fake.registered();
+    shell.expect("\ntick");
+    shell.keys(CTRL_Z);
+    shell.expect("Stopped ");
+    eventually("both stopped", || {
+        commands.iter().all(|&pid| process_state(pid) == Some('T'))
+    });
+    shell.line("fg");
+    shell.expect("\ntick");
+    shell.keys(CTRL_C);
+    shell.prompt();
+    eventually("both ended", || {
+        commands.iter().all(|&pid| process_state(pid).is_none())
+    });
+}

@@ -1,0 +1,6 @@
+//! The binary as its users meet it.
+
+mod job_control;
+mod support;
+mod usage;
+mod wrapper;

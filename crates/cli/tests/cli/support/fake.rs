@@ -1,0 +1,156 @@
+//! A daemon that only talks: what it hears it keeps, what it answers a test
+//! decides.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use prorata_control::protocol::{
+    ClientReport, ClientState, Envelope, PolicyKind, Request, Response, StatusReport,
+};
+use tempfile::TempDir;
+
+/// What a test makes of a request; none for the usual answer.
+type Answer = Box<dyn Fn(&Request) -> Option<Response> + Send + Sync>;
+
+/// A listening socket in a directory of its own. Its threads end with the
+/// test's process.
+pub struct Fake {
+    directory: TempDir,
+    heard: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Fake {
+    /// Answers as usual.
+    pub fn start() -> Self {
+        Self::answering(|_| None)
+    }
+
+    /// Answers by `answer`, else as usual.
+    pub fn answering(
+        answer: impl Fn(&Request) -> Option<Response> + Send + Sync + 'static,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(directory.path().join("socket")).unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (shared, answer): (_, Arc<Answer>) = (Arc::clone(&heard), Arc::new(Box::new(answer)));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (heard, answer) = (Arc::clone(&shared), Arc::clone(&answer));
+                thread::spawn(move || converse(stream.unwrap(), &heard, &answer));
+            }
+        });
+        Self { directory, heard }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// All requests so far, except those for the status.
+    pub fn heard(&self) -> Vec<Request> {
+        self.heard
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|request| **request != Request::Status)
+            .cloned()
+            .collect()
+    }
+
+    /// Pids that were registered so far.
+    pub fn registered(&self) -> Vec<u32> {
+        let pid = |request: Request| match request {
+            Request::Register { pid, .. } => Some(pid),
+            _ => None,
+        };
+        self.heard().into_iter().filter_map(pid).collect()
+    }
+}
+
+fn converse(mut stream: UnixStream, heard: &Mutex<Vec<Request>>, answer: &Answer) {
+    let mut length = [0; 4];
+    while stream.read_exact(&mut length).is_ok() {
+        let mut body = vec![0; u32::from_le_bytes(length) as usize];
+        stream.read_exact(&mut body).unwrap();
+        let envelope: Envelope = serde_json::from_slice(&body).unwrap();
+        heard.lock().unwrap().push(envelope.request.clone());
+        let response = answer(&envelope.request).unwrap_or_else(|| usual(&envelope.request));
+        let body = serde_json::to_vec(&response).unwrap();
+        let length = u32::try_from(body.len()).unwrap().to_le_bytes();
+        // A client that has gone wants no answer.
+        let _ = stream.write_all(&[&length[..], &body].concat());
+    }
+}
+
+fn usual(request: &Request) -> Response {
+    match request {
+        Request::Status | Request::Configure { .. } => Response::Status(status()),
+        Request::Register {
+            pid, name, funding, ..
+        } => Response::Client(ClientReport {
+            name: name.clone().unwrap_or_default(),
+            pid: *pid,
+            tickets: vec![(funding.amount, "me".to_owned())],
+            ..client("c7")
+        }),
+        Request::Suspend { .. } => Response::Suspended { was_stopped: false },
+        Request::Clients => Response::Clients(vec![client("c7")]),
+        Request::Currencies => Response::Currencies(Vec::new()),
+        Request::Tickets { .. } => Response::Tickets(Vec::new()),
+        Request::Transfers => Response::Transfers(Vec::new()),
+        Request::CreateCurrency { .. } => Response::Created("u1".to_owned()),
+        Request::Issue { .. } => Response::Created("t1".to_owned()),
+        Request::Transfer { .. } => Response::Created("x1".to_owned()),
+        _ => Response::Done,
+    }
+}
+
+/// A status whose pid is that of the test itself: it does not end too early.
+pub fn status() -> StatusReport {
+    StatusReport {
+        version: "0".to_owned(),
+        pid: std::process::id(),
+        engine: "fake".to_owned(),
+        mechanism: "none".to_owned(),
+        policy: PolicyKind::Stride,
+        quantum_ns: 20_000_000,
+        cpus: allowed_cpus(),
+        uptime_ns: 1,
+        own_cpu_ns: 0,
+        decisions: 0,
+        clients: 0,
+    }
+}
+
+/// CPUs that this process may use.
+pub fn allowed_cpus() -> Vec<u32> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap();
+    (0..1024_u32)
+        .filter(|&cpu| set.is_set(cpu as usize))
+        .collect()
+}
+
+/// A client that idles.
+pub fn client(id: &str) -> ClientReport {
+    ClientReport {
+        id: id.to_owned(),
+        name: "program".to_owned(),
+        owner: 0,
+        pid: 1,
+        processes: 1,
+        state: ClientState::Running,
+        tickets: vec![(100, "me".to_owned())],
+        value: 100.0,
+        share: 1.0,
+        specified_ns: 0,
+        received_ns: 0,
+        error_quanta: 0.0,
+    }
+}

@@ -1,0 +1,170 @@
+//! A shell on a terminal, and fingers.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::PATIENCE;
+
+const PROMPT: &str = "ready> ";
+
+pub const CTRL_C: &str = "\x03";
+pub const CTRL_D: &str = "\x04";
+pub const CTRL_Z: &str = "\x1a";
+pub const CTRL_BACKSLASH: &str = "\x1c";
+
+/// A program in a session of its own whose terminal is ours.
+pub struct Pty {
+    /// None once it is closed.
+    terminal: Option<File>,
+    child: Child,
+    /// What was printed and not yet expected.
+    printed: String,
+}
+
+impl Pty {
+    /// An interactive bash that knows our program as `prorata`.
+    pub fn bash(socket: &std::path::Path) -> Self {
+        let mut bash = Command::new("bash");
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_prorata"))
+            .parent()
+            .unwrap();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(program.to_path_buf()).chain(std::env::split_paths(&path));
+        bash.args(["--norc", "--noprofile", "-i"])
+            .env("PATH", std::env::join_paths(paths).unwrap())
+            .env("PRORATA_SOCKET", socket)
+            .env_remove("PRORATA_CLIENT")
+            .env("PS1", PROMPT)
+            .env("LC_ALL", "C")
+            .env("TERM", "dumb")
+            .env("INPUTRC", "/dev/null");
+        let mut pty = Self::spawn(bash);
+        pty.prompt();
+        // No echo: what is seen is what was printed.
+        pty.line("stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null");
+        pty.prompt();
+        pty
+    }
+
+    /// A program with the terminal as its standard streams and as its
+    /// controlling terminal.
+    pub fn spawn(mut command: Command) -> Self {
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = open(
+            &name,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .unwrap();
+        let copy = |fd: &OwnedFd| Stdio::from(fd.try_clone().unwrap());
+        command
+            .stdin(copy(&slave))
+            .stdout(copy(&slave))
+            .stderr(copy(&slave));
+        // SAFETY: between fork and exec only two system calls are made.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                // Descriptor 0 is the terminal by now.
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        Self {
+            terminal: Some(File::from(master)),
+            child,
+            printed: String::new(),
+        }
+    }
+
+    /// Types keys as they are.
+    pub fn keys(&mut self, keys: &str) {
+        self.terminal().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line.
+    pub fn line(&mut self, line: &str) {
+        self.keys(&format!("{line}\n"));
+    }
+
+    /// Waits for the shell to be ready for the next line.
+    #[track_caller]
+    pub fn prompt(&mut self) {
+        self.expect(PROMPT);
+    }
+
+    /// Waits until `text` has been printed; what came before it.
+    #[track_caller]
+    pub fn expect(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(place) = self.printed.find(text) {
+                let before = self.printed[..place].to_owned();
+                self.printed.drain(..place + text.len());
+                return before;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero() && self.read(left),
+                "expected {text:?}, got {:?}",
+                self.printed
+            );
+        }
+    }
+
+    /// Reads what there is; false at the end, or when the time is over.
+    fn read(&mut self, time: std::time::Duration) -> bool {
+        let timeout = Timespec::try_from(time).unwrap();
+        let ready = poll(
+            &mut [PollFd::new(self.terminal(), PollFlags::IN)],
+            Some(&timeout),
+        );
+        if ready != Ok(1) {
+            return ready == Err(rustix::io::Errno::INTR);
+        }
+        let mut bytes = [0; 4096];
+        // A terminal that nobody has open any more is an error here.
+        match self.terminal().read(&mut bytes) {
+            Ok(count) if count > 0 => {
+                self.printed
+                    .push_str(&String::from_utf8_lossy(&bytes[..count]));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The program on the terminal.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Closes the terminal, as when its window is closed.
+    pub fn close(&mut self) {
+        self.terminal = None;
+    }
+
+    fn terminal(&mut self) -> &mut File {
+        self.terminal.as_mut().expect("the terminal is open")
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

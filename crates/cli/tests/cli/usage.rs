@@ -1,0 +1,197 @@
+//! What is parsed, and what is printed without any daemon.
+
+use std::path::Path;
+
+use crate::support::{output, prorata, stderr, stdout};
+
+const NOWHERE: &str = "/nonexistent/prorata/socket";
+
+/// Every command that people may give.
+const COMMANDS: [&str; 28] = [
+    "run",
+    "ps",
+    "top",
+    "set",
+    "transfer",
+    "release",
+    "graph",
+    "mkcur",
+    "rmcur",
+    "mktkt",
+    "rmtkt",
+    "fund",
+    "unfund",
+    "lscur",
+    "lstkt",
+    "fundx",
+    "run-tickets",
+    "show-tickets",
+    "set-funding",
+    "show-funding",
+    "chuser",
+    "start",
+    "configure",
+    "status",
+    "stop",
+    "demo",
+    "man",
+    "completions",
+];
+
+fn run(arguments: &[&str]) -> std::process::Output {
+    output(prorata(Path::new(NOWHERE)).args(arguments))
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for command in COMMANDS {
+        let help = run(&[command, "--help"]);
+        assert_eq!(help.status.code(), Some(0), "{command}");
+        let help = stdout(&help);
+        assert!(
+            help.contains("Example") && help.contains(&format!("prorata {command} "))
+                || help.contains(&format!("prorata {command}\n")),
+            "{help}"
+        );
+    }
+}
+
+#[test]
+fn the_list_of_commands_is_whole() {
+    let help = stdout(&run(&["--help"]));
+    let listed: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| *name != "help" && !name.is_empty())
+        .collect();
+    assert_eq!(listed, COMMANDS);
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    assert_eq!(run(&["--help"]).status.code(), Some(0));
+    let version = run(&["--version"]);
+    assert_eq!(
+        stdout(&version),
+        format!("prorata {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_says_what_is_right() {
+    let wrong: [(&[&str], &str); 16] = [
+        (&[], "Usage"),
+        (&["frobnicate"], "frobnicate"),
+        (&["run"], "COMMAND"),
+        (
+            &["run", "-t", "0", "--", "true"],
+            "whole number from 1 to 4294967295",
+        ),
+        (
+            &["run", "-t", "4294967296", "--", "true"],
+            "whole number from 1 to 4294967295",
+        ),
+        (&["run", "--cpus", "9-1", "--", "true"], "such as 0,2-3"),
+        (&["set", "build"], "TICKETS"),
+        (&["set", "build", "-5"], "whole number"),
+        (&["set", "build", "many"], "whole number"),
+        (&["mkcur", "x", "--mode", "rwx"], "three octal digits"),
+        (&["start", "--quantum", "20"], "such as 20ms"),
+        (&["configure"], "Usage"),
+        (&["transfer", "build"], "TO"),
+        (&["transfer", "build", "viewer"], "viewer=AMOUNT"),
+        (&["graph", "--svg", "x", "--json"], "cannot be used with"),
+        (&["demo", "--seconds", "1"], "2..=3600"),
+    ];
+    for (arguments, hint) in wrong {
+        let refused = run(arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&refused).contains(hint),
+            "{arguments:?}: {}",
+            stderr(&refused)
+        );
+        assert_eq!(stdout(&refused), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_refused_place_ends_with_1_and_one_sentence() {
+    let relative = output(prorata(Path::new("socket")).arg("ps"));
+    assert_eq!(relative.status.code(), Some(1));
+    assert!(
+        stderr(&relative).starts_with("prorata: socket path 'socket' does not start at the root")
+    );
+    let nobody = run(&["status"]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert_eq!(stderr(&nobody).lines().count(), 1, "{}", stderr(&nobody));
+    assert!(stderr(&nobody).contains("no daemon runs on"));
+    // Stopped is what was wanted.
+    assert_eq!(run(&["stop"]).status.code(), Some(0));
+}
+
+#[test]
+fn every_command_has_a_man_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("deep/man1");
+    assert_eq!(
+        run(&["man", pages.to_str().unwrap()]).status.code(),
+        Some(0)
+    );
+    for command in COMMANDS {
+        let page = std::fs::read_to_string(pages.join(format!("prorata-{command}.1"))).unwrap();
+        assert!(
+            page.contains(".SH SYNOPSIS") && page.contains("Example"),
+            "{command}: {page}"
+        );
+    }
+    let whole = std::fs::read_to_string(pages.join("prorata.1")).unwrap();
+    assert_eq!(whole, stdout(&run(&["man"])));
+    assert!(whole.contains("Exit codes"));
+    let files = std::fs::read_dir(&pages).unwrap().count();
+    assert_eq!(
+        files,
+        COMMANDS.len() + 1,
+        "one page a command, none for hidden ones"
+    );
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let refused = run(&["man", "/proc/nowhere"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("/proc/nowhere"));
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "fish", "zsh"] {
+        let script = stdout(&run(&["completions", shell]));
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell} does not know {command}");
+        }
+        assert!(
+            !script.contains("daemon to be"),
+            "hidden commands stay hidden"
+        );
+    }
+    assert_eq!(run(&["completions", "tcsh"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_failure() {
+    let mut shell = std::process::Command::new("bash");
+    shell.args([
+        "-c",
+        "set -o pipefail; \"$0\" completions zsh | head -1",
+        env!("CARGO_BIN_EXE_prorata"),
+    ]);
+    let ended = output(&mut shell);
+    assert_eq!(
+        (ended.status.code(), stderr(&ended).as_str()),
+        (Some(0), "")
+    );
+}

@@ -1,0 +1,427 @@
+//! `run`, `fundx`, `run-tickets` and `transfer ... -- CMD` as parents of a
+//! command.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use prorata_control::protocol::{Funding, Request, Response, TransferPortion};
+
+use crate::support::fake::{Fake, allowed_cpus};
+use crate::support::{eventually, output, process_state, prorata, stderr, stdout};
+
+fn run(fake: &Fake, arguments: &[&str]) -> std::process::Output {
+    output(prorata(&fake.socket()).args(arguments))
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+}
+
+/// Starts a command and waits until it has printed a line.
+fn start_talking(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    (child, reader)
+}
+
+#[test]
+fn exit_codes_pass_through() {
+    let fake = Fake::start();
+    for code in [0, 1, 2, 77, 126, 127, 255] {
+        let ended = run(&fake, &["run", "--", "sh", "-c", &format!("exit {code}")]);
+        assert_eq!(ended.status.code(), Some(code));
+    }
+}
+
+#[test]
+fn fatal_signals_pass_through() {
+    let fake = Fake::start();
+    for signal in ["TERM", "KILL", "INT", "SEGV", "USR1", "PIPE"] {
+        let ended = run(
+            &fake,
+            &["run", "--", "sh", "-c", &format!("kill -{signal} $$")],
+        );
+        let number = signal
+            .parse::<Signal>()
+            .or_else(|_| format!("SIG{signal}").parse())
+            .unwrap() as i32;
+        assert_eq!(ended.status.signal(), Some(number), "{signal}");
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_ends_as_in_a_shell() {
+    let fake = Fake::start();
+    let missing = run(&fake, &["run", "--", "no-such-program-anywhere"]);
+    assert_eq!(missing.status.code(), Some(127));
+    assert_eq!(
+        stderr(&missing),
+        "prorata: cannot run \"no-such-program-anywhere\": there is no such program\n"
+    );
+    let plain_file = fake.directory().join("plain");
+    std::fs::write(&plain_file, "text").unwrap();
+    let refused = run(&fake, &["run", "--", plain_file.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(126));
+    assert!(
+        stderr(&refused).contains("not executable by you"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn a_refused_client_is_not_run() {
+    let fake = Fake::answering(|request| {
+        let refused = || Response::Refused {
+            message: "no currency is called \"x\": see `prorata lscur`".to_owned(),
+        };
+        matches!(request, Request::Register { .. }).then(refused)
+    });
+    let trace = fake.directory().join("trace");
+    let refused = run(
+        &fake,
+        &["run", "-c", "x", "--", "touch", trace.to_str().unwrap()],
+    );
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(
+        stderr(&refused),
+        "prorata: no currency is called \"x\": see `prorata lscur`\n"
+    );
+    assert!(!trace.exists());
+    let pid = fake.registered()[0];
+    assert_eq!(process_state(pid), None, "no process is left");
+}
+
+#[test]
+fn registered_before_it_runs_by_the_pid_that_it_keeps() {
+    let fake = Fake::start();
+    let said = run(
+        &fake,
+        &[
+            "run",
+            "-t",
+            "300",
+            "-c",
+            "batch",
+            "-n",
+            "job",
+            "--",
+            "sh",
+            "-c",
+            "echo $$ $PRORATA_CLIENT",
+        ],
+    );
+    let pid = fake.registered()[0];
+    assert_eq!(stdout(&said), format!("{pid} c7\n"));
+    let funding = Funding {
+        amount: 300,
+        currency: Some("batch".to_owned()),
+    };
+    assert_eq!(
+        fake.heard(),
+        [Request::Register {
+            pid,
+            name: Some("job".to_owned()),
+            funding,
+            adopts: true
+        }]
+    );
+}
+
+#[test]
+fn names_and_tickets_by_default() {
+    let fake = Fake::start();
+    run(&fake, &["run", "/bin/true"]);
+    run(&fake, &["run-tickets", "7", "true", "--flag"]);
+    run(&fake, &["fundx", "9", "exit 3 # $0", "-c", "batch"]);
+    let asked: Vec<(Option<String>, Funding)> = fake
+        .heard()
+        .into_iter()
+        .filter_map(|request| match request {
+            Request::Register { name, funding, .. } => Some((name, funding)),
+            _ => None,
+        })
+        .collect();
+    let of = |name: &str, amount, currency: Option<&str>| {
+        (
+            Some(name.to_owned()),
+            Funding {
+                amount,
+                currency: currency.map(str::to_owned),
+            },
+        )
+    };
+    assert_eq!(
+        asked,
+        [
+            of("true", 100, None),
+            of("true", 7, None),
+            of("sh", 9, Some("batch"))
+        ]
+    );
+}
+
+#[test]
+fn fundx_is_a_shell_command() {
+    let fake = Fake::start();
+    let ended = run(&fake, &["fundx", "5", "cd / && pwd; exit 3"]);
+    assert_eq!(
+        (ended.status.code(), stdout(&ended).as_str()),
+        (Some(3), "/\n")
+    );
+}
+
+#[test]
+fn options_after_the_command_are_its_own() {
+    let fake = Fake::start();
+    let said = run(&fake, &["run", "echo", "-t", "5", "--help", "--", "-x"]);
+    assert_eq!(stdout(&said), "-t 5 --help -- -x\n");
+}
+
+#[test]
+fn bound_to_the_cpus_that_are_shared_out() {
+    let last = *allowed_cpus().last().unwrap();
+    let fake = Fake::answering(move |request| {
+        let status = prorata_control::protocol::StatusReport {
+            cpus: vec![last],
+            ..crate::support::fake::status()
+        };
+        matches!(request, Request::Status).then_some(Response::Status(status))
+    });
+    let list = |arguments: &[&str]| {
+        let said = run(
+            &fake,
+            &[
+                arguments,
+                &["grep", "Cpus_allowed_list", "/proc/self/status"],
+            ]
+            .concat(),
+        );
+        stdout(&said).split_whitespace().last().map(str::to_owned)
+    };
+    assert_eq!(list(&["run"]), Some(last.to_string()));
+    let first = allowed_cpus()[0].to_string();
+    assert_eq!(list(&["run", "--cpus", &first]), Some(first));
+    let refused = run(&fake, &["run", "--cpus", "1023", "true"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("CPU 1023"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn signals_to_the_wrapper_reach_the_command() {
+    let fake = Fake::start();
+    for signal in [
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+        Signal::SIGALRM,
+    ] {
+        let script = format!(
+            "trap 'exit 42' {}; echo begun; while :; do sleep 0.01; done",
+            &signal.as_str()[3..]
+        );
+        let (mut child, _reader) =
+            start_talking(prorata(&fake.socket()).args(["run", "--", "sh", "-c", &script]));
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(42), "{signal}");
+    }
+}
+
+#[test]
+fn signals_that_were_ignored_stay_ignored() {
+    let fake = Fake::start();
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" run -- sh -c 'echo begun; grep SigIgn /proc/self/status; read line'"]);
+    nohup
+        .arg(env!("CARGO_BIN_EXE_prorata"))
+        .env("PRORATA_SOCKET", fake.socket())
+        .stdin(Stdio::piped());
+    let (mut child, mut reader) = start_talking(&mut nohup);
+    let mut mask = String::new();
+    reader.read_line(&mut mask).unwrap();
+    let mask = u64::from_str_radix(mask.split_whitespace().last().unwrap(), 16).unwrap();
+    assert_eq!(mask & 1, 1, "the command ignores SIGHUP, as by nohup");
+    send(&child, Signal::SIGHUP);
+    // The shell reads an end of file, and ends with 1: nobody was hung up.
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn the_command_sees_the_signals_as_without_a_wrapper() {
+    let fake = Fake::start();
+    let arguments = ["-E", "SigBlk|SigIgn|SigCgt", "/proc/self/status"];
+    let without = output(Command::new("grep").args(arguments));
+    let with = run(&fake, &[&["run", "--", "grep"], &arguments[..]].concat());
+    assert_eq!(stdout(&with), stdout(&without));
+}
+
+#[test]
+fn orphans_outlive_the_command_and_are_reaped() {
+    let fake = Fake::start();
+    // The orphan ends while the command runs: somebody must reap it.
+    let script = "sh -c 'sleep 0.05 & echo $!' > $0; while test -e /proc/$(cat $0); do sleep 0.01; done; echo reaped";
+    let file = fake.directory().join("orphan");
+    let said = run(
+        &fake,
+        &["run", "--", "sh", "-c", script, file.to_str().unwrap()],
+    );
+    assert_eq!(stdout(&said), "reaped\n");
+    // The orphan goes on when the command ends.
+    let said = run(
+        &fake,
+        &[
+            "run",
+            "--",
+            "sh",
+            "-c",
+            "sleep 100 >/dev/null 2>&1 & echo $!",
+        ],
+    );
+    let pid: u32 = stdout(&said).trim().parse().unwrap();
+    assert!(process_state(pid).is_some());
+    kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn a_stop_signal_to_the_wrapper_stops_both_and_suspends_the_client() {
+    let fake = Fake::start();
+    let script = "echo begun; exec sleep 100";
+    let (mut child, _reader) =
+        start_talking(prorata(&fake.socket()).args(["run", "--", "sh", "-c", script]));
+    let command = fake.registered()[0];
+    send(&child, Signal::SIGTSTP);
+    eventually("both stop", || {
+        process_state(command) == Some('T') && process_state(child.id()) == Some('T')
+    });
+    assert_eq!(
+        fake.heard()[1..],
+        [Request::Suspend {
+            client: "c7".to_owned()
+        }]
+    );
+    send(&child, Signal::SIGCONT);
+    eventually("both go on", || {
+        process_state(command) == Some('S') && process_state(child.id()) == Some('S')
+    });
+    eventually("resumed", || {
+        fake.heard()[2..]
+            == [Request::Resume {
+                client: "c7".to_owned(),
+            }]
+    });
+    send(&child, Signal::SIGTERM);
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+}
+
+#[test]
+fn a_command_that_does_not_stop_competes_again() {
+    let fake = Fake::start();
+    let script = "trap '' TSTP; echo begun; exec sleep 100";
+    let (mut child, _reader) =
+        start_talking(prorata(&fake.socket()).args(["run", "--", "sh", "-c", script]));
+    send(&child, Signal::SIGTSTP);
+    eventually("resumed", || {
+        fake.heard().last()
+            == Some(&Request::Resume {
+                client: "c7".to_owned(),
+            })
+    });
+    assert_eq!(
+        process_state(child.id()),
+        Some('S'),
+        "the wrapper does not stop alone"
+    );
+    send(&child, Signal::SIGTERM);
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+}
+
+#[test]
+fn stops_by_the_engine_are_none_of_the_wrappers_business() {
+    let fake = Fake::start();
+    let script = "trap 'exit 5' TERM; echo begun; while :; do sleep 0.01; done";
+    let (mut child, _reader) =
+        start_talking(prorata(&fake.socket()).args(["run", "--", "sh", "-c", script]));
+    let command = Pid::from_raw(fake.registered()[0] as i32);
+    for _ in 0..20 {
+        kill(command, Signal::SIGSTOP).unwrap();
+        eventually("stopped", || {
+            process_state(command.as_raw() as u32) == Some('T')
+        });
+        assert_ne!(process_state(child.id()), Some('T'));
+        kill(command, Signal::SIGCONT).unwrap();
+    }
+    send(&child, Signal::SIGTERM);
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    assert_eq!(fake.heard().len(), 1, "{:?}", fake.heard());
+}
+
+#[test]
+fn a_transfer_lasts_as_long_as_its_command() {
+    let fake = Fake::start();
+    let ended = run(
+        &fake,
+        &[
+            "transfer",
+            "build",
+            "viewer=50",
+            "-c",
+            "batch",
+            "--",
+            "sh",
+            "-c",
+            "exit 9",
+        ],
+    );
+    assert_eq!(ended.status.code(), Some(9));
+    let shares = vec![("viewer".to_owned(), 50)];
+    let portion = TransferPortion::Part {
+        currency: Some("batch".to_owned()),
+        shares,
+    };
+    assert_eq!(
+        fake.heard(),
+        [Request::Transfer {
+            from: "build".to_owned(),
+            portion,
+            hold: true
+        }]
+    );
+}
+
+#[test]
+fn a_lasting_transfer_is_named_and_ended() {
+    let fake = Fake::start();
+    assert_eq!(
+        stdout(&run(&fake, &["transfer", "build", "viewer", "x", "--all"])),
+        "x1\n"
+    );
+    run(&fake, &["transfer", "--end", "x1"]);
+    let portion = TransferPortion::Whole(vec!["viewer".to_owned(), "x".to_owned()]);
+    let lent = Request::Transfer {
+        from: "build".to_owned(),
+        portion,
+        hold: false,
+    };
+    assert_eq!(
+        fake.heard(),
+        [
+            lent,
+            Request::EndTransfer {
+                transfer: "x1".to_owned()
+            }
+        ]
+    );
+}

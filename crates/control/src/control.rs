@@ -1,0 +1,327 @@
+//! The daemon without its socket: requests in, answers out.
+//!
+//! ```text
+//!   request -> decode -> journal -> own ledger -> dispatcher -> engine -> answer
+//!              may refuse  may refuse             cannot refuse
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::ledger::{Operation, Outcome, Principal};
+use serde::Deserialize;
+
+use crate::decode::{self, Answer, Plan, View};
+use crate::engine::Engine;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::peer::Peer;
+use crate::policy;
+use crate::process::{ProcessId, ProcessInfo};
+use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
+use crate::refusal::{self, Refusal};
+use crate::report::{Reporter, lock};
+use crate::roots::RootWatch;
+use crate::state::{Change, State};
+
+/// Everything that requests change.
+pub(crate) struct Control {
+    /// Follows the journal: whatever is here is there, or will be in its next
+    /// image.
+    pub state: State,
+    pub journal: Journal,
+    /// Its ledger equals `state.ledger` but for who is active.
+    pub dispatcher: Arc<Mutex<Dispatcher>>,
+    pub engine: Box<dyn Engine>,
+    pub host: Box<dyn Host>,
+    pub roots: RootWatch,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub response: Response,
+    /// A transfer that ends with the connection.
+    pub held: Option<TransferId>,
+    /// Whether the daemon is to end.
+    pub stop: bool,
+}
+
+impl From<Refusal> for Outgoing {
+    fn from(refusal: Refusal) -> Self {
+        let response = Response::Refused {
+            message: refusal.to_string(),
+        };
+        Outgoing {
+            response,
+            held: None,
+            stop: false,
+        }
+    }
+}
+
+impl Control {
+    /// Answers one frame of `peer`.
+    pub fn handle(&mut self, peer: &Peer, frame: &[u8]) -> Outgoing {
+        self.answer(peer, frame).unwrap_or_else(|refusal| {
+            tracing::debug!(uid = peer.principal.uid, "refused: {refusal}");
+            refusal.into()
+        })
+    }
+
+    fn answer(&mut self, peer: &Peer, frame: &[u8]) -> Result<Outgoing, Refusal> {
+        let request = parse(frame)?;
+        let view = View {
+            state: &self.state,
+            engine: self.engine.as_ref(),
+            host: self.host.as_ref(),
+        };
+        let Plan {
+            changes,
+            adopter,
+            answer,
+        } = decode::decode(&request, peer, view)?;
+        let created = self.commit(&changes)?;
+        if let (Some(adopter), Answer::Client(client)) = (adopter, answer)
+            && let Err(error) = self.engine.adopt(client, adopter)
+        {
+            tracing::warn!("orphans of client {client} are found by their markers only: {error}");
+        }
+        let held = match created {
+            Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => Some(transfer),
+            _ => None,
+        };
+        let response = self.respond(&peer.principal, answer, created);
+        Ok(Outgoing {
+            response,
+            held,
+            stop: answer == Answer::Stop,
+        })
+    }
+
+    /// Makes changes that were decoded, all or none. Returns what the last
+    /// operation brought about.
+    fn commit(&mut self, changes: &[Change]) -> Result<Outcome, Refusal> {
+        if changes.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        self.journal.append(changes, &self.state)?;
+        let outcomes = self.carry_out(changes);
+        for change in changes {
+            if let Change::Roots { client, roots } = change {
+                self.manage_new(*client, roots)
+                    .inspect_err(|_| self.undo(&outcomes))?;
+            }
+        }
+        self.engine.nudge();
+        Ok(outcomes.last().copied().unwrap_or(Outcome::Done))
+    }
+
+    /// Hands a new client's process to the engine, which refuses it if it has
+    /// just ended.
+    fn manage_new(&mut self, client: ClientId, roots: &[ProcessId]) -> Result<(), Refusal> {
+        for root in roots {
+            self.engine
+                .manage(client, *root)
+                .map_err(|source| Refusal::Engine {
+                    pid: root.pid,
+                    source,
+                })?;
+        }
+        self.roots.watch(client, roots);
+        Ok(())
+    }
+
+    /// Destroys what operations have brought about, the last one first.
+    fn undo(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes.iter().rev() {
+            let operation = match *outcome {
+                Outcome::Currency(currency) => Operation::DestroyCurrency { currency },
+                Outcome::Ticket(ticket) => Operation::DestroyTicket { ticket },
+                Outcome::Client(client) => Operation::DestroyClient { client },
+                Outcome::Transfer(transfer) => Operation::EndTransfer { transfer },
+                Outcome::Done => continue,
+            };
+            self.happened(&[Change::Ledger(operation)]);
+        }
+    }
+
+    /// Hands the engine every client of a restored state, as far as anything
+    /// of it lives, and forgets the others.
+    pub fn manage_again(&mut self) {
+        let mut roots: Vec<(ProcessId, ClientId)> = Vec::new();
+        for (client, all) in &self.state.roots {
+            roots.extend(all.iter().map(|root| (*root, *client)));
+        }
+        // A root takes its descendants with it, those excepted that have a
+        // client. Hence a client within another goes first.
+        roots.sort_by_key(|(root, _)| Reverse((root.start_time_ticks, root.pid)));
+        let mut found = BTreeSet::new();
+        for (root, client) in roots {
+            match self.engine.manage(client, root) {
+                Ok(()) => drop(found.insert(client)),
+                Err(error) => tracing::info!("client {client} has lost a process: {error}"),
+            }
+        }
+        for (client, roots) in self.state.roots.clone() {
+            let since_ticks = roots.iter().map(|root| root.start_time_ticks).min();
+            let marked = since_ticks.map_or(0, |ticks| self.engine.manage_marked(client, ticks));
+            if marked == 0 && !found.contains(&client) {
+                self.undo(&[Outcome::Client(client)]);
+                continue;
+            }
+            self.roots.watch(client, &roots);
+            if self.state.suspended.contains(&client) {
+                self.engine.suspend(client);
+            }
+        }
+        self.engine.nudge();
+    }
+
+    /// Makes changes that nobody asked for and that cannot be refused: a
+    /// client's last process has ended, a connection that held a transfer is
+    /// gone. If the journal cannot be written they still take effect; a
+    /// restart would find them out by itself.
+    fn happened(&mut self, changes: &[Change]) {
+        self.journal.note(changes, &self.state);
+        self.carry_out(changes);
+        self.engine.nudge();
+    }
+
+    /// Changes the state, and after it dispatcher and engine. (That a client
+    /// is suspended the engine learns with the answer, which it takes part in.)
+    ///
+    /// Returns what its operations have brought about.
+    fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for change in changes {
+            if let Change::Ledger(Operation::DestroyClient { client }) = change {
+                self.engine.release(*client);
+                self.roots.forget(*client);
+            }
+            let policy_before = self.state.settings.policy;
+            let outcome = self
+                .state
+                .apply(change)
+                .expect("it was decoded in this state");
+            match change {
+                Change::Ledger(operation) => {
+                    outcomes.push(outcome);
+                    let mut dispatcher = lock(&self.dispatcher);
+                    let checked = dispatcher
+                        .ledger()
+                        .check(&Principal::ROOT, operation.clone());
+                    dispatcher.apply(checked.expect("both ledgers are equal"));
+                }
+                Change::Configure(settings) => {
+                    let mut dispatcher = lock(&self.dispatcher);
+                    dispatcher.set_quantum(settings.quantum_ns);
+                    if settings.policy != policy_before {
+                        dispatcher.set_policy(policy::new(settings.policy));
+                    }
+                }
+                Change::Resume(client) => self.engine.resume(*client),
+                Change::Roots { .. } | Change::Suspend(_) | Change::Hold => {}
+            }
+        }
+        outcomes
+    }
+
+    /// Ends the transfers that a connection held, as far as they have not
+    /// ended otherwise.
+    pub fn end_held(&mut self, transfers: &[TransferId]) {
+        for transfer in transfers {
+            // The end of one may bring about that of another.
+            if self.state.held.contains(transfer) {
+                let transfer = *transfer;
+                self.happened(&[Change::Ledger(Operation::EndTransfer { transfer })]);
+            }
+        }
+    }
+
+    /// Removes the clients whose last process has ended.
+    pub fn remove_exited(&mut self) {
+        let exited = self.engine.take_exited().into_iter();
+        let changes: Vec<Change> = exited
+            .filter(|client| self.state.ledger.client(*client).is_some())
+            .map(|client| Change::Ledger(Operation::DestroyClient { client }))
+            .collect();
+        if !changes.is_empty() {
+            self.happened(&changes);
+        }
+    }
+
+    /// Finds new roots for the clients of which one has ended: whatever else
+    /// the client has will not be found from that one again.
+    pub fn renew_roots(&mut self) {
+        for client in self.roots.take_ended() {
+            let alive: BTreeMap<u32, ProcessInfo> = self
+                .engine
+                .processes(client)
+                .into_iter()
+                .filter_map(|id| self.host.process(id.pid).filter(|process| process.id == id))
+                .map(|process| (process.id.pid, process))
+                .collect();
+            let is_root = |process: &&ProcessInfo| !alive.contains_key(&process.parent);
+            let roots: Vec<ProcessId> = alive
+                .values()
+                .filter(is_root)
+                .map(|process| process.id)
+                .collect();
+            // Without any the engine is about to tell that the client exited.
+            if !roots.is_empty() && self.state.roots.contains_key(&client) {
+                self.roots.watch(client, &roots);
+                self.happened(&[Change::Roots { client, roots }]);
+            }
+        }
+    }
+
+    fn respond(&self, who: &Principal, answer: Answer, created: Outcome) -> Response {
+        let report = Reporter {
+            state: &self.state,
+            dispatcher: &self.dispatcher,
+            engine: self.engine.as_ref(),
+            who,
+        };
+        match answer {
+            Answer::Done | Answer::Stop => Response::Done,
+            Answer::Created => Response::Created(match created {
+                Outcome::Currency(currency) => currency.to_string(),
+                Outcome::Ticket(ticket) => ticket.to_string(),
+                Outcome::Client(client) => client.to_string(),
+                Outcome::Transfer(transfer) => transfer.to_string(),
+                Outcome::Done => unreachable!("something was created"),
+            }),
+            Answer::Client(client) => {
+                Response::Client(report.client(client).expect("it was registered just now"))
+            }
+            Answer::Suspended(client) => Response::Suspended {
+                was_stopped: self.engine.suspend(client),
+            },
+            Answer::Status => Response::Status(report.status()),
+            Answer::Clients => Response::Clients(report.clients()),
+            Answer::Currencies => Response::Currencies(report.currencies()),
+            Answer::Tickets(currency) => Response::Tickets(report.tickets(currency)),
+            Answer::Transfers => Response::Transfers(report.transfers()),
+        }
+    }
+}
+
+/// Takes a frame apart. What it asks is not looked at before its version.
+pub(crate) fn parse(frame: &[u8]) -> Result<Request, Refusal> {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let malformed =
+        |error: serde_json::Error| Refusal::Malformed(refusal::shortened(&error.to_string()));
+    let Version { version } = serde_json::from_slice(frame).map_err(malformed)?;
+    if version != PROTOCOL_VERSION {
+        return Err(Refusal::Version(version));
+    }
+    let Envelope { request, .. } = serde_json::from_slice(frame).map_err(malformed)?;
+    Ok(request)
+}

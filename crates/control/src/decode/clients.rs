@@ -1,0 +1,218 @@
+//! Requests about clients.
+
+use prorata_core::ids::{ClientId, CurrencyId};
+use prorata_core::ledger::{Operation, Outcome, Target, TicketView};
+
+use super::defaults::CLIENT_TICKETS;
+use super::names::{check_new_name, name_of_program, unique_client_name};
+use super::{Answer, Decoder};
+use crate::protocol::Funding;
+use crate::refusal::Refusal;
+use crate::state::Change;
+
+impl Decoder<'_> {
+    pub(super) fn register(
+        &mut self,
+        pid: u32,
+        name: Option<&str>,
+        funding: &Funding,
+    ) -> Result<ClientId, Refusal> {
+        let process = self.manageable(pid)?;
+        let wanted = match name {
+            Some(name) => {
+                check_new_name(name)?;
+                name.to_owned()
+            }
+            None => name_of_program(&process.name),
+        };
+        let currency = self.currency_or_default(funding, process.uid)?;
+        let name = unique_client_name(self.ledger(), wanted);
+        let create = Operation::CreateClient {
+            name,
+            owner: process.uid,
+        };
+        let Outcome::Client(client) = self.draft.execute(self.who, create)? else {
+            unreachable!("a client was asked for")
+        };
+        self.issue_to(currency, funding.amount, client)?;
+        self.draft.push(Change::Roots {
+            client,
+            roots: vec![process.id],
+        });
+        Ok(client)
+    }
+
+    pub(super) fn release(&mut self, client: &str) -> Result<Answer, Refusal> {
+        let client = self.client(client)?;
+        self.check_last(Operation::DestroyClient { client })
+    }
+
+    pub(super) fn suspend(&mut self, client: &str) -> Result<Answer, Refusal> {
+        let client = self.own_client(client, "suspend")?;
+        if !self.view.state.suspended.contains(&client) {
+            self.draft.push(Change::Suspend(client));
+        }
+        Ok(Answer::Suspended(client))
+    }
+
+    pub(super) fn resume(&mut self, client: &str) -> Result<Answer, Refusal> {
+        let client = self.own_client(client, "resume")?;
+        if self.view.state.suspended.contains(&client) {
+            self.draft.push(Change::Resume(client));
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Inflates or deflates the one ticket that is meant; issues one to a
+    /// client without any; registers a process without client.
+    pub(super) fn set_tickets(
+        &mut self,
+        client: &str,
+        funding: &Funding,
+    ) -> Result<Answer, Refusal> {
+        let client = match self.client(client) {
+            Err(Refusal::NotManaged(pid)) => {
+                return self.register(pid, None, funding).map(Answer::Client);
+            }
+            found => found?,
+        };
+        let tickets = self.own_tickets(client);
+        let Some(first) = tickets.first() else {
+            let owner = self.owner_of(client);
+            let currency = self.currency_or_default(funding, owner)?;
+            self.issue_to(currency, funding.amount, client)?;
+            return Ok(Answer::Done);
+        };
+        let currency = match &funding.currency {
+            Some(name) => self.currency(name)?,
+            None => match tickets
+                .iter()
+                .find(|ticket| ticket.currency != first.currency)
+            {
+                None => first.currency,
+                Some(other) => {
+                    return Err(Refusal::SeveralCurrencies {
+                        client: self.name_of(client),
+                        first: self.currency_name(first.currency),
+                        second: self.currency_name(other.currency),
+                    });
+                }
+            },
+        };
+        let mut fitting = tickets.iter().filter(|ticket| ticket.currency == currency);
+        match (fitting.next(), fitting.next()) {
+            (Some(ticket), None) => self.check_last(Operation::SetAmount {
+                ticket: ticket.id,
+                amount: funding.amount,
+            }),
+            (Some(first), Some(second)) => Err(Refusal::SeveralTickets {
+                client: self.name_of(client),
+                first: first.id.to_string(),
+                second: second.id.to_string(),
+                currency: self.currency_name(currency),
+            }),
+            (None, _) => Err(Refusal::NotHeld {
+                client: self.name_of(client),
+                wanted: self.currency_name(currency),
+                held: format!("'{}'", self.currency_name(first.currency)),
+            }),
+        }
+    }
+
+    /// As many tickets of the other user's currency, instead of those held.
+    pub(super) fn change_user(&mut self, client: &str, user: &str) -> Result<Answer, Refusal> {
+        let (client, user) = (self.client(client)?, self.user(user)?);
+        let tickets = self.own_tickets(client);
+        let total: u64 = tickets
+            .iter()
+            .map(|ticket| u64::from(ticket.amount) + u64::from(ticket.lent))
+            .sum();
+        let amount = match tickets.len() {
+            0 => CLIENT_TICKETS,
+            _ => u32::try_from(total).map_err(|_| Refusal::TooManyTickets {
+                client: self.name_of(client),
+                total,
+            })?,
+        };
+        let currency = self.currency_of_user(user)?;
+        self.issue_to(currency, amount, client)?;
+        for ticket in tickets {
+            self.draft
+                .execute(self.who, Operation::DestroyTicket { ticket: ticket.id })?;
+        }
+        Ok(Answer::Done)
+    }
+
+    /// The currency that a request names, or the own one of `uid`.
+    pub(super) fn currency_or_default(
+        &mut self,
+        funding: &Funding,
+        uid: u32,
+    ) -> Result<CurrencyId, Refusal> {
+        match &funding.currency {
+            Some(name) => self.currency(name),
+            None => self.currency_of_user(uid),
+        }
+    }
+
+    fn issue_to(
+        &mut self,
+        currency: CurrencyId,
+        amount: u32,
+        client: ClientId,
+    ) -> Result<(), Refusal> {
+        let target = Some(Target::Client(client));
+        self.draft
+            .execute(
+                self.who,
+                Operation::Issue {
+                    currency,
+                    amount,
+                    target,
+                },
+            )
+            .map(drop)
+    }
+
+    /// A client over which the asker may dispose.
+    fn own_client(&self, text: &str, what: &'static str) -> Result<ClientId, Refusal> {
+        let client = self.client(text)?;
+        let owner = self.owner_of(client);
+        match self.who.acts_for(owner) {
+            true => Ok(client),
+            false => Err(Refusal::NotClientOwner {
+                uid: self.who.uid,
+                what,
+                client: self.name_of(client),
+                owner,
+            }),
+        }
+    }
+
+    /// The client's tickets but those that were transferred to it.
+    fn own_tickets(&self, client: ClientId) -> Vec<TicketView> {
+        let ledger = self.ledger();
+        let tickets = ledger.funding(client).filter_map(|id| ledger.ticket(id));
+        tickets.filter(|ticket| ticket.transfer.is_none()).collect()
+    }
+
+    fn owner_of(&self, client: ClientId) -> u32 {
+        self.ledger().client(client).expect("it was found").owner
+    }
+
+    pub(super) fn name_of(&self, client: ClientId) -> String {
+        self.ledger()
+            .client(client)
+            .expect("it was found")
+            .name
+            .to_owned()
+    }
+
+    pub(super) fn currency_name(&self, currency: CurrencyId) -> String {
+        self.ledger()
+            .currency(currency)
+            .expect("it was found")
+            .name
+            .to_owned()
+    }
+}

@@ -1,0 +1,61 @@
+//! Several operations, all or none of them.
+
+use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
+
+use crate::refusal::Refusal;
+use crate::state::Change;
+
+/// Changes that have been checked one after another, each in the state that
+/// those before it lead to. The ledger that they are for stays as it is.
+///
+/// Whoever applies them to that ledger cannot fail: everything was done once
+/// already, on a clone. A single operation needs none, see
+/// [`Draft::check_last`].
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    start: &'a Ledger,
+    /// `start` after the operations in `changes`; none as long as there are
+    /// none, or when the last has been added.
+    scratch: Option<Ledger>,
+    changes: Vec<Change>,
+}
+
+impl<'a> Draft<'a> {
+    pub fn new(start: &'a Ledger) -> Self {
+        Self {
+            start,
+            scratch: None,
+            changes: Vec::new(),
+        }
+    }
+
+    /// The ledger as it would be now.
+    pub fn ledger(&self) -> &Ledger {
+        self.scratch.as_ref().unwrap_or(self.start)
+    }
+
+    /// Adds an operation after which others may follow. The first one costs a
+    /// clone of the ledger.
+    pub fn execute(&mut self, who: &Principal, operation: Operation) -> Result<Outcome, Refusal> {
+        let scratch = self.scratch.get_or_insert_with(|| self.start.clone());
+        let outcome = scratch.execute(who, operation.clone())?;
+        self.changes.push(Change::Ledger(operation));
+        Ok(outcome)
+    }
+
+    /// Adds the last operation.
+    pub fn check_last(&mut self, who: &Principal, operation: Operation) -> Result<(), Refusal> {
+        self.ledger().check(who, operation.clone())?;
+        self.changes.push(Change::Ledger(operation));
+        Ok(())
+    }
+
+    /// Adds what concerns the ledger's surroundings and needs no check.
+    pub fn push(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    pub fn into_changes(self) -> Vec<Change> {
+        self.changes
+    }
+}

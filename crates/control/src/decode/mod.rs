@@ -1,0 +1,199 @@
+//! Decoding: what a request means, and whether it is allowed.
+//!
+//! Nothing here changes anything. The [`Plan`] that comes out has been checked
+//! to its end; carrying it out cannot be refused half-way.
+
+mod clients;
+mod currencies;
+mod defaults;
+mod draft;
+mod names;
+mod processes;
+mod transfers;
+
+use prorata_core::ids::{ClientId, CurrencyId};
+use prorata_core::ledger::{Operation, Principal};
+
+use crate::engine::Engine;
+use crate::host::Host;
+use crate::peer::Peer;
+use crate::process::ProcessId;
+use crate::protocol::{PolicyKind, Request};
+use crate::refusal::Refusal;
+use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
+use draft::Draft;
+
+/// What to do and what to answer then.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// All of them, or none.
+    pub changes: Vec<Change>,
+    /// Who inherits the orphans of a new client.
+    pub adopter: Option<ProcessId>,
+    pub answer: Answer,
+}
+
+/// What to answer when the changes have been made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    Done,
+    /// What the last operation created.
+    Created,
+    Client(ClientId),
+    Suspended(ClientId),
+    Status,
+    Clients,
+    Currencies,
+    /// Of one currency, or all.
+    Tickets(Option<CurrencyId>),
+    Transfers,
+    /// Done, and the daemon ends.
+    Stop,
+}
+
+/// What a request is decoded against.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub state: &'a State,
+    pub engine: &'a dyn Engine,
+    pub host: &'a dyn Host,
+}
+
+/// Decodes one request of `peer`.
+pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<Plan, Refusal> {
+    let mut decoder = Decoder {
+        view,
+        who: &peer.principal,
+        asker_pid: peer.pid,
+        adopter: None,
+        draft: Draft::new(&view.state.ledger),
+    };
+    let answer = decoder.decode(request)?;
+    Ok(Plan {
+        changes: decoder.draft.into_changes(),
+        adopter: decoder.adopter,
+        answer,
+    })
+}
+
+/// One request on its way.
+struct Decoder<'a> {
+    view: View<'a>,
+    who: &'a Principal,
+    asker_pid: u32,
+    adopter: Option<ProcessId>,
+    draft: Draft<'a>,
+}
+
+impl Decoder<'_> {
+    fn decode(&mut self, request: &Request) -> Result<Answer, Refusal> {
+        match request {
+            Request::Status => Ok(Answer::Status),
+            Request::Clients => Ok(Answer::Clients),
+            Request::Currencies => Ok(Answer::Currencies),
+            Request::Transfers => Ok(Answer::Transfers),
+            Request::Tickets { currency } => self.list_tickets(currency.as_deref()),
+            Request::Register {
+                pid,
+                name,
+                funding,
+                adopts,
+            } => {
+                let client = self.register(*pid, name.as_deref(), funding)?;
+                if *adopts {
+                    self.adopter = Some(self.parent_who_asks(*pid)?);
+                }
+                Ok(Answer::Client(client))
+            }
+            Request::Release { client } => self.release(client),
+            Request::Suspend { client } => self.suspend(client),
+            Request::Resume { client } => self.resume(client),
+            Request::SetTickets { client, funding } => self.set_tickets(client, funding),
+            Request::ChangeUser { client, user } => self.change_user(client, user),
+            Request::CreateCurrency { name, owner, mode } => {
+                self.create_currency(name, *owner, *mode)
+            }
+            Request::DestroyCurrency { name } => {
+                let currency = self.currency(name)?;
+                self.check_last(Operation::DestroyCurrency { currency })
+            }
+            Request::Issue { funding, target } => self.issue(funding, target.as_deref()),
+            Request::DestroyTicket { ticket } => {
+                let ticket = self.ticket(ticket)?;
+                self.check_last(Operation::DestroyTicket { ticket })
+            }
+            Request::SetAmount { ticket, amount } => {
+                let (ticket, amount) = (self.ticket(ticket)?, *amount);
+                self.check_last(Operation::SetAmount { ticket, amount })
+            }
+            Request::Fund { ticket, target } => {
+                let (ticket, target) = (self.ticket(ticket)?, self.target(target)?);
+                self.check_last(Operation::Fund { ticket, target })
+            }
+            Request::Unfund { ticket } => {
+                let ticket = self.ticket(ticket)?;
+                self.check_last(Operation::Unfund { ticket })
+            }
+            Request::SetFunding { user, amount } => self.set_funding(user, *amount),
+            Request::Transfer {
+                from,
+                portion,
+                hold,
+            } => self.transfer(from, portion, *hold),
+            Request::EndTransfer { transfer } => {
+                let transfer = self.transfer_id(transfer)?;
+                self.check_last(Operation::EndTransfer { transfer })
+            }
+            Request::Configure { quantum_ns, policy } => self.configure(*quantum_ns, *policy),
+            Request::Stop => self.stop(),
+        }
+    }
+
+    fn check_last(&mut self, operation: Operation) -> Result<Answer, Refusal> {
+        self.draft.check_last(self.who, operation)?;
+        Ok(Answer::Done)
+    }
+
+    fn configure(
+        &mut self,
+        quantum_ns: Option<u64>,
+        policy: Option<PolicyKind>,
+    ) -> Result<Answer, Refusal> {
+        let now = self.view.state.settings;
+        let settings = Settings {
+            quantum_ns: quantum_ns.unwrap_or(now.quantum_ns),
+            policy: policy.unwrap_or(now.policy),
+        };
+        if settings != now {
+            self.check_daemon_owner("change how the daemon decides")?;
+            if !(MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&settings.quantum_ns) {
+                return Err(Refusal::Quantum(settings.quantum_ns));
+            }
+            self.draft.push(Change::Configure(settings));
+        }
+        Ok(Answer::Status)
+    }
+
+    /// All clients are released before the daemon ends.
+    fn stop(&mut self) -> Result<Answer, Refusal> {
+        self.check_daemon_owner("stop the daemon")?;
+        for client in self.view.state.ledger.clients() {
+            self.draft.push(Change::Ledger(Operation::DestroyClient {
+                client: client.id,
+            }));
+        }
+        Ok(Answer::Stop)
+    }
+
+    fn check_daemon_owner(&self, what: &'static str) -> Result<(), Refusal> {
+        let owner = self.view.host.own_uid();
+        match self.who.acts_for(owner) {
+            true => Ok(()),
+            false => Err(Refusal::NotDaemonOwner {
+                uid: self.who.uid,
+                what,
+                owner,
+            }),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Which processes may be managed.
+
+use super::Decoder;
+use crate::process::{ProcessId, ProcessInfo};
+use crate::refusal::Refusal;
+
+/// Longest line of ancestors that is followed; real ones are a dozen long.
+const MAX_ANCESTORS: usize = 4_096;
+
+impl Decoder<'_> {
+    /// The process `pid`, if the asker may have it managed.
+    pub(super) fn manageable(&self, pid: u32) -> Result<ProcessInfo, Refusal> {
+        let process = self.view.host.process(pid).ok_or(Refusal::NoProcess(pid))?;
+        let unmanageable = |reason| Err(Refusal::Unmanageable { pid, reason });
+        if pid == 1 {
+            return unmanageable("is the first of all processes");
+        }
+        if process.is_kernel_thread {
+            return unmanageable("is a thread of the kernel");
+        }
+        let daemon = self.view.host.own_pid();
+        if self.descends_from(pid, daemon) {
+            return unmanageable("is part of the daemon");
+        }
+        if self.descends_from(daemon, pid) {
+            return unmanageable("has the daemon among its descendants");
+        }
+        let owner = process.uid;
+        if !self.who.acts_for(owner) {
+            return Err(Refusal::ForeignProcess {
+                pid,
+                owner,
+                uid: self.who.uid,
+            });
+        }
+        let daemon_uid = self.view.host.own_uid();
+        if daemon_uid != 0 && daemon_uid != owner {
+            return Err(Refusal::BeyondDaemon {
+                pid,
+                owner,
+                uid: daemon_uid,
+            });
+        }
+        match self
+            .view
+            .engine
+            .find(pid)
+            .and_then(|client| self.ledger().client(client))
+        {
+            Some(client) => Err(Refusal::ManagedAlready {
+                pid,
+                name: client.name.to_owned(),
+                id: client.id.to_string(),
+            }),
+            None => Ok(process),
+        }
+    }
+
+    /// The asker, if it is the process's parent.
+    pub(super) fn parent_who_asks(&self, pid: u32) -> Result<ProcessId, Refusal> {
+        let asker = self.asker_pid;
+        let process = self.view.host.process(pid);
+        let is_parent = process.is_some_and(|process| process.parent == asker);
+        match self.view.host.process(asker).filter(|_| is_parent) {
+            Some(parent) => Ok(parent.id),
+            None => Err(Refusal::NotParent { pid, asker }),
+        }
+    }
+
+    /// Whether `pid` is `ancestor` or one of its descendants.
+    fn descends_from(&self, pid: u32, ancestor: u32) -> bool {
+        let parent = |pid: &u32| self.view.host.process(*pid).map(|process| process.parent);
+        std::iter::successors(Some(pid), parent)
+            .take(MAX_ANCESTORS)
+            .any(|pid| pid == ancestor)
+    }
+}

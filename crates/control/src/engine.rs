@@ -1,0 +1,84 @@
+//! The contract between the daemon and the engine that works for it.
+
+use std::os::fd::BorrowedFd;
+
+use prorata_core::ids::ClientId;
+
+use crate::process::ProcessId;
+use crate::protocol::ClientState;
+
+/// Why an engine could not do what it was asked: one sentence.
+pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How an engine fares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineStatus {
+    /// `user` or `kernel`.
+    pub engine: &'static str,
+    /// How decisions are enforced.
+    pub mechanism: &'static str,
+    /// CPUs that are shared out, by number.
+    pub cpus: Vec<u32>,
+    /// Decisions taken so far.
+    pub decisions: u64,
+    /// CPU time that the daemon's process has used.
+    pub own_cpu_ns: u64,
+    /// Time since the engine started.
+    pub uptime_ns: u64,
+}
+
+/// Enforces the decisions of a [`prorata_core::dispatcher::Dispatcher`], which
+/// it shares with the daemon, on real processes.
+///
+/// The daemon calls none of these while it holds the dispatcher, so each may
+/// take it. Dropping an engine releases every client.
+pub trait Engine {
+    /// Takes over the tree of processes at `root`, with all present and
+    /// future descendants, except those that belong to other clients. A
+    /// client may have several roots.
+    fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError>;
+
+    /// Children that `parent` has from now on belong to the client too, though
+    /// `parent` does not: it inherits the client's orphans.
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError>;
+
+    /// Finds processes of a client by the marker that they carry, as far as
+    /// they started at `since_ticks` or later, and manages them. Returns how
+    /// many there are.
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32;
+
+    /// Lets go of a client, all enforcement undone. Unknown ones are ignored.
+    fn release(&self, client: ClientId);
+
+    /// Undoes all enforcement and keeps the client out of the competition.
+    /// Returns whether its processes were stopped by the engine.
+    fn suspend(&self, client: ClientId) -> bool;
+
+    /// Ends what `suspend` began.
+    fn resume(&self, client: ClientId);
+
+    /// Rights have changed: decide now.
+    fn nudge(&self);
+
+    /// Readable while [`Engine::take_exited`] has something to tell, and when
+    /// the engine has failed.
+    fn exits(&self) -> BorrowedFd<'_>;
+
+    /// Clients whose last process has ended; each is told once.
+    fn take_exited(&self) -> Vec<ClientId>;
+
+    /// Which client a process belongs to.
+    fn find(&self, pid: u32) -> Option<ClientId>;
+
+    /// The processes of a client.
+    fn processes(&self, client: ClientId) -> Vec<ProcessId>;
+
+    /// What a client is doing; `None` if it is not managed.
+    fn state(&self, client: ClientId) -> Option<ClientState>;
+
+    /// How it fares.
+    fn status(&self) -> EngineStatus;
+
+    /// Why nothing is enforced any more, if it has failed.
+    fn failure(&self) -> Option<String>;
+}

@@ -1,0 +1,280 @@
+//! The journal: changes reach the disk before they take effect.
+//!
+//! One file holds an image of a state and the changes since. It only ever
+//! grows at its end; when it has grown enough, or something in it cannot be
+//! relied on, a new file with a new image is renamed over it. So there is at
+//! every moment exactly one journal, and it is whole but for its last record.
+
+mod record;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use record::Damage;
+
+use crate::state::{Change, State};
+
+/// A journal is rewritten when its changes take as many bytes as this and
+/// more than its image.
+const MIN_GROWTH_BYTES: u64 = 1 << 20;
+
+/// Longest journal that is read. It is rewritten long before.
+const MAX_JOURNAL_BYTES: u64 = 1 << 30;
+
+/// The first record: where the changes start from.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Image<B, S> {
+    /// The boot in which the state's processes run.
+    boot_id: B,
+    state: S,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    boot_id: String,
+    /// The file at `path`, if its changes lead to the present state. If not,
+    /// it must be written anew before the next change.
+    file: Option<File>,
+    /// Bytes of it that count.
+    length: u64,
+    /// Bytes of its image.
+    image_length: u64,
+    next_sequence: u64,
+    /// What is at `path` is damaged and not to be overwritten.
+    keep_damaged: bool,
+}
+
+/// A journal and what it held.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub journal: Journal,
+    /// The last state that can be relied on, and the boot in which its
+    /// processes ran.
+    pub found: Option<(State, String)>,
+    pub damage: Option<Damage>,
+}
+
+/// Why a journal could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Reading failed.
+    #[error("the journal {path} cannot be read: {source}")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Writing failed.
+    #[error(
+        "the journal {path} cannot be written, so nothing was changed: {source}; make room for \
+         it and ask again"
+    )]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Journal {
+    /// Reads the journal at `path`, if there is one. The file is left alone
+    /// until the first [`Journal::rewrite`] or [`Journal::append`], which
+    /// replace it.
+    pub fn open(path: PathBuf, boot_id: String) -> Result<Opened, JournalError> {
+        let bytes = match read(&path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(JournalError::Read { path, source }),
+        };
+        let Recovered {
+            found,
+            next_sequence,
+            damage,
+        } = bytes.as_deref().map(recover).unwrap_or_default();
+        let journal = Journal {
+            path,
+            boot_id,
+            file: None,
+            length: 0,
+            image_length: 0,
+            next_sequence,
+            keep_damaged: matches!(damage, Some(Damage::Corrupt { .. })),
+        };
+        Ok(Opened {
+            journal,
+            found,
+            damage,
+        })
+    }
+
+    /// Makes changes of `state`, all or none of them, last: they are on the
+    /// disk when this returns. If it fails, none is.
+    ///
+    /// Cost: one write and one flush; now and then the whole image.
+    pub fn append(&mut self, changes: &[Change], state: &State) -> Result<(), JournalError> {
+        if self.file.is_none() {
+            self.rewrite(state)?;
+        } else if self.length - self.image_length > self.image_length.max(MIN_GROWTH_BYTES)
+            && let Err(error) = self.rewrite(state)
+        {
+            tracing::warn!("{error}");
+        }
+        let mut bytes = Vec::new();
+        let payload = serde_json::to_vec(changes).expect("changes have string keys only");
+        record::encode(&mut bytes, self.next_sequence, &payload);
+        let file = self.file.as_ref().expect("written just now or before");
+        let written = file.write_all_at(&bytes, self.length);
+        // After a failed flush nobody knows what is on the disk.
+        let uncertain = written.is_ok();
+        if let Err(source) = written.and_then(|()| file.sync_data()) {
+            // What was refused must not be found here later.
+            if file.set_len(self.length).is_err() || uncertain {
+                self.file = None;
+            }
+            return Err(JournalError::Write {
+                path: self.path.clone(),
+                source,
+            });
+        }
+        self.length += bytes.len() as u64;
+        self.next_sequence += 1;
+        Ok(())
+    }
+
+    /// Changes that have happened whether they can be written or not. If not,
+    /// nothing more is written until a new image holds them.
+    pub fn note(&mut self, changes: &[Change], state: &State) {
+        if let Err(error) = self.append(changes, state) {
+            tracing::warn!("{error}");
+            self.file = None;
+        }
+    }
+
+    /// Writes a new journal that starts with `state` and puts it in the place
+    /// of the old one. If this fails, the old one goes on.
+    pub fn rewrite(&mut self, state: &State) -> Result<(), JournalError> {
+        let new = self.path.with_extension("new");
+        self.write_image(&new, state).map_err(|source| {
+            // It may be what fills the disk.
+            let _ = fs::remove_file(&new);
+            JournalError::Write {
+                path: self.path.clone(),
+                source,
+            }
+        })
+    }
+
+    fn write_image(&mut self, new: &Path, state: &State) -> io::Result<()> {
+        let image = Image {
+            boot_id: self.boot_id.as_str(),
+            state,
+        };
+        let payload = serde_json::to_vec(&image).expect("images have string keys only");
+        let mut bytes = record::MAGIC.to_vec();
+        record::encode(&mut bytes, self.next_sequence, &payload);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        if self.keep_damaged {
+            self.set_aside()?;
+        }
+        fs::rename(new, &self.path)?;
+        // From here on the new file is the journal, flushed or not.
+        self.length = bytes.len() as u64;
+        self.image_length = self.length;
+        self.next_sequence += 1;
+        self.file = Some(file);
+        File::open(self.path.parent().expect("a file has a directory"))?.sync_all()
+    }
+
+    /// Gives a damaged journal a second name, under which it stays.
+    fn set_aside(&mut self) -> io::Result<()> {
+        for number in 1.. {
+            let aside = self.path.with_extension(format!("damaged-{number}"));
+            match fs::hard_link(&self.path, &aside) {
+                Ok(()) => {
+                    tracing::error!("the damaged journal is kept as {}", aside.display());
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.keep_damaged = false;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let length = fs::metadata(path)?.len();
+    if length > MAX_JOURNAL_BYTES {
+        return Err(io::Error::other(format!(
+            "{length} bytes are more than a journal has"
+        )));
+    }
+    fs::read(path)
+}
+
+/// What can be told from a journal's bytes.
+#[derive(Default, Debug)]
+struct Recovered {
+    found: Option<(State, String)>,
+    next_sequence: u64,
+    damage: Option<Damage>,
+}
+
+/// Replays a journal as far as it can be relied on.
+fn recover(bytes: &[u8]) -> Recovered {
+    let scan = record::scan(bytes);
+    let payloads: Vec<&[u8]> = scan
+        .payloads
+        .iter()
+        .map(|range| &bytes[range.clone()])
+        .collect();
+    let (found, damage) = match replay(&payloads) {
+        Ok(found) => (found, scan.damage),
+        // A checksum was right by chance, or another version wrote this.
+        Err(bad) => {
+            let damage = Damage::Corrupt {
+                offset: scan.payloads[bad].start,
+            };
+            (replay(&payloads[..bad]).unwrap_or_default(), Some(damage))
+        }
+    };
+    Recovered {
+        found,
+        next_sequence: scan.next_sequence,
+        damage,
+    }
+}
+
+/// `Err` is the index of the first payload that makes no sense.
+fn replay(payloads: &[&[u8]]) -> Result<Option<(State, String)>, usize> {
+    let Some((image, entries)) = payloads.split_first() else {
+        return Ok(None);
+    };
+    let Image { boot_id, mut state } =
+        serde_json::from_slice::<Image<String, State>>(image).map_err(|_| 0_usize)?;
+    for (index, entry) in (1_usize..).zip(entries) {
+        let changes: Vec<Change> = serde_json::from_slice(entry).map_err(|_| index)?;
+        for change in &changes {
+            state.apply(change).map_err(|_| index)?;
+        }
+    }
+    Ok(Some((state, boot_id)))
+}
+
+#[cfg(test)]
+mod tests;

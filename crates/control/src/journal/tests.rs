@@ -1,0 +1,257 @@
+//! Random histories of a state, kept in a journal that is then damaged.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
+use prorata_core::ledger::{Mode, Operation, Portion, Principal, Target};
+
+use super::*;
+use crate::process::ProcessId;
+use crate::protocol::PolicyKind;
+use crate::state::Settings;
+use crate::testing::{fast_directory, image};
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(1994),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let index = 0_u32..5;
+    let currency = index
+        .clone()
+        .prop_map(|index| CurrencyId::from_parts(index, 0));
+    let client = (index.clone(), 0_u32..2).prop_map(|(i, g)| ClientId::from_parts(i, g));
+    let ticket = (0_u32..9, 0_u32..2).prop_map(|(i, g)| TicketId::from_parts(i, g));
+    let transfer = (0_u32..3, 0_u32..2).prop_map(|(i, g)| TransferId::from_parts(i, g));
+    let target = prop_oneof![
+        currency.clone().prop_map(Target::Currency),
+        client.clone().prop_map(Target::Client),
+    ];
+    let name = "[a-f]";
+    prop_oneof![
+        (name, 0_u32..3).prop_map(|(name, owner)| Operation::CreateCurrency {
+            name,
+            owner,
+            group: owner,
+            mode: Mode::DEFAULT,
+        }),
+        (name, 0_u32..3).prop_map(|(name, owner)| Operation::CreateClient { name, owner }),
+        (
+            currency.clone(),
+            1_u32..100,
+            proptest::option::of(target.clone())
+        )
+            .prop_map(|(currency, amount, target)| Operation::Issue {
+                currency,
+                amount,
+                target
+            }),
+        (
+            currency.clone(),
+            1_u32..100,
+            client.clone().prop_map(|c| Some(Target::Client(c)))
+        )
+            .prop_map(|(currency, amount, target)| Operation::Issue {
+                currency,
+                amount,
+                target
+            }),
+        (ticket.clone(), 1_u32..100)
+            .prop_map(|(ticket, amount)| Operation::SetAmount { ticket, amount }),
+        (client.clone(), target.clone()).prop_map(|(from, target)| Operation::Transfer {
+            from,
+            portion: Portion::Whole(vec![target]),
+        }),
+        transfer.prop_map(|transfer| Operation::EndTransfer { transfer }),
+        ticket.prop_map(|ticket| Operation::DestroyTicket { ticket }),
+        client.prop_map(|client| Operation::DestroyClient { client }),
+        currency.prop_map(|currency| Operation::DestroyCurrency { currency }),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let client = (0_u32..5, 0_u32..2).prop_map(|(i, g)| ClientId::from_parts(i, g));
+    prop_oneof![
+        12 => operation().prop_map(Change::Ledger),
+        1 => (client.clone(), 2_u32..9).prop_map(|(client, pid)| Change::Roots {
+            client,
+            roots: vec![ProcessId { pid, start_time_ticks: 7 }],
+        }),
+        1 => client.clone().prop_map(Change::Suspend),
+        1 => client.prop_map(Change::Resume),
+        2 => Just(Change::Hold),
+        1 => (1_u64..9).prop_map(|ms| Change::Configure(Settings {
+            quantum_ns: ms * 1_000_000,
+            policy: PolicyKind::Lottery,
+        })),
+    ]
+}
+
+/// Writes those of `changes` that make sense. Returns the state after each
+/// record, the first one's included, and where in the file each ends.
+fn keep(journal: &mut Journal, state: &mut State, changes: Vec<Change>) -> Vec<(String, u64)> {
+    journal.rewrite(state).unwrap();
+    let mut states = vec![(image(state), journal.length)];
+    for change in changes {
+        let mut next = state.clone();
+        // What the daemon decodes: an operation is checked, the rest fits it.
+        if next.apply(&change).is_ok() {
+            journal
+                .append(std::slice::from_ref(&change), state)
+                .unwrap();
+            *state = next;
+            states.push((image(state), journal.length));
+        }
+    }
+    states
+}
+
+fn opened(directory: &Path) -> Opened {
+    Journal::open(directory.join("journal"), "this boot".to_owned()).unwrap()
+}
+
+fn found(opened: Opened) -> Option<String> {
+    opened.found.map(|(state, boot_id)| {
+        assert_eq!(boot_id, "this boot");
+        image(&state)
+    })
+}
+
+#[test]
+fn a_journal_cut_at_any_byte_holds_all_that_was_written_before() {
+    proptest!(config(24), |(changes in proptest::collection::vec(change(), 1..60))| {
+        let directory = fast_directory();
+        let mut state = State::new(0, 0);
+        let states = keep(&mut opened(directory.path()).journal, &mut state, changes);
+        let path = directory.path().join("journal");
+        let bytes = fs::read(&path).unwrap();
+        prop_assert_eq!(bytes.len() as u64, states.last().unwrap().1);
+        for cut in states[0].1 as usize..=bytes.len() {
+            let recovered = recover(&bytes[..cut]);
+            let (expected, end) =
+                states.iter().rev().find(|(_, end)| *end <= cut as u64).unwrap();
+            prop_assert_eq!(&image(&recovered.found.unwrap().0), expected, "cut at {}", cut);
+            let torn = cut - *end as usize;
+            let damage = (torn > 0).then_some(Damage::TornTail { bytes: torn });
+            prop_assert_eq!(recovered.damage, damage);
+        }
+    });
+}
+
+#[test]
+fn a_journal_goes_on_after_its_torn_tail() {
+    proptest!(config(24), |(
+        before in proptest::collection::vec(change(), 1..40),
+        after in proptest::collection::vec(change(), 1..40),
+        tail in 0_usize..40,
+    )| {
+        let directory = fast_directory();
+        let mut state = State::new(0, 0);
+        let states = keep(&mut opened(directory.path()).journal, &mut state, before);
+        let path = directory.path().join("journal");
+        let bytes = fs::read(&path).unwrap();
+        let cut = bytes.len().saturating_sub(tail).max(states[0].1 as usize);
+        fs::write(&path, &bytes[..cut]).unwrap();
+
+        let mut second = opened(directory.path());
+        let (mut state, _) = second.found.take().unwrap();
+        let states = keep(&mut second.journal, &mut state, after);
+        prop_assert_eq!(found(opened(directory.path())), Some(states.last().unwrap().0.clone()));
+        prop_assert!(!path.with_extension("damaged-1").exists());
+    });
+}
+
+#[test]
+fn a_flipped_bit_costs_only_what_comes_after_it() {
+    proptest!(config(48), |(
+        changes in proptest::collection::vec(change(), 1..40),
+        place in any::<proptest::sample::Index>(),
+        bit in 0_u32..8,
+    )| {
+        let directory = fast_directory();
+        let mut state = State::new(0, 0);
+        let states = keep(&mut opened(directory.path()).journal, &mut state, changes);
+        let path = directory.path().join("journal");
+        let mut bytes = fs::read(&path).unwrap();
+        let byte = place.index(bytes.len());
+        bytes[byte] ^= 1 << bit;
+        fs::write(&path, &bytes).unwrap();
+
+        let Opened { mut journal, found, damage } = opened(directory.path());
+        let expected = states.iter().rev().find(|(_, end)| *end <= byte as u64);
+        prop_assert_eq!(
+            found.as_ref().map(|(state, _)| image(state)),
+            expected.map(|(image, _)| image.clone())
+        );
+        prop_assert!(damage.is_some());
+
+        // The next journal does not overwrite it, unless its tail was torn.
+        let state = found.map_or_else(|| State::new(0, 0), |(state, _)| state);
+        journal.append(&[Change::Hold], &state).unwrap();
+        let aside = fs::read(path.with_extension("damaged-1")).ok();
+        let kept = matches!(damage, Some(Damage::Corrupt { .. })).then_some(bytes);
+        prop_assert_eq!(aside, kept);
+        prop_assert_eq!(self::found(opened(directory.path())), Some(image(&state)));
+    });
+}
+
+#[test]
+fn records_that_make_no_sense_are_damage() {
+    let directory = fast_directory();
+    let state = State::new(0, 0);
+    let Opened { mut journal, .. } = opened(directory.path());
+    let unknown = Operation::DestroyTicket {
+        ticket: TicketId::from_parts(7, 7),
+    };
+    journal.append(&[Change::Ledger(unknown)], &state).unwrap();
+    let Opened { found, damage, .. } = opened(directory.path());
+    assert_eq!(found.map(|(found, _)| image(&found)), Some(image(&state)));
+    assert!(matches!(damage, Some(Damage::Corrupt { .. })));
+
+    let mut bytes = record::MAGIC.to_vec();
+    record::encode(&mut bytes, 0, b"{\"boot_id\":\"b\",\"state\":{}}");
+    assert!(recover(&bytes).found.is_none());
+}
+
+#[test]
+fn a_journal_that_has_grown_is_written_anew() {
+    let directory = fast_directory();
+    let mut state = State::new(0, 0);
+    let Opened { mut journal, .. } = opened(directory.path());
+    let who = Principal::ROOT;
+    let mut longest = 0;
+    for number in 0_u32.. {
+        let operation = Operation::CreateCurrency {
+            name: format!("{:050}", number % 2),
+            owner: who.uid,
+            group: 0,
+            mode: Mode::DEFAULT,
+        };
+        let destroy = state.ledger.currencies().nth(1).map(|currency| currency.id);
+        let change = Change::Ledger(match destroy {
+            Some(currency) => Operation::DestroyCurrency { currency },
+            None => operation,
+        });
+        journal
+            .append(std::slice::from_ref(&change), &state)
+            .unwrap();
+        state.apply(&change).unwrap();
+        if journal.length < longest {
+            break;
+        }
+        longest = journal.length;
+    }
+    assert!(longest > MIN_GROWTH_BYTES && longest < MIN_GROWTH_BYTES + 2_000);
+    assert_eq!(
+        fs::metadata(directory.path().join("journal"))
+            .unwrap()
+            .len(),
+        journal.length
+    );
+    assert_eq!(found(opened(directory.path())), Some(image(&state)));
+}

@@ -1,0 +1,247 @@
+//! Why a request is refused: one sentence each, with the input, the rule and
+//! the fix.
+
+use std::fmt;
+use std::time::Duration;
+
+use prorata_core::ledger::{BadMode, LedgerError};
+
+use crate::engine::EngineError;
+use crate::journal::JournalError;
+use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION};
+use crate::state::{MAX_QUANTUM_NS, MIN_QUANTUM_NS};
+
+/// Why a request is refused; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Mode(#[from] BadMode),
+
+    #[error("a request of {0} bytes is too long: the limit is {MAX_REQUEST_BYTES} bytes")]
+    TooLong(u32),
+    #[error("the request was not complete within {0:?}: send it whole")]
+    TooSlow(Duration),
+    #[error("the request cannot be understood ({0}): use the prorata command of this version")]
+    Malformed(String),
+    #[error(
+        "this daemon speaks protocol {PROTOCOL_VERSION} and was asked in protocol {0}: end it \
+         with SIGTERM, its programs will be found again by the next one"
+    )]
+    Version(u32),
+    #[error("the daemon serves {limit} connections{whose}, its limit: close one and try again")]
+    TooManyConnections {
+        limit: usize,
+        /// Empty, or of whom.
+        whose: &'static str,
+    },
+    #[error(
+        "the answer has {0} bytes, more than the {MAX_RESPONSE_BYTES} of a frame: ask for less"
+    )]
+    AnswerTooLong(usize),
+
+    #[error("no client named '{text}': see `prorata ps` for those that exist{suggestion}")]
+    NoClient {
+        text: String,
+        suggestion: Suggestion,
+    },
+    #[error("no currency named '{text}': see `prorata lscur` for those that exist{suggestion}")]
+    NoCurrency {
+        text: String,
+        suggestion: Suggestion,
+    },
+    #[error(
+        "neither a client nor a currency is named '{text}': see `prorata ps` and `prorata lscur` \
+         for those that exist{suggestion}"
+    )]
+    NoTarget {
+        text: String,
+        suggestion: Suggestion,
+    },
+    #[error(
+        "'{text}' names client {client} and currency {currency}: write client:{text} or currency:{text}"
+    )]
+    AmbiguousTarget {
+        text: String,
+        client: String,
+        currency: String,
+    },
+    #[error("'{text}' is no {kind}: give an identifier such as {example}, see `prorata {list}`")]
+    NotIdentifier {
+        text: String,
+        kind: &'static str,
+        example: &'static str,
+        list: &'static str,
+    },
+    #[error("no user named '{0}': give a login name or a user id")]
+    NoUser(String),
+
+    #[error("name '{name}' {problem}: choose another name")]
+    BadName { name: String, problem: &'static str },
+    #[error("currency name '{name}' is kept for user {owner}: choose another name")]
+    NameKept { name: String, owner: u32 },
+    #[error(
+        "user {uid} has no currency, since '{name}' belongs to somebody else: name a currency to \
+         use"
+    )]
+    NoDefaultCurrency { uid: u32, name: String },
+
+    #[error("no process {0}: give the pid of one that lives")]
+    NoProcess(u32),
+    #[error("process {0} is not managed: see `prorata ps` for those that are")]
+    NotManaged(u32),
+    #[error("process {pid} {reason}, which cannot be managed: give another pid")]
+    Unmanageable { pid: u32, reason: &'static str },
+    #[error("process {pid} belongs to user {owner}: user {uid} may manage only its own processes")]
+    ForeignProcess { pid: u32, owner: u32, uid: u32 },
+    #[error(
+        "process {pid} belongs to user {owner}: this daemon runs as user {uid} and can manage \
+         only its processes"
+    )]
+    BeyondDaemon { pid: u32, owner: u32, uid: u32 },
+    #[error("process {pid} is managed already, as client '{name}' ({id}): change that one")]
+    ManagedAlready { pid: u32, name: String, id: String },
+    #[error(
+        "process {pid} is no child of the asker, process {asker}, who cannot adopt its orphans: ask without"
+    )]
+    NotParent { pid: u32, asker: u32 },
+    #[error("process {pid} cannot be managed: {source}")]
+    Engine { pid: u32, source: EngineError },
+
+    #[error(
+        "client '{client}' holds tickets of '{first}' and '{second}': say which currency is meant"
+    )]
+    SeveralCurrencies {
+        client: String,
+        first: String,
+        second: String,
+    },
+    #[error(
+        "client '{client}' holds {first} and {second}, both of currency '{currency}': change one \
+         of these tickets by its identifier"
+    )]
+    SeveralTickets {
+        client: String,
+        first: String,
+        second: String,
+        currency: String,
+    },
+    #[error(
+        "client '{client}' holds no tickets of '{wanted}' but {held}: issue some to it with mktkt, \
+         or name that one"
+    )]
+    NotHeld {
+        client: String,
+        wanted: String,
+        held: String,
+    },
+    #[error(
+        "currency '{currency}' is backed by base tickets {first} and {second}: change one of \
+         these by its identifier"
+    )]
+    SeveralBackings {
+        currency: String,
+        first: String,
+        second: String,
+    },
+    #[error(
+        "client '{client}' holds {total} tickets together, more than one ticket can be: deflate some first"
+    )]
+    TooManyTickets { client: String, total: u64 },
+
+    #[error("user {uid} may not {what} client '{client}': ask its owner, user {owner}")]
+    NotClientOwner {
+        uid: u32,
+        what: &'static str,
+        client: String,
+        owner: u32,
+    },
+    #[error("user {uid} may not {what}: ask the daemon's owner, user {owner}")]
+    NotDaemonOwner {
+        uid: u32,
+        what: &'static str,
+        owner: u32,
+    },
+    #[error(
+        "a quantum of {0} ns cannot be enforced: give one from {MIN_QUANTUM_NS} (1 ms) to \
+         {MAX_QUANTUM_NS} (1 s)"
+    )]
+    Quantum(u64),
+}
+
+/// A name that may have been meant.
+#[derive(Debug)]
+pub(crate) struct Suggestion(pub Option<String>);
+
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(name) => write!(f, " (did you mean '{name}'?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names at which a suggestion looks at most.
+const NAMES_COMPARED: usize = 1 << 10;
+
+impl Suggestion {
+    /// The nearest of `names` to `text`, if it is near: one slip in five
+    /// characters, and at least one is forgiven.
+    pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Suggestion {
+        let text = shortened(text);
+        let forgiven = (text.chars().count() / 5).clamp(1, 3);
+        let near = names
+            .take(NAMES_COMPARED)
+            .map(|name| (strsim::osa_distance(&text, name), name))
+            .filter(|(distance, _)| *distance <= forgiven)
+            .min_by_key(|(distance, _)| *distance);
+        Suggestion(near.map(|(_, name)| name.to_owned()))
+    }
+}
+
+/// Text from outside as a refusal repeats it: without control characters and
+/// not at length.
+pub(crate) fn shortened(text: &str) -> String {
+    const CHARACTERS: usize = 100;
+    let mut short: String = text
+        .chars()
+        .take(CHARACTERS)
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect();
+    if text.chars().nth(CHARACTERS).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_forgiven_and_another_word_is_not() {
+        let names = ["encoder", "backup", "a"];
+        let nearest = |text| Suggestion::nearest(text, names.into_iter()).0;
+        assert_eq!(nearest("encodre").as_deref(), Some("encoder"));
+        assert_eq!(nearest("bakup").as_deref(), Some("backup"));
+        assert_eq!(nearest("restore"), None);
+        assert_eq!(nearest("bkp"), None);
+    }
+
+    #[test]
+    fn text_from_outside_is_repeated_in_one_short_line() {
+        assert_eq!(shortened("a\nb"), "a\u{fffd}b");
+        assert_eq!(shortened(&"x".repeat(100)), "x".repeat(100));
+        assert_eq!(shortened(&"x".repeat(101)), "x".repeat(100) + "...");
+    }
+}

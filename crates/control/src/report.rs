@@ -1,0 +1,233 @@
+//! Answers that describe: what each asker may see, in the protocol's terms.
+
+use std::sync::{Mutex, MutexGuard};
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::{ClientId, CurrencyId};
+use prorata_core::ledger::{
+    ClientView, CurrencyView, Ledger, Principal, Target, TicketView, TransferView,
+};
+
+use crate::engine::Engine;
+use crate::protocol::{
+    ClientReport, ClientState, CurrencyReport, StatusReport, TicketReport, TransferReport,
+};
+use crate::state::State;
+
+/// Whether `who` may see a client: its owner may, and who may read one of the
+/// currencies that fund it.
+pub(crate) fn may_see_client(ledger: &Ledger, who: &Principal, client: &ClientView<'_>) -> bool {
+    who.acts_for(client.owner)
+        || ledger
+            .funding(client.id)
+            .filter_map(|ticket| ledger.ticket(ticket))
+            .any(|ticket| ledger.may_read(who, ticket.currency))
+}
+
+/// Takes a dispatcher. That its lock is poisoned means that the engine's
+/// thread has died of a bug; the daemon then lets go of everything and ends.
+pub(crate) fn lock(dispatcher: &Mutex<Dispatcher>) -> MutexGuard<'_, Dispatcher> {
+    dispatcher
+        .lock()
+        .expect("no thread has died while it decided")
+}
+
+/// Describes what is there to one asker. Never asks the engine while it holds
+/// the dispatcher.
+pub(crate) struct Reporter<'a> {
+    pub state: &'a State,
+    pub dispatcher: &'a Mutex<Dispatcher>,
+    pub engine: &'a dyn Engine,
+    pub who: &'a Principal,
+}
+
+impl Reporter<'_> {
+    /// The daemon and its engine.
+    pub fn status(&self) -> StatusReport {
+        let status = self.engine.status();
+        StatusReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            engine: status.engine.to_owned(),
+            mechanism: status.mechanism.to_owned(),
+            policy: self.state.settings.policy,
+            quantum_ns: self.state.settings.quantum_ns,
+            cpus: status.cpus,
+            uptime_ns: status.uptime_ns,
+            own_cpu_ns: status.own_cpu_ns,
+            decisions: status.decisions,
+            clients: self.state.roots.len() as u32,
+        }
+    }
+
+    /// All clients that the asker may see.
+    pub fn clients(&self) -> Vec<ClientReport> {
+        let ledger = &self.state.ledger;
+        let clients = ledger.clients();
+        let visible = clients.filter(|client| may_see_client(ledger, self.who, client));
+        self.reports(visible.map(|client| client.id))
+    }
+
+    /// One client, whoever may see it; nothing if it is gone.
+    pub fn client(&self, client: ClientId) -> Option<ClientReport> {
+        self.reports(std::iter::once(client)).pop()
+    }
+
+    fn reports(&self, clients: impl Iterator<Item = ClientId>) -> Vec<ClientReport> {
+        let observed: Vec<Observed> = clients.map(|client| self.observe(client)).collect();
+        let dispatcher = lock(self.dispatcher);
+        observed
+            .iter()
+            .filter_map(|client| self.client_report(&dispatcher, client))
+            .collect()
+    }
+
+    fn observe(&self, client: ClientId) -> Observed {
+        let state = match self.state.suspended.contains(&client) {
+            true => ClientState::Suspended,
+            // Between its last process's end and its own a client is blocked.
+            false => self.engine.state(client).unwrap_or(ClientState::Blocked),
+        };
+        Observed {
+            client,
+            state,
+            processes: self.engine.processes(client).len() as u32,
+        }
+    }
+
+    fn client_report(&self, dispatcher: &Dispatcher, observed: &Observed) -> Option<ClientReport> {
+        let ledger = dispatcher.ledger();
+        let client = ledger.client(observed.client)?;
+        let tickets = ledger
+            .funding(client.id)
+            .filter_map(|ticket| ledger.ticket(ticket));
+        let readable = tickets.filter(|ticket| ledger.may_read(self.who, ticket.currency));
+        let usage = dispatcher.usage(client.id);
+        let difference_ns = i128::from(usage.received_ns) - i128::from(usage.specified_ns);
+        Some(ClientReport {
+            id: client.id.to_string(),
+            name: client.name.to_owned(),
+            owner: client.owner,
+            pid: self.state.roots.get(&client.id)?.first()?.pid,
+            processes: observed.processes,
+            state: observed.state,
+            tickets: readable
+                .map(|ticket| (ticket.amount, currency_name(ledger, ticket.currency)))
+                .collect(),
+            value: client.value.to_f64(),
+            share: usage.share,
+            specified_ns: usage.specified_ns,
+            received_ns: usage.received_ns,
+            error_quanta: difference_ns as f64 / dispatcher.machine().quantum_ns as f64,
+        })
+    }
+
+    /// All currencies that the asker may read.
+    pub fn currencies(&self) -> Vec<CurrencyReport> {
+        let dispatcher = lock(self.dispatcher);
+        let ledger = dispatcher.ledger();
+        let currencies = ledger.currencies();
+        let readable = currencies.filter(|currency| ledger.may_read(self.who, currency.id));
+        readable
+            .map(|currency| currency_report(ledger, &currency))
+            .collect()
+    }
+
+    /// All tickets, or those of one currency, that the asker may read.
+    pub fn tickets(&self, currency: Option<CurrencyId>) -> Vec<TicketReport> {
+        let dispatcher = lock(self.dispatcher);
+        let ledger = dispatcher.ledger();
+        let wanted = |ticket: &TicketView| {
+            currency.is_none_or(|currency| ticket.currency == currency)
+                && ledger.may_read(self.who, ticket.currency)
+        };
+        ledger
+            .tickets()
+            .filter(wanted)
+            .map(|ticket| ticket_report(ledger, &ticket))
+            .collect()
+    }
+
+    /// All transfers of which the asker may see a share, with those shares.
+    pub fn transfers(&self) -> Vec<TransferReport> {
+        let ledger = &self.state.ledger;
+        let transfers = ledger.transfers().filter_map(|mut transfer| {
+            transfer
+                .shares
+                .retain(|(_, currency, _)| ledger.may_read(self.who, *currency));
+            let visible = !transfer.shares.is_empty();
+            visible.then(|| transfer_report(ledger, &transfer))
+        });
+        transfers.collect()
+    }
+}
+
+/// What the engine knows of a client.
+struct Observed {
+    client: ClientId,
+    state: ClientState,
+    processes: u32,
+}
+
+fn currency_report(ledger: &Ledger, currency: &CurrencyView<'_>) -> CurrencyReport {
+    CurrencyReport {
+        id: currency.id.to_string(),
+        name: currency.name.to_owned(),
+        owner: currency.owner,
+        mode: currency.mode.to_string(),
+        issued: currency.issued_amount,
+        active: currency.active_amount,
+        value: currency.value.to_f64(),
+        backing: ledger
+            .backing(currency.id)
+            .map(|ticket| ticket.to_string())
+            .collect(),
+    }
+}
+
+fn ticket_report(ledger: &Ledger, ticket: &TicketView) -> TicketReport {
+    TicketReport {
+        id: ticket.id.to_string(),
+        currency: currency_name(ledger, ticket.currency),
+        amount: ticket.amount,
+        lent: ticket.lent,
+        target: ticket.target.map(|target| target_name(ledger, target)),
+        active: ticket.active,
+        value: ticket.value.to_f64(),
+        transfer: ticket.transfer.map(|(transfer, _)| transfer.to_string()),
+    }
+}
+
+fn transfer_report(ledger: &Ledger, transfer: &TransferView) -> TransferReport {
+    let shares = transfer.shares.iter().map(|(target, currency, amount)| {
+        (
+            target_name(ledger, *target),
+            currency_name(ledger, *currency),
+            *amount,
+        )
+    });
+    TransferReport {
+        id: transfer.id.to_string(),
+        from: client_name(ledger, transfer.from),
+        shares: shares.collect(),
+    }
+}
+
+fn target_name(ledger: &Ledger, target: Target) -> String {
+    match target {
+        Target::Currency(currency) => format!("currency:{}", currency_name(ledger, currency)),
+        Target::Client(client) => format!("client:{}", client_name(ledger, client)),
+    }
+}
+
+fn currency_name(ledger: &Ledger, currency: CurrencyId) -> String {
+    ledger
+        .currency(currency)
+        .map_or_else(|| currency.to_string(), |view| view.name.to_owned())
+}
+
+fn client_name(ledger: &Ledger, client: ClientId) -> String {
+    ledger
+        .client(client)
+        .map_or_else(|| client.to_string(), |view| view.name.to_owned())
+}

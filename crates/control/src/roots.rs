@@ -1,0 +1,109 @@
+//! Notices when a process ends from which a client's others are found.
+
+use std::collections::{BTreeSet, HashMap};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use prorata_core::ids::ClientId;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::process::{ProcessId, ProcessInfo};
+
+/// Watches processes by pidfd: no process is asked twice, and none that has
+/// not ended costs anything.
+#[derive(Debug)]
+pub(crate) struct RootWatch {
+    /// Readable while a watched process has ended. Every entry's data is the
+    /// pid.
+    epoll: OwnedFd,
+    /// By pid.
+    watched: HashMap<u32, Watched>,
+    /// Clients of whose roots one could not be watched, most often because it
+    /// had ended.
+    missed: BTreeSet<ClientId>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    client: ClientId,
+    pidfd: OwnedFd,
+}
+
+impl RootWatch {
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            watched: HashMap::new(),
+            missed: BTreeSet::new(),
+        })
+    }
+
+    /// Watches these processes of a client, and no others of it.
+    pub fn watch(&mut self, client: ClientId, roots: &[ProcessId]) {
+        self.forget(client);
+        for root in roots {
+            match self.open(*root) {
+                Some(pidfd) => drop(self.watched.insert(root.pid, Watched { client, pidfd })),
+                None => drop(self.missed.insert(client)),
+            }
+        }
+    }
+
+    fn open(&self, root: ProcessId) -> Option<OwnedFd> {
+        let pid = Pid::from_raw(i32::try_from(root.pid).ok()?)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // The pidfd is the root's only if the pid had not been used again.
+        if ProcessInfo::read(root.pid)?.id != root {
+            return None;
+        }
+        let data = EventData::new_u64(root.pid.into());
+        epoll::add(&self.epoll, &pidfd, data, EventFlags::IN).ok()?;
+        Some(pidfd)
+    }
+
+    /// Watches nothing of this client any more.
+    pub fn forget(&mut self, client: ClientId) {
+        let epoll = &self.epoll;
+        self.watched.retain(|_, watched| {
+            let keep = watched.client != client;
+            if !keep {
+                // Closing a file takes it out of an epoll too, unless somebody
+                // else has it open.
+                let _ = epoll::delete(epoll, &watched.pidfd);
+            }
+            keep
+        });
+        self.missed.remove(&client);
+    }
+
+    /// Readable while [`Self::take_ended`] has something to tell.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Whether it has, though it may not be readable.
+    pub fn has_missed(&self) -> bool {
+        !self.missed.is_empty()
+    }
+
+    /// Clients of whose roots one has ended since the last call.
+    pub fn take_ended(&mut self) -> BTreeSet<ClientId> {
+        let mut ended = std::mem::take(&mut self.missed);
+        let mut events = Vec::with_capacity(64);
+        let at_once = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let buffer = rustix::buffer::spare_capacity(&mut events);
+        // If this is interrupted, the same events are there the next time.
+        let _ = epoll::wait(&self.epoll, buffer, Some(&at_once));
+        for event in events {
+            let pid = event.data.u64() as u32;
+            if let Some(Watched { client, pidfd }) = self.watched.remove(&pid) {
+                let _ = epoll::delete(&self.epoll, &pidfd);
+                ended.insert(client);
+            }
+        }
+        ended
+    }
+}

@@ -1,0 +1,350 @@
+//! The loop that serves all connections, one event at a time, on one thread.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::control::Control;
+use crate::refusal::Refusal;
+use crate::session::Session;
+
+/// Connections at the same time.
+pub(crate) const MAX_CONNECTIONS: usize = 256;
+
+/// Of these, those of one user who does not own the daemon.
+pub(crate) const MAX_CONNECTIONS_OF_OTHERS: usize = 32;
+
+/// Pause after a connection could not be accepted, for want of files most
+/// likely.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause before clients are asked for roots again of which one could not be
+/// watched.
+const ROOTS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Events that are not a session's, by their data.
+const LISTENER: u64 = 0;
+const SIGNAL: u64 = 1;
+const EXITS: u64 = 2;
+const ROOTS: u64 = 3;
+const FIRST_SESSION: u64 = 4;
+
+/// How long a server waits for what may never come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// For somebody who needs the daemon.
+    pub linger: Duration,
+    /// For the rest of a request, and for a client to take an answer.
+    pub patience: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            linger: Duration::from_secs(5),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// Nothing was left to manage.
+    Idle,
+    /// A request asked for it.
+    Stopped,
+    /// A signal asked for it.
+    Signalled,
+}
+
+/// Why the loop cannot go on.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The engine enforces nothing any more.
+    Engine(String),
+    /// The system does not let it wait for events.
+    System(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::System(error)
+    }
+}
+
+/// The daemon's connections and what they are served from.
+pub(crate) struct Server {
+    epoll: OwnedFd,
+    listener: UnixListener,
+    /// Does not accept before then.
+    accept_after: Option<Instant>,
+    /// Readable when a signal asks for the end.
+    _signals: UnixStream,
+    control: Control,
+    /// By the data of their events, which grow and are never used again.
+    sessions: BTreeMap<u64, Entry>,
+    next_session: u64,
+    /// Sessions with a whole request. Each is served one a turn, so that who
+    /// sends many at once holds up nobody.
+    ready: BTreeSet<u64>,
+    timing: Timing,
+    /// Since when nobody has needed the daemon.
+    idle_since: Option<Instant>,
+}
+
+struct Entry {
+    session: Session,
+    /// What the epoll watches for.
+    watched: EventFlags,
+}
+
+impl Server {
+    /// Serves whoever connects to `listener` from now on.
+    pub fn new(
+        listener: UnixListener,
+        signals: UnixStream,
+        control: Control,
+        timing: Timing,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let watch = |fd, data| epoll::add(&epoll, fd, EventData::new_u64(data), EventFlags::IN);
+        watch(listener.as_fd(), LISTENER)?;
+        watch(signals.as_fd(), SIGNAL)?;
+        watch(control.engine.exits(), EXITS)?;
+        watch(control.roots.as_fd(), ROOTS)?;
+        Ok(Self {
+            epoll,
+            listener,
+            accept_after: None,
+            _signals: signals,
+            control,
+            sessions: BTreeMap::new(),
+            next_session: FIRST_SESSION,
+            ready: BTreeSet::new(),
+            timing,
+            idle_since: None,
+        })
+    }
+
+    /// Serves until there is a reason to end. A failure is never one of a
+    /// connection.
+    pub fn run(&mut self) -> Result<End, Failure> {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            let now = Instant::now();
+            if self.is_idle_at(now) {
+                return Ok(End::Idle);
+            }
+            self.wait(&mut events, now)?;
+            let now = Instant::now();
+            for event in &events {
+                match event.data.u64() {
+                    LISTENER => self.accept(now)?,
+                    SIGNAL => return Ok(End::Signalled),
+                    EXITS => {
+                        self.control.remove_exited();
+                        if let Some(failure) = self.control.engine.failure() {
+                            return Err(Failure::Engine(failure));
+                        }
+                    }
+                    ROOTS => self.control.renew_roots(),
+                    session => self.advance(session, now),
+                }
+            }
+            if self.control.roots.has_missed() {
+                self.control.renew_roots();
+            }
+            if self.serve_ready(now) {
+                return Ok(End::Stopped);
+            }
+            self.expire(now);
+            self.resume_accepting(now)?;
+        }
+    }
+
+    /// Whether nobody has needed the daemon for as long as it lingers.
+    fn is_idle_at(&mut self, now: Instant) -> bool {
+        if !self.sessions.is_empty() || !self.control.state.roots.is_empty() {
+            self.idle_since = None;
+            return false;
+        }
+        now.duration_since(*self.idle_since.get_or_insert(now)) >= self.timing.linger
+    }
+
+    fn wait(&self, events: &mut Vec<Event>, now: Instant) -> io::Result<()> {
+        events.clear();
+        let until = |time: Instant| time.saturating_duration_since(now);
+        let timeout = [
+            (!self.ready.is_empty()).then_some(Duration::ZERO),
+            self.control.roots.has_missed().then_some(ROOTS_PAUSE),
+            self.accept_after.map(until),
+            self.idle_since
+                .map(|since| until(since + self.timing.linger)),
+            self.sessions
+                .values()
+                .filter_map(|entry| entry.session.deadline())
+                .min()
+                .map(until),
+        ];
+        let timeout = timeout.into_iter().flatten().min();
+        let timeout = timeout.map(|left| Timespec::try_from(left).expect("minutes at most"));
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(events),
+            timeout.as_ref(),
+        ) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes in those who have connected, as many as there is room for.
+    fn accept(&mut self, now: Instant) -> io::Result<()> {
+        loop {
+            match self.listener.accept() {
+                // A connection that fails at once is the peer's misfortune.
+                Ok((stream, _)) => {
+                    let _ = self.admit(stream, now);
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(()),
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                    _ => {
+                        tracing::warn!("a connection cannot be accepted: {error}");
+                        epoll::delete(&self.epoll, &self.listener)?;
+                        self.accept_after = Some(now + ACCEPT_PAUSE);
+                        return Ok(());
+                    }
+                },
+            }
+        }
+    }
+
+    fn resume_accepting(&mut self, now: Instant) -> io::Result<()> {
+        if self.accept_after.is_some_and(|time| time <= now) {
+            let data = EventData::new_u64(LISTENER);
+            epoll::add(&self.epoll, &self.listener, data, EventFlags::IN)?;
+            self.accept_after = None;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, stream: UnixStream, now: Instant) -> io::Result<()> {
+        let mut session = Session::new(stream, self.timing.patience)?;
+        if let Some(refusal) = self.no_room_for(session.peer.principal.uid) {
+            return session.dismiss(&refusal, now);
+        }
+        let watched = session.interest();
+        let data = EventData::new_u64(self.next_session);
+        epoll::add(&self.epoll, session.as_fd(), data, watched)?;
+        self.sessions
+            .insert(self.next_session, Entry { session, watched });
+        self.next_session += 1;
+        Ok(())
+    }
+
+    fn no_room_for(&self, uid: u32) -> Option<Refusal> {
+        let of_user = self
+            .sessions
+            .values()
+            .filter(|entry| entry.session.peer.principal.uid == uid)
+            .count();
+        if self.sessions.len() >= MAX_CONNECTIONS {
+            return Some(Refusal::TooManyConnections {
+                limit: MAX_CONNECTIONS,
+                whose: "",
+            });
+        }
+        let owns_daemon = uid == 0 || uid == self.control.host.own_uid();
+        (!owns_daemon && of_user >= MAX_CONNECTIONS_OF_OTHERS).then_some(
+            Refusal::TooManyConnections {
+                limit: MAX_CONNECTIONS_OF_OTHERS,
+                whose: " of a single user",
+            },
+        )
+    }
+
+    /// Reads from and writes to one session.
+    fn advance(&mut self, id: u64, now: Instant) {
+        if let Some(entry) = self.sessions.get_mut(&id) {
+            let result = entry.session.advance(now);
+            self.settle(id, result);
+        }
+    }
+
+    /// Answers one request of each session that has one. Returns whether one
+    /// of them ends the daemon.
+    fn serve_ready(&mut self, now: Instant) -> bool {
+        let mut stop = false;
+        for id in std::mem::take(&mut self.ready) {
+            let Some(Entry { session, .. }) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            let result = match session.take_frame() {
+                Ok(None) => Ok(()),
+                Ok(Some(frame)) => {
+                    let outgoing = self.control.handle(&session.peer, &frame);
+                    session.held.extend(outgoing.held);
+                    stop |= outgoing.stop;
+                    session.answer(&outgoing.response, now)
+                }
+                Err(refusal) => session.dismiss(&refusal, now),
+            };
+            self.settle(id, result);
+        }
+        stop
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let late = |entry: &&Entry| entry.session.deadline().is_some_and(|time| time <= now);
+        let ids: Vec<u64> = self
+            .sessions
+            .iter()
+            .filter(|(_, entry)| late(entry))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            if let Some(entry) = self.sessions.get_mut(&id) {
+                let result = entry.session.expire(now);
+                self.settle(id, result);
+            }
+        }
+    }
+
+    /// After something was done with a session: closes it if it is over, else
+    /// waits for what it needs next.
+    fn settle(&mut self, id: u64, result: io::Result<()>) {
+        let Some(Entry { session, watched }) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let mut alive = result.is_ok() && !session.is_over();
+        if alive && session.has_frame() {
+            self.ready.insert(id);
+        }
+        let wanted = session.interest();
+        if alive && wanted != *watched {
+            *watched = wanted;
+            let data = EventData::new_u64(id);
+            alive = epoll::modify(&self.epoll, session.as_fd(), data, wanted).is_ok();
+        }
+        if !alive {
+            self.close(id);
+        }
+    }
+
+    fn close(&mut self, id: u64) {
+        self.ready.remove(&id);
+        if let Some(Entry { session, .. }) = self.sessions.remove(&id) {
+            let _ = epoll::delete(&self.epoll, session.as_fd());
+            self.control.end_held(&session.held);
+        }
+    }
+}

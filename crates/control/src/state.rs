@@ -1,0 +1,182 @@
+//! All that a daemon must not forget, and how it changes.
+//!
+//! A [`Change`] is what the journal keeps. Replaying the same changes on the
+//! same [`State`] gives the same state, identifiers included.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
+use serde::{Deserialize, Serialize};
+
+use crate::process::ProcessId;
+use crate::protocol::PolicyKind;
+
+/// Shortest quantum that an engine enforces.
+pub(crate) const MIN_QUANTUM_NS: u64 = 1_000_000;
+
+/// Longest quantum.
+pub(crate) const MAX_QUANTUM_NS: u64 = 1_000_000_000;
+
+/// How much a daemon's ledger holds: far more than one machine runs, little
+/// enough for every answer to fit in a frame.
+pub(crate) const LIMITS: Limits = Limits {
+    currencies: 1 << 12,
+    tickets: 1 << 16,
+    clients: 1 << 14,
+    transfers: 1 << 12,
+    depth: 16,
+    lending_depth: 16,
+    receivers: 64,
+    name_bytes: 64,
+};
+
+/// How decisions are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// From [`MIN_QUANTUM_NS`] to [`MAX_QUANTUM_NS`].
+    pub quantum_ns: u64,
+    pub policy: PolicyKind,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            quantum_ns: 20_000_000,
+            policy: PolicyKind::default(),
+        }
+    }
+}
+
+/// One step from a state to the next.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Change {
+    /// An operation on the ledger. Permissions were checked when it was asked.
+    Ledger(Operation),
+    /// The processes from which the client's other processes descend.
+    Roots {
+        /// A client of the ledger.
+        client: ClientId,
+        /// Not empty.
+        roots: Vec<ProcessId>,
+    },
+    /// The client's user stopped it.
+    Suspend(ClientId),
+    /// The client's user continued it.
+    Resume(ClientId),
+    /// The transfer that the operation before this one started ends with the
+    /// connection that asked for it.
+    Hold,
+    /// Decisions are made like this from now on.
+    Configure(Settings),
+}
+
+/// A ledger and what the daemon knows beside it.
+///
+/// No client of this ledger is ever active: requests are decoded against it
+/// without holding up the engine, whose dispatcher has a copy that follows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub ledger: Ledger,
+    /// Every client of the ledger that was registered completely, with the
+    /// processes from which its others descend.
+    #[serde(with = "pairs")]
+    pub roots: BTreeMap<ClientId, Vec<ProcessId>>,
+    /// Clients whose user has stopped them.
+    pub suspended: BTreeSet<ClientId>,
+    /// Transfers of the ledger that end with a connection.
+    pub held: BTreeSet<TransferId>,
+    pub settings: Settings,
+    /// The transfer that the last operation started.
+    #[serde(skip)]
+    last_transfer: Option<TransferId>,
+}
+
+impl State {
+    /// Nothing but a base currency, which belongs to `owner` and `group`.
+    pub fn new(owner: u32, group: u32) -> Self {
+        Self {
+            ledger: Ledger::with_base_owner(LIMITS, owner, group),
+            roots: BTreeMap::new(),
+            suspended: BTreeSet::new(),
+            held: BTreeSet::new(),
+            settings: Settings::default(),
+            last_transfer: None,
+        }
+    }
+
+    /// Takes one step. Only a journal that was damaged unnoticed, or written
+    /// by another version, holds a change that fails.
+    pub fn apply(&mut self, change: &Change) -> Result<Outcome, LedgerError> {
+        match change {
+            Change::Ledger(operation) => {
+                let outcome = self.ledger.execute(&Principal::ROOT, operation.clone())?;
+                self.last_transfer = match outcome {
+                    Outcome::Transfer(transfer) => Some(transfer),
+                    _ => None,
+                };
+                self.forget_what_ended(operation);
+                return Ok(outcome);
+            }
+            Change::Roots { client, roots } => {
+                self.known(*client)?;
+                self.roots.insert(*client, roots.clone());
+            }
+            Change::Suspend(client) => {
+                self.known(*client)?;
+                self.suspended.insert(*client);
+            }
+            Change::Resume(client) => {
+                self.suspended.remove(client);
+            }
+            Change::Hold => self.held.extend(self.last_transfer.take()),
+            Change::Configure(settings) => self.settings = *settings,
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn known(&self, client: ClientId) -> Result<(), LedgerError> {
+        self.ledger
+            .client(client)
+            .map(drop)
+            .ok_or(LedgerError::UnknownClient(client))
+    }
+
+    fn forget_what_ended(&mut self, operation: &Operation) {
+        if let Operation::DestroyClient { client } = operation {
+            self.roots.remove(client);
+            self.suspended.remove(client);
+        }
+        if !matches!(operation, Operation::Transfer { .. }) && !self.held.is_empty() {
+            let ledger = &self.ledger;
+            self.held
+                .retain(|transfer| ledger.transfer(*transfer).is_some());
+        }
+    }
+}
+
+/// Maps whose keys are no strings, as lists of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<K, V, S>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        K: Serialize,
+        V: Serialize,
+        S: Serializer,
+    {
+        serializer.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Vec::deserialize(deserializer).map(BTreeMap::from_iter)
+    }
+}

@@ -1,0 +1,192 @@
+//! An engine that keeps books and touches no process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use prorata_core::ids::ClientId;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::engine::{Engine, EngineError, EngineStatus};
+use crate::process::{ProcessId, ProcessInfo};
+use crate::protocol::ClientState;
+
+/// A process with this pid cannot be managed.
+pub(crate) const UNMANAGEABLE: u32 = 199;
+
+/// Notices when real processes end, and no more.
+#[derive(Clone, Debug)]
+pub(crate) struct FakeEngine {
+    books: Arc<Mutex<Books>>,
+    /// Holds a byte for each client in `Books::exited`.
+    exits: Arc<(PipeReader, PipeWriter)>,
+    /// Whether to manage processes only that really exist.
+    strict: bool,
+}
+
+#[derive(Default, Debug)]
+pub(crate) struct Books {
+    pub clients: BTreeMap<ClientId, Vec<ProcessId>>,
+    pub suspended: BTreeSet<ClientId>,
+    pub exited: Vec<ClientId>,
+    /// Clients in the order in which they were managed.
+    pub order: Vec<ClientId>,
+    pub adopters: BTreeMap<u32, ClientId>,
+    /// What `manage_marked` finds.
+    pub marked: BTreeMap<ClientId, ProcessId>,
+    pub nudges: u64,
+}
+
+impl Default for FakeEngine {
+    fn default() -> Self {
+        Self {
+            books: Arc::default(),
+            exits: Arc::new(std::io::pipe().unwrap()),
+            strict: false,
+        }
+    }
+}
+
+impl FakeEngine {
+    /// One that manages no made-up processes.
+    pub fn strict() -> Self {
+        Self {
+            strict: true,
+            ..Self::default()
+        }
+    }
+
+    pub fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap()
+    }
+
+    /// A client's process has ended.
+    pub fn end(&self, process: ProcessId) {
+        let mut books = self.books();
+        let mut exited = Vec::new();
+        for (client, processes) in &mut books.clients {
+            let before = processes.len();
+            processes.retain(|other| *other != process);
+            if processes.is_empty() && before > 0 {
+                exited.push(*client);
+            }
+        }
+        for client in exited {
+            books.exited.push(client);
+            (&self.exits.1).write_all(b"!").unwrap();
+        }
+    }
+
+    /// Follows a process that really exists to its end.
+    fn follow(&self, process: ProcessId) {
+        let Ok(pidfd) = pidfd_open(
+            Pid::from_raw(process.pid as i32).unwrap(),
+            PidfdFlags::empty(),
+        ) else {
+            return;
+        };
+        let engine = self.clone();
+        std::thread::spawn(move || {
+            while poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).is_err() {}
+            engine.end(process);
+        });
+    }
+}
+
+impl Engine for FakeEngine {
+    fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
+        let is_real = ProcessInfo::read(root.pid).is_some_and(|process| process.id == root);
+        if root.pid == UNMANAGEABLE || (self.strict && !is_real) {
+            return Err("it has just ended".into());
+        }
+        if is_real {
+            self.follow(root);
+        }
+        let mut books = self.books();
+        books.order.push(client);
+        books.clients.entry(client).or_default().push(root);
+        Ok(())
+    }
+
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        self.books().adopters.insert(parent.pid, client);
+        Ok(())
+    }
+
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+        let marked = self.books().marked.get(&client).copied();
+        let managed = marked.filter(|process| process.start_time_ticks >= since_ticks);
+        managed.map_or(0, |process| u32::from(self.manage(client, process).is_ok()))
+    }
+
+    fn release(&self, client: ClientId) {
+        let mut books = self.books();
+        books.clients.remove(&client);
+        books.suspended.remove(&client);
+    }
+
+    fn suspend(&self, client: ClientId) -> bool {
+        self.books().suspended.insert(client);
+        false
+    }
+
+    fn resume(&self, client: ClientId) {
+        self.books().suspended.remove(&client);
+    }
+
+    fn nudge(&self) {
+        self.books().nudges += 1;
+    }
+
+    fn exits(&self) -> BorrowedFd<'_> {
+        self.exits.0.as_fd()
+    }
+
+    fn take_exited(&self) -> Vec<ClientId> {
+        let exited = std::mem::take(&mut self.books().exited);
+        let mut bytes = vec![0; exited.len()];
+        (&self.exits.0).read_exact(&mut bytes).unwrap();
+        exited
+    }
+
+    fn find(&self, pid: u32) -> Option<ClientId> {
+        let books = self.books();
+        let found = books
+            .clients
+            .iter()
+            .find(|(_, all)| all.iter().any(|one| one.pid == pid));
+        found.map(|(client, _)| *client)
+    }
+
+    fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+        self.books()
+            .clients
+            .get(&client)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn state(&self, client: ClientId) -> Option<ClientState> {
+        self.books()
+            .clients
+            .contains_key(&client)
+            .then_some(ClientState::Waiting)
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            engine: "fake",
+            mechanism: "none",
+            cpus: vec![0],
+            decisions: 0,
+            own_cpu_ns: 0,
+            uptime_ns: 0,
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}

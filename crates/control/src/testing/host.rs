@@ -1,0 +1,102 @@
+//! A machine with a few users and processes.
+
+use std::collections::BTreeMap;
+
+use super::{ALICE, ASKER, BOB};
+use crate::host::{Account, Host};
+use crate::process::{ProcessId, ProcessInfo};
+
+/// The daemon's pid on the made-up machine.
+pub(crate) const DAEMON: u32 = 50;
+
+#[derive(Clone, Debug)]
+pub(crate) struct FakeHost {
+    pub daemon_uid: u32,
+    pub processes: BTreeMap<u32, ProcessInfo>,
+}
+
+impl FakeHost {
+    /// Whose daemon runs as `daemon_uid`. Processes 100 to 199 are alice's,
+    /// 200 to 299 bob's, 300 to 309 root's; 2 is the kernel's; 90 asks and has the child 91.
+    pub fn new(daemon_uid: u32) -> Self {
+        let mut host = Self {
+            daemon_uid,
+            processes: BTreeMap::new(),
+        };
+        host.add(1, 0, 0, "init");
+        host.add(2, 0, 0, "kthreadd");
+        host.processes.get_mut(&2).unwrap().is_kernel_thread = true;
+        host.add(40, 1, daemon_uid, "session");
+        host.add(DAEMON, 40, daemon_uid, "prorata");
+        host.add(51, DAEMON, daemon_uid, "guardian");
+        host.add(ASKER, 1, ALICE, "asker");
+        host.add(91, ASKER, ALICE, "child");
+        for pid in 100..200 {
+            host.add(
+                pid,
+                1,
+                ALICE,
+                ["encoder", "c3", "7", "a:b"][pid as usize % 4],
+            );
+        }
+        for pid in 200..300 {
+            host.add(pid, 1, BOB, "backup");
+        }
+        for pid in 300..310 {
+            host.add(pid, 1, 0, "server");
+        }
+        host
+    }
+
+    pub fn add(&mut self, pid: u32, parent: u32, uid: u32, name: &str) {
+        let id = ProcessId {
+            pid,
+            // One that no real process has.
+            start_time_ticks: u64::MAX / 2 + u64::from(pid),
+        };
+        let name = name.to_owned();
+        let info = ProcessInfo {
+            id,
+            parent,
+            uid,
+            name,
+            is_kernel_thread: false,
+        };
+        self.processes.insert(pid, info);
+    }
+}
+
+impl Host for FakeHost {
+    fn process(&self, pid: u32) -> Option<ProcessInfo> {
+        self.processes.get(&pid).cloned()
+    }
+
+    fn account_named(&self, name: &str) -> Option<Account> {
+        let uid = match name {
+            "root" => 0,
+            "alice" => ALICE,
+            "bob" => BOB,
+            _ => return None,
+        };
+        Some(Account {
+            name: name.to_owned(),
+            uid,
+            gid: uid,
+        })
+    }
+
+    fn account_of(&self, uid: u32) -> Option<Account> {
+        ["root", "alice", "bob"]
+            .into_iter()
+            .filter_map(|name| self.account_named(name))
+            .find(|account| account.uid == uid)
+    }
+
+    fn own_pid(&self) -> u32 {
+        DAEMON
+    }
+
+    fn own_uid(&self) -> u32 {
+        self.daemon_uid
+    }
+}

@@ -1,0 +1,93 @@
+//! A made-up machine, and an engine that enforces nothing, for tests of
+//! everything above them.
+
+pub(crate) mod conversation;
+mod engine;
+mod host;
+pub(crate) mod requests;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_core::ledger::Principal;
+
+use crate::control::Control;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::peer::Peer;
+use crate::policy;
+use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
+use crate::roots::RootWatch;
+use crate::state::State;
+
+pub(crate) use engine::FakeEngine;
+pub(crate) use host::FakeHost;
+
+/// Users of the made-up machine.
+pub(crate) const ALICE: u32 = 1000;
+pub(crate) const BOB: u32 = 1001;
+
+/// A process that is asking.
+pub(crate) const ASKER: u32 = 90;
+
+/// Someone without supplementary groups.
+pub(crate) fn user(uid: u32) -> Peer {
+    Peer {
+        principal: Principal {
+            uid,
+            gids: vec![uid],
+        },
+        pid: ASKER,
+    }
+}
+
+/// A daemon without socket on a made-up machine, with its journal in
+/// `directory`.
+pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &FakeEngine) -> Control {
+    let opened = Journal::open(directory.join("journal"), "boot".into()).unwrap();
+    let state = match opened.found {
+        Some((state, _)) => state,
+        None => State::new(host.own_uid(), host.own_uid()),
+    };
+    let machine = Machine {
+        cpus: 1,
+        quantum_ns: state.settings.quantum_ns,
+    };
+    let dispatcher = Dispatcher::new(
+        state.ledger.clone(),
+        policy::new(state.settings.policy),
+        machine,
+    );
+    Control {
+        state,
+        journal: opened.journal,
+        dispatcher: Arc::new(Mutex::new(dispatcher)),
+        engine: Box::new(engine.clone()),
+        host: Box::new(host),
+        roots: RootWatch::new().unwrap(),
+    }
+}
+
+/// Asks as a client would, and gets what it would get.
+pub(crate) fn ask(control: &mut Control, who: &Peer, request: Request) -> Response {
+    let envelope = Envelope {
+        version: PROTOCOL_VERSION,
+        request,
+    };
+    control
+        .handle(who, &serde_json::to_vec(&envelope).unwrap())
+        .response
+}
+
+/// All that a control remembers, to compare.
+pub(crate) fn image(state: &State) -> String {
+    serde_json::to_string(state).unwrap()
+}
+
+/// Flushing files here costs nothing.
+pub(crate) fn fast_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}

@@ -1,0 +1,355 @@
+//! What a daemon has confirmed is not lost, whatever happens to it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
+use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
+
+use super::harness::{Daemon, Sleeper, directory, eventually, refusal, tickets};
+use crate::control::Control;
+use crate::host::{Account, Host, Linux};
+use crate::journal::Journal;
+use crate::peer::Peer;
+use crate::process::{ProcessId, ProcessInfo};
+use crate::protocol::{Funding, Request, Response, TransferPortion};
+use crate::testing::requests::below;
+use crate::testing::{FakeEngine, ask, control, fast_directory, image};
+
+/// This machine without daemon, and with the processes that have ended since.
+#[derive(Clone, Default)]
+struct Elsewhere(BTreeMap<u32, ProcessInfo>);
+
+impl Elsewhere {
+    fn add(&mut self, sleeper: &Sleeper) -> ProcessId {
+        let process = ProcessInfo::read(sleeper.pid()).unwrap();
+        let id = process.id;
+        self.0.insert(sleeper.pid(), process);
+        id
+    }
+}
+
+impl Host for Elsewhere {
+    fn process(&self, pid: u32) -> Option<ProcessInfo> {
+        self.0.get(&pid).cloned()
+    }
+    fn account_named(&self, name: &str) -> Option<Account> {
+        Linux.account_named(name)
+    }
+    fn account_of(&self, uid: u32) -> Option<Account> {
+        Linux.account_of(uid)
+    }
+    fn own_pid(&self) -> u32 {
+        u32::MAX
+    }
+    fn own_uid(&self) -> u32 {
+        Linux.own_uid()
+    }
+}
+
+/// All that a daemon tells of itself.
+fn reports_of(daemon: &Daemon) -> Vec<Response> {
+    let mut connection = daemon.connect();
+    [
+        Request::Clients,
+        Request::Currencies,
+        Request::Tickets { currency: None },
+        Request::Transfers,
+    ]
+    .map(|request| connection.call(&request).unwrap())
+    .into()
+}
+
+/// All that it remembers, which is more: it decides about identifiers to come.
+fn remembered(daemon: &Daemon) -> String {
+    let journal = daemon.place.state.join("journal");
+    let opened = Journal::open(journal, String::new()).unwrap();
+    image(&opened.found.unwrap().0)
+}
+
+/// What a daemon has gone through.
+#[derive(Clone)]
+enum Event {
+    Asked(Request),
+    Ended(ProcessId),
+}
+
+/// A daemon without crashes to compare with.
+struct Reference {
+    control: Control,
+    engine: FakeEngine,
+    who: Peer,
+    _directory: tempfile::TempDir,
+}
+
+impl Reference {
+    fn after(history: &[Event], host: &Elsewhere) -> Self {
+        let directory = fast_directory();
+        let engine = FakeEngine::default();
+        let control = control(directory.path(), host.clone(), &engine);
+        let (stream, _other) = UnixStream::pair().unwrap();
+        let who = Peer::of(&stream).unwrap();
+        let mut reference = Self {
+            control,
+            engine,
+            who,
+            _directory: directory,
+        };
+        for event in history {
+            match event {
+                Event::Asked(request) => drop(reference.ask(request.clone())),
+                Event::Ended(process) => {
+                    reference.engine.end(*process);
+                    reference.control.remove_exited();
+                }
+            }
+        }
+        reference
+    }
+
+    fn ask(&mut self, request: Request) -> Response {
+        ask(&mut self.control, &self.who, request)
+    }
+}
+
+/// A request that is likely to be accepted.
+fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
+    let pid = sleepers[below(random, sleepers.len())].pid();
+    let currency = format!("money-{}", below(random, 4));
+    let other = format!("money-{}", below(random, 4));
+    let amount = 1 + below(random, 1_000) as u32;
+    let ticket = format!("t{}", below(random, 12));
+    let transfer = format!("x{}", below(random, 4));
+    match below(random, 12) {
+        0 | 1 => Request::Register {
+            pid,
+            name: None,
+            funding: tickets(amount),
+            adopts: false,
+        },
+        2 => Request::Release {
+            client: pid.to_string(),
+        },
+        3 | 4 => Request::SetTickets {
+            client: pid.to_string(),
+            funding: tickets(amount),
+        },
+        5 => Request::CreateCurrency {
+            name: currency,
+            owner: None,
+            mode: None,
+        },
+        6 => Request::DestroyCurrency { name: currency },
+        7 => Request::Issue {
+            funding: Funding {
+                amount,
+                currency: Some(currency),
+            },
+            target: Some(other),
+        },
+        8 => Request::SetAmount { ticket, amount },
+        9 => Request::DestroyTicket { ticket },
+        10 => Request::Transfer {
+            from: pid.to_string(),
+            portion: TransferPortion::Whole(vec![currency]),
+            hold: false,
+        },
+        _ => Request::EndTransfer { transfer },
+    }
+}
+
+/// Kills the daemon with `kill -9` while it works, again and again. Whatever
+/// it confirmed is there afterwards, and of the rest at most the one request
+/// that it was killed over.
+#[test]
+fn what_was_confirmed_survives_kill_9() {
+    const SEED: u64 = 1;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let mut host = Elsewhere::default();
+    let mut sleepers: Vec<Sleeper> = (0..6).map(|_| Sleeper::start()).collect();
+    for sleeper in &sleepers {
+        host.add(sleeper);
+    }
+    let mut history: Vec<Event> = Vec::new();
+    let mut daemon = Daemon::start(&directory());
+    let mut survivors = 0;
+    for round in 0..12 {
+        let mut reference = Reference::after(&history, &host);
+        let mut connection = daemon.connect();
+        let delay = Duration::from_micros(random.next_u64() % 60_000);
+        let pid = daemon.pid();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            kill_process(pid, Signal::KILL).unwrap();
+        });
+        let last = loop {
+            let request = request(&mut random, &sleepers);
+            let context = format!("seed {SEED}, round {round}: {request:?}");
+            match connection.call(&request) {
+                Ok(response) => assert_eq!(response, reference.ask(request.clone()), "{context}"),
+                Err(_) => break Event::Asked(request),
+            }
+            history.push(Event::Asked(request));
+        };
+        killer.join().unwrap();
+
+        // A client ends while there is no daemon.
+        let ended = Event::Ended(host.add(&sleepers[0]));
+        sleepers.remove(0);
+        sleepers.push(Sleeper::start());
+        host.add(sleepers.last().unwrap());
+
+        daemon = daemon.succeed();
+        let found = remembered(&daemon);
+        let without = [&history[..], std::slice::from_ref(&ended)].concat();
+        let with = [&history[..], &[last.clone(), ended]].concat();
+        history = if found == image(&Reference::after(&without, &host).control.state) {
+            without
+        } else {
+            survivors += 1;
+            assert_eq!(
+                found,
+                image(&Reference::after(&with, &host).control.state),
+                "seed {SEED}, {round}"
+            );
+            with
+        };
+    }
+    let confirmed = history.len() - 12 - survivors;
+    assert!(
+        confirmed > 50,
+        "seed {SEED}: only {confirmed} requests were confirmed"
+    );
+    println!("{confirmed} requests confirmed; {survivors} of 12 survived without");
+}
+
+/// Limits the daemon's files to `bytes`, which refuses writes as a full disk
+/// does: what still fits is written.
+fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
+    let limit = Rlimit {
+        current: bytes,
+        maximum: None,
+    };
+    prlimit(Some(daemon.pid()), Resource::Fsize, limit).unwrap();
+}
+
+fn journal_length(daemon: &Daemon) -> u64 {
+    fs::metadata(daemon.place.state.join("journal"))
+        .unwrap()
+        .len()
+}
+
+#[test]
+fn a_full_disk_refuses_changes_and_nothing_else() {
+    let mut daemon = Daemon::start(&directory());
+    let (first, second) = (Sleeper::start(), Sleeper::start());
+    daemon.register(&first, "first");
+    daemon.register(&second, "second");
+    let before = reports_of(&daemon);
+    // Every number of bytes that still fit of a record of about a hundred.
+    for spare in (0..80).step_by(9) {
+        let length = journal_length(&daemon);
+        limit_files(&daemon, Some(length + spare));
+        let request = Request::CreateCurrency {
+            name: "more".into(),
+            owner: None,
+            mode: None,
+        };
+        let message = refusal(daemon.ask(request));
+        assert!(
+            message.contains("cannot be written, so nothing was changed"),
+            "{message}"
+        );
+        assert_eq!(reports_of(&daemon), before, "{spare}");
+        assert_eq!(journal_length(&daemon), length, "the torn record is gone");
+    }
+    assert!(daemon.is_alive());
+
+    // Asking is possible, and what happens by itself is noticed.
+    drop(first);
+    eventually(|| (daemon.client_names() == ["second"]).then_some(()));
+
+    limit_files(&daemon, None);
+    let request = Request::CreateCurrency {
+        name: "more".into(),
+        owner: None,
+        mode: None,
+    };
+    assert!(matches!(daemon.ask(request), Response::Created(_)));
+    let before = reports_of(&daemon);
+    assert_eq!(reports_of(&daemon.succeed()), before);
+}
+
+#[test]
+fn a_disk_without_any_room_lets_the_daemon_start_and_look() {
+    let daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    let before = reports_of(&daemon);
+    let length = journal_length(&daemon);
+    // A directory in the way of the new journal: it cannot be written.
+    let in_the_way = daemon.place.state.join("journal.new");
+    fs::create_dir(&in_the_way).unwrap();
+    let daemon = daemon.succeed();
+    assert_eq!(reports_of(&daemon), before);
+    assert_eq!(
+        journal_length(&daemon),
+        length,
+        "the old journal is as it was"
+    );
+    let request = Request::Release {
+        client: "sleeper".into(),
+    };
+    let message = refusal(daemon.ask(request.clone()));
+    assert!(message.contains("nothing was changed"), "{message}");
+
+    fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(daemon.ask(request), Response::Done);
+    assert!(daemon.succeed().client_names().is_empty());
+}
+
+#[test]
+fn a_damaged_journal_is_set_aside_and_the_daemon_goes_on() {
+    let daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    let create = |name: &str| Request::CreateCurrency {
+        name: name.into(),
+        owner: None,
+        mode: None,
+    };
+    daemon.register(&sleeper, "sleeper");
+    let length = journal_length(&daemon) as usize;
+    for name in ["lost", "lost too"] {
+        assert!(matches!(daemon.ask(create(name)), Response::Created(_)));
+    }
+    let journal = daemon.place.state.join("journal");
+    let mut bytes = fs::read(&journal).unwrap();
+    bytes[length + 30] ^= 1;
+    fs::write(&journal, &bytes).unwrap();
+
+    let daemon = daemon.succeed();
+    assert_eq!(daemon.client_names(), ["sleeper"]);
+    let Response::Currencies(currencies) = daemon.ask(Request::Currencies) else {
+        panic!()
+    };
+    assert!(
+        !currencies
+            .iter()
+            .any(|currency| currency.name.starts_with("lost"))
+    );
+    assert_eq!(
+        fs::read(journal.with_extension("damaged-1")).unwrap(),
+        bytes
+    );
+    let log = fs::read_to_string(daemon.place.log()).unwrap();
+    assert!(log.contains("the journal is damaged"), "{log}");
+
+    // Beyond recognition, and once more.
+    fs::write(&journal, b"nothing of a journal").unwrap();
+    let daemon = daemon.succeed();
+    assert!(daemon.client_names().is_empty());
+    let kept = fs::read(journal.with_extension("damaged-2")).unwrap();
+    assert_eq!(kept, b"nothing of a journal");
+}

@@ -1,0 +1,307 @@
+//! Daemons in processes of their own, and processes for them to manage.
+//!
+//! A daemon refuses to manage its own descendants, and must be killed and
+//! limited without harm to the tests: so it is this program, run again.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use prorata_core::ids::ClientId;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::daemon::serve;
+use crate::engine::{Engine, EngineError, EngineStatus};
+use crate::process::ProcessId;
+use crate::protocol::{ClientReport, ClientState, Funding, Request, Response};
+use crate::testing::FakeEngine;
+use crate::{Connection, Place, SocketPath, Timing};
+
+const DIRECTORY: &str = "PRORATA_TEST_DAEMON_DIRECTORY";
+const LINGER_MS: &str = "PRORATA_TEST_DAEMON_LINGER_MS";
+
+/// Longest wait for anything in these tests; none waits for it to pass.
+const LONG: Duration = Duration::from_secs(60);
+
+/// How long test daemons wait for clients that are slow.
+pub(super) const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A place of its own for a daemon, gone with the last copy.
+pub(super) fn directory() -> Arc<tempfile::TempDir> {
+    Arc::new(tempfile::tempdir().unwrap())
+}
+
+pub(super) fn place(directory: &Path) -> Place {
+    let runtime = directory.join("run");
+    let socket = SocketPath::new(runtime.join("socket")).unwrap();
+    Place {
+        state: directory.join("state"),
+        runtime,
+        socket,
+    }
+}
+
+/// Not a test: what the process of a [`Daemon`] does.
+#[test]
+#[ignore = "this is the daemon that other tests start"]
+fn daemon_process() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else {
+        return;
+    };
+    let linger_ms = std::env::var(LINGER_MS).unwrap().parse().unwrap();
+    let timing = Timing {
+        linger: Duration::from_millis(linger_ms),
+        patience: PATIENCE,
+    };
+    let place = place(directory.as_ref());
+    let make: crate::MakeEngine<'_> = &|_, directory| {
+        Ok(Box::new(Mortal {
+            engine: FakeEngine::strict(),
+            obituary: directory.with_file_name("released"),
+        }))
+    };
+    let code = serve(&place, timing, 1, make, || ()).map_or(3, |()| 0);
+    std::process::exit(code);
+}
+
+/// A pid about which the engine of a test daemon panics when asked.
+pub(super) const CURSED: u32 = 4_000_000;
+
+/// Leaves a file when it is dropped, as it should be, however the daemon ends.
+struct Mortal {
+    engine: FakeEngine,
+    obituary: PathBuf,
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        std::fs::write(&self.obituary, "").unwrap();
+    }
+}
+
+impl Engine for Mortal {
+    fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
+        self.engine.manage(client, root)
+    }
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        self.engine.adopt(client, parent)
+    }
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+        self.engine.manage_marked(client, since_ticks)
+    }
+    fn release(&self, client: ClientId) {
+        self.engine.release(client);
+    }
+    fn suspend(&self, client: ClientId) -> bool {
+        self.engine.suspend(client)
+    }
+    fn resume(&self, client: ClientId) {
+        self.engine.resume(client);
+    }
+    fn nudge(&self) {
+        self.engine.nudge();
+    }
+    fn exits(&self) -> BorrowedFd<'_> {
+        self.engine.exits()
+    }
+    fn take_exited(&self) -> Vec<ClientId> {
+        self.engine.take_exited()
+    }
+    fn find(&self, pid: u32) -> Option<ClientId> {
+        assert_ne!(pid, CURSED, "a bug");
+        self.engine.find(pid)
+    }
+    fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+        self.engine.processes(client)
+    }
+    fn state(&self, client: ClientId) -> Option<ClientState> {
+        self.engine.state(client)
+    }
+    fn status(&self) -> EngineStatus {
+        self.engine.status()
+    }
+    fn failure(&self) -> Option<String> {
+        self.engine.failure()
+    }
+}
+
+/// A daemon with the fake engine.
+pub(super) struct Daemon {
+    child: Child,
+    pub place: Place,
+    pub directory: Arc<tempfile::TempDir>,
+}
+
+impl Daemon {
+    /// Starts one that stays as long as the test needs it.
+    pub fn start(directory: &Arc<tempfile::TempDir>) -> Daemon {
+        let daemon = Self::spawn(directory, LONG);
+        daemon.connect();
+        daemon
+    }
+
+    /// Starts one and does not wait for it.
+    pub fn spawn(directory: &Arc<tempfile::TempDir>, linger: Duration) -> Daemon {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "tests::harness::daemon_process",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env(DIRECTORY, directory.path())
+            .env(LINGER_MS, linger.as_millis().to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Daemon {
+            child,
+            place: place(directory.path()),
+            directory: Arc::clone(directory),
+        }
+    }
+
+    pub fn connect(&self) -> Connection {
+        eventually(|| Connection::open(&self.place.socket).ok())
+    }
+
+    pub fn ask(&self, request: Request) -> Response {
+        self.connect().call(&request).unwrap()
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        eventually(|| self.child.try_wait().unwrap())
+    }
+
+    /// Kills it and starts another in the same place.
+    pub fn succeed(mut self) -> Daemon {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        Daemon::start(&self.directory)
+    }
+
+    /// Whether it serves still.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+            && matches!(self.ask(Request::Status), Response::Status(_))
+    }
+
+    /// Registers a process with 100 tickets.
+    pub fn register(&self, process: &Sleeper, name: &str) -> ClientReport {
+        let response = self.ask(Request::Register {
+            pid: process.pid(),
+            name: Some(name.to_owned()),
+            funding: tickets(100),
+            adopts: false,
+        });
+        let Response::Client(report) = response else {
+            panic!("{response:?}")
+        };
+        report
+    }
+
+    /// Names of all clients.
+    pub fn client_names(&self) -> Vec<String> {
+        let response = self.ask(Request::Clients);
+        let Response::Clients(clients) = response else {
+            panic!("{response:?}")
+        };
+        clients.into_iter().map(|client| client.name).collect()
+    }
+
+    pub fn transfers(&self) -> usize {
+        let response = self.ask(Request::Transfers);
+        let Response::Transfers(transfers) = response else {
+            panic!("{response:?}")
+        };
+        transfers.len()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A process that does nothing until it is dropped.
+pub(super) struct Sleeper(Child);
+
+impl Sleeper {
+    pub fn start() -> Sleeper {
+        Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// So many tickets of the user's own currency.
+pub(super) fn tickets(amount: u32) -> Funding {
+    Funding {
+        amount,
+        currency: None,
+    }
+}
+
+/// Why a request was refused.
+pub(super) fn refusal(response: Response) -> String {
+    let Response::Refused { message } = response else {
+        panic!("{response:?}")
+    };
+    message
+}
+
+/// Tries until there is a result. The wait ends early in every test that
+/// passes.
+pub(super) fn eventually<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LONG;
+    loop {
+        if let Some(result) = attempt() {
+            return result;
+        }
+        assert!(Instant::now() < deadline, "not within {LONG:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A raw connection, for what no [`Connection`] would send.
+pub(super) fn raw(place: &Place) -> std::os::unix::net::UnixStream {
+    let connect = || std::os::unix::net::UnixStream::connect(place.socket.path());
+    let stream = eventually(|| connect().ok());
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+/// One response from a raw connection; `None` at its end.
+pub(super) fn read_response(mut stream: impl io::Read) -> Option<Response> {
+    let mut header = [0; 4];
+    match stream.read_exact(&mut header) {
+        Ok(()) => {}
+        Err(_) => return None,
+    }
+    let mut body = vec![0; u32::from_le_bytes(header) as usize];
+    stream.read_exact(&mut body).unwrap();
+    Some(serde_json::from_slice(&body).unwrap())
+}

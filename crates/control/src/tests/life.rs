@@ -1,0 +1,303 @@
+//! How daemons start and end.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::harness::{CURSED, Daemon, Sleeper, directory, eventually, place, refusal, tickets};
+use crate::protocol::{Request, Response};
+use crate::{ConnectError, Connection, start_daemon};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+fn create_currency(daemon: &Daemon, name: &str) {
+    let request = Request::CreateCurrency {
+        name: name.into(),
+        owner: None,
+        mode: None,
+    };
+    assert!(matches!(daemon.ask(request), Response::Created(_)));
+}
+
+fn has_currency(daemon: &Daemon, name: &str) -> bool {
+    let Response::Currencies(currencies) = daemon.ask(Request::Currencies) else {
+        panic!()
+    };
+    currencies.iter().any(|currency| currency.name == name)
+}
+
+#[test]
+fn a_daemon_goes_when_nothing_is_left_to_manage() {
+    let directory = directory();
+    let begun = Instant::now();
+    let mut daemon = Daemon::spawn(&directory, SHORT);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(begun.elapsed() >= SHORT);
+    assert!(!daemon.place.socket.path().exists());
+    let refused = Connection::open(&daemon.place.socket);
+    assert!(
+        matches!(refused, Err(ConnectError::NotRunning { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_daemon_stays_for_clients_and_connections_but_not_for_currencies() {
+    let directory = directory();
+    let mut daemon = Daemon::spawn(&directory, SHORT);
+    let connection = daemon.connect();
+    std::thread::sleep(SHORT * 2);
+    assert!(daemon.is_alive());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    drop(connection);
+    std::thread::sleep(SHORT * 2);
+    assert!(daemon.is_alive());
+    create_currency(&daemon, "lasting");
+    drop(sleeper);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(has_currency(&Daemon::start(&directory), "lasting"));
+}
+
+#[test]
+fn a_signal_ends_the_daemon_and_the_next_one_finds_its_clients() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut daemon = Daemon::start(&directory());
+        let sleeper = Sleeper::start();
+        let before = daemon.register(&sleeper, "sleeper");
+        daemon.signal(signal);
+        assert_eq!(daemon.wait().code(), Some(0), "{signal:?}");
+        assert!(daemon.place.runtime.join("released").exists(), "{signal:?}");
+        assert!(!daemon.place.socket.path().exists(), "{signal:?}");
+
+        let daemon = Daemon::start(&daemon.directory);
+        let Response::Clients(clients) = daemon.ask(Request::Clients) else {
+            panic!()
+        };
+        assert_eq!(clients, [before], "{signal:?}");
+    }
+}
+
+#[test]
+fn a_stopped_daemon_forgets_its_clients_and_keeps_its_currencies() {
+    let mut daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    create_currency(&daemon, "lasting");
+    assert_eq!(daemon.ask(Request::Stop), Response::Done);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(daemon.place.runtime.join("released").exists());
+
+    let daemon = Daemon::start(&daemon.directory);
+    assert!(daemon.client_names().is_empty());
+    assert!(has_currency(&daemon, "lasting"));
+}
+
+#[test]
+fn a_bug_releases_everything_and_is_told() {
+    let mut daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    let answer = daemon.connect().call(&Request::Release {
+        client: CURSED.to_string(),
+    });
+    assert!(matches!(answer, Err(ConnectError::HungUp)), "{answer:?}");
+    assert_eq!(daemon.wait().code(), Some(3));
+    assert!(daemon.place.runtime.join("released").exists());
+    assert!(!daemon.place.socket.path().exists());
+    let log = fs::read_to_string(daemon.place.log()).unwrap();
+    assert!(
+        log.lines()
+            .last()
+            .unwrap()
+            .contains("ended by a bug of its own"),
+        "{log}"
+    );
+
+    assert_eq!(Daemon::start(&daemon.directory).client_names(), ["sleeper"]);
+}
+
+#[test]
+fn a_second_daemon_in_the_same_place_refuses() {
+    let mut first = Daemon::start(&directory());
+    let mut second = Daemon::spawn(&first.directory, SHORT);
+    assert_eq!(second.wait().code(), Some(3));
+    assert!(first.is_alive());
+    let log = fs::read_to_string(first.place.log()).unwrap();
+    assert!(log.contains("a daemon uses"), "{log}");
+}
+
+#[test]
+fn suspended_clients_are_suspended_after_a_crash_and_others_are_not() {
+    let daemon = Daemon::start(&directory());
+    let sleepers = [Sleeper::start(), Sleeper::start(), Sleeper::start()];
+    for (sleeper, name) in sleepers.iter().zip(["a", "b", "c"]) {
+        daemon.register(sleeper, name);
+    }
+    let suspend = |client: &str| Request::Suspend {
+        client: client.into(),
+    };
+    for client in ["a", "b", "a"] {
+        assert_eq!(
+            daemon.ask(suspend(client)),
+            Response::Suspended { was_stopped: false }
+        );
+    }
+    assert_eq!(
+        daemon.ask(Request::Resume { client: "b".into() }),
+        Response::Done
+    );
+    let states = |daemon: &Daemon| match daemon.ask(Request::Clients) {
+        Response::Clients(clients) => clients.iter().map(|one| one.state).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    let before = states(&daemon);
+    use crate::protocol::ClientState::{Suspended, Waiting};
+    assert_eq!(before, [Suspended, Waiting, Waiting]);
+    assert_eq!(states(&daemon.succeed()), before);
+}
+
+#[test]
+fn of_many_who_want_a_daemon_one_starts_it() {
+    let directory = directory();
+    let place = place(directory.path());
+    let started = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let start = || {
+                    started
+                        .lock()
+                        .unwrap()
+                        .push(Daemon::spawn(&directory, SHORT));
+                    Ok(())
+                };
+                let mut connection = Connection::open_or_start(&place, &start).unwrap();
+                assert!(matches!(
+                    connection.call(&Request::Status),
+                    Ok(Response::Status(_))
+                ));
+            });
+        }
+    });
+    assert_eq!(started.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_daemon_can_be_wanted_at_the_moment_when_the_last_one_goes() {
+    let directory = directory();
+    let place = place(directory.path());
+    let started = Mutex::new(Vec::new());
+    let start = || {
+        started
+            .lock()
+            .unwrap()
+            .push(Daemon::spawn(&directory, Duration::from_millis(300)));
+        Ok(())
+    };
+    for round in 0..10 {
+        let mut connection = Connection::open_or_start(&place, &start).unwrap();
+        assert!(matches!(
+            connection.call(&Request::Status),
+            Ok(Response::Status(_))
+        ));
+        drop(connection);
+        std::thread::sleep(Duration::from_millis(296 + round));
+    }
+    for daemon in started.lock().unwrap().iter_mut() {
+        assert_eq!(daemon.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_starter_that_fails_says_why() {
+    let directory = directory();
+    let place = place(directory.path());
+    let start = || Err(io::Error::other("the moon is full"));
+    let error = Connection::open_or_start(&place, &start).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the daemon did not start: the moon is full"
+    );
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
+#[test]
+fn a_daemon_is_started_apart_from_its_starter() {
+    let directory = directory();
+    let place = place(directory.path());
+    let out = directory.path().join("out");
+    let script = format!(
+        "{{ cut -d' ' -f 6 /proc/$$/stat; echo $$; pwd; echo $PRORATA_SOCKET; }} > {}; \
+         echo some error >&2; echo ready; exec sleep 0.3",
+        out.display()
+    );
+    start_daemon(&place, shell(&script)).unwrap();
+    let text = fs::read_to_string(out).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_ne!(lines[0], own_session(), "a session of another terminal");
+    assert_ne!(
+        lines[0], lines[1],
+        "no leader of a session, so no terminal becomes its own"
+    );
+    assert_eq!(lines[2..], ["/", &place.socket.to_string()]);
+    assert_eq!(fs::read_to_string(place.log()).unwrap(), "some error\n");
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    assert!(
+        !children.split_whitespace().any(|child| child == lines[1]),
+        "no child of ours"
+    );
+}
+
+fn own_session() -> String {
+    rustix::process::getsid(None)
+        .unwrap()
+        .as_raw_nonzero()
+        .to_string()
+}
+
+#[test]
+fn why_a_daemon_did_not_start_comes_from_itself_or_its_log() {
+    let directory = directory();
+    let place = place(directory.path());
+    let why = |script| start_daemon(&place, shell(script)).unwrap_err().to_string();
+    assert_eq!(why("echo the disk is full; exit 1"), "the disk is full");
+    assert_eq!(why("exit 1"), "it ended without a word");
+    assert_eq!(why("echo one >&2; echo two >&2; echo >&2; exit 1"), "two");
+    let error = start_daemon(&place, Command::new("/no/such/program")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn roots_that_end_are_replaced_by_those_that_live() {
+    let daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    let message = refusal(daemon.ask(Request::Register {
+        pid: daemon.pid().as_raw_nonzero().get() as u32,
+        name: None,
+        funding: tickets(1),
+        adopts: false,
+    }));
+    assert!(message.contains("is part of the daemon"), "{message}");
+    let message = refusal(daemon.ask(Request::Register {
+        pid: std::process::id(),
+        name: None,
+        funding: tickets(1),
+        adopts: false,
+    }));
+    assert!(
+        message.contains("has the daemon among its descendants"),
+        "{message}"
+    );
+    eventually(|| (daemon.client_names() == ["sleeper"]).then_some(()));
+}

@@ -1,0 +1,10 @@
+//! Tests of the daemon as a whole.
+
+mod crash;
+mod fuzz;
+mod harness;
+mod life;
+mod requests;
+mod restart;
+mod server;
+mod users;

@@ -1,0 +1,126 @@
+//! Which processes a restarted daemon finds again, and how.
+
+use std::path::Path;
+
+use prorata_core::ids::ClientId;
+
+use super::harness::{Sleeper, eventually, tickets};
+use crate::control::Control;
+use crate::host::{Account, Host, Linux};
+use crate::peer::Peer;
+use crate::process::{ProcessId, ProcessInfo};
+use crate::protocol::{Request, Response};
+use crate::testing::{ALICE, FakeEngine, FakeHost, ask, control, fast_directory, user};
+
+/// This machine, as if the daemon were a process that is not there.
+struct Live;
+
+impl Host for Live {
+    fn process(&self, pid: u32) -> Option<ProcessInfo> {
+        Linux.process(pid)
+    }
+    fn account_named(&self, name: &str) -> Option<Account> {
+        Linux.account_named(name)
+    }
+    fn account_of(&self, uid: u32) -> Option<Account> {
+        Linux.account_of(uid)
+    }
+    fn own_pid(&self) -> u32 {
+        u32::MAX
+    }
+    fn own_uid(&self) -> u32 {
+        Linux.own_uid()
+    }
+}
+
+fn register(control: &mut Control, peer: &Peer, pid: u32) -> ClientId {
+    let request = Request::Register {
+        pid,
+        name: None,
+        funding: tickets(100),
+        adopts: false,
+    };
+    let Response::Client(report) = ask(control, peer, request) else {
+        panic!("{pid} is not managed");
+    };
+    report.id.parse().unwrap()
+}
+
+fn id(sleeper: &Sleeper) -> ProcessId {
+    ProcessInfo::read(sleeper.pid()).unwrap().id
+}
+
+fn restart(directory: &Path, engine: &FakeEngine) -> Control {
+    let mut control = control(directory, Live, engine);
+    control.manage_again();
+    control
+}
+
+#[test]
+fn a_client_whose_root_has_ended_is_found_by_its_other_processes() {
+    let directory = fast_directory();
+    let engine = FakeEngine::strict();
+    let mut first = control(directory.path(), Live, &engine);
+    let (root, other) = (Sleeper::start(), Sleeper::start());
+    let other_id = id(&other);
+    let me = user(Linux.own_uid());
+    let client = register(&mut first, &me, root.pid());
+    // The engine has seen the root start it.
+    engine
+        .books()
+        .clients
+        .get_mut(&client)
+        .unwrap()
+        .push(other_id);
+    drop(root);
+    eventually(|| {
+        first.renew_roots();
+        (first.state.roots[&client] == [other_id]).then_some(())
+    });
+    drop(first);
+
+    let engine = FakeEngine::strict();
+    let second = restart(directory.path(), &engine);
+    assert_eq!(engine.books().clients[&client], [other_id]);
+    drop(second);
+
+    drop(other);
+    let engine = FakeEngine::strict();
+    let third = restart(directory.path(), &engine);
+    assert!(third.state.roots.is_empty() && third.state.ledger.clients().next().is_none());
+}
+
+#[test]
+fn a_client_without_roots_is_found_by_its_marker() {
+    let directory = fast_directory();
+    let engine = FakeEngine::strict();
+    let mut first = control(directory.path(), Live, &engine);
+    let me = user(Linux.own_uid());
+    let root = Sleeper::start();
+    let client = register(&mut first, &me, root.pid());
+    drop(first);
+    drop(root);
+
+    let orphan = Sleeper::start();
+    let engine = FakeEngine::strict();
+    engine.books().marked.insert(client, id(&orphan));
+    let mut second = restart(directory.path(), &engine);
+    eventually(|| {
+        second.renew_roots();
+        (second.state.roots[&client] == [id(&orphan)]).then_some(())
+    });
+}
+
+#[test]
+fn a_client_within_another_stays_its_own() {
+    let directory = fast_directory();
+    let mut first = control(directory.path(), FakeHost::new(0), &FakeEngine::default());
+    let outer = register(&mut first, &user(ALICE), 100);
+    let inner = register(&mut first, &user(ALICE), 101);
+    drop(first);
+    let engine = FakeEngine::default();
+    control(directory.path(), FakeHost::new(0), &engine).manage_again();
+    let order: Vec<ClientId> = engine.books().order.clone();
+    // The outer one takes along all its descendants that have no client.
+    assert_eq!(order, [inner, outer]);
+}

@@ -1,0 +1,116 @@
+//! Several users at one daemon's socket.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use super::harness::{Daemon, Sleeper, directory, eventually, refusal};
+use crate::place::Place;
+use crate::protocol::{Request, Response};
+use crate::server::MAX_CONNECTIONS_OF_OTHERS;
+use crate::{ConnectError, Connection};
+
+/// A user who has no account.
+const STRANGER: u32 = 4_711;
+
+/// Runs on a thread of its own as another user. (The system call concerns the
+/// calling thread alone; the C library would have changed them all.)
+fn as_stranger<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            // SAFETY: the call takes numbers, and the thread that changes its
+            // user shares no work with others and ends below.
+            let results = unsafe {
+                [
+                    libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()),
+                    libc::syscall(libc::SYS_setresgid, STRANGER, STRANGER, STRANGER),
+                    libc::syscall(libc::SYS_setresuid, STRANGER, STRANGER, STRANGER),
+                ]
+            };
+            assert_eq!(results, [0, 0, 0]);
+            work()
+        });
+        stranger.join().unwrap()
+    })
+}
+
+/// A directory through which others may go, if this can be tested at all.
+fn shared_directory() -> Option<Arc<tempfile::TempDir>> {
+    if !Place::is_of_root() {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "only root can act as another user"
+        );
+        println!("not run: only root can act as another user");
+        return None;
+    }
+    let directory = directory();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    Some(directory)
+}
+
+#[test]
+fn roots_daemon_serves_others_within_their_rights() {
+    let Some(directory) = shared_directory() else {
+        return;
+    };
+    let daemon = Daemon::start(&directory);
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "of-root");
+    as_stranger(|| {
+        let mut connection = Connection::open(&daemon.place.socket).unwrap();
+        let mut ask = |request| connection.call(&request).unwrap();
+        let message = refusal(ask(Request::Release {
+            client: "of-root".into(),
+        }));
+        assert!(message.contains("user 4711 may not"), "{message}");
+        let message = refusal(ask(Request::Stop));
+        assert!(
+            message.contains("user 4711 may not stop the daemon"),
+            "{message}"
+        );
+        let create = Request::CreateCurrency {
+            name: "play".into(),
+            owner: None,
+            mode: None,
+        };
+        assert!(matches!(ask(create), Response::Created(_)));
+        let Response::Currencies(currencies) = ask(Request::Currencies) else {
+            panic!()
+        };
+        let play = currencies.iter().find(|one| one.name == "play").unwrap();
+        assert_eq!(play.owner, STRANGER);
+        assert!(
+            std::fs::read_dir(&daemon.place.state).is_err(),
+            "the journal is private"
+        );
+        assert!(std::fs::write(daemon.place.runtime.join("x"), "").is_err());
+    });
+    assert_eq!(daemon.client_names(), ["of-root"]);
+}
+
+#[test]
+fn one_of_the_others_does_not_take_all_connections() {
+    let Some(directory) = shared_directory() else {
+        return;
+    };
+    let daemon = Daemon::start(&directory);
+    let open = || Connection::open(&daemon.place.socket);
+    let kept = as_stranger(|| {
+        let mut connections: Vec<_> = (0..MAX_CONNECTIONS_OF_OTHERS)
+            .map(|_| open().unwrap())
+            .collect();
+        let Err(ConnectError::Refused { message, .. }) = open() else {
+            panic!("one too many is let in");
+        };
+        assert!(
+            message.contains("serves 32 connections of a single user"),
+            "{message}"
+        );
+        connections.pop();
+        connections.push(eventually(|| open().ok()));
+        connections
+    });
+    assert!(open().is_ok(), "there is room for others");
+    drop(kept);
+}

@@ -1,0 +1,131 @@
+//! The user engine behind the daemon's contract.
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::ClientId;
+use prorata_user::{ClientActivity, EngineConfig, Mechanism, UserEngine};
+
+use crate::engine::{Engine, EngineError, EngineStatus};
+use crate::process::ProcessId;
+use crate::protocol::ClientState;
+
+/// A user engine and the CPUs that it was told to share out.
+pub(crate) struct ForUser {
+    engine: UserEngine,
+    cpus: Vec<u32>,
+}
+
+impl ForUser {
+    /// Starts one. What its successor must know it keeps in `directory`.
+    pub fn start(
+        dispatcher: Arc<Mutex<Dispatcher>>,
+        directory: PathBuf,
+        cpus: Vec<u32>,
+        mechanism: Option<Mechanism>,
+    ) -> Result<Self, EngineError> {
+        let config = EngineConfig {
+            cpus: Some(cpus.clone()),
+            state_directory: directory,
+            mechanism,
+        };
+        let engine = UserEngine::start(config, dispatcher)?;
+        Ok(Self { engine, cpus })
+    }
+}
+
+impl From<ProcessId> for prorata_user::ProcessId {
+    fn from(process: ProcessId) -> Self {
+        Self {
+            pid: process.pid,
+            start_time_ticks: process.start_time_ticks,
+        }
+    }
+}
+
+impl From<prorata_user::ProcessId> for ProcessId {
+    fn from(process: prorata_user::ProcessId) -> Self {
+        Self {
+            pid: process.pid,
+            start_time_ticks: process.start_time_ticks,
+        }
+    }
+}
+
+impl Engine for ForUser {
+    fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
+        Ok(self.engine.manage(client, root.into())?)
+    }
+
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        Ok(self.engine.also_children_of(client, parent.into())?)
+    }
+
+    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+        // It fails only if the engine has, which it tells by itself.
+        self.engine.manage_marked(client, since_ticks).unwrap_or(0)
+    }
+
+    fn release(&self, client: ClientId) {
+        self.engine.release(client);
+    }
+
+    fn suspend(&self, client: ClientId) -> bool {
+        self.engine.suspend(client)
+    }
+
+    fn resume(&self, client: ClientId) {
+        self.engine.resume(client);
+    }
+
+    fn nudge(&self) {
+        self.engine.nudge();
+    }
+
+    fn exits(&self) -> BorrowedFd<'_> {
+        self.engine.exits()
+    }
+
+    fn take_exited(&self) -> Vec<ClientId> {
+        self.engine.take_exited()
+    }
+
+    fn find(&self, pid: u32) -> Option<ClientId> {
+        self.engine.find(pid)
+    }
+
+    fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+        let processes = self.engine.processes(client);
+        processes.into_iter().map(ProcessId::from).collect()
+    }
+
+    fn state(&self, client: ClientId) -> Option<ClientState> {
+        self.engine.state(client).map(|activity| match activity {
+            ClientActivity::Running => ClientState::Running,
+            ClientActivity::Waiting => ClientState::Waiting,
+            ClientActivity::Blocked => ClientState::Blocked,
+            ClientActivity::Suspended => ClientState::Suspended,
+        })
+    }
+
+    fn status(&self) -> EngineStatus {
+        let status = self.engine.status();
+        EngineStatus {
+            engine: "user",
+            mechanism: match status.mechanism {
+                Mechanism::Idle => "idle",
+                Mechanism::Stop => "stop",
+            },
+            cpus: self.cpus.clone(),
+            decisions: status.decisions,
+            own_cpu_ns: status.own_cpu_ns,
+            uptime_ns: status.uptime_ns,
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.engine.status().failure
+    }
+}

@@ -1,0 +1,202 @@
+//! Every invariant of the ledger's own data, held against everything else.
+
+use super::super::list::{Chain, Link, List};
+use super::super::objects::{Currency, Holder, Ticket};
+use super::*;
+use alloc::collections::BTreeMap;
+
+/// Panics unless every invariant holds.
+pub(super) fn audit(ledger: &Ledger) {
+    audit_lists(ledger);
+    audit_amounts(ledger);
+    audit_transfers(ledger);
+    audit_graph(ledger);
+    audit_names(ledger);
+}
+
+/// Every ticket stands in exactly the lists where its fields say it stands.
+fn audit_lists(ledger: &Ledger) {
+    let tickets = &ledger.tickets;
+    let mut places: BTreeMap<Handle<Ticket>, Vec<Place>> = BTreeMap::new();
+    let mut meet = |list: List, chain: Chain, place: Place| {
+        for ticket in list.audit(tickets, chain) {
+            places.entry(ticket).or_default().push(place);
+        }
+    };
+    for (handle, currency) in ledger.currencies.iter() {
+        meet(currency.backs, Chain::Issued, Place::Backs(handle));
+        meet(currency.others, Chain::Issued, Place::Others(handle));
+    }
+    for (handle, currency) in ledger.currencies.iter() {
+        meet(
+            currency.backing,
+            Chain::Holder,
+            Place::Holder(Holder::Currency(handle)),
+        );
+    }
+    for (handle, client) in ledger.clients.iter() {
+        meet(
+            client.funding,
+            Chain::Holder,
+            Place::Holder(Holder::Client(handle)),
+        );
+    }
+    for (handle, transfer) in ledger.transfers.iter() {
+        meet(transfer.pieces, Chain::Transfer, Place::Transfer(handle));
+    }
+    for (handle, ticket) in tickets.iter() {
+        meet(ticket.pieces, Chain::Lender, Place::Lender(handle));
+    }
+    for (handle, ticket) in tickets.iter() {
+        let mut expected = Vec::new();
+        expected.push(match ticket.holder {
+            Some(Holder::Currency(_)) => Place::Backs(ticket.currency),
+            Some(Holder::Client(_)) | None => Place::Others(ticket.currency),
+        });
+        expected.extend(ticket.holder.map(Place::Holder));
+        if let Some(loan) = ticket.loan {
+            expected.extend([Place::Transfer(loan.transfer), Place::Lender(loan.lender)]);
+        }
+        assert_eq!(places.remove(&handle), Some(expected), "{ticket:?}");
+        if ticket.holder.is_none() {
+            assert_eq!(ticket.links[Chain::Holder as usize], Link::default());
+        }
+    }
+    assert!(places.is_empty());
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Place {
+    Backs(Handle<Currency>),
+    Others(Handle<Currency>),
+    Holder(Holder),
+    Transfer(Handle<Transfer>),
+    Lender(Handle<Ticket>),
+}
+
+/// Issued, active and lent amounts are the sums that they claim to be, and a
+/// ticket is active exactly if its holder is.
+fn audit_amounts(ledger: &Ledger) {
+    let mut sums: BTreeMap<Handle<Currency>, (u64, u64)> = BTreeMap::new();
+    let mut lent: BTreeMap<Handle<Ticket>, u32> = BTreeMap::new();
+    for (_, ticket) in ledger.tickets.iter() {
+        let (issued, active) = sums.entry(ticket.currency).or_default();
+        *issued += u64::from(ticket.amount);
+        *active += if ticket.active {
+            u64::from(ticket.amount)
+        } else {
+            0
+        };
+        assert!(ticket.amount > 0 || ticket.lent > 0);
+        let face_value = ticket
+            .amount
+            .checked_add(ticket.lent)
+            .expect("a face value fits");
+        if let Some(loan) = ticket.loan {
+            *lent.entry(loan.lender).or_default() += face_value;
+        }
+        let holder_is_active = match ticket.holder {
+            Some(Holder::Client(client)) => ledger.clients[client].active,
+            Some(Holder::Currency(currency)) => ledger.currencies[currency].active_amount > 0,
+            None => false,
+        };
+        assert_eq!(ticket.active, holder_is_active, "{ticket:?}");
+    }
+    for (handle, currency) in ledger.currencies.iter() {
+        let sums = sums.get(&handle).copied().unwrap_or_default();
+        assert_eq!(
+            (currency.issued_amount, currency.active_amount),
+            sums,
+            "{currency:?}"
+        );
+    }
+    for (handle, ticket) in ledger.tickets.iter() {
+        assert_eq!(
+            ticket.lent,
+            lent.get(&handle).copied().unwrap_or_default(),
+            "{ticket:?}"
+        );
+    }
+}
+
+/// A piece is of its lender's currency, the lender funds the giver, and no
+/// transfer is without pieces.
+fn audit_transfers(ledger: &Ledger) {
+    assert!(
+        ledger
+            .transfers
+            .iter()
+            .all(|(_, transfer)| !transfer.pieces.is_empty())
+    );
+    for (_, piece) in ledger.tickets.iter() {
+        let Some(loan) = piece.loan else { continue };
+        let (lender, transfer) = (
+            &ledger.tickets[loan.lender],
+            &ledger.transfers[loan.transfer],
+        );
+        assert_eq!(piece.currency, lender.currency);
+        assert_eq!(lender.holder, Some(Holder::Client(transfer.from)));
+        assert!(piece.holder.is_some());
+        let mut transfers = 1;
+        let mut lender = lender;
+        while let Some(loan) = lender.loan {
+            lender = &ledger.tickets[loan.lender];
+            transfers += 1;
+        }
+        assert!(transfers <= ledger.limits.lending_depth);
+    }
+}
+
+/// The currencies form an acyclic graph no deeper than the limit, in which
+/// nothing backs the base.
+fn audit_graph(ledger: &Ledger) {
+    assert!(ledger.currencies[ledger.base].backing.is_empty());
+    for (handle, _) in ledger.currencies.iter() {
+        audit_chains(ledger, handle, &mut Vec::new());
+    }
+}
+
+/// Walks every path from `currency` down.
+fn audit_chains(ledger: &Ledger, currency: Handle<Currency>, path: &mut Vec<Handle<Currency>>) {
+    assert!(!path.contains(&currency), "a cycle");
+    path.push(currency);
+    let below_base = path
+        .iter()
+        .filter(|currency| **currency != ledger.base)
+        .count();
+    assert!(below_base <= ledger.limits.depth as usize);
+    for (_, ticket) in ledger.tickets.iter() {
+        if let (true, Some(Holder::Currency(backed))) = (ticket.currency == currency, ticket.holder)
+        {
+            audit_chains(ledger, backed, path);
+        }
+    }
+    path.pop();
+}
+
+fn audit_names(ledger: &Ledger) {
+    assert_eq!(
+        ledger.currency_names.len(),
+        ledger.currencies.iter().count()
+    );
+    assert_eq!(ledger.client_names.len(), ledger.clients.iter().count());
+    for (handle, currency) in ledger.currencies.iter() {
+        assert_eq!(ledger.currency_names[&currency.name], handle);
+    }
+    for (handle, client) in ledger.clients.iter() {
+        assert_eq!(ledger.client_names[&client.name], handle);
+    }
+    let lengths = [
+        ledger.currencies.len(),
+        ledger.tickets.len(),
+        ledger.clients.len(),
+        ledger.transfers.len(),
+    ];
+    let counts = [
+        ledger.currencies.iter().count(),
+        ledger.tickets.iter().count(),
+        ledger.clients.iter().count(),
+        ledger.transfers.iter().count(),
+    ];
+    assert_eq!(lengths.map(|length| length as usize), counts);
+}

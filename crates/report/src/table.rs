@@ -1,0 +1,124 @@
+//! Plain tables for terminals and pipes.
+
+use crate::text::{cut, printable, width};
+
+/// On which side a column's cells stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Names and words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows under headings. Cells are made printable; columns are as wide as their
+/// widest cell and two spaces apart.
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Vec<(&'static str, Side)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table with these columns.
+    pub fn new(columns: &[(&'static str, Side)]) -> Self {
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If it has not one cell for each column.
+    pub fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
+        self.rows
+            .push(cells.iter().map(|cell| printable(cell)).collect());
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The heading and the rows, one line each without line ends, none wider
+    /// than `limit` columns if given.
+    pub fn lines(&self, limit: Option<usize>) -> Vec<String> {
+        let widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(column, (heading, _))| {
+                let cells = self.rows.iter().map(|row| width(&row[column]));
+                cells.max().unwrap_or(0).max(width(heading))
+            })
+            .collect();
+        let headings: Vec<String> = self
+            .columns
+            .iter()
+            .map(|(heading, _)| heading.to_string())
+            .collect();
+        std::iter::once(&headings)
+            .chain(&self.rows)
+            .map(|cells| {
+                let line = self.line(cells, &widths);
+                limit.map_or(line.clone(), |limit| cut(&line, limit))
+            })
+            .collect()
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            let padding = " ".repeat(widths[column] - width(cell));
+            if column > 0 {
+                line.push_str("  ");
+            }
+            match self.columns[column].1 {
+                Side::Left => line.extend([cell.as_str(), &padding]),
+                Side::Right => line.extend([&padding, cell.as_str()]),
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&[("NAME", Side::Left), ("TICKETS", Side::Right)]);
+        table.row(vec!["build".into(), "300".into()]);
+        table.row(vec!["a\u{1b}[1m".into(), "7".into()]);
+        table
+    }
+
+    #[test]
+    fn columns_line_up_and_names_are_harmless() {
+        assert_eq!(
+            table().lines(None),
+            [
+                "NAME        TICKETS",
+                "build           300",
+                "a\\u{1b}[1m        7"
+            ]
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_limit() {
+        assert_eq!(
+            table().lines(Some(8)),
+            ["NAME   …", "build  …", "a\\u{1b}…"]
+        );
+    }
+}

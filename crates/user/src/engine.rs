@@ -1,0 +1,288 @@
+//! The engine as its callers see it.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::ClientId;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::bell::Bell;
+use crate::command::Command;
+use crate::config::{EngineConfig, EngineStatus, Mechanism};
+use crate::decision::{DecisionThread, Parts};
+use crate::directory::{ClientActivity, Directory};
+use crate::error::EngineError;
+use crate::guardian::Guardian;
+use crate::process_id::ProcessId;
+use crate::scheduler::{self, Return};
+use crate::sweep::{Records, put_right};
+use crate::table::{Journal, Table};
+use crate::tree::Tree;
+
+/// Enforces a dispatcher's decisions on processes. Dropping it releases
+/// everything.
+///
+/// All methods but [`nudge`](Self::nudge) and those that read wait for the
+/// decision thread, mostly for well below a millisecond; do not call them
+/// with the dispatcher's lock held.
+pub struct UserEngine {
+    commands: Sender<Command>,
+    bell: Arc<Bell>,
+    exits: Arc<Bell>,
+    directory: Arc<Mutex<Directory>>,
+    thread: Option<JoinHandle<()>>,
+    started: Instant,
+    cpus: u32,
+}
+
+impl UserEngine {
+    /// Sweeps what a dead predecessor left demoted or stopped, starts the
+    /// guardian process and the decision thread, and tells the dispatcher how
+    /// many CPUs there are. Raises the limit on open files as far as it may.
+    ///
+    /// The dispatcher's lock is taken for microseconds only, never while a
+    /// process is touched. After changing what it holds, call
+    /// [`nudge`](Self::nudge).
+    pub fn start(
+        config: EngineConfig,
+        dispatcher: Arc<Mutex<Dispatcher>>,
+    ) -> Result<UserEngine, EngineError> {
+        let cpus = count_cpus(config.cpus)?;
+        let way_back =
+            Return::by_trial().map_err(|error| EngineError::System("try out SCHED_IDLE", error))?;
+        let preferred = match (config.mechanism, way_back) {
+            (Some(Mechanism::Idle), Return::Never) => return Err(EngineError::IdleNotPermitted),
+            (Some(mechanism), _) => mechanism,
+            (None, Return::Never) => Mechanism::Stop,
+            (None, _) => Mechanism::Idle,
+        };
+        raise_descriptor_limit();
+        let table = Arc::new(Table::open(&config.state_directory)?);
+        let swept = put_right(&table, Records::Clear);
+        if swept.restored > 0 {
+            tracing::warn!(
+                "put {} processes right that a dead engine left",
+                swept.restored
+            );
+        }
+        let guardian = Guardian::spawn(&table).map_err(EngineError::Guardian)?;
+        let wait = |error| EngineError::System("wait for events", error);
+        let bell = Arc::new(Bell::new().map_err(wait)?);
+        let exits = Arc::new(Bell::new().map_err(wait)?);
+        let tree = Tree::new(Journal::new(table.clone()), way_back)
+            .map_err(|error| EngineError::System("notice births", error))?;
+        let directory = Arc::new(Mutex::new(Directory::new(preferred)));
+        lock(&dispatcher).set_cpus(cpus);
+        let (commands, receiver) = channel();
+        let decision_thread = DecisionThread::new(Parts {
+            tree,
+            directory: directory.clone(),
+            dispatcher,
+            commands: receiver,
+            to_self: commands.clone(),
+            bell: bell.clone(),
+            exits: exits.clone(),
+            table,
+            guardian,
+            preferred,
+            cpus,
+        })?;
+        let thread = std::thread::Builder::new()
+            .name("decisions".into())
+            .spawn(move || decide_until_the_end(decision_thread))
+            .map_err(|error| EngineError::System("start the decision thread", error))?;
+        Ok(UserEngine {
+            commands,
+            bell,
+            exits,
+            directory,
+            thread: Some(thread),
+            started: Instant::now(),
+            cpus,
+        })
+    }
+
+    /// Manages a process and all its present and future descendants as
+    /// (part of) `client`. Descendants that another client has stay there.
+    pub fn manage(&self, client: ClientId, process: ProcessId) -> Result<(), EngineError> {
+        self.ask(|answer| Command::Manage {
+            client,
+            process,
+            answer,
+        })?
+    }
+
+    /// Children of `parent` join `client` too, though `parent` itself does
+    /// not: it is the process that started the client and, as a child
+    /// subreaper, inherits the client's orphans.
+    pub fn also_children_of(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        self.ask(|answer| Command::AlsoChildrenOf {
+            client,
+            parent,
+            answer,
+        })?
+    }
+
+    /// Finds living processes that carry the client's marker
+    /// ([`CLIENT_MARKER`](crate::CLIENT_MARKER)) and began at or after
+    /// `since_ticks` (clock ticks since boot), and manages them. How a
+    /// restarted daemon finds what is left of a client whose root has ended.
+    /// Returns how many processes joined, their descendants included.
+    pub fn manage_marked(&self, client: ClientId, since_ticks: u64) -> Result<u32, EngineError> {
+        self.ask(|answer| Command::ManageMarked {
+            client,
+            since_ticks,
+            answer,
+        })?
+    }
+
+    /// Undoes all enforcement on a client and forgets it. Unknown ones are
+    /// ignored.
+    pub fn release(&self, client: ClientId) {
+        // A failed engine has released everyone.
+        let _ = self.ask(|answer| Command::Release { client, answer });
+    }
+
+    /// Undoes enforcement and takes the client out of the competition until
+    /// [`resume`](Self::resume). Returns whether the engine had stopped any
+    /// of its processes, so that a stop signal may have been lost on them.
+    pub fn suspend(&self, client: ClientId) -> bool {
+        self.ask(|answer| Command::Suspend { client, answer })
+            .unwrap_or(false)
+    }
+
+    /// Ends [`suspend`](Self::suspend).
+    pub fn resume(&self, client: ClientId) {
+        let _ = self.ask(|answer| Command::Resume { client, answer });
+    }
+
+    /// The ledger has changed: decide now. Returns at once.
+    pub fn nudge(&self) {
+        self.bell.ring();
+    }
+
+    /// Readable while [`take_exited`](Self::take_exited) has something to
+    /// tell, and once the engine has failed.
+    pub fn exits(&self) -> BorrowedFd<'_> {
+        self.exits.as_fd()
+    }
+
+    /// Clients that have no process left since the last call. They are
+    /// forgotten already.
+    pub fn take_exited(&self) -> Vec<ClientId> {
+        let mut directory = lock(&self.directory);
+        if directory.failure.is_none() {
+            self.exits.hush();
+        }
+        std::mem::take(&mut directory.exited)
+    }
+
+    /// The client that a process belongs to.
+    pub fn find(&self, pid: u32) -> Option<ClientId> {
+        lock(&self.directory).find(pid)
+    }
+
+    /// The processes of a client; none if it is unknown.
+    pub fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+        lock(&self.directory).processes(client)
+    }
+
+    /// What a client is doing; `None` if it is unknown.
+    pub fn state(&self, client: ClientId) -> Option<ClientActivity> {
+        lock(&self.directory).activity(client)
+    }
+
+    /// How the engine fares.
+    pub fn status(&self) -> EngineStatus {
+        let directory = lock(&self.directory);
+        let own = scheduler::cpu_time_ns(std::process::id());
+        let guardian = directory.guardian.and_then(scheduler::cpu_time_ns);
+        EngineStatus {
+            mechanism: directory.mechanism,
+            decisions: directory.decisions,
+            own_cpu_ns: own.unwrap_or(0) + guardian.unwrap_or(0),
+            uptime_ns: self.started.elapsed().as_nanos() as u64,
+            cpus: self.cpus,
+            processes: directory.process_count(),
+            left_alone: directory.left_alone,
+            guardian: directory.guardian,
+            failure: directory.failure.clone(),
+        }
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, EngineError> {
+        let (answer, answered) = sync_channel(1);
+        self.commands
+            .send(command(answer))
+            .map_err(|_| EngineError::Failed)?;
+        self.bell.ring();
+        answered.recv().map_err(|_| EngineError::Failed)
+    }
+}
+
+impl Drop for UserEngine {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::End);
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs the decision thread. If it panics, everything is released by what the
+/// table says, because nothing else can be relied on then.
+fn decide_until_the_end(mut decision_thread: DecisionThread) {
+    let directory = decision_thread.directory.clone();
+    let exits = decision_thread.exits.clone();
+    let table = decision_thread.table.clone();
+    let Err(panic) = catch_unwind(AssertUnwindSafe(|| decision_thread.run())) else {
+        return;
+    };
+    put_right(&table, Records::Clear);
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "the decision thread panicked".to_owned());
+    tracing::error!("the engine has failed and released everything: {message}");
+    let mut directory = lock(&directory);
+    directory.clear();
+    directory.failure = Some(message);
+    exits.ring();
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many CPUs are shared out.
+fn count_cpus(wanted: Option<Vec<u32>>) -> Result<u32, EngineError> {
+    let usable =
+        scheduler::affinity(0).map_err(|error| EngineError::System("find out its CPUs", error))?;
+    let Some(mut wanted) = wanted else {
+        return Ok(usable.count());
+    };
+    let is_usable = |&cpu: &u32| {
+        (cpu as usize) < rustix::thread::CpuSet::MAX_CPU && usable.is_set(cpu as usize)
+    };
+    if wanted.is_empty() || !wanted.iter().all(is_usable) {
+        return Err(EngineError::BadCpus(wanted));
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    Ok(wanted.len() as u32)
+}
+
+/// Every managed process takes descriptors.
+fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it fails the engine manages fewer processes.
+    let _ = setrlimit(Resource::Nofile, limit);
+}

@@ -1,0 +1,69 @@
+//! Why an engine refuses.
+
+use std::path::PathBuf;
+
+use prorata_core::ids::ClientId;
+
+/// Why the engine refuses; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No process has this pid, or it began at another time.
+    #[error("process {0} does not exist (any more): name a running process")]
+    NoSuchProcess(u32),
+    /// It belongs to somebody else.
+    #[error("process {0} may not be managed by this user: name one of your own")]
+    NotPermitted(u32),
+    /// Stopping it would stop the engine or the machine.
+    #[error("process {0} is the engine itself or part of the system: name a program's process")]
+    Indispensable(u32),
+    /// It has a client already.
+    #[error("process {pid} is managed already, as part of client {client}: release that first")]
+    AlreadyManaged {
+        /// The process.
+        pid: u32,
+        /// Its client.
+        client: ClientId,
+    },
+    /// More processes than the engine can watch.
+    #[error(
+        "process {pid} is one too many: this engine watches at most {limit}, \
+         so release others or raise the limit on open files"
+    )]
+    TooManyProcesses {
+        /// The process.
+        pid: u32,
+        /// How many it watches.
+        limit: u32,
+    },
+    /// A list of CPUs of which this process may use none, or not all.
+    #[error(
+        "CPUs {0:?} cannot be shared out: name at least one, and only such as this process may use"
+    )]
+    BadCpus(Vec<u32>),
+    /// `Mechanism::Idle` was asked for.
+    #[error(
+        "threads cannot be brought back from SCHED_IDLE by this user: \
+         use the stop mechanism, or raise the nice limit to 20"
+    )]
+    IdleNotPermitted,
+    /// Another engine uses the same state directory.
+    #[error("an engine already runs with state directory {0}: end it first or choose another")]
+    AlreadyRunning(PathBuf),
+    /// The state directory cannot be used.
+    #[error("cannot use state directory {path}: {source}")]
+    StateDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The guardian does not start.
+    #[error("cannot start the guardian process: {0}")]
+    Guardian(std::io::Error),
+    /// Threads, descriptors and the like.
+    #[error("the system refuses what the engine needs to {0}: {1}")]
+    System(&'static str, std::io::Error),
+    /// The decision thread has failed; all processes run freely.
+    #[error("the engine has failed and released everything: start a new one")]
+    Failed,
+}

@@ -1,0 +1,158 @@
+//! Scheduling groups: within which of them a process competes.
+//!
+//! The kernel shares a CPU out between groups first and within a group then.
+//! A group all of whose threads are in `SCHED_IDLE` still weighs as much as
+//! any other, so demoting to `SCHED_IDLE` says nothing across groups.
+//! A group is a control group of the cpu controller or, within the root
+//! group, a session, if the kernel groups automatically.
+
+use std::io;
+
+/// Where the unified hierarchy is mounted, alone or beside older ones.
+const UNIFIED_MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// One scheduling group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Group {
+    cgroup: String,
+    /// Set where the kernel groups by session.
+    session: Option<u32>,
+}
+
+impl Group {
+    /// The group of a process with this session identifier.
+    pub(crate) fn of(pid: u32, session: u32) -> io::Result<Group> {
+        let membership = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+        let cgroup = cpu_cgroup(&membership, has_cpu_controller);
+        let by_session = cgroup == "/" && groups_automatically();
+        Ok(Group {
+            cgroup,
+            session: by_session.then_some(session),
+        })
+    }
+}
+
+fn groups_automatically() -> bool {
+    std::fs::read("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|v| v.starts_with(b"1"))
+}
+
+/// Path of the control group that competes for CPU time, from a
+/// `/proc/PID/cgroup`. In the unified hierarchy that is the nearest one
+/// upwards to which the cpu controller is enabled.
+fn cpu_cgroup(membership: &str, has_cpu_controller: impl Fn(&str) -> bool) -> String {
+    let lines = || {
+        membership.lines().filter_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            Some((parts.next()?, parts.next()?))
+        })
+    };
+    let own_hierarchy = |controllers: &str| controllers.split(',').any(|c| c == "cpu");
+    if let Some((_, path)) = lines().find(|(controllers, _)| own_hierarchy(controllers)) {
+        return path.to_owned();
+    }
+    let Some((_, mut path)) = lines().find(|(controllers, _)| controllers.is_empty()) else {
+        return "/".to_owned();
+    };
+    while path.len() > 1 && !has_cpu_controller(path) {
+        path = &path[..path.rfind('/').unwrap_or(0)];
+    }
+    if path.is_empty() {
+        "/".to_owned()
+    } else {
+        path.to_owned()
+    }
+}
+
+/// Whether a control group of the unified hierarchy competes for CPU time.
+/// One that we cannot look into counts as competing: better to think two
+/// groups different than the same.
+fn has_cpu_controller(path: &str) -> bool {
+    let controllers = UNIFIED_MOUNTS.iter().find_map(|mount| {
+        std::fs::read_to_string(format!("{mount}{path}/cgroup.controllers")).ok()
+    });
+    controllers.is_none_or(|list| list.split_whitespace().any(|name| name == "cpu"))
+}
+
+/// A group that some managed process is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GroupIndex(usize);
+
+/// The groups of all managed processes.
+#[derive(Default, Debug)]
+pub(crate) struct Groups {
+    /// Each with the number of its processes; those with none are re-used.
+    members: Vec<(Group, usize)>,
+}
+
+impl Groups {
+    pub(crate) fn enter(&mut self, group: Group) -> GroupIndex {
+        let known = self.members.iter().position(|(g, _)| *g == group);
+        let index = known.or_else(|| self.members.iter().position(|(_, count)| *count == 0));
+        let index = index.unwrap_or(self.members.len());
+        match self.members.get_mut(index) {
+            Some(place) if place.0 == group => place.1 += 1,
+            Some(place) => *place = (group, 1),
+            None => self.members.push((group, 1)),
+        }
+        GroupIndex(index)
+    }
+
+    pub(crate) fn leave(&mut self, group: GroupIndex) {
+        self.members[group.0].1 -= 1;
+    }
+
+    pub(crate) fn is(&self, index: GroupIndex, group: &Group) -> bool {
+        self.members[index.0].0 == *group
+    }
+
+    /// Whether all processes are in one group.
+    pub(crate) fn are_one(&self) -> bool {
+        self.members.iter().filter(|(_, count)| *count > 0).count() <= 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_hierarchy_of_its_own_counts_before_the_unified_one() {
+        let membership = "3:cpuset:/\n2:cpu,cpuacct:/jobs/a\n0::/session\n";
+        assert_eq!(cpu_cgroup(membership, |_| true), "/jobs/a");
+    }
+
+    #[test]
+    fn the_nearest_unified_group_with_the_cpu_controller_counts() {
+        let membership = "0::/user.slice/user-1000.slice/session-1.scope\n";
+        let enabled = |path: &str| path == "/user.slice";
+        assert_eq!(cpu_cgroup(membership, enabled), "/user.slice");
+        assert_eq!(cpu_cgroup(membership, |_| false), "/");
+        assert_eq!(
+            cpu_cgroup(membership, |_| true),
+            "/user.slice/user-1000.slice/session-1.scope"
+        );
+        assert_eq!(cpu_cgroup("0::/\n", |_| true), "/");
+        assert_eq!(cpu_cgroup("", |_| true), "/");
+    }
+
+    #[test]
+    fn groups_are_one_while_nobody_is_elsewhere() {
+        let group = |name: &str| Group {
+            cgroup: name.into(),
+            session: None,
+        };
+        let mut groups = Groups::default();
+        assert!(groups.are_one());
+        let first = groups.enter(group("a"));
+        groups.enter(group("a"));
+        assert!(groups.are_one());
+        let second = groups.enter(group("b"));
+        assert!(!groups.are_one());
+        groups.leave(second);
+        assert!(groups.are_one());
+        assert!(groups.is(first, &group("a")));
+        let third = groups.enter(group("c"));
+        assert_eq!(third, second, "an empty place is used again");
+        assert!(groups.is(third, &group("c")));
+    }
+}

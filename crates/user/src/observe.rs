@@ -1,0 +1,155 @@
+//! Observing: what clients used, and whether they want to run.
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::ClientId;
+
+use crate::client::{Client, Look};
+use crate::decision::DecisionThread;
+use crate::directory::Change;
+use crate::time::MILLISECOND_NS;
+
+/// How long a client that neither won nor ran stays unlooked at.
+const LOOK_INTERVAL_NS: u64 = 100 * MILLISECOND_NS;
+
+/// Processes that are sampled every quantum; where there are more, those that
+/// did not win take turns.
+const SAMPLED_EACH_QUANTUM: u64 = 512;
+
+impl DecisionThread {
+    /// Observes everyone, each as often as it deserves.
+    pub(crate) fn observe(&mut self, now_ns: u64) {
+        let crowd = u64::from(self.tree.process_count()) / SAMPLED_EACH_QUANTUM;
+        let sample_interval_ns = crowd * self.quantum_ns;
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.clear();
+        ids.extend(self.tree.clients().map(|client| client.id));
+        for &id in &ids {
+            let due = self.tree.client(id).is_some_and(|client| {
+                client.is_winner() || now_ns - client.sampled_ns >= sample_interval_ns
+            });
+            if due {
+                self.observe_one(id, now_ns);
+            }
+        }
+        self.ids = ids;
+    }
+
+    fn observe_one(&mut self, id: ClientId, now_ns: u64) {
+        let usage = self.tree.sample(id, now_ns);
+        let quantum_ns = self.quantum_ns;
+        let cpus = self.cpus;
+        let Some((client, journal)) = self.tree.with_journal(id) else {
+            return;
+        };
+        if client.suspended {
+            client.uncharged_ns -= usage.0;
+        }
+        let look_due = client.is_winner()
+            || usage.0 > 0
+            || client.unsettled
+            || client.watched.is_none()
+            || now_ns - client.looked_ns >= LOOK_INTERVAL_NS;
+        if !look_due {
+            return;
+        }
+        let look = client.look(now_ns, cpus, usage, journal);
+        client.judge(look, usage.0, quantum_ns);
+        if client.is_winner() {
+            client.busy_turns = if look.awake {
+                client.busy_turns.saturating_add(1)
+            } else {
+                0
+            };
+        }
+        if look.moved {
+            self.tree.review_groups_of(id);
+        }
+        if !look.alive {
+            self.bury(id);
+        } else {
+            self.watch(id);
+        }
+    }
+
+    /// A client has no living process left.
+    fn bury(&mut self, id: ClientId) {
+        let may_be_new = |client: &Client| client.processes.is_empty() && !client.had_processes;
+        if self.tree.client(id).is_none_or(may_be_new) {
+            return;
+        }
+        if let Some(mut client) = self.tree.remove(id) {
+            client.runnable = 0;
+            self.farewells.push(client);
+            self.tree.changes.push(Change::Exited(id));
+        }
+    }
+
+    /// Looks at winners that were not looked at in this round. Those found
+    /// asleep have had their turn. Returns whether there were any.
+    pub(crate) fn confirm_winners(&mut self, now_ns: u64) -> bool {
+        let mut any_asleep = false;
+        for index in 0..self.winners.len() {
+            let id = self.winners[index].client;
+            let known = |client: &Client| client.looked_ns == now_ns || client.is_stopped_by_us();
+            if !self.tree.client(id).is_none_or(known) {
+                let usage = self.tree.sample(id, now_ns);
+                let cpus = self.cpus;
+                if let Some((client, journal)) = self.tree.with_journal(id) {
+                    client.runnable = client.look(now_ns, cpus, usage, journal).runnable;
+                }
+            }
+            if let Some(client) = self.tree.client_mut(id) {
+                if std::mem::take(&mut client.pays_debt) {
+                    client.runnable = 0;
+                }
+                any_asleep |= client.runnable == 0;
+            }
+        }
+        any_asleep
+    }
+}
+
+impl Client {
+    /// Concludes from a look whether the client competes.
+    pub(crate) fn judge(&mut self, look: Look, used_ns: u64, quantum_ns: u64) {
+        self.pays_debt = false;
+        if self.suspended {
+            self.runnable = 0;
+        } else if self.is_stopped_by_us() {
+            // What it wants cannot be seen; it wanted to run when it was
+            // stopped.
+            self.runnable = self.runnable.max(1);
+        } else {
+            self.runnable = look.runnable;
+            // Whoever runs and sleeps in so short turns that it is never seen
+            // awake must wait for its turn all the same, once it has run more
+            // than it could without winning.
+            if look.runnable == 0 && used_ns > 0 && self.is_in_debt(quantum_ns) {
+                self.pays_debt = true;
+                self.runnable = 1;
+            }
+        }
+    }
+
+    /// Whether it took more in advance than a sleeper may.
+    pub(crate) fn is_in_debt(&self, quantum_ns: u64) -> bool {
+        self.advance_ns > quantum_ns / 2
+    }
+
+    /// Tells the dispatcher what was observed.
+    pub(crate) fn report(&mut self, dispatcher: &mut Dispatcher) {
+        let used_ns = std::mem::take(&mut self.uncharged_ns);
+        if used_ns > 0 {
+            if self.runnable_told == 0 {
+                // It ran, so it was awake.
+                self.runnable_told = self.runnable.max(1);
+                dispatcher.set_runnable(self.id, self.runnable_told);
+            }
+            dispatcher.charge(self.id, used_ns);
+        }
+        if self.runnable != self.runnable_told {
+            self.runnable_told = self.runnable;
+            dispatcher.set_runnable(self.id, self.runnable);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Processes named for ever.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::error::EngineError;
+use crate::procfs;
+
+/// A process named for ever: a pid is used again, its start time is not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ProcessId {
+    /// Process identifier.
+    pub pid: u32,
+    /// Field 22 of `/proc/PID/stat`: clock ticks since boot.
+    pub start_time_ticks: u64,
+}
+
+impl ProcessId {
+    /// Names the process that has this pid now.
+    pub fn of(pid: u32) -> Result<ProcessId, EngineError> {
+        let stat = procfs::stat(pid).map_err(|_| EngineError::NoSuchProcess(pid))?;
+        Ok(ProcessId {
+            pid,
+            start_time_ticks: stat.start_time_ticks,
+        })
+    }
+
+    /// Whether it still runs (a zombie does not).
+    pub fn is_alive(self) -> bool {
+        procfs::stat(self.pid)
+            .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.has_ended())
+    }
+
+    /// A handle that stays with this process, or `ESRCH`.
+    pub(crate) fn open(self) -> rustix::io::Result<Handle> {
+        let pid = Pid::from_raw(self.pid as i32).ok_or(Errno::SRCH)?;
+        let handle = Handle(pidfd_open(pid, PidfdFlags::empty())?);
+        // If the process of the handle is there after its start time was
+        // read, the pid was its own all the while, and so was the start time.
+        let start_time_ticks = procfs::stat(self.pid)
+            .map_err(|_| Errno::SRCH)?
+            .start_time_ticks;
+        if start_time_ticks != self.start_time_ticks || !handle.exists()? {
+            return Err(Errno::SRCH);
+        }
+        Ok(handle)
+    }
+}
+
+/// A handle on a process that never reaches another, whatever its pid is used
+/// for later.
+#[derive(Debug)]
+pub(crate) struct Handle(pub(crate) OwnedFd);
+
+impl Handle {
+    pub(crate) fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
+        pidfd_send_signal(&self.0, signal)
+    }
+
+    /// Whether it runs or is a zombie. That we may not signal it is an error.
+    fn exists(&self) -> rustix::io::Result<bool> {
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the descriptor is open; signal 0 tests for existence and
+        // permission and is never delivered; a null siginfo is allowed.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                0,
+                nothing,
+                0,
+            )
+        };
+        if result == 0 {
+            return Ok(true);
+        }
+        match Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::SRCH) {
+            Errno::SRCH => Ok(false),
+            error => Err(error),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What `/proc` tells about processes and threads. Nothing here allocates
+//! except [`carries_marker`].
+
+use std::ffi::CStr;
+use std::fmt;
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
+/// A short path, built in place.
+struct ProcPath {
+    bytes: [u8; 64],
+}
+
+impl ProcPath {
+    fn new(path: fmt::Arguments<'_>) -> Self {
+        let mut bytes = [0; 64];
+        // The last byte stays zero and so ends the string. Paths of three
+        // numbers at most are far shorter.
+        (&mut bytes[..63])
+            .write_fmt(path)
+            .expect("paths in /proc are short");
+        Self { bytes }
+    }
+
+    fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).expect("the last byte is zero")
+    }
+
+    fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        rustix::fs::open(self.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty())
+    }
+}
+
+/// Nanoseconds in a clock tick as `/proc` counts them; `USER_HZ` is 100 on
+/// every architecture that Linux and Rust share.
+pub(crate) const TICK_NS: u64 = 10_000_000;
+
+/// The fields of `/proc/PID/stat` that an engine needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stat {
+    /// One letter: `R` wants to run or runs, `S` and `D` sleep, `T` is
+    /// stopped, `t` is traced, `Z` has ended.
+    pub(crate) state: u8,
+    pub(crate) parent: u32,
+    pub(crate) session: u32,
+    flags: u32,
+    /// CPU time of descendants that were waited for; each of its two parts
+    /// is rounded down to a clock tick.
+    pub(crate) waited_ns: u64,
+    pub(crate) threads: u32,
+    pub(crate) start_time_ticks: u64,
+    exit_signal: i32,
+    /// CPU on which it ran last.
+    pub(crate) processor: u32,
+    /// Scheduling policy.
+    pub(crate) policy: u32,
+}
+
+impl Stat {
+    /// Parses one line. `None` if it is not what `proc(5)` describes.
+    pub(crate) fn parse(line: &[u8]) -> Option<Stat> {
+        // The name in parentheses may hold anything, parentheses included.
+        let after_name = line.iter().rposition(|&b| b == b')')? + 2;
+        let mut fields = line.get(after_name..)?.split(|&b| b == b' ' || b == b'\n');
+        // Fields count from 1 as in proc(5); the state is the third.
+        let mut next = 3;
+        let mut field = |number: usize| -> Option<&[u8]> {
+            let skipped = number - next;
+            next = number + 1;
+            fields.nth(skipped)
+        };
+        let state = *field(3)?.first()?;
+        let parent = number(field(4)?)?;
+        let session = number(field(6)?)?;
+        let flags = number(field(9)?)?;
+        let waited_ticks: i64 = number::<i64>(field(16)?)? + number::<i64>(field(17)?)?;
+        let threads = number(field(20)?)?;
+        let start_time_ticks = number(field(22)?)?;
+        let exit_signal = number(field(38)?)?;
+        let processor = number(field(39)?)?;
+        let policy = number(field(41)?)?;
+        Some(Stat {
+            state,
+            parent,
+            session,
+            flags,
+            waited_ns: waited_ticks.max(0) as u64 * TICK_NS,
+            threads,
+            start_time_ticks,
+            exit_signal,
+            processor,
+            policy,
+        })
+    }
+
+    /// Whether it wants to run.
+    pub(crate) fn is_runnable(&self) -> bool {
+        self.state == b'R'
+    }
+
+    /// Whether it is stopped or traced, by whomever.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+
+    /// Whether all of a process has ended, or a single thread has.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
+    }
+
+    /// Whether it is a thread other than its process's first.
+    pub(crate) fn is_secondary_thread(&self) -> bool {
+        self.exit_signal == -1
+    }
+
+    /// Whether it is a thread of the kernel (`PF_KTHREAD`).
+    pub(crate) fn is_kernel_thread(&self) -> bool {
+        self.flags & 0x0020_0000 != 0
+    }
+}
+
+fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// An open `stat` file. It stays with the process for which it was opened,
+/// even if the pid is used again.
+#[derive(Debug)]
+pub(crate) struct StatFile(OwnedFd);
+
+impl StatFile {
+    pub(crate) fn of_process(pid: u32) -> io::Result<Self> {
+        let path = ProcPath::new(format_args!("/proc/{pid}/stat"));
+        Ok(Self(path.open(OFlags::RDONLY)?))
+    }
+
+    /// Cost: about 1.5 us. Fails with `ESRCH` once the process is gone.
+    pub(crate) fn read(&self) -> io::Result<Stat> {
+        let mut buffer = [0; 1024];
+        let length = rustix::io::pread(&self.0, &mut buffer, 0)?;
+        Stat::parse(&buffer[..length]).ok_or_else(|| io::Error::from(Errno::SRCH))
+    }
+}
+
+/// Reads a process's `stat` once.
+pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
+    StatFile::of_process(pid)?.read()
+}
+
+/// Reads one thread's `stat` once.
+pub(crate) fn thread_stat(pid: u32, tid: u32) -> io::Result<Stat> {
+    let path = ProcPath::new(format_args!("/proc/{pid}/task/{tid}/stat"));
+    StatFile(path.open(OFlags::RDONLY)?).read()
+}
+
+/// The process that a thread belongs to.
+pub(crate) fn process_of_thread(tid: u32) -> io::Result<u32> {
+    let file = ProcPath::new(format_args!("/proc/{tid}/status")).open(OFlags::RDONLY)?;
+    let mut buffer = [0; 512];
+    let length = rustix::io::pread(&file, &mut buffer, 0)?;
+    buffer[..length]
+        .split(|&b| b == b'\n')
+        .find_map(|line| line.strip_prefix(b"Tgid:\t"))
+        .and_then(number)
+        .ok_or_else(|| io::Error::from(Errno::SRCH))
+}
+
+/// Calls `visit` with every process of the system.
+pub(crate) fn for_each_process(visit: impl FnMut(u32)) -> io::Result<()> {
+    for_each_number(c"/proc", visit)
+}
+
+/// Calls `visit` with every thread of a process.
+pub(crate) fn for_each_thread(pid: u32, visit: impl FnMut(u32)) -> io::Result<()> {
+    let path = ProcPath::new(format_args!("/proc/{pid}/task"));
+    for_each_number(path.as_c_str(), visit)
+}
+
+fn for_each_number(path: &CStr, mut visit: impl FnMut(u32)) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags, Mode::empty())?;
+    let mut buffer = [MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        if let Some(entry) = number(entry?.file_name().to_bytes()) {
+            visit(entry);
+        }
+    }
+    Ok(())
+}
+
+/// An open `/proc/loadavg`, whose last field is the pid or thread identifier
+/// given out last in our pid namespace: as long as it stays the same, nothing
+/// was born.
+#[derive(Debug)]
+pub(crate) struct LastBorn(OwnedFd);
+
+impl LastBorn {
+    pub(crate) fn open() -> io::Result<Self> {
+        let path = ProcPath::new(format_args!("/proc/loadavg"));
+        Ok(Self(path.open(OFlags::RDONLY)?))
+    }
+
+    pub(crate) fn read(&self) -> io::Result<u32> {
+        let mut buffer = [0; 128];
+        let length = rustix::io::pread(&self.0, &mut buffer, 0)?;
+        buffer[..length]
+            .trim_ascii_end()
+            .rsplit(|&b| b == b' ')
+            .next()
+            .and_then(number)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+}
+
+/// Longest environment that is searched for a marker.
+const MAX_ENVIRONMENT_BYTES: u64 = 256 << 10;
+
+/// The value of environment variable `name` that a process was started with,
+/// if we may read it.
+pub(crate) fn environment_variable(pid: u32, name: &str) -> Option<String> {
+    use std::io::Read;
+    let mut environment = Vec::new();
+    let file = std::fs::File::open(format!("/proc/{pid}/environ")).ok()?;
+    file.take(MAX_ENVIRONMENT_BYTES)
+        .read_to_end(&mut environment)
+        .ok()?;
+    environment
+        .split(|&b| b == 0)
+        .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        .and_then(|value| String::from_utf8(value.to_vec()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &[u8] = b"9 (a) b (c)) R 4 9 7 0 -1 4194304 1 2 3 4 50 60 11 22 20 0 5 0 \
+        8888 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 17 1 0 5 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    #[test]
+    fn a_stat_line_is_taken_apart_whatever_the_name() {
+        let stat = Stat::parse(LINE).expect("well-formed");
+        assert_eq!(stat.parent, 4);
+        assert_eq!(stat.session, 7);
+        assert_eq!(stat.waited_ns, 33 * TICK_NS);
+        assert_eq!(stat.threads, 5);
+        assert_eq!(stat.start_time_ticks, 8888);
+        assert_eq!((stat.exit_signal, stat.processor, stat.policy), (17, 1, 5));
+        assert!(stat.is_runnable() && !stat.has_ended() && !stat.is_stopped());
+    }
+
+    #[test]
+    fn a_stat_line_cut_short_is_refused() {
+        for length in 0..LINE.len() - 40 {
+            // Whatever is left, it never panics; without all fields it is no line.
+            let parsed = Stat::parse(&LINE[..length]);
+            assert!(parsed.is_none() || length > LINE.len() - 60, "{length}");
+        }
+    }
+
+    #[test]
+    fn our_own_process_is_found() {
+        let me = std::process::id();
+        let stat = stat(me).expect("we exist");
+        assert!(!stat.is_kernel_thread() && !stat.is_secondary_thread());
+        let mut found = false;
+        for_each_process(|pid| found |= pid == me).expect("/proc is readable");
+        assert!(found);
+        let mut threads = 0;
+        for_each_thread(me, |_| threads += 1).expect("/proc is readable");
+        assert!(threads >= 1);
+        assert_eq!(environment_variable(me, "NO SUCH VARIABLE"), None);
+    }
+
+    #[test]
+    fn a_thread_names_its_process_and_is_no_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let tid = rustix::thread::gettid().as_raw_pid() as u32;
+            tell.send(tid).expect("the test waits");
+            let _ = ended.recv();
+        });
+        let tid = told.recv().expect("the thread tells");
+        assert_eq!(
+            process_of_thread(tid).expect("it lives"),
+            std::process::id()
+        );
+        assert!(stat(tid).expect("it lives").is_secondary_thread());
+        drop(end);
+        thread.join().expect("it ends");
+    }
+
+    #[test]
+    fn births_show_in_the_pid_given_out_last() {
+        let file = LastBorn::open().expect("/proc is readable");
+        let mut child = std::process::Command::new("true").spawn().expect("spawns");
+        // Others are born too, so only the order of the numbers is certain,
+        // and not even that when they wrap.
+        let last = file.read().expect("readable");
+        assert!(last >= child.id() || last < 1000);
+        child.wait().expect("ends");
+    }
+}

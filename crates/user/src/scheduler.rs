@@ -1,0 +1,241 @@
+//! The kernel's scheduling policies, as far as an engine changes them.
+
+use std::io;
+
+use rustix::thread::{CpuSet, Pid};
+
+/// A thread's scheduling policy as the kernel numbers them, with the flag
+/// `SCHED_RESET_ON_FORK` where it is set.
+///
+/// Changing it leaves the nice value and a custom slice as they are: the
+/// kernel keeps both in `sched_setscheduler(2)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Policy(pub(crate) u32);
+
+impl Policy {
+    pub(crate) const OTHER: Policy = Policy(libc::SCHED_OTHER as u32);
+    pub(crate) const IDLE: Policy = Policy(libc::SCHED_IDLE as u32);
+
+    /// The policy of a thread. Cost: about 0.2 us.
+    pub(crate) fn of(tid: u32) -> io::Result<Policy> {
+        // SAFETY: takes and returns plain numbers.
+        let policy = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };
+        u32::try_from(policy)
+            .map(Policy)
+            .map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Gives a thread this policy. Cost: about 1 us.
+    pub(crate) fn set(self, tid: u32) -> io::Result<()> {
+        let parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `parameter` outlives the call, which only reads it.
+        let result = unsafe {
+            libc::sched_setscheduler(tid as libc::pid_t, self.0 as libc::c_int, &parameter)
+        };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    fn flags(self) -> u32 {
+        self.0 & libc::SCHED_RESET_ON_FORK as u32
+    }
+
+    fn class(self) -> libc::c_int {
+        (self.0 & !(libc::SCHED_RESET_ON_FORK as u32)) as libc::c_int
+    }
+
+    /// `SCHED_IDLE` with this policy's flags, which may not be dropped
+    /// without privilege.
+    pub(crate) fn demoted(self) -> Policy {
+        Policy(Self::IDLE.0 | self.flags())
+    }
+
+    pub(crate) fn is_idle(self) -> bool {
+        self.class() == libc::SCHED_IDLE
+    }
+
+    /// Whether an engine may demote it: real-time and deadline threads are
+    /// somebody's considered choice, restoring them needs more rights than
+    /// demoting them, and they outrank every decision of ours.
+    pub(crate) fn is_fair(self) -> bool {
+        matches!(
+            self.class(),
+            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE
+        )
+    }
+}
+
+/// Whether threads can be brought back from `SCHED_IDLE`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Return {
+    /// No thread can.
+    Never,
+    /// Those can whose own nice limit allows for their nice value.
+    WithinNiceLimit,
+    /// All can: we have `CAP_SYS_NICE`.
+    Always,
+}
+
+impl Return {
+    /// Finds out by doing it, on a thread of our own.
+    pub(crate) fn by_trial() -> io::Result<Return> {
+        let trial = || -> io::Result<()> {
+            let tid = rustix::thread::gettid().as_raw_pid() as u32;
+            let before = Policy::of(tid)?;
+            before.demoted().set(tid)?;
+            before.set(tid)
+        };
+        let thread = std::thread::Builder::new()
+            .name("idle-trial".into())
+            .spawn(trial)?;
+        let came_back = thread.join().is_ok_and(|result| result.is_ok());
+        Ok(match (came_back, nice_limit(std::process::id())) {
+            (false, _) => Return::Never,
+            // Within our own limit the trial does not show a capability.
+            (true, Some(limit)) if limit >= NICE_LIMIT_OF_ZERO => Return::WithinNiceLimit,
+            (true, _) => Return::Always,
+        })
+    }
+
+    /// Whether the threads of this process can.
+    pub(crate) fn holds_for(self, pid: u32) -> bool {
+        match self {
+            Return::Never => false,
+            Return::WithinNiceLimit => {
+                nice_limit(pid).is_some_and(|limit| limit >= NICE_LIMIT_OF_ZERO)
+            }
+            Return::Always => true,
+        }
+    }
+}
+
+/// `RLIMIT_NICE` that permits nice 0, and with it any higher nice value
+/// (`getrlimit(2)`: the ceiling is 20 less the limit).
+const NICE_LIMIT_OF_ZERO: u64 = 20;
+
+fn nice_limit(pid: u32) -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a null new limit changes nothing; `limit` outlives the call.
+    let result = unsafe {
+        libc::prlimit(
+            pid as libc::pid_t,
+            libc::RLIMIT_NICE,
+            std::ptr::null(),
+            &mut limit,
+        )
+    };
+    (result == 0).then_some(limit.rlim_cur)
+}
+
+/// Has this thread run as soon as it wakes: as the lowest real-time priority
+/// where that is permitted, else with the shortest slice, which moves its
+/// deadline before those of others (Linux 6.12 and later).
+pub(crate) fn wake_promptly() {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: `parameter` outlives the call, which only reads it.
+    if unsafe { libc::sched_setscheduler(0, policy, &parameter) } == 0 {
+        return;
+    }
+    // As `struct sched_attr` in sched_setattr(2), first version.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        slice_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    // SAFETY: takes and returns plain numbers; 0 is this process.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice,
+        priority: 0,
+        slice_ns: 100_000,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    // SAFETY: `attributes` outlives the call, has the size that it states and
+    // is only read. Older kernels ignore the slice.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+}
+
+/// CPU time used by a process, all its threads together, those that ended
+/// and the running slice included; children not. `None` once it is gone.
+/// Cost: about 0.2 us.
+pub(crate) fn cpu_time_ns(pid: u32) -> Option<u64> {
+    // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
+    // that sums up `sum_exec_runtime`.
+    let clock = (!(pid as libc::clockid_t) << 3) | 2;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives the call, which writes it.
+    let result = unsafe { libc::clock_gettime(clock, &mut time) };
+    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// CPUs that a thread may use.
+pub(crate) fn affinity(tid: u32) -> io::Result<CpuSet> {
+    Ok(rustix::thread::sched_getaffinity(Pid::from_raw(
+        tid as i32,
+    ))?)
+}
+
+/// Binds a thread to these CPUs.
+pub(crate) fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
+    Ok(rustix::thread::sched_setaffinity(
+        Pid::from_raw(tid as i32),
+        cpus,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trial_leaves_this_thread_alone_and_agrees_with_itself() {
+        let me = rustix::thread::gettid().as_raw_pid() as u32;
+        let before = Policy::of(me).expect("we exist");
+        let first = Return::by_trial().expect("threads can be had");
+        assert_eq!(Return::by_trial().expect("threads can be had"), first);
+        assert_eq!(Policy::of(me).expect("we exist"), before);
+    }
+
+    #[test]
+    fn cpu_time_advances_and_ends_with_the_process() {
+        let me = std::process::id();
+        let before = cpu_time_ns(me).expect("we exist");
+        let mut sum = 0u64;
+        for i in 0..100_000u64 {
+            sum = std::hint::black_box(sum.wrapping_add(i));
+        }
+        assert!(cpu_time_ns(me).expect("we exist") > before);
+        let mut child = std::process::Command::new("true").spawn().expect("spawns");
+        child.wait().expect("ends");
+        assert_eq!(cpu_time_ns(child.id()), None);
+    }
+
+    #[test]
+    fn flags_survive_demotion() {
+        let flagged = Policy(Policy::OTHER.0 | libc::SCHED_RESET_ON_FORK as u32);
+        assert!(flagged.demoted().is_idle());
+        assert_eq!(flagged.demoted().flags(), flagged.flags());
+        assert!(!Policy(libc::SCHED_FIFO as u32).is_fair());
+    }
+}

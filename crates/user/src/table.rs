@@ -1,0 +1,475 @@
+//! The table of what is done to whom: a file that engine and guardian map
+//! into memory, and that outlives both.
+//!
+//! A record is written before a process is touched and cleared after it is
+//! put right, so whoever reads the table after any death of the engine finds
+//! at least everything that has to be undone. Memory shared through a file
+//! survives the death of its writers, so a record needs no checksum: its
+//! flags are stored last and make it valid. After a crash of the machine the
+//! boot identifier differs and the records are void.
+//!
+//! ```text
+//!   | header, one page | record 0 | record 1 | ... | record MAX_RECORDS - 1 |
+//! ```
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::CpuSet;
+
+use crate::error::EngineError;
+use crate::process_id::ProcessId;
+use crate::scheduler::Policy;
+
+const FILE_NAME: &str = "demoted.table";
+
+/// "prorata" and the version of the layout.
+const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x01");
+
+/// Records in a table; a process needs one, and so does each thread whose
+/// policy is not the ordinary one.
+pub(crate) const MAX_RECORDS: u32 = 1 << 15;
+
+const HEADER_BYTES: usize = 4096;
+const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
+
+/// How long a new engine waits for the guardian of the one before it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What was done, and what a record holds.
+pub(crate) mod flag {
+    /// The process was stopped by us.
+    pub(crate) const STOPPED: u32 = 1;
+    /// The process's fair threads were put in `SCHED_IDLE`.
+    pub(crate) const IDLE: u32 = 2;
+    /// This one thread was bound to CPUs; `affinity` holds its own.
+    pub(crate) const BOUND: u32 = 4;
+    /// `policy` holds this thread's own policy. Says nothing about whether it
+    /// was changed.
+    pub(crate) const OWN_POLICY: u32 = 8;
+    /// Any of those that must be undone.
+    pub(crate) const TOUCHED: u32 = STOPPED | IDLE | BOUND;
+}
+
+#[repr(C)]
+struct Header {
+    magic: AtomicU64,
+    boot: [AtomicU64; 2],
+    /// The engine promises to write this again before the monotonic clock
+    /// gets there.
+    alive_until_ns: AtomicU64,
+    /// How often the guardian has put everything right while the engine was
+    /// stalled. Raised before it begins.
+    releases: AtomicU64,
+}
+
+/// Fields other than `flags` change only while `flags` is zero or by adding
+/// what no set flag speaks of, so a reader that sees a flag sees its fields.
+#[repr(C)]
+struct Record {
+    flags: AtomicU32,
+    tid: AtomicU32,
+    start_time_ticks: AtomicU64,
+    /// Process that the thread `tid` belongs to.
+    pid: AtomicU32,
+    policy: AtomicU32,
+    affinity: [AtomicU64; CpuSet::MAX_CPU / 64],
+}
+
+/// A copy of a record that is in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) index: u32,
+    pub(crate) flags: u32,
+    /// The thread: a process's first, unless only this thread is meant.
+    pub(crate) thread: ProcessId,
+    pub(crate) pid: u32,
+    pub(crate) policy: Policy,
+    pub(crate) affinity: CpuSet,
+}
+
+/// The mapped file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    memory: NonNull<u8>,
+    /// Locked as long as an engine or its guardian has it open.
+    file: OwnedFd,
+}
+
+// SAFETY: the memory is only accessed as atomics, for which sharing between
+// threads (and processes) is sound.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Table {
+    /// Opens or makes the table in a directory and locks it. Records that a
+    /// dead engine left are kept; those from before a reboot are not.
+    pub(crate) fn open(directory: &Path) -> Result<Table, EngineError> {
+        let unusable = |source| EngineError::StateDirectory {
+            path: directory.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(directory).map_err(unusable)?;
+        let file = open_file(&directory.join(FILE_NAME)).map_err(unusable)?;
+        let deadline = Instant::now() + PATIENCE;
+        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if Instant::now() > deadline {
+                return Err(EngineError::AlreadyRunning(directory.to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let boot = boot_id().map_err(unusable)?;
+        let fits = file.metadata().map_err(unusable)?.len() == TABLE_BYTES as u64;
+        if !fits {
+            file.set_len(0).map_err(unusable)?;
+            file.set_len(TABLE_BYTES as u64).map_err(unusable)?;
+        }
+        let table = Self::map(file.into()).map_err(unusable)?;
+        if !table.is_of_boot(boot) {
+            table.initialise(boot);
+        }
+        Ok(table)
+    }
+
+    /// Maps a table that was opened by another process.
+    pub(crate) fn map(file: OwnedFd) -> io::Result<Table> {
+        if rustix::fs::fstat(&file)?.st_size != TABLE_BYTES as i64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        // SAFETY: a new mapping at an address that the kernel chooses. The
+        // file has the mapped length, is ours alone (mode 0600, locked) and
+        // is never made shorter while it is locked.
+        let memory = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                TABLE_BYTES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
+        }?;
+        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Table { memory, file })
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping is page-aligned, longer than a header, lives as
+        // long as `self`, and any bytes make a valid header of atomics.
+        unsafe { self.memory.cast().as_ref() }
+    }
+
+    fn records(&self) -> &[Record] {
+        // SAFETY: the mapping holds MAX_RECORDS records after the header page,
+        // which keeps them aligned; it lives as long as `self`, and any bytes
+        // make a valid record of atomics.
+        unsafe {
+            let first = self.memory.add(HEADER_BYTES).cast::<Record>();
+            std::slice::from_raw_parts(first.as_ptr(), MAX_RECORDS as usize)
+        }
+    }
+
+    fn is_of_boot(&self, boot: [u64; 2]) -> bool {
+        let header = self.header();
+        header.magic.load(Ordering::Acquire) == MAGIC
+            && header.boot.each_ref().map(|b| b.load(Ordering::Relaxed)) == boot
+    }
+
+    fn initialise(&self, boot: [u64; 2]) {
+        let header = self.header();
+        header.magic.store(0, Ordering::Release);
+        for record in self.records() {
+            // Reading first leaves untouched pages of the sparse file alone.
+            if record.flags.load(Ordering::Relaxed) != 0 {
+                record.flags.store(0, Ordering::Relaxed);
+            }
+        }
+        for (word, value) in header.boot.iter().zip(boot) {
+            word.store(value, Ordering::Relaxed);
+        }
+        header.releases.store(0, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Makes every record free, once everything has been put right.
+    pub(crate) fn clear_all(&self) {
+        for record in self.records() {
+            if record.flags.load(Ordering::Relaxed) != 0 {
+                record.flags.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// All records in use.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        (0..).zip(self.records()).filter_map(|(index, record)| {
+            let flags = record.flags.load(Ordering::Acquire);
+            (flags != 0).then(|| record.entry(index, flags))
+        })
+    }
+
+    /// Whether anything has to be undone.
+    pub(crate) fn is_anything_touched(&self) -> bool {
+        let touched = |record: &Record| record.flags.load(Ordering::Relaxed) & flag::TOUCHED != 0;
+        self.records().iter().any(touched)
+    }
+
+    /// Takes back some flags of a record.
+    pub(crate) fn clear(&self, index: u32, flags: u32) {
+        let record = &self.records()[index as usize];
+        record.flags.fetch_and(!flags, Ordering::Release);
+    }
+
+    /// Promises to be heard of again before `alive_until_ns` on the monotonic
+    /// clock.
+    pub(crate) fn promise(&self, alive_until_ns: u64) {
+        let header = self.header();
+        header
+            .alive_until_ns
+            .store(alive_until_ns, Ordering::Release);
+    }
+
+    /// The engine's last promise.
+    pub(crate) fn promised_ns(&self) -> u64 {
+        self.header().alive_until_ns.load(Ordering::Acquire)
+    }
+
+    /// Announces that the guardian is about to put everything right.
+    pub(crate) fn announce_release(&self) {
+        self.header().releases.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How often that was announced.
+    pub(crate) fn releases(&self) -> u64 {
+        self.header().releases.load(Ordering::SeqCst)
+    }
+}
+
+impl AsFd for Table {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made with this length in `map`, and nothing
+        // borrows from `self` any more.
+        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), TABLE_BYTES) };
+    }
+}
+
+impl Record {
+    fn entry(&self, index: u32, flags: u32) -> Entry {
+        let mut affinity = CpuSet::new();
+        if flags & flag::BOUND != 0 {
+            for cpu in 0..CpuSet::MAX_CPU {
+                let word = self.affinity[cpu / 64].load(Ordering::Relaxed);
+                if word >> (cpu % 64) & 1 == 1 {
+                    affinity.set(cpu);
+                }
+            }
+        }
+        Entry {
+            index,
+            flags,
+            thread: ProcessId {
+                pid: self.tid.load(Ordering::Relaxed),
+                start_time_ticks: self.start_time_ticks.load(Ordering::Relaxed),
+            },
+            pid: self.pid.load(Ordering::Relaxed),
+            policy: Policy(self.policy.load(Ordering::Relaxed)),
+            affinity,
+        }
+    }
+}
+
+/// A record that the engine holds.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Slot(u32);
+
+/// The engine's side of the table: gives out records and writes them.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    table: Arc<Table>,
+    /// Records given back.
+    free: Vec<u32>,
+    /// Records from here on were never given out.
+    fresh: u32,
+}
+
+impl Journal {
+    /// Takes over a table in which nothing is touched.
+    pub(crate) fn new(table: Arc<Table>) -> Self {
+        debug_assert!(!table.is_anything_touched());
+        table.clear_all();
+        Self {
+            table,
+            free: Vec::new(),
+            fresh: 0,
+        }
+    }
+
+    /// A record for a process (`thread.pid == pid`) or for one thread of it.
+    /// `None` when all are in use.
+    pub(crate) fn take(&mut self, thread: ProcessId, pid: u32) -> Option<Slot> {
+        let index = self.free.pop().or_else(|| {
+            let index = self.fresh;
+            (index < MAX_RECORDS).then(|| self.fresh += 1)?;
+            Some(index)
+        })?;
+        let record = &self.table.records()[index as usize];
+        record.tid.store(thread.pid, Ordering::Relaxed);
+        record
+            .start_time_ticks
+            .store(thread.start_time_ticks, Ordering::Relaxed);
+        record.pid.store(pid, Ordering::Relaxed);
+        Some(Slot(index))
+    }
+
+    /// Gives a record back, whose process is gone or as it was.
+    pub(crate) fn give_back(&mut self, slot: Slot) {
+        self.table.clear(slot.0, u32::MAX);
+        self.free.push(slot.0);
+    }
+
+    /// To be called before the deed.
+    pub(crate) fn mark(&self, slot: &Slot, flags: u32) {
+        let record = &self.table.records()[slot.0 as usize];
+        record.flags.fetch_or(flags, Ordering::Release);
+    }
+
+    /// To be called after it is undone.
+    pub(crate) fn clear(&self, slot: &Slot, flags: u32) {
+        self.table.clear(slot.0, flags);
+    }
+
+    /// Writes down a thread's own policy.
+    pub(crate) fn keep_policy(&self, slot: &Slot, policy: Policy) {
+        let record = &self.table.records()[slot.0 as usize];
+        record.policy.store(policy.0, Ordering::Relaxed);
+        record.flags.fetch_or(flag::OWN_POLICY, Ordering::Release);
+    }
+
+    /// Writes down a thread's own CPUs, before it is bound to others.
+    #[cfg_attr(not(test), expect(dead_code, reason = "placement comes next"))]
+    pub(crate) fn keep_affinity(&self, slot: &Slot, affinity: &CpuSet) {
+        let record = &self.table.records()[slot.0 as usize];
+        for (index, word) in record.affinity.iter().enumerate() {
+            let bits = (0..64).filter(|bit| affinity.is_set(index * 64 + bit));
+            word.store(bits.map(|bit| 1 << bit).sum(), Ordering::Relaxed);
+        }
+        record.flags.fetch_or(flag::BOUND, Ordering::Release);
+    }
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Names this run of the machine.
+fn boot_id() -> io::Result<[u64; 2]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let hex: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let invalid = |_| io::Error::from(io::ErrorKind::InvalidData);
+    let value = u128::from_str_radix(&hex, 16).map_err(invalid)?;
+    Ok([value as u64, (value >> 64) as u64])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(pid: u32) -> ProcessId {
+        ProcessId {
+            pid,
+            start_time_ticks: 7,
+        }
+    }
+
+    #[test]
+    fn records_outlive_the_mapping_until_they_are_cleared() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let table = Arc::new(Table::open(directory.path()).expect("opens"));
+        let mut journal = Journal::new(table.clone());
+        let first = journal.take(thread(1), 1).expect("room");
+        let second = journal.take(thread(3), 2).expect("room");
+        let mut cpus = CpuSet::new();
+        cpus.set(0);
+        cpus.set(CpuSet::MAX_CPU - 1);
+        journal.mark(&first, flag::STOPPED);
+        journal.keep_policy(&second, Policy(3));
+        journal.keep_affinity(&second, &cpus);
+        drop((journal, table));
+
+        let table = Table::open(directory.path()).expect("opens again");
+        let entries: Vec<_> = table.entries().collect();
+        assert_eq!(entries.len(), 2);
+        assert_eq!(
+            (entries[0].flags, entries[0].thread),
+            (flag::STOPPED, thread(1))
+        );
+        assert_eq!(entries[1].flags, flag::BOUND | flag::OWN_POLICY);
+        assert_eq!((entries[1].pid, entries[1].policy), (2, Policy(3)));
+        assert_eq!(entries[1].affinity, cpus);
+        table.clear(entries[0].index, flag::STOPPED);
+        table.clear(entries[1].index, flag::BOUND);
+        assert!(!table.is_anything_touched());
+        assert_eq!(table.entries().count(), 1, "what is kept is no deed");
+    }
+
+    #[test]
+    fn a_table_of_another_boot_or_of_rubbish_is_void() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(FILE_NAME);
+        std::fs::write(&path, vec![0xff; TABLE_BYTES]).expect("writes");
+        let table = Table::open(directory.path()).expect("opens");
+        assert_eq!(table.entries().count(), 0);
+        drop(table);
+        std::fs::write(&path, b"short").expect("writes");
+        assert_eq!(
+            Table::open(directory.path())
+                .expect("opens")
+                .entries()
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn records_run_out_at_the_limit_and_come_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let table = Arc::new(Table::open(directory.path()).expect("opens"));
+        let mut journal = Journal::new(table);
+        let mut slots: Vec<_> = (0..MAX_RECORDS)
+            .map(|pid| journal.take(thread(pid), pid).expect("within the limit"))
+            .collect();
+        assert_eq!(journal.take(thread(0), 0), None, "one past the limit");
+        journal.give_back(slots.pop().expect("there are some"));
+        assert!(journal.take(thread(0), 0).is_some());
+    }
+
+    #[test]
+    fn two_engines_cannot_share_a_directory() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let _table = Table::open(directory.path()).expect("opens");
+        let second = Table::open(directory.path());
+        assert!(matches!(second, Err(EngineError::AlreadyRunning(_))));
+    }
+}

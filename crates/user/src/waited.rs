@@ -1,0 +1,109 @@
+//! CPU time of children that have ended.
+//!
+//! The clock of a living process is exact, but what its last run used shows
+//! nowhere once it has ended, except summed up in its parent's time of waited
+//! children, rounded down to clock ticks. That sum holds what the child was
+//! charged for while it lived and what it used unseen; children too short to
+//! be seen at all appear only there.
+
+use crate::procfs::TICK_NS;
+
+/// By how much the sum may lag behind the truth: user and system time are
+/// each rounded down.
+const ROUNDING_NS: u64 = 2 * TICK_NS;
+
+/// Account of one process's ended children.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Waited {
+    /// The sum when the account was opened.
+    opening_ns: u64,
+    /// Time in the sum that was charged while the children lived.
+    charged_alive_ns: u64,
+    /// Further time in the sum that was charged when it appeared there. Never
+    /// falls.
+    charged_after_ns: u64,
+}
+
+impl Waited {
+    /// Opens an account; what the sum holds by now is nobody's business.
+    pub(crate) fn since(opening_ns: u64) -> Self {
+        Self {
+            opening_ns,
+            ..Self::default()
+        }
+    }
+
+    /// A child is gone whose life has been accounted for up to `life_ns`.
+    pub(crate) fn child_gone(&mut self, life_ns: u64) {
+        self.charged_alive_ns += life_ns;
+    }
+
+    /// Reads the sum, which must be newer than the news of all children that
+    /// are gone. Returns time that nobody was charged for yet.
+    pub(crate) fn read(&mut self, sum_ns: u64) -> u64 {
+        let grown_ns = sum_ns.saturating_sub(self.opening_ns);
+        // Children that nobody waited for never get into the sum. What they
+        // were charged for stays charged, but hides no time of others.
+        self.charged_alive_ns = self.charged_alive_ns.min(grown_ns + ROUNDING_NS);
+        let unseen_ns = grown_ns.saturating_sub(self.charged_alive_ns);
+        let new_ns = unseen_ns.saturating_sub(self.charged_after_ns);
+        self.charged_after_ns += new_ns;
+        new_ns
+    }
+
+    /// All time in the sum that has been accounted for.
+    pub(crate) fn accounted_ns(&self) -> u64 {
+        self.opening_ns + self.charged_alive_ns + self.charged_after_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel would print.
+    fn rounded(true_ns: u64) -> u64 {
+        true_ns / TICK_NS * TICK_NS
+    }
+
+    #[test]
+    fn unseen_children_are_charged_once_and_within_rounding() {
+        let mut waited = Waited::since(50 * TICK_NS);
+        let (mut truth_ns, mut charged_ns) = (50 * TICK_NS, 0);
+        for child_ns in (0..1000).map(|i| 700_000 + i * 12_345) {
+            truth_ns += child_ns;
+            charged_ns += waited.read(rounded(truth_ns));
+        }
+        let used_ns = truth_ns - 50 * TICK_NS;
+        assert!(charged_ns <= used_ns && used_ns - charged_ns < ROUNDING_NS);
+    }
+
+    #[test]
+    fn time_charged_alive_is_not_charged_again() {
+        let mut waited = Waited::since(0);
+        let (mut truth_ns, mut charged_ns) = (0, 0);
+        for child in 0..1000u64 {
+            // Two thirds of each child are seen while it lives.
+            let child_ns = 30_000_000 + child * 1001;
+            charged_ns += child_ns * 2 / 3;
+            truth_ns += child_ns;
+            waited.child_gone(child_ns * 2 / 3);
+            charged_ns += waited.read(rounded(truth_ns));
+            assert!(
+                charged_ns <= truth_ns && truth_ns - charged_ns < ROUNDING_NS,
+                "{child}"
+            );
+        }
+    }
+
+    #[test]
+    fn children_that_nobody_waits_for_do_not_hide_others() {
+        let mut waited = Waited::since(0);
+        for _ in 0..100 {
+            waited.child_gone(40 * TICK_NS);
+            assert_eq!(waited.read(0), 0);
+        }
+        let late_ns = waited.read(100 * TICK_NS);
+        assert!(late_ns >= 100 * TICK_NS - ROUNDING_NS, "{late_ns}");
+    }
+}

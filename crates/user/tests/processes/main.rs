@@ -1,0 +1,101 @@
+//! The engine on real processes, as this user and, where that is root, as an
+//! ordinary user once more.
+//!
+//! Shares are judged by what the programs of a test got of what they got
+//! together, with tolerances in quanta, so that other load on the machine
+//! does not matter.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod refusals;
+mod safety;
+mod shares;
+mod sleepers;
+mod trees;
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Trial};
+use prorata_user::Mechanism;
+
+fn main() -> ExitCode {
+    prorata_user::guardian_entry();
+    support::helper::helper_entry();
+    let mut arguments = Arguments::from_args();
+    // All tests share one CPU.
+    arguments.test_threads = Some(1);
+    let mut trials = Vec::new();
+    for mechanism in permitted_mechanisms() {
+        shares::list(mechanism, &mut trials);
+        sleepers::list(mechanism, &mut trials);
+        trees::list(mechanism, &mut trials);
+        safety::list(mechanism, &mut trials);
+    }
+    safety::list_once(&mut trials);
+    refusals::list(&mut trials);
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if conclusion.has_failed() {
+        return ExitCode::FAILURE;
+    }
+    if rustix::process::geteuid().is_root() && !arguments.list {
+        return run_as_ordinary_user();
+    }
+    ExitCode::SUCCESS
+}
+
+/// Both where we may bring processes back from `SCHED_IDLE`.
+fn permitted_mechanisms() -> Vec<Mechanism> {
+    if rustix::process::geteuid().is_root() {
+        vec![Mechanism::Idle, Mechanism::Stop]
+    } else {
+        vec![Mechanism::Stop]
+    }
+}
+
+/// A user and a group that own nothing.
+const NOBODY: &str = "65534";
+
+fn run_as_ordinary_user() -> ExitCode {
+    println!("as an ordinary user:");
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("processes");
+    let everyone = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), everyone).expect("the directory is ours");
+    std::fs::copy("/proc/self/exe", &program).expect("there is room for a copy");
+    let status = Command::new("setpriv")
+        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+        .arg(&program)
+        .args(std::env::args_os().skip(1))
+        .current_dir("/")
+        .status()
+        .expect("setpriv (util-linux) is installed");
+    if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Adds a test for a mechanism. A test fails by panicking.
+fn add(
+    trials: &mut Vec<Trial>,
+    name: &str,
+    mechanism: Mechanism,
+    test: impl FnOnce(Mechanism) + Send + 'static,
+) {
+    let name = format!("{name} ({mechanism:?})");
+    trials.push(Trial::test(name, move || {
+        test(mechanism);
+        Ok(())
+    }));
+}
+
+/// Adds a test that has nothing to do with the mechanism.
+fn add_once(trials: &mut Vec<Trial>, name: &str, test: impl FnOnce() + Send + 'static) {
+    trials.push(Trial::test(name, move || {
+        test();
+        Ok(())
+    }));
+}

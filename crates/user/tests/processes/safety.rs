@@ -1,0 +1,426 @@
+//! Whatever becomes of the engine, every process ends up running and
+//! undemoted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use prorata_core::policy::{ClientIndex, Policy, PolicyError, Stride};
+use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
+
+use crate::support::{self, MS, Program, World, wait_until};
+use crate::{add, add_once};
+
+pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
+    for (name, signal) in [
+        ("killed", libc::SIGKILL),
+        ("terminated", libc::SIGTERM),
+        ("hung up on", libc::SIGHUP),
+        ("interrupted", libc::SIGINT),
+        ("quit", libc::SIGQUIT),
+        ("crashed", libc::SIGSEGV),
+        ("aborted", libc::SIGABRT),
+    ] {
+        let name = format!("the engine is {name}");
+        add(trials, &name, mechanism, move |mechanism| {
+            daemon_dies(mechanism, signal)
+        });
+    }
+    add(
+        trials,
+        "engine and guardian are killed",
+        mechanism,
+        both_die,
+    );
+    add(trials, "the engine stalls and goes on", mechanism, stall);
+    add(trials, "the decision thread panics", mechanism, panic);
+    add(
+        trials,
+        "a dead guardian is replaced",
+        mechanism,
+        guardian_dies,
+    );
+    add(
+        trials,
+        "an engine that ends releases all",
+        mechanism,
+        orderly_end,
+    );
+    add(
+        trials,
+        "own policies and nice values come back",
+        mechanism,
+        own_policies,
+    );
+    add(
+        trials,
+        "a lock that is held long is waited out",
+        mechanism,
+        lock_held,
+    );
+}
+
+pub fn list_once(trials: &mut Vec<Trial>) {
+    add_once(
+        trials,
+        "clients in different groups are stopped, not demoted",
+        groups_differ,
+    );
+}
+
+const QUANTUM_NS: u64 = 20 * MS;
+
+/// What is demoted or stopped must be put right within this time.
+const RELEASE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Four hogs under an engine in a process of its own.
+struct Daemon {
+    daemon: Program,
+    hogs: Vec<Program>,
+    directory: tempfile::TempDir,
+}
+
+impl Daemon {
+    fn start(mechanism: Mechanism) -> Daemon {
+        let directory = tempfile::tempdir().expect("a directory");
+        let hogs: Vec<Program> = (0..4).map(|_| Program::hog()).collect();
+        let path = directory.path().to_str().expect("plain text").to_owned();
+        let pids: Vec<String> = hogs.iter().map(|hog| hog.pid().to_string()).collect();
+        let mechanism = format!("{mechanism:?}");
+        let mut arguments = vec!["daemon", &mechanism, &path];
+        arguments.extend(pids.iter().map(String::as_str));
+        let mut daemon = Program::start(&arguments);
+        assert_eq!(daemon.hear(), "ready");
+        let daemon = Daemon {
+            daemon,
+            hogs,
+            directory,
+        };
+        // Losers are held down: that is what has to be undone.
+        wait_until("three are held down", PATIENCE, || daemon.normal() <= 1);
+        daemon
+    }
+
+    fn normal(&self) -> usize {
+        self.hogs
+            .iter()
+            .filter(|hog| support::is_normal(hog.pid()))
+            .count()
+    }
+
+    fn guardian(&self) -> u32 {
+        let children = support::children_of(self.daemon.pid());
+        assert_eq!(children.len(), 1, "the guardian is the daemon's only child");
+        children[0]
+    }
+
+    fn expect_release(&self) {
+        wait_until("all are put right", RELEASE, || {
+            self.normal() == self.hogs.len()
+        });
+        // And stay so.
+        sleep(Duration::from_millis(100));
+        assert_eq!(self.normal(), self.hogs.len());
+    }
+}
+
+fn daemon_dies(mechanism: Mechanism, signal: i32) {
+    let daemon = Daemon::start(mechanism);
+    let guardian = daemon.guardian();
+    support::signal(daemon.daemon.pid(), signal);
+    if signal == libc::SIGSEGV {
+        // The first makes the runtime look for a guard page and return to the
+        // instruction that faulted; there is none.
+        sleep(Duration::from_millis(10));
+        support::signal(daemon.daemon.pid(), signal);
+    }
+    daemon.expect_release();
+    wait_until("the guardian ends", PATIENCE, || {
+        support::stat_field(guardian, 3).is_empty()
+    });
+}
+
+fn both_die(mechanism: Mechanism) {
+    let daemon = Daemon::start(mechanism);
+    let guardian = daemon.guardian();
+    // Held fast first, or it might replace the guardian in between.
+    support::signal(daemon.daemon.pid(), libc::SIGSTOP);
+    support::signal(guardian, libc::SIGKILL);
+    support::signal(daemon.daemon.pid(), libc::SIGKILL);
+    sleep(Duration::from_millis(200));
+    assert!(daemon.normal() < 4, "nobody is left to put them right");
+    let config = EngineConfig {
+        cpus: None,
+        state_directory: daemon.directory.path().to_owned(),
+        mechanism: None,
+    };
+    let dispatcher = support::dispatcher(Box::new(Stride::new()), QUANTUM_NS);
+    let _engine = UserEngine::start(config, dispatcher).expect("the next engine starts");
+    assert_eq!(daemon.normal(), 4, "the next engine has swept");
+}
+
+fn stall(mechanism: Mechanism) {
+    let daemon = Daemon::start(mechanism);
+    support::signal(daemon.daemon.pid(), libc::SIGSTOP);
+    // A second's grace, a quarter until the guardian looks, and then some.
+    wait_until("the guardian steps in", 3 * RELEASE, || {
+        daemon.normal() == 4
+    });
+    sleep(Duration::from_secs(1));
+    assert_eq!(daemon.normal(), 4);
+    support::signal(daemon.daemon.pid(), libc::SIGCONT);
+    wait_until("the engine goes on", PATIENCE, || daemon.normal() <= 1);
+    sleep(Duration::from_millis(500));
+    let before: Vec<u64> = daemon.hogs.iter().map(Program::cpu_ns).collect();
+    sleep(Duration::from_secs(2));
+    let used_ns: Vec<u64> = daemon
+        .hogs
+        .iter()
+        .zip(before)
+        .map(|(hog, before)| hog.cpu_ns() - before)
+        .collect();
+    crate::shares::assert_shares(&used_ns, &[1, 1, 1, 1], QUANTUM_NS);
+    support::signal(daemon.daemon.pid(), libc::SIGKILL);
+    daemon.expect_release();
+}
+
+/// Stride scheduling until it is told to panic.
+struct Panicking {
+    stride: Stride,
+    now: Arc<AtomicBool>,
+}
+
+impl Policy for Panicking {
+    fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
+        self.stride.join(client, tickets)
+    }
+    fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.stride.leave(client)
+    }
+    fn forget(&mut self, client: ClientIndex) {
+        self.stride.forget(client);
+    }
+    fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
+        self.stride.set_tickets(client, tickets)
+    }
+    fn pick(&mut self) -> Option<ClientIndex> {
+        assert!(!self.now.load(Ordering::Relaxed), "told to");
+        self.stride.pick()
+    }
+    fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.stride.take(client)
+    }
+    fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
+        self.stride.charge(client, used, quantum)
+    }
+    fn total_tickets(&self) -> u64 {
+        self.stride.total_tickets()
+    }
+    fn len(&self) -> usize {
+        self.stride.len()
+    }
+}
+
+fn panic(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let now = Arc::new(AtomicBool::new(false));
+    let policy = Panicking {
+        stride: Stride::new(),
+        now: now.clone(),
+    };
+    world
+        .dispatcher
+        .lock()
+        .expect("nobody panicked")
+        .set_policy(Box::new(policy));
+    let hogs = [Program::hog(), Program::hog(), Program::hog()];
+    for (index, hog) in hogs.iter().enumerate() {
+        world.enter(&format!("hog {index}"), 1, hog);
+    }
+    let normal = || {
+        hogs.iter()
+            .filter(|hog| support::is_normal(hog.pid()))
+            .count()
+    };
+    wait_until("two are held down", PATIENCE, || normal() <= 1);
+    assert_eq!(world.engine().status().failure, None);
+    now.store(true, Ordering::Relaxed);
+    wait_until("all are put right", RELEASE, || normal() == 3);
+    support::wait_readable(world.engine().exits(), PATIENCE);
+    let engine = world.engine();
+    wait_until("the failure is told", PATIENCE, || {
+        engine.status().failure.is_some()
+    });
+    assert_eq!(engine.status().failure.as_deref(), Some("told to"));
+    let client = prorata_core::ids::ClientId::from_parts(0, 0);
+    assert!(matches!(
+        engine.manage(client, hogs[0].id()),
+        Err(EngineError::Failed)
+    ));
+    assert_eq!(engine.processes(client), []);
+}
+
+fn guardian_dies(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog()];
+    for (index, hog) in hogs.iter().enumerate() {
+        world.enter(&format!("hog {index}"), 1, hog);
+    }
+    let engine = world.engine();
+    let first = engine.status().guardian.expect("there is one");
+    support::signal(first, libc::SIGKILL);
+    let replaced = || {
+        engine
+            .status()
+            .guardian
+            .is_some_and(|guardian| guardian != first)
+    };
+    wait_until("another guardian starts", PATIENCE, replaced);
+    // Signals that end ordinary processes leave it alone.
+    let second = engine.status().guardian.expect("there is one");
+    for harmless in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGQUIT] {
+        support::signal(second, harmless);
+    }
+    sleep(Duration::from_millis(300));
+    assert_eq!(engine.status().guardian, Some(second));
+    assert_ne!(
+        support::stat_field(second, 6),
+        support::stat_field(std::process::id(), 6)
+    );
+}
+
+fn orderly_end(mechanism: Mechanism) {
+    let mut world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [
+        Program::hog(),
+        Program::start(&["threads", "3"]),
+        Program::hog(),
+    ];
+    for (index, hog) in hogs.iter().enumerate() {
+        world.enter(&format!("hog {index}"), 1, hog);
+    }
+    let normal = || {
+        hogs.iter()
+            .filter(|hog| support::is_normal(hog.pid()))
+            .count()
+    };
+    wait_until("two are held down", PATIENCE, || normal() <= 1);
+    let guardian = world.engine().status().guardian.expect("there is one");
+    world.end_engine();
+    assert_eq!(normal(), 3);
+    assert_eq!(support::stat_field(guardian, 3), "");
+}
+
+fn own_policies(mechanism: Mechanism) {
+    let mut world = World::new(Some(mechanism), QUANTUM_NS);
+    let batch = Program::start(&[
+        "run",
+        "chrt",
+        "-b",
+        "0",
+        "nice",
+        "-n",
+        "5",
+        "sh",
+        "-c",
+        "while :; do :; done",
+    ]);
+    let idle = Program::start(&["run", "chrt", "-i", "0", "sh", "-c", "while :; do :; done"]);
+    let hog = Program::hog();
+    let programs = [&batch, &idle, &hog];
+    wait_until("they have their policies", PATIENCE, || {
+        support::policy_of(batch.pid()) == libc::SCHED_BATCH
+            && support::stat_field(batch.pid(), 19) == "5"
+            && support::policy_of(idle.pid()) == libc::SCHED_IDLE
+    });
+    for (index, program) in programs.iter().enumerate() {
+        world.enter(&format!("program {index}"), 1, program);
+    }
+    // Several turns, in which each is demoted and promoted.
+    sleep(Duration::from_millis(300));
+    let stopped = || {
+        programs
+            .iter()
+            .any(|p| support::stat_field(p.pid(), 3) == "T")
+    };
+    let demoted = || {
+        programs
+            .iter()
+            .all(|p| support::policy_of(p.pid()) == libc::SCHED_IDLE)
+    };
+    wait_until("batch is held down", PATIENCE, || {
+        stopped() || demoted() || { support::policy_of(batch.pid()) == libc::SCHED_IDLE }
+    });
+    world.end_engine();
+    assert!(!stopped());
+    let policies = programs.map(|program| support::policy_of(program.pid()));
+    assert_eq!(
+        policies,
+        [libc::SCHED_BATCH, libc::SCHED_IDLE, libc::SCHED_OTHER]
+    );
+    assert_eq!(support::stat_field(batch.pid(), 19), "5");
+}
+
+fn lock_held(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog()];
+    for (index, hog) in hogs.iter().enumerate() {
+        world.enter(&format!("hog {index}"), 1, hog);
+    }
+    sleep(Duration::from_millis(100));
+    let dispatcher: &Mutex<_> = &world.dispatcher;
+    let held = dispatcher.lock().expect("nobody panicked");
+    sleep(Duration::from_millis(500));
+    // The engine still answers and has not let go of anybody.
+    assert_eq!(
+        world
+            .engine()
+            .processes(prorata_core::ids::ClientId::from_parts(0, 0))
+            .len(),
+        1
+    );
+    drop(held);
+    let decisions = world.engine().status().decisions;
+    wait_until("decisions go on", PATIENCE, || {
+        world.engine().status().decisions > decisions + 5
+    });
+    let before = hogs.each_ref().map(Program::cpu_ns);
+    sleep(Duration::from_secs(2));
+    let used_ns = [0, 1].map(|i| hogs[i].cpu_ns() - before[i]);
+    // The half second went to one of them and is made up for.
+    assert!(used_ns.iter().all(|&ns| ns > 0), "{used_ns:?}");
+}
+
+/// A client in another session is in another group where the kernel groups
+/// by session: `SCHED_IDLE` would mean nothing between the two.
+fn groups_differ() {
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    if enabled.is_ok_and(|text| text.trim() != "1") || !rustix::process::geteuid().is_root() {
+        return println!("skipped: needs automatic groups, and the right to leave SCHED_IDLE");
+    }
+    let world = World::new(None, QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog()];
+    for (index, hog) in hogs.iter().enumerate() {
+        world.enter(&format!("hog {index}"), 1, hog);
+    }
+    let mechanism = || world.engine().status().mechanism;
+    wait_until("all are in one group", PATIENCE, || {
+        mechanism() == Mechanism::Idle
+    });
+    let stranger = Program::start(&["session"]);
+    let session = support::wait_for_child(stranger.pid());
+    let client = world.enter("stranger", 1, &stranger);
+    wait_until("groups differ", PATIENCE, || mechanism() == Mechanism::Stop);
+    let before = [support::cpu_ns(session), hogs[0].cpu_ns(), hogs[1].cpu_ns()];
+    sleep(Duration::from_secs(2));
+    let after = [support::cpu_ns(session), hogs[0].cpu_ns(), hogs[1].cpu_ns()];
+    let used_ns = [0, 1, 2].map(|i| after[i] - before[i]);
+    crate::shares::assert_shares(&used_ns, &[1, 1, 1], QUANTUM_NS);
+    world.engine().release(client);
+    wait_until("all are in one group again", PATIENCE, || {
+        mechanism() == Mechanism::Idle
+    });
+}

@@ -1,0 +1,106 @@
+//! Clients that sleep: they give the rest of their turns away, and gain
+//! nothing beyond compensation.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use prorata_user::Mechanism;
+
+use crate::add;
+use crate::support::{MS, Program, World, stat_field};
+
+pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
+    add(
+        trials,
+        "a sleeper's turn goes to others",
+        mechanism,
+        turns_are_given_away,
+    );
+    add(
+        trials,
+        "a light sleeper gets all that it asks for",
+        mechanism,
+        light_sleeper,
+    );
+    for (run_us, sleep_us) in STRATEGIES {
+        let name = format!("running {run_us} us and sleeping {sleep_us} us gains nothing");
+        add(trials, &name, mechanism, move |mechanism| {
+            gains_nothing(mechanism, run_us, sleep_us)
+        });
+    }
+}
+
+const QUANTUM_NS: u64 = 20 * MS;
+
+/// While a client with nearly all tickets sleeps, others may run.
+fn turns_are_given_away(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let (sleeper, hog) = (Program::start(&["bursts", "1000", "30000"]), Program::hog());
+    world.enter("sleeper", 99, &sleeper);
+    world.enter("hog", 1, &hog);
+    sleep(Duration::from_millis(500));
+    let (mut asleep, mut kept_from_it) = (0, 0);
+    for _ in 0..2000 {
+        let is_in = |program: &Program, state| stat_field(program.pid(), 3) == state;
+        if is_in(&sleeper, "S") {
+            asleep += 1;
+            kept_from_it += u32::from(is_in(&hog, "T"));
+        }
+        sleep(Duration::from_millis(1));
+    }
+    // A block is noticed within a millisecond or two of thirty, or, by a
+    // thread that has to wait for a CPU itself, a few more.
+    assert!(asleep > 500, "it sleeps most of the time: {asleep}");
+    assert!(
+        kept_from_it * 4 < asleep,
+        "the hog was stopped in {kept_from_it} of {asleep}"
+    );
+}
+
+/// A client that asks for less than its share gets it.
+fn light_sleeper(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let (sleeper, hog) = (Program::start(&["bursts", "5000", "45000"]), Program::hog());
+    world.enter("sleeper", 1, &sleeper);
+    world.enter("hog", 1, &hog);
+    sleep(Duration::from_millis(500));
+    let (sleeper_ns, hog_ns) = (sleeper.cpu_ns(), hog.cpu_ns());
+    sleep(Duration::from_secs(3));
+    let (sleeper_ns, hog_ns) = (sleeper.cpu_ns() - sleeper_ns, hog.cpu_ns() - hog_ns);
+    // A tenth of the CPU if it never waits; waiting for a whole quantum each
+    // time, which is what it is due at worst, leaves 5 ms of 70. Other load
+    // takes from the hog first, and so raises the sleeper's part.
+    let part = sleeper_ns as f64 / (sleeper_ns + hog_ns) as f64;
+    assert!((0.06..0.52).contains(&part), "{part:.3} of the CPU");
+}
+
+/// Ways to be asleep whenever somebody looks, to sleep off a debt, and to
+/// save up for a burst.
+const STRATEGIES: [(u64, u64); 5] = [
+    (19_000, 1_000),
+    (1_000, 200),
+    (10_000, 10_000),
+    (60_000, 100_000),
+    (4_000, 1_000),
+];
+
+/// With a tenth of the tickets, no way of sleeping gets a client more than a
+/// tenth of the CPU.
+fn gains_nothing(mechanism: Mechanism, run_us: u64, sleep_us: u64) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let strategy = ["bursts", &run_us.to_string(), &sleep_us.to_string()];
+    let (sleeper, hog) = (Program::start(&strategy), Program::hog());
+    world.enter("sleeper", 1, &sleeper);
+    world.enter("hog", 9, &hog);
+    sleep(Duration::from_millis(500));
+    let (sleeper_ns, hog_ns) = (sleeper.cpu_ns(), hog.cpu_ns());
+    sleep(Duration::from_secs(4));
+    let (sleeper_ns, hog_ns) = (sleeper.cpu_ns() - sleeper_ns, hog.cpu_ns() - hog_ns);
+    let due_ns = (sleeper_ns + hog_ns) / 10;
+    let ahead_quanta = (sleeper_ns as f64 - due_ns as f64) / QUANTUM_NS as f64;
+    assert!(
+        ahead_quanta < 2.0,
+        "{sleeper_ns} ns, {ahead_quanta:.1} quanta more than {due_ns}"
+    );
+}

@@ -1,0 +1,220 @@
+//! Children and threads belong to their client, however they come and go.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use prorata_user::{ClientActivity, Mechanism};
+
+use crate::add;
+use crate::support::{self, MS, Program, World, wait_until};
+
+pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
+    add(
+        trials,
+        "thousands of short processes share as one",
+        mechanism,
+        fork_storm,
+    );
+    add(
+        trials,
+        "children join, present and future",
+        mechanism,
+        children,
+    );
+    add(
+        trials,
+        "orphans join their foster parent's client",
+        mechanism,
+        orphans,
+    );
+    add(
+        trials,
+        "escaped processes are found by their marker",
+        mechanism,
+        marked,
+    );
+    add(trials, "the end of a client is told", mechanism, exits);
+    add(
+        trials,
+        "suspended clients do not compete",
+        mechanism,
+        suspension,
+    );
+    add(
+        trials,
+        "what its user stopped stays stopped",
+        mechanism,
+        stopped_by_user,
+    );
+}
+
+const QUANTUM_NS: u64 = 20 * MS;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn fork_storm(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
+    let hog = Program::hog();
+    world.enter("shell", 1, &shell);
+    world.enter("hog", 1, &hog);
+    sleep(Duration::from_millis(500));
+    let (shell_ns, hog_ns) = (shell.tree_cpu_ns(), hog.cpu_ns());
+    sleep(Duration::from_secs(4));
+    let (shell_ns, hog_ns) = (shell.tree_cpu_ns() - shell_ns, hog.cpu_ns() - hog_ns);
+    // The shell's times are rounded to 10 ms, four of them, twice.
+    let error_quanta = (shell_ns as f64 - hog_ns as f64) / 2.0 / QUANTUM_NS as f64;
+    assert!(
+        error_quanta.abs() < 4.0,
+        "shell {shell_ns} ns, hog {hog_ns} ns: {error_quanta:.1}"
+    );
+}
+
+/// A shell with three hogs in the background and a fourth later.
+const FAMILY: &str = "for i in 1 2 3; do (while :; do :; done) & done; \
+    read x; (while :; do :; done) & wait";
+
+fn children(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let mut family = Program::start(&["run", "sh", "-c", FAMILY]);
+    let hog = Program::hog();
+    wait_until("three children", PATIENCE, || {
+        support::children_of(family.pid()).len() == 3
+    });
+    let client = world.enter("family", 1, &family);
+    world.enter("hog", 1, &hog);
+    family.say("one more");
+    wait_until("all joined", PATIENCE, || {
+        let hogs = support::children_of(family.pid());
+        let joined = |&pid: &u32| world.engine().find(pid) == Some(client);
+        hogs.len() == 4 && hogs.iter().all(joined)
+    });
+    assert_eq!(world.engine().processes(client).len(), 5);
+    let hogs = support::children_of(family.pid());
+    let used_ns = || hogs.iter().map(|&pid| support::cpu_ns(pid)).sum::<u64>();
+    let (family_ns, hog_ns) = (used_ns(), hog.cpu_ns());
+    sleep(Duration::from_secs(2));
+    let used_ns = [used_ns() - family_ns, hog.cpu_ns() - hog_ns];
+    crate::shares::assert_shares(&used_ns, &[1, 1], QUANTUM_NS);
+    world.engine().release(client);
+    assert!(hogs.iter().all(|&pid| support::is_normal(pid)));
+    assert_eq!(world.engine().state(client), None);
+}
+
+/// Starts a child whose parent ends at once, under a subreaper.
+fn orphans(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let mut foster_parent =
+        Program::start(&["foster", "sh", "-c", "read x; (while :; do :; done) & exit"]);
+    let client = world.client("orphan", 1);
+    let root = support::wait_for_child(foster_parent.pid());
+    world
+        .engine()
+        .manage(client, support::id_of(root))
+        .expect("it can be managed");
+    world
+        .engine()
+        .also_children_of(client, foster_parent.id())
+        .expect("it runs");
+    foster_parent.say("go");
+    wait_until("the orphan is left", PATIENCE, || {
+        let processes = world.engine().processes(client);
+        processes.len() == 1 && processes[0].pid != root
+    });
+    let orphan = world.engine().processes(client)[0].pid;
+    assert_eq!(
+        support::stat_field(orphan, 4),
+        foster_parent.pid().to_string()
+    );
+    assert_eq!(world.engine().find(foster_parent.pid()), None);
+    assert!(world.engine().take_exited().is_empty());
+}
+
+fn marked(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let client = world.client("marked", 1);
+    let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
+    let script = "read x; (while :; do :; done) & exec sleep 100";
+    let mut program = Program::start(&["run", "env", &marker, "sh", "-c", script]);
+    world
+        .engine()
+        .manage(client, program.id())
+        .expect("it can be managed");
+    // A process that carries the marker and descends from nobody we know.
+    let escaped = Program::start(&["run", "env", &marker, "sleep", "100"]);
+    wait_until("the escaped process is found", PATIENCE, || {
+        world.engine().find(escaped.pid()) == Some(client)
+    });
+    program.say("go");
+    wait_until("the child is found", PATIENCE, || {
+        world.engine().processes(client).len() == 3
+    });
+    // A new client finds what is left of it.
+    world.engine().release(client);
+    let start = program.id().start_time_ticks;
+    assert_eq!(
+        world
+            .engine()
+            .manage_marked(client, start)
+            .expect("it works"),
+        3
+    );
+}
+
+fn exits(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog()];
+    let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    sleep(Duration::from_millis(100));
+    assert!(world.engine().take_exited().is_empty());
+    let [gone, stays] = hogs;
+    drop(gone);
+    support::wait_readable(world.engine().exits(), PATIENCE);
+    assert_eq!(world.engine().take_exited(), [first]);
+    assert!(world.engine().take_exited().is_empty());
+    assert_eq!(world.engine().processes(first), []);
+    wait_until("the other one wins", PATIENCE, || {
+        world.engine().state(second) == Some(ClientActivity::Running)
+    });
+    assert!(support::is_normal(stays.pid()));
+}
+
+fn suspension(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog()];
+    let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    sleep(Duration::from_millis(200));
+    world.engine().suspend(first);
+    assert!(
+        support::is_normal(hogs[0].pid()),
+        "nothing is done to the suspended"
+    );
+    sleep(Duration::from_millis(200));
+    assert_eq!(world.engine().state(first), Some(ClientActivity::Suspended));
+    assert_eq!(world.engine().state(second), Some(ClientActivity::Running));
+    let received_ns = world.usage(first).received_ns;
+    sleep(Duration::from_millis(200));
+    assert_eq!(world.usage(first).received_ns, received_ns);
+    world.engine().resume(first);
+    wait_until("it competes again", PATIENCE, || {
+        world.usage(first).received_ns > received_ns
+    });
+}
+
+fn stopped_by_user(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog()];
+    support::signal(hogs[0].pid(), libc::SIGSTOP);
+    wait_until("it stops", PATIENCE, || {
+        support::stat_field(hogs[0].pid(), 3) == "T"
+    });
+    let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    sleep(Duration::from_millis(500));
+    assert_eq!(support::stat_field(hogs[0].pid(), 3), "T");
+    assert_eq!(world.engine().state(first), Some(ClientActivity::Blocked));
+    assert_eq!(world.engine().state(second), Some(ClientActivity::Running));
+    support::signal(hogs[0].pid(), libc::SIGCONT);
+    wait_until("it competes", PATIENCE, || {
+        world.engine().state(first) == Some(ClientActivity::Running)
+    });
+}

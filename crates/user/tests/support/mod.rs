@@ -1,0 +1,354 @@
+//! Real processes to share a CPU between, and an engine to do it.
+//!
+//! The programs under test are this very program run again under another
+//! name, so nothing has to be built or installed for them.
+
+#![allow(dead_code, reason = "tests and benches each use a part of it")]
+
+pub mod helper;
+
+use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
+use prorata_core::ids::ClientId;
+use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
+use prorata_core::policy::{Policy, Stride};
+use prorata_user::{EngineConfig, Mechanism, ProcessId, UserEngine};
+
+pub const MS: u64 = 1_000_000;
+
+/// The CPU that all programs of a test share: the last that we may use.
+pub fn shared_cpu() -> usize {
+    let usable = rustix::thread::sched_getaffinity(None).expect("we have an affinity");
+    (0..rustix::thread::CpuSet::MAX_CPU)
+        .rfind(|&cpu| usable.is_set(cpu))
+        .expect("some CPU is usable")
+}
+
+/// Runs `body` with this thread, and all that it starts, bound to CPUs.
+pub fn bound_to<T>(cpus: &[usize], body: impl FnOnce() -> T) -> T {
+    let before = rustix::thread::sched_getaffinity(None).expect("we have an affinity");
+    let mut mask = rustix::thread::CpuSet::new();
+    cpus.iter().for_each(|&cpu| mask.set(cpu));
+    rustix::thread::sched_setaffinity(None, &mask).expect("these CPUs are usable");
+    let result = body();
+    rustix::thread::sched_setaffinity(None, &before).expect("they were usable before");
+    result
+}
+
+/// A program, killed with all its children when it goes out of scope.
+pub struct Program {
+    child: Child,
+}
+
+impl Program {
+    /// Starts a helper (see [`helper`]) in a process group of its own, on the
+    /// shared CPU.
+    pub fn start(arguments: &[&str]) -> Program {
+        Self::start_on(&[shared_cpu()], arguments)
+    }
+
+    pub fn start_on(cpus: &[usize], arguments: &[&str]) -> Program {
+        bound_to(cpus, || {
+            let child = command(arguments)
+                .process_group(0)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a helper starts");
+            Program { child }
+        })
+    }
+
+    /// One that computes and nothing else.
+    pub fn hog() -> Program {
+        Self::start(&["hog"])
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn id(&self) -> ProcessId {
+        ProcessId::of(self.pid()).expect("it runs")
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Writes a line to its standard input.
+    pub fn say(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("it has one");
+        writeln!(input, "{line}").expect("it listens");
+    }
+
+    /// Reads a line from its standard output.
+    pub fn hear(&mut self) -> String {
+        let output = self.child.stdout.as_mut().expect("it has one");
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while output.read(&mut byte).expect("it is open") == 1 && byte != *b"\n" {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).expect("it is text")
+    }
+
+    /// CPU time of the process itself, exact.
+    pub fn cpu_ns(&self) -> u64 {
+        cpu_ns(self.pid())
+    }
+
+    /// CPU time of the process and all descendants that were waited for.
+    pub fn tree_cpu_ns(&self) -> u64 {
+        let field = |number: usize| {
+            stat_field(self.pid(), number)
+                .parse::<u64>()
+                .expect("a number")
+        };
+        (14..=17).map(field).sum::<u64>() * 10 * MS
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// This program, run again as a helper.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(helper::NAME).args(arguments);
+    command
+}
+
+/// CPU time of a process, zero if it is gone.
+pub fn cpu_ns(pid: u32) -> u64 {
+    let clock = (!(pid as libc::clockid_t) << 3) | 2;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives the call, which writes it.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1000 * MS + time.tv_nsec as u64
+}
+
+/// A field of `/proc/PID/stat`, counted from 1 as in proc(5); empty if the
+/// process is gone.
+pub fn stat_field(pid: u32, number: usize) -> String {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = line.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.split(' ')
+        .nth(number - 3)
+        .unwrap_or("")
+        .trim()
+        .to_owned()
+}
+
+/// State letter of a process, and whether all its threads are ordinary.
+pub fn is_normal(pid: u32) -> bool {
+    let stopped = matches!(stat_field(pid, 3).as_str(), "T" | "t" | "");
+    let idle = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .expect("the process lives")
+        .any(|task| {
+            let tid = task.expect("readable").file_name();
+            let tid: u32 = tid.to_str().expect("a number").parse().expect("a number");
+            policy_of(tid) == libc::SCHED_IDLE
+        });
+    !stopped && !idle
+}
+
+pub fn policy_of(tid: u32) -> i32 {
+    // SAFETY: takes and returns plain numbers.
+    unsafe { libc::sched_getscheduler(tid as libc::pid_t) }
+}
+
+/// Waits until `condition` holds; says what did not come about otherwise.
+pub fn wait_until(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + patience;
+    while !condition() {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "not within {patience:?}: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a process has so many threads.
+pub fn wait_for_threads(pid: u32, count: u32) {
+    wait_until("its threads start", Duration::from_secs(10), || {
+        stat_field(pid, 20) == count.to_string()
+    });
+}
+
+/// Waits until a descriptor is readable.
+pub fn wait_readable(descriptor: BorrowedFd<'_>, patience: Duration) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let timeout = Timespec::try_from(patience).expect("short");
+    let mut descriptors = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    assert_eq!(
+        poll(&mut descriptors, Some(&timeout)),
+        Ok(1),
+        "not readable"
+    );
+}
+
+/// Children of the first thread of a process.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .map(|pid| pid.parse().expect("a number"))
+        .collect()
+}
+
+/// Waits until a process has a child.
+pub fn wait_for_child(pid: u32) -> u32 {
+    wait_until("it has a child", Duration::from_secs(10), || {
+        !children_of(pid).is_empty()
+    });
+    children_of(pid)[0]
+}
+
+pub fn id_of(pid: u32) -> ProcessId {
+    ProcessId::of(pid).expect("it runs")
+}
+
+pub fn signal(pid: u32, signal: i32) {
+    // SAFETY: takes plain numbers.
+    let result = unsafe { libc::kill(pid as libc::pid_t, signal) };
+    assert_eq!(result, 0, "process {pid} can be signalled");
+}
+
+/// A process that belongs to root, other than the first.
+pub fn somebody_elses_process() -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .find(|&pid: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+            let status = status.unwrap_or_default();
+            pid > 2 && status.contains("\nUid:\t0\t0\t0\t0\n") && status.contains("\nVmSize:")
+        })
+}
+
+/// A ledger, a dispatcher over it, and an engine that enforces it.
+pub struct World {
+    pub dispatcher: Arc<Mutex<Dispatcher>>,
+    /// Ends before its state directory goes.
+    engine: Option<UserEngine>,
+    pub directory: tempfile::TempDir,
+}
+
+impl World {
+    pub fn new(mechanism: Option<Mechanism>, quantum_ns: u64) -> World {
+        Self::with_cpus(mechanism, quantum_ns, &[shared_cpu() as u32])
+    }
+
+    pub fn with_cpus(mechanism: Option<Mechanism>, quantum_ns: u64, cpus: &[u32]) -> World {
+        let directory = tempfile::tempdir().expect("a directory");
+        let dispatcher = dispatcher(Box::new(Stride::new()), quantum_ns);
+        let config = EngineConfig {
+            cpus: Some(cpus.to_vec()),
+            state_directory: directory.path().to_owned(),
+            mechanism,
+        };
+        let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");
+        World {
+            dispatcher,
+            engine: Some(engine),
+            directory,
+        }
+    }
+
+    pub fn engine(&self) -> &UserEngine {
+        self.engine.as_ref().expect("it runs until the world ends")
+    }
+
+    /// Ends the engine.
+    pub fn end_engine(&mut self) {
+        self.engine = None;
+    }
+
+    /// A new client with tickets in the base currency and no process.
+    pub fn client(&self, name: &str, tickets: u32) -> ClientId {
+        let mut dispatcher = self.dispatcher.lock().expect("nobody panicked");
+        create_client(&mut dispatcher, name, tickets)
+    }
+
+    /// A new client that consists of this program.
+    pub fn enter(&self, name: &str, tickets: u32, program: &Program) -> ClientId {
+        let client = self.client(name, tickets);
+        self.engine()
+            .manage(client, program.id())
+            .expect("it can be managed");
+        client
+    }
+
+    pub fn usage(&self, client: ClientId) -> Usage {
+        self.dispatcher
+            .lock()
+            .expect("nobody panicked")
+            .usage(client)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.engine = None;
+    }
+}
+
+pub fn dispatcher(policy: Box<dyn Policy + Send>, quantum_ns: u64) -> Arc<Mutex<Dispatcher>> {
+    let machine = Machine {
+        cpus: 1,
+        quantum_ns,
+    };
+    let ledger = Ledger::new(Limits::default());
+    Arc::new(Mutex::new(Dispatcher::new(ledger, policy, machine)))
+}
+
+pub fn create_client(dispatcher: &mut Dispatcher, name: &str, tickets: u32) -> ClientId {
+    let create = Operation::CreateClient {
+        name: name.into(),
+        owner: 0,
+    };
+    let Outcome::Client(client) = execute(dispatcher, create) else {
+        panic!("a client is created");
+    };
+    issue(dispatcher, client, tickets);
+    client
+}
+
+/// Gives a client more tickets.
+pub fn issue(dispatcher: &mut Dispatcher, client: ClientId, amount: u32) {
+    let currency = dispatcher.ledger().base();
+    let target = Some(Target::Client(client));
+    execute(
+        dispatcher,
+        Operation::Issue {
+            currency,
+            amount,
+            target,
+        },
+    );
+}
+
+fn execute(dispatcher: &mut Dispatcher, operation: Operation) -> Outcome {
+    let checked = dispatcher
+        .ledger()
+        .check(&Principal::ROOT, operation)
+        .expect("it is legal");
+    dispatcher.apply(checked)
+}
