@@ -4,7 +4,6 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use prorata_sim::Simulation;
 use prorata_sim::scenario::{
@@ -74,39 +73,96 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
     }
 }
 
-fn main() {
+/// A machine, its load, and for how many events it is timed.
+struct Case {
+    name: &'static str,
+    cpus: u32,
+    clients: u32,
+    steps: Vec<Step>,
+    /// Events before, so that all have started and tables have grown.
+    warm_up: u64,
+    events: u64,
+}
+
+fn cases() -> Vec<Case> {
     let busy = || vec![Step::Compute(time(1000))];
     let sleepy = || vec![Step::Compute(exponential(5)), Step::Sleep(exponential(50))];
-    for (cpus, clients, warm, events) in [
-        (8, 1000, 1 << 16, 1 << 20),
-        (1024, 1_000_000, 1 << 21, 1 << 21),
-    ] {
-        for (what, steps) in [("busy", busy()), ("sleepy", sleepy())] {
-            for policy in [
-                PolicyName::Stride,
-                PolicyName::Lottery,
-                PolicyName::ClassLottery,
-            ] {
-                let before = IN_USE.load(Ordering::Relaxed);
-                let mut simulation =
-                    Simulation::new(&scenario(cpus, clients, policy, steps.clone()), 1).unwrap();
-                for _ in 0..warm {
-                    simulation.step().unwrap();
-                }
-                let bytes = IN_USE.load(Ordering::Relaxed) - before;
-                let start = Instant::now();
-                for _ in 0..events {
-                    simulation.step().unwrap();
-                }
-                let took = start.elapsed();
-                black_box(&simulation);
-                println!(
-                    "{cpus} {clients} {what} {policy:?}: {:.2} M events/s, {} bytes a client, idle {}",
-                    events as f64 / took.as_secs_f64() / 1e6,
-                    bytes / clients as usize,
-                    simulation.machine().counts().idle_ns
-                );
+    let case = |name, cpus, clients, steps, warm_up, events| Case {
+        name,
+        cpus,
+        clients,
+        steps,
+        warm_up,
+        events,
+    };
+    vec![
+        case("small, computing", 8, 1_000, busy(), 1 << 16, 1 << 21),
+        case("small, sleeping", 8, 1_000, sleepy(), 1 << 16, 1 << 20),
+        case(
+            "large, computing",
+            1024,
+            1_000_000,
+            busy(),
+            1 << 21,
+            1 << 21,
+        ),
+        case(
+            "large, sleeping",
+            1024,
+            1_000_000,
+            sleepy(),
+            1 << 21,
+            1 << 20,
+        ),
+    ]
+}
+
+/// CPU time of this thread, so that other programs matter little.
+fn cpu_seconds() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// With an argument only the cases whose name and policy contain it.
+fn main() {
+    let wanted = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-'));
+    let policies = [
+        PolicyName::Stride,
+        PolicyName::Lottery,
+        PolicyName::ClassLottery,
+    ];
+    for case in cases() {
+        for policy in policies {
+            let name = format!("{}, {policy:?}", case.name);
+            if wanted.as_ref().is_none_or(|wanted| name.contains(wanted)) {
+                measure(&name, &case, policy);
             }
         }
     }
+}
+
+fn measure(name: &str, case: &Case, policy: PolicyName) {
+    let scenario = scenario(case.cpus, case.clients, policy, case.steps.clone());
+    let before = IN_USE.load(Ordering::Relaxed);
+    let mut simulation = Simulation::new(&scenario, 1).expect("a scenario");
+    let mut steps = |events: u64| {
+        for _ in 0..events {
+            simulation.step().expect("it goes on");
+        }
+        simulation.machine().counts()
+    };
+    let warm = steps(case.warm_up);
+    let bytes = IN_USE.load(Ordering::Relaxed) - before;
+    let start = cpu_seconds();
+    let counts = steps(case.events);
+    let seconds = cpu_seconds() - start;
+    black_box(&simulation);
+    println!(
+        "{name}: {:.2} million events and {:.2} million turns a second, {} bytes a client",
+        case.events as f64 / seconds / 1e6,
+        (counts.turns - warm.turns) as f64 / seconds / 1e6,
+        bytes / case.clients as usize,
+    );
 }
