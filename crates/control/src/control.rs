@@ -84,7 +84,11 @@ impl Control {
             adopter,
             answer,
         } = decode::decode(&request, peer, view)?;
-        let created = self.commit(&changes)?;
+        let created = match answer {
+            // Who wants the daemon to end is not told that the disk is full.
+            Answer::Stop => self.happened(&changes),
+            _ => self.commit(&changes)?,
+        };
         if let (Some(adopter), Answer::Client(client)) = (adopter, answer)
             && let Err(error) = self.engine.adopt(client, adopter)
         {
@@ -117,7 +121,7 @@ impl Control {
             }
         }
         self.engine.nudge();
-        Ok(outcomes.last().copied().unwrap_or(Outcome::Done))
+        Ok(last(&outcomes))
     }
 
     /// Hands a new client's process to the engine, which refuses it if it has
@@ -184,11 +188,13 @@ impl Control {
     /// Makes changes that nobody asked for and that cannot be refused: a
     /// client's last process has ended, a connection that held a transfer is
     /// gone. If the journal cannot be written they still take effect; a
-    /// restart would find them out by itself.
-    fn happened(&mut self, changes: &[Change]) {
+    /// restart would find them out by itself. (So is, once it is allowed, the
+    /// end of the daemon; but then the next one finds its clients again.)
+    fn happened(&mut self, changes: &[Change]) -> Outcome {
         self.journal.note(changes, &self.state);
-        self.carry_out(changes);
+        let outcomes = self.carry_out(changes);
         self.engine.nudge();
+        last(&outcomes)
     }
 
     /// Changes the state, and after it dispatcher and engine. (That a client
@@ -308,6 +314,11 @@ impl Control {
             Answer::Transfers => Response::Transfers(report.transfers()),
         }
     }
+}
+
+/// What the last of several operations has brought about.
+fn last(outcomes: &[Outcome]) -> Outcome {
+    outcomes.last().copied().unwrap_or(Outcome::Done)
 }
 
 /// Takes a frame apart. What it asks is not looked at before its version.

@@ -95,7 +95,8 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
     let cpus = cpus.map_or_else(own_cpus, Ok)?;
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let make_engine = |dispatcher, directory| {
-        let engine = ForUser::start(dispatcher, directory, cpus.clone(), mechanism)?;
+        let socket = place.socket.path().to_owned();
+        let engine = ForUser::start(dispatcher, directory, socket, cpus.clone(), mechanism)?;
         Ok(Box::new(engine) as Box<dyn Engine>)
     };
     let mut started = false;
@@ -134,7 +135,6 @@ pub fn serve(
     place.prepare()?;
     log::start(&place.log()).map_err(system("the log cannot be written"))?;
     let run = || {
-        let _locks = take_locks(place)?;
         let signals = prepare_process()?;
         let control = restore(place, cpus, make_engine)?;
         let listener = listen(place)?;
@@ -142,20 +142,18 @@ pub fn serve(
             .map_err(system("connections cannot be served"))?;
         tracing::info!("listening on {}", place.socket);
         ready();
-        let end = server.run().map_err(|failure| match failure {
+        server.run().map_err(|failure| match failure {
             Failure::Engine(failure) => DaemonError::EngineFailed(failure),
             Failure::System(error) => system("connections cannot be served")(error),
-        });
-        // Nobody connects to a daemon that will not accept any more. This
-        // happens before the locks are given up, so the socket is ours.
-        let _ = fs::remove_file(place.socket.path());
-        end
+        })
     };
-    // Everything that unwinds from here has dropped the engine, and so
-    // released all processes.
-    let end = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+    let end = take_locks(place).and_then(|_locks| {
+        // However this ends, it has dropped the engine, and so released all
+        // processes.
+        let end = catch_unwind(AssertUnwindSafe(run));
+        // As long as we have the locks the socket is ours.
         let _ = fs::remove_file(place.socket.path());
-        Err(DaemonError::Panicked(message_of(panic.as_ref())))
+        end.unwrap_or_else(|panic| Err(DaemonError::Panicked(message_of(panic.as_ref()))))
     });
     match &end {
         Ok(End::Idle) => tracing::info!("nothing is left to manage: the daemon ends"),

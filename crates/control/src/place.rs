@@ -239,7 +239,7 @@ fn prepare_directory(path: &Path, mode: u32) -> Result<(), PlaceError> {
     if let Some(parent) = path.parent() {
         DirBuilder::new()
             .recursive(true)
-            .mode(0o755)
+            .mode(mode)
             .create(parent)
             .map_err(failed)?;
     }

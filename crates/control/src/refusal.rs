@@ -152,6 +152,14 @@ pub(crate) enum Refusal {
     )]
     TooManyTickets { client: String, total: u64 },
 
+    #[error(
+        "user {uid} has {quota} {what}, the most that one user may have here: give up some first"
+    )]
+    Quota {
+        uid: u32,
+        what: &'static str,
+        quota: u32,
+    },
     #[error("user {uid} may not {what} client '{client}': ask its owner, user {owner}")]
     NotClientOwner {
         uid: u32,

@@ -19,16 +19,19 @@ pub(crate) struct ForUser {
 }
 
 impl ForUser {
-    /// Starts one. What its successor must know it keeps in `directory`.
+    /// Starts one for the daemon on `socket`. What its successor must know it
+    /// keeps in `directory`.
     pub fn start(
         dispatcher: Arc<Mutex<Dispatcher>>,
         directory: PathBuf,
+        socket: PathBuf,
         cpus: Vec<u32>,
         mechanism: Option<Mechanism>,
     ) -> Result<Self, EngineError> {
         let config = EngineConfig {
             cpus: Some(cpus.clone()),
             state_directory: directory,
+            socket,
             mechanism,
         };
         let engine = UserEngine::start(config, dispatcher)?;

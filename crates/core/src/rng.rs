@@ -127,12 +127,18 @@ impl SeedableRng for ParkMiller {
 /// If `bound` is zero.
 #[inline]
 pub fn below<R: Rng + ?Sized>(rng: &mut R, bound: u64) -> u64 {
+    below_of(|| rng.next_u64(), bound)
+}
+
+/// As [`below`], from a source of uniform words.
+#[inline]
+pub(crate) fn below_of(mut words: impl FnMut() -> u64, bound: u64) -> u64 {
     assert!(bound != 0, "nothing lies below zero");
-    let mut product = u128::from(rng.next_u64()) * u128::from(bound);
+    let mut product = u128::from(words()) * u128::from(bound);
     if (product as u64) < bound {
         let excess = bound.wrapping_neg() % bound;
         while (product as u64) < excess {
-            product = u128::from(rng.next_u64()) * u128::from(bound);
+            product = u128::from(words()) * u128::from(bound);
         }
     }
     (product >> 64) as u64

@@ -1,7 +1,7 @@
 //! The figures that benches leave behind: what was measured, beside the peer
 //! in the same run, the paper's figure and the target.
 //!
-//! A bench writes one JSON file, an array of [`Figure`]s, with [`write`];
+//! A bench writes one JSON file, an array of [`Figure`]s, with [`write()`];
 //! [`read_directory`] gathers them and [`table`] prints them.
 
 use std::fmt;

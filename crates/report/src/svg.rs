@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-/// How many colours [`STYLE`] gives to series and kinds (`s0` to `s5`).
+/// How many colours the style sheet gives to series and kinds (`s0` to `s5`).
 pub const SERIES_COLOURS: usize = 6;
 
 /// One look for every drawing, light and dark. A drawing paints its own panel,

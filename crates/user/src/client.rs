@@ -2,6 +2,7 @@
 
 use prorata_core::ids::ClientId;
 
+use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
 use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
@@ -42,7 +43,8 @@ pub(crate) struct Client {
     pub(crate) advance_ns: u64,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
-    /// Turns in a row in which it was never found asleep.
+    /// Turns in a row in which it was never found asleep. Newcomers are
+    /// trusted to be busy.
     pub(crate) busy_turns: u32,
     pub(crate) treatment: Treatment,
     /// Processes or threads joined that the treatment has not reached yet.
@@ -75,7 +77,7 @@ impl Client {
             won_before: false,
             advance_ns: 0,
             pays_debt: false,
-            busy_turns: 0,
+            busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
             unsettled: false,
             idle_lately: false,

@@ -25,6 +25,9 @@ pub struct EngineConfig {
     /// start-up sweep read. Made if missing; best on a memory file system,
     /// where writing never waits for a disk.
     pub state_directory: PathBuf,
+    /// Path of the socket by which its clients' programs reach the daemon; it
+    /// tells them from those of another daemon, see [`crate::CLIENT_MARKER`].
+    pub socket: PathBuf,
     /// `None`: [`Mechanism::Idle`] where a trial permits it, else
     /// [`Mechanism::Stop`]. Idle gives way to stop as long as the clients'
     /// scheduling groups differ, asked for or not.

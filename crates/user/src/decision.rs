@@ -44,7 +44,7 @@ const POLL_INTERVAL_NS: u64 = MILLISECOND_NS;
 const LAZY_POLL_INTERVAL_NS: u64 = 10 * MILLISECOND_NS;
 
 /// Turns without a block after which a winner is polled lazily.
-const BUSY_TURNS: u32 = 8;
+pub(crate) const BUSY_TURNS: u32 = 8;
 
 /// How often a decision is taken again because its winners were asleep.
 const MAX_CONFIRMATIONS: u32 = 8;
@@ -83,13 +83,16 @@ pub(crate) struct DecisionThread {
     pub(crate) winners: Vec<Winner>,
     /// Clients that have ended but whose last CPU time is not charged yet.
     pub(crate) farewells: Vec<Client>,
-    /// Somebody who competes is stopped, so that a CPU falls idle when a
-    /// winner blocks.
-    pub(crate) anyone_stopped: bool,
+    /// Losers that are stopped, and losers that stand by in `SCHED_IDLE`. Where
+    /// nobody stands by, a CPU falls idle when a winner blocks.
+    pub(crate) stopped: u32,
+    pub(crate) idle: u32,
     pub(crate) decisions: u64,
     /// Work space of [`Self::observe`], kept to spare the allocation.
     pub(crate) ids: Vec<ClientId>,
     next_decision_ns: u64,
+    /// When a decision became due that is not taken yet.
+    due_ns: u64,
     next_poll_ns: u64,
     next_survey_ns: u64,
     /// Releases by the guardian that we know of.
@@ -137,10 +140,12 @@ impl DecisionThread {
             quantum_ns: *QUANTUM_NS.start(),
             winners: Vec::new(),
             farewells: Vec::new(),
-            anyone_stopped: false,
+            stopped: 0,
+            idle: 0,
             decisions: 0,
             ids: Vec::new(),
             next_decision_ns: u64::MAX,
+            due_ns: u64::MAX,
             next_poll_ns: u64::MAX,
             next_survey_ns: 0,
             ended: false,
@@ -161,7 +166,7 @@ impl DecisionThread {
             let count = self.sleep_until(wake_ns, &mut events);
             let now_ns = monotonic_ns();
             self.promise(now_ns);
-            self.recover_from_stall(now_ns);
+            self.release_after_stall(now_ns);
             for event in &events[..count] {
                 self.handle(event.data.u64(), now_ns);
             }
@@ -205,6 +210,9 @@ impl DecisionThread {
             self.tree.survey(now_ns);
         }
         self.observe(now_ns);
+        if now_ns > self.due_ns.saturating_add(self.grace_ns()) {
+            self.forgive();
+        }
         let decided = self.decide(now_ns, Dispatcher::decide);
         self.plan(now_ns, decided);
     }
@@ -315,6 +323,9 @@ impl DecisionThread {
         } else {
             now_ns.saturating_add(interval_ns)
         };
+        if decided {
+            self.due_ns = self.next_decision_ns;
+        }
         self.plan_poll(now_ns);
         self.promise(now_ns);
     }
@@ -326,25 +337,39 @@ impl DecisionThread {
                 client.is_none_or(|client| client.busy_turns >= BUSY_TURNS)
             })
         };
-        let interval_ns = match self.anyone_stopped {
-            false => u64::MAX,
-            true if all_busy() => LAZY_POLL_INTERVAL_NS,
-            true => POLL_INTERVAL_NS,
+        let interval_ns = if self.stopped == 0 || self.idle > 0 {
+            u64::MAX
+        } else if all_busy() {
+            LAZY_POLL_INTERVAL_NS
+        } else {
+            POLL_INTERVAL_NS
         };
         self.next_poll_ns = now_ns.saturating_add(interval_ns);
     }
 
     fn promise(&self, now_ns: u64) {
-        let grace_ns = STALL_NS.max(STALL_QUANTA * self.quantum_ns);
         let wake_ns = self.next_decision_ns.min(self.next_poll_ns).max(now_ns);
-        self.table.promise(wake_ns.saturating_add(grace_ns));
+        self.table.promise(wake_ns.saturating_add(self.grace_ns()));
+    }
+
+    fn grace_ns(&self) -> u64 {
+        STALL_NS.max(STALL_QUANTA * self.quantum_ns)
+    }
+
+    /// Forgives what clients used since the last decision: it was long ago,
+    /// so they had no choice, and making up for it would keep the lucky from
+    /// running for many times longer.
+    fn forgive(&mut self) {
+        for client in self.tree.clients_mut() {
+            client.uncharged_ns = 0;
+            client.advance_ns = 0;
+        }
     }
 
     /// If we did not run for so long that the guardian has put everything
     /// right, does that again, because we may have been between writing down
-    /// a deed and doing it, and starts afresh. What clients used meanwhile,
-    /// unmanaged, is forgiven: making up for it would take many times longer.
-    fn recover_from_stall(&mut self, now_ns: u64) {
+    /// a deed and doing it.
+    fn release_after_stall(&mut self, now_ns: u64) {
         let releases = self.table.releases();
         if releases == self.releases_seen {
             return;
@@ -352,14 +377,6 @@ impl DecisionThread {
         tracing::warn!("the engine stalled and its guardian released everything");
         self.releases_seen = releases;
         self.tree.treat_all_normally();
-        for client in self.tree.clients_mut() {
-            client.uncharged_ns = 0;
-        }
-        self.observe(now_ns);
-        for client in self.tree.clients_mut() {
-            client.uncharged_ns = 0;
-            client.advance_ns = 0;
-        }
         self.next_decision_ns = now_ns;
     }
 

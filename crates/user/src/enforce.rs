@@ -14,7 +14,8 @@ impl DecisionThread {
         self.choose_mechanism();
         let (mechanism, quantum_ns) = (self.mechanism, self.quantum_ns);
         let mut left_alone = 0;
-        self.anyone_stopped = false;
+        self.stopped = 0;
+        self.idle = 0;
         for round in [Round::Promote, Round::Demote] {
             let (clients, journal) = self.tree.all_with_journal();
             for client in clients {
@@ -22,7 +23,11 @@ impl DecisionThread {
                 if Round::of(treatment) != round {
                     continue;
                 }
-                self.anyone_stopped |= treatment == Treatment::Stopped;
+                match treatment {
+                    Treatment::Stopped => self.stopped += 1,
+                    Treatment::Idle if client.runnable > 0 => self.idle += 1,
+                    _ => {}
+                }
                 if treatment != client.treatment || client.unsettled {
                     client.idle_lately |= client.treatment == Treatment::Idle;
                     left_alone += client.treat(treatment, journal);

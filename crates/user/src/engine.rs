@@ -74,7 +74,7 @@ impl UserEngine {
         let wait = |error| EngineError::System("wait for events", error);
         let bell = Arc::new(Bell::new().map_err(wait)?);
         let exits = Arc::new(Bell::new().map_err(wait)?);
-        let tree = Tree::new(Journal::new(table.clone()), way_back)
+        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket)
             .map_err(|error| EngineError::System("notice births", error))?;
         let directory = Arc::new(Mutex::new(Directory::new(preferred)));
         lock(&dispatcher).set_cpus(cpus);
@@ -128,7 +128,7 @@ impl UserEngine {
         })?
     }
 
-    /// Finds living processes that carry the client's marker
+    /// Finds living processes that carry the client's markers
     /// ([`CLIENT_MARKER`](crate::CLIENT_MARKER)) and began at or after
     /// `since_ticks` (clock ticks since boot), and manages them. How a
     /// restarted daemon finds what is left of a client whose root has ended.

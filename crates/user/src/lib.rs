@@ -52,5 +52,10 @@ pub use process_id::ProcessId;
 
 /// Environment variable by which descendants that escaped from their tree are
 /// found again: the client's identifier as it prints (`c3`), set by whoever
-/// starts a client's program.
+/// starts a client's program. Identifiers are the daemon's own, so it counts
+/// only together with [`SOCKET_MARKER`].
 pub const CLIENT_MARKER: &str = "PRORATA_CLIENT";
+
+/// Environment variable that goes with [`CLIENT_MARKER`]: path of the socket of
+/// the daemon whose client it is.
+pub const SOCKET_MARKER: &str = "PRORATA_SOCKET";

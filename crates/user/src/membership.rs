@@ -4,15 +4,17 @@
 //! is known by its foster parent (who inherited it as a child subreaper) or
 //! by the marker in its environment.
 
+use std::path::Path;
+
 use prorata_core::ids::ClientId;
 
-use crate::CLIENT_MARKER;
 use crate::births::Newborn;
 use crate::error::EngineError;
 use crate::process::Origin;
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::tree::Tree;
+use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
 /// Newborn strangers that are remembered until their markers are read.
 const MAX_STRANGERS: usize = 4096;
@@ -47,7 +49,11 @@ impl Tree {
         let before = self.process_count();
         for (pid, stat) in everyone() {
             let free = !self.owners.contains_key(&pid);
-            if free && stat.start_time_ticks >= since_ticks && marker_of(pid) == Some(id) {
+            if free
+                && stat.start_time_ticks >= since_ticks
+                && self.marked(pid) == Some(id)
+                && (self.has_no_process(id) || self.is_of_its_user(id, pid))
+            {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
         }
@@ -140,7 +146,10 @@ impl Tree {
             if self.owners.contains_key(&pid) || self.join_parent(pid, &stat, now_ns) {
                 continue;
             }
-            if let Some(id) = marker_of(pid).filter(|&id| self.is_younger_than(id, &stat)) {
+            if let Some(id) = self
+                .marked(pid)
+                .filter(|&id| self.is_younger_than(id, &stat) && self.is_of_its_user(id, pid))
+            {
                 self.admit(id, pid, &stat, Origin::Born { to_idle: true }, now_ns);
             }
         }
@@ -148,6 +157,35 @@ impl Tree {
             self.walk(Origin::Born { to_idle: true }, now_ns);
         }
         self.review_groups();
+    }
+
+    /// The client whose markers a process carries.
+    fn marked(&self, pid: u32) -> Option<ClientId> {
+        let client = procfs::environment_variable(pid, CLIENT_MARKER)?
+            .parse()
+            .ok()?;
+        let socket = procfs::environment_variable(pid, SOCKET_MARKER)?;
+        (Path::new(&socket) == self.socket).then_some(client)
+    }
+
+    /// True of a client all of whose known processes ended while no daemon
+    /// watched: who is left of it, only the markers say.
+    fn has_no_process(&self, id: ClientId) -> bool {
+        self.client(id)
+            .is_none_or(|client| client.processes.is_empty())
+    }
+
+    /// Whether a process belongs to the same user as a client's processes. An
+    /// environment is whatever its owner says, so a marker alone would let
+    /// anybody run on anybody's tickets.
+    fn is_of_its_user(&self, id: ClientId, pid: u32) -> bool {
+        let processes = self.client(id).map_or(&[][..], |client| &client.processes);
+        let Some(uid) = procfs::real_uid(pid) else {
+            return false;
+        };
+        processes
+            .iter()
+            .any(|process| procfs::real_uid(process.id.pid) == Some(uid))
     }
 
     /// Whether a process began after some process of a client, so that its
@@ -191,11 +229,4 @@ fn everyone() -> Vec<(u32, Stat)> {
     });
     all.sort_by_key(|(pid, stat)| (stat.start_time_ticks, *pid));
     all
-}
-
-/// The client whose marker a process carries.
-fn marker_of(pid: u32) -> Option<ClientId> {
-    procfs::environment_variable(pid, CLIENT_MARKER)?
-        .parse()
-        .ok()
 }

@@ -6,10 +6,12 @@ use prorata_core::ids::ClientId;
 use crate::client::{Client, Look};
 use crate::decision::DecisionThread;
 use crate::directory::Change;
-use crate::time::MILLISECOND_NS;
+use crate::time::{MILLISECOND_NS, SECOND_NS};
 
-/// How long a client that neither won nor ran stays unlooked at.
-const LOOK_INTERVAL_NS: u64 = 100 * MILLISECOND_NS;
+/// For how many quanta, and how long, a client that neither won nor ran is not
+/// looked at.
+const UNLOOKED_QUANTA: u64 = 10;
+const UNLOOKED_NS: std::ops::RangeInclusive<u64> = 100 * MILLISECOND_NS..=SECOND_NS;
 
 /// Processes that are sampled every quantum; where there are more, those that
 /// did not win take turns.
@@ -37,6 +39,8 @@ impl DecisionThread {
     fn observe_one(&mut self, id: ClientId, now_ns: u64) {
         let usage = self.tree.sample(id, now_ns);
         let quantum_ns = self.quantum_ns;
+        let look_interval_ns =
+            (UNLOOKED_QUANTA * quantum_ns).clamp(*UNLOOKED_NS.start(), *UNLOOKED_NS.end());
         let cpus = self.cpus;
         let Some((client, journal)) = self.tree.with_journal(id) else {
             return;
@@ -48,7 +52,7 @@ impl DecisionThread {
             || usage.0 > 0
             || client.unsettled
             || client.watched.is_none()
-            || now_ns - client.looked_ns >= LOOK_INTERVAL_NS;
+            || now_ns - client.looked_ns >= look_interval_ns;
         if !look_due {
             return;
         }

@@ -1,6 +1,7 @@
 //! The kernel's scheduling policies, as far as an engine changes them.
 
 use std::io;
+use std::sync::mpsc;
 
 use rustix::thread::{CpuSet, Pid};
 
@@ -80,18 +81,27 @@ pub(crate) enum Return {
 }
 
 impl Return {
-    /// Finds out by doing it, on a thread of our own.
+    /// Finds out by doing it to a thread of our own that does nothing, and so
+    /// does not wait for a CPU in between.
     pub(crate) fn by_trial() -> io::Result<Return> {
-        let trial = || -> io::Result<()> {
-            let tid = rustix::thread::gettid().as_raw_pid() as u32;
+        let (tell, told) = mpsc::sync_channel(1);
+        let (end, ended) = mpsc::channel::<()>();
+        let idle = move || {
+            let _ = tell.send(rustix::thread::gettid().as_raw_pid() as u32);
+            // Fails when the trial is over.
+            let _ = ended.recv();
+        };
+        let thread = std::thread::Builder::new()
+            .name("idle-trial".into())
+            .spawn(idle)?;
+        let there_and_back = |tid| {
             let before = Policy::of(tid)?;
             before.demoted().set(tid)?;
             before.set(tid)
         };
-        let thread = std::thread::Builder::new()
-            .name("idle-trial".into())
-            .spawn(trial)?;
-        let came_back = thread.join().is_ok_and(|result| result.is_ok());
+        let came_back = told.recv().is_ok_and(|tid| there_and_back(tid).is_ok());
+        drop(end);
+        let _ = thread.join();
         Ok(match (came_back, nice_limit(std::process::id())) {
             (false, _) => Return::Never,
             // Within our own limit the trial does not show a capability.

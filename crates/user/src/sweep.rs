@@ -153,8 +153,11 @@ fn restore_unlisted(
             unlisted.push(pid);
         }
     });
+    // One with another engine's marker is promoted for a moment only: that
+    // engine will see to it.
+    let is_marked = |pid| procfs::environment_variable(pid, CLIENT_MARKER).is_some();
     for pid in unlisted {
-        if descends_from(pid, &idle) || procfs::environment_variable(pid, CLIENT_MARKER).is_some() {
+        if descends_from(pid, &idle) || is_marked(pid) {
             swept.count(restore_policies(pid, own_policies));
         }
     }

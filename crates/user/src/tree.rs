@@ -1,6 +1,7 @@
 //! All clients and the processes they consist of.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use prorata_core::ids::ClientId;
 
@@ -25,7 +26,7 @@ const DESCRIPTORS_EACH: u64 = 2;
 const DESCRIPTORS_KEPT: u64 = 256;
 
 /// Processes whose groups are reviewed at a time.
-const REVIEWED_AT_ONCE: usize = 256;
+const REVIEWED_AT_ONCE: usize = 16;
 
 /// All clients, and what is needed to find out who belongs to whom.
 #[derive(Debug)]
@@ -56,10 +57,16 @@ pub(crate) struct Tree {
     pub(crate) indispensable: Vec<u32>,
     /// Work space of [`Self::sample`], kept to spare the allocation.
     gone: Vec<Process>,
+    /// By this socket clients reach their daemon, ours.
+    pub(crate) socket: PathBuf,
 }
 
 impl Tree {
-    pub(crate) fn new(journal: Journal, way_back: Return) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        journal: Journal,
+        way_back: Return,
+        socket: PathBuf,
+    ) -> std::io::Result<Self> {
         Ok(Self {
             clients: Vec::new(),
             owners: HashMap::new(),
@@ -77,6 +84,7 @@ impl Tree {
             journal,
             indispensable: vec![1, std::process::id()],
             gone: Vec::new(),
+            socket,
         })
     }
 

@@ -1,12 +1,12 @@
 //! `ps`, `set` and `release`: clients and what they hold.
 
 use anyhow::Result;
-use prorata_control::protocol::{ClientReport, ClientState, Funding, Request};
+use prorata_control::protocol::{ClientReport, ClientState, Funding, Request, Response};
 use prorata_report::table::{Side, Table};
 
 use crate::args::ledger::{Release, Set};
 use crate::args::view::Ps;
-use crate::caller::{Caller, clients, tell, user_name};
+use crate::caller::{Caller, ask, clients, tell, unexpected, user_name};
 use crate::output;
 
 /// What is said where there are no clients.
@@ -65,7 +65,7 @@ pub fn state(state: ClientState) -> &'static str {
     }
 }
 
-/// `prorata set`.
+/// `prorata set`. A process that becomes a client by it is told by identifier.
 pub fn set(caller: &Caller, args: &Set) -> Result<()> {
     let request = if args.ticket {
         Request::SetAmount {
@@ -82,7 +82,11 @@ pub fn set(caller: &Caller, args: &Set) -> Result<()> {
             funding,
         }
     };
-    tell(&mut caller.open()?, &request)
+    match ask(&mut caller.open()?, &request)? {
+        Response::Done => Ok(()),
+        Response::Client(client) => output::line(&client.id),
+        other => Err(unexpected(&other)),
+    }
 }
 
 /// `prorata release`.

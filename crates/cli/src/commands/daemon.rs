@@ -1,13 +1,16 @@
 //! `start`, `configure`, `status`, `stop`, and the daemon itself.
 
+use std::path::PathBuf;
+use std::{fs, io};
+
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::SigSet;
 use prorata_control::protocol::{PolicyKind, Request, Response, StatusReport};
-use prorata_control::{Connection, DaemonOptions, daemon_main};
+use prorata_control::{Connection, DaemonOptions, Place, daemon_main};
 
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
-use crate::args::values::CpuList;
+use crate::args::values::{CpuList, cpu_list};
 use crate::caller::{self, Caller, ask, unexpected};
 use crate::output;
 
@@ -63,7 +66,6 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         return output::json(status);
     }
     let policy = serde_json::to_value(status.policy)?;
-    let own_share = status.own_cpu_ns as f64 / status.uptime_ns.max(1) as f64;
     let rows = [
         ("version", status.version.clone()),
         ("pid", status.pid.to_string()),
@@ -73,14 +75,7 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         ("quantum", format!("{} ms", status.quantum_ns as f64 / 1e6)),
         ("cpus", CpuList(status.cpus.clone()).to_string()),
         ("uptime", output::seconds(status.uptime_ns)),
-        (
-            "own cpu time",
-            format!(
-                "{} ({:.2} % of one CPU)",
-                output::seconds(status.own_cpu_ns),
-                own_share * 100.0
-            ),
-        ),
+        ("own cpu time", output::seconds(status.own_cpu_ns)),
         ("decisions", status.decisions.to_string()),
         ("clients", status.clients.to_string()),
     ];
@@ -109,9 +104,42 @@ pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
     SigSet::all()
         .thread_unblock()
         .context("cannot unblock signals")?;
+    let cpus = match &args.cpus {
+        Some(cpus) => Some(cpus.clone()),
+        None => cpus_of_the_dead(caller.place()),
+    };
+    remember(caller.place(), cpus.as_ref())?;
     let options = DaemonOptions {
-        cpus: args.cpus.as_ref().map(|cpus| cpus.0.clone()),
+        cpus: cpus.map(|cpus| cpus.0),
         ..DaemonOptions::default()
     };
     Ok(daemon_main(caller.place().clone(), options)?)
+}
+
+/// The CPUs that a daemon shared out which has crashed, and so left its
+/// socket: its clients are bound to them, and whoever starts the next daemon
+/// does not know them.
+fn cpus_of_the_dead(place: &Place) -> Option<CpuList> {
+    let text = fs::read_to_string(note_of_cpus(place)).ok()?;
+    if place.socket.path().exists() {
+        cpu_list(&text).ok()
+    } else {
+        None
+    }
+}
+
+fn remember(place: &Place, cpus: Option<&CpuList>) -> Result<()> {
+    let note = note_of_cpus(place);
+    let done = match cpus {
+        Some(cpus) => fs::write(&note, cpus.to_string()),
+        None => fs::remove_file(&note).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        }),
+    };
+    done.with_context(|| format!("cannot change {}", note.display()))
+}
+
+fn note_of_cpus(place: &Place) -> PathBuf {
+    place.runtime.join("cpus")
 }

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use nix::sys::wait::waitpid;
 use prorata_control::Connection;
 use prorata_control::protocol::{Funding, Request, Response};
+use prorata_user::SOCKET_MARKER;
 use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -99,12 +100,13 @@ fn run_as_client(
     Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
 }
 
-/// The program; what it asks of prorata goes to the same daemon.
+/// The program. What it asks of prorata goes to the same daemon, which knows it
+/// by that.
 fn program(caller: &Caller, command: &[OsString]) -> Command {
     let mut program = Command::new(&command[0]);
     program
         .args(&command[1..])
-        .env("PRORATA_SOCKET", caller.place().socket.path());
+        .env(SOCKET_MARKER, caller.place().socket.path());
     program
 }
 

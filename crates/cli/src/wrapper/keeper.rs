@@ -4,9 +4,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use prorata_control::Connection;
 use prorata_control::protocol::{Request, Response};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, status, tell, unexpected};
+
+/// The mechanism that stops losers, as the daemon calls it.
+const STOPPING: &str = "stop";
+
+/// Whether the command noticed a stop signal. A process that the engine had
+/// stopped does not, and whoever continues it throws the signal away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// The engine does not stop processes.
+    Taken,
+    /// It does, and had just continued them, perhaps after the signal came.
+    PerhapsLost,
+    /// It had stopped them.
+    Lost,
+}
 
 /// Speaks to the daemon for one client, and starts a new daemon if the present
 /// one dies.
@@ -44,11 +59,11 @@ impl<'a> Keeper<'a> {
         if !self.caller.place().socket.path().exists() {
             return;
         }
-        let reopened = self
-            .caller
-            .open()
-            .map_err(anyhow::Error::from)
-            .and_then(|mut new| process_of(&mut new));
+        // The new daemon must not become our child, as the command's orphans
+        // do. That a flag which could be set can be changed is no question.
+        let _ = set_child_subreaper(None);
+        let reopened = self.open().and_then(|mut new| process_of(&mut new));
+        let _ = set_child_subreaper(Some(getpid()));
         match reopened {
             Ok(daemon) => self.daemon = Some(daemon),
             Err(error) => eprintln!(
@@ -58,24 +73,33 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The user stops the client. Whether the engine had its processes
-    /// stopped, so that they have not noticed the signal.
-    pub fn suspend(&mut self) -> bool {
+    /// The user stops the client: it is out of the competition, and whatever
+    /// the engine did to its processes is undone.
+    pub fn suspend(&mut self) -> Notice {
+        // A client that just ended, or a daemon that just died, is not worth a
+        // word to someone who pressed a key.
+        self.try_suspend().unwrap_or(Notice::Taken)
+    }
+
+    fn try_suspend(&mut self) -> anyhow::Result<Notice> {
         if self.daemon.is_none() {
-            return false;
+            return Ok(Notice::Taken);
         }
+        let mut connection = self.open()?;
         let request = Request::Suspend {
             client: self.client.clone(),
         };
-        let answer = self
-            .open()
-            .and_then(|mut connection| match ask(&mut connection, &request)? {
-                Response::Suspended { was_stopped } => Ok(was_stopped),
-                other => Err(unexpected(&other)),
-            });
-        // A client that just ended, or a daemon that just died, is not worth a
-        // word to someone who pressed a key.
-        answer.unwrap_or(false)
+        let was_stopped = match ask(&mut connection, &request)? {
+            Response::Suspended { was_stopped } => was_stopped,
+            other => return Err(unexpected(&other)),
+        };
+        Ok(
+            match (was_stopped, status(&mut connection)?.mechanism == STOPPING) {
+                (true, _) => Notice::Lost,
+                (false, true) => Notice::PerhapsLost,
+                (false, false) => Notice::Taken,
+            },
+        )
     }
 
     /// The user lets the client go on.

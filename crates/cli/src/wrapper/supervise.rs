@@ -21,7 +21,7 @@ use nix::unistd::{Pid, getpgrp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::ending::Ending;
-use super::keeper::Keeper;
+use super::keeper::{Keeper, Notice};
 use super::signals::{Received, Signals};
 
 /// Signals that are sent on: those by which people and programs ask a command
@@ -38,6 +38,10 @@ const SENT_ON: [Signal; 7] = [
 
 /// Signals of job control that stop.
 const STOPS: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
+
+/// A command that has not stopped after so long has perhaps not noticed the
+/// signal.
+const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 
 /// So long a command may take to stop after a stop signal; one that takes
 /// longer does not mean to, and competes again.
@@ -60,34 +64,53 @@ pub fn supervise(child: Pid, signals: &Signals, keeper: Option<Keeper<'_>>) -> i
     let mut supervisor = Supervisor {
         child,
         keeper,
-        stopping_until: None,
+        stopping: None,
     };
     loop {
         supervisor.wait_for_news(signals)?;
+        // Children last: a stop signal that came to us too says more than that
+        // the command has stopped.
+        let mut children = false;
         while let Some(received) = signals.next()? {
-            if let Some(ending) = supervisor.handle(received)? {
-                return Ok(ending);
+            match received.signal {
+                Signal::SIGCHLD => children = true,
+                _ => supervisor.handle(received)?,
             }
         }
-        supervisor.give_up_stopping();
+        if children && let Some(ending) = supervisor.look_at_children()? {
+            return Ok(ending);
+        }
+        supervisor.look_at_clock()?;
     }
 }
 
 struct Supervisor<'a> {
     child: Pid,
     keeper: Option<Keeper<'a>>,
-    /// The client is suspended since a stop signal came, and its root is
-    /// expected to stop until then.
-    stopping_until: Option<Instant>,
+    /// The client is suspended since a stop signal came.
+    stopping: Option<Stopping>,
+}
+
+/// A stop that the command has been asked for.
+#[derive(Clone, Copy, Debug)]
+struct Stopping {
+    signal: Signal,
+    /// To the whole process group, by the terminal.
+    by_kernel: bool,
+    /// When to send the signal again, as it may have got lost.
+    again_at: Option<Instant>,
+    /// Until then it is expected to stop.
+    until: Instant,
 }
 
 impl Supervisor<'_> {
     fn wait_for_news(&mut self, signals: &Signals) -> io::Result<()> {
         let daemon = self.keeper.as_ref().and_then(Keeper::daemon);
-        let timeout = self
-            .stopping_until
-            .map(|until| until.saturating_duration_since(Instant::now()));
-        let timeout = timeout.map(|left| Timespec {
+        let next = self
+            .stopping
+            .map(|stopping| stopping.again_at.unwrap_or(stopping.until));
+        let left = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: left.subsec_nanos().into(),
         });
@@ -108,15 +131,14 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn handle(&mut self, received: Received) -> io::Result<Option<Ending>> {
+    fn handle(&mut self, received: Received) -> io::Result<()> {
         match received.signal {
-            Signal::SIGCHLD => return self.look_at_children(),
             Signal::SIGCONT => self.go_on(),
             signal if STOPS.contains(&signal) => self.begin_to_stop(signal, received.by_kernel)?,
             signal if !received.by_kernel => self.send_on(signal)?,
             _ => {}
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Reaps the command and the orphans that became our children.
@@ -144,34 +166,29 @@ impl Supervisor<'_> {
 
     /// While the client is suspended the engine stops nothing.
     fn is_of_user(&self, signal: Signal) -> bool {
-        STOPS.contains(&signal) || self.stopping_until.is_some()
+        STOPS.contains(&signal) || self.stopping.is_some()
     }
 
-    /// A stop signal came, so the command is about to stop. A process that the
-    /// engine had stopped does not notice it; the daemon has continued it now,
-    /// and it gets the signal again.
+    /// A stop signal came, so the command is about to stop.
     fn begin_to_stop(&mut self, signal: Signal, by_kernel: bool) -> io::Result<()> {
-        if self.stopping_until.is_some() {
+        if self.stopping.is_some() {
             return Ok(());
         }
         if !by_kernel {
             self.send_on(signal)?;
         }
-        let unnoticed = self.keeper.as_mut().is_some_and(Keeper::suspend);
-        self.stopping_until = Some(Instant::now() + TIME_TO_STOP);
-        match (unnoticed, by_kernel) {
-            (true, true) => Ok(killpg(getpgrp(), signal)?),
-            (true, false) => self.send_on(signal),
-            (false, _) => Ok(()),
+        match self.suspend(signal, by_kernel) {
+            Notice::Lost => self.ask_again(),
+            Notice::PerhapsLost | Notice::Taken => Ok(()),
         }
     }
 
     /// The command has stopped: so do we, until somebody continues us.
     fn stop_like_child(&mut self, signal: Signal) -> io::Result<()> {
-        if let (None, Some(keeper)) = (self.stopping_until, &mut self.keeper) {
-            keeper.suspend();
+        // If the engine had stopped it too, the daemon has just continued it.
+        if self.stopping.is_none() && self.suspend(signal, false) == Notice::Lost {
+            return self.ask_again();
         }
-        self.stopping_until = Some(Instant::now());
         Signals::suffer(if STOPS.contains(&signal) {
             signal
         } else {
@@ -183,17 +200,52 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn give_up_stopping(&mut self) {
-        if self
-            .stopping_until
-            .is_some_and(|until| until <= Instant::now())
-        {
-            self.go_on();
+    /// Takes the client out of the competition, for a stop by `signal`.
+    fn suspend(&mut self, signal: Signal, by_kernel: bool) -> Notice {
+        let notice = self.keeper.as_mut().map_or(Notice::Taken, Keeper::suspend);
+        let now = Instant::now();
+        self.stopping = Some(Stopping {
+            signal,
+            by_kernel,
+            again_at: (notice == Notice::PerhapsLost).then_some(now + TIME_TO_NOTICE),
+            until: now + TIME_TO_STOP,
+        });
+        notice
+    }
+
+    /// Sends the stop signal once more, to whom it was sent before.
+    fn ask_again(&mut self) -> io::Result<()> {
+        match self.stopping {
+            Some(Stopping {
+                signal,
+                by_kernel: true,
+                ..
+            }) => Ok(killpg(getpgrp(), signal)?),
+            Some(Stopping {
+                signal,
+                by_kernel: false,
+                ..
+            }) => self.send_on(signal),
+            None => Ok(()),
         }
     }
 
+    fn look_at_clock(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if let Some(stopping) = &mut self.stopping {
+            if stopping.again_at.is_some_and(|again_at| again_at <= now) {
+                stopping.again_at = None;
+                return self.ask_again();
+            }
+            if stopping.until <= now {
+                self.go_on();
+            }
+        }
+        Ok(())
+    }
+
     fn go_on(&mut self) {
-        if let (Some(_), Some(keeper)) = (self.stopping_until.take(), &mut self.keeper) {
+        if let (Some(_), Some(keeper)) = (self.stopping.take(), &mut self.keeper) {
             keeper.resume();
         }
     }

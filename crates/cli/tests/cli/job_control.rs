@@ -1,11 +1,15 @@
 //! The terminal's keys and the shell's jobs, with the wrapper in between.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use prorata_control::protocol::{Request, Response};
+use prorata_control::protocol::{ClientState, Request, Response};
 
 use crate::support::fake::Fake;
 use crate::support::pty::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, Pty};
+use crate::support::real::Real;
 use crate::support::{eventually, process_state};
 
 fn suspend() -> Request {
@@ -68,7 +72,8 @@ fn stopped_listed_continued_and_ended() {
     shell.expect("Running");
     shell.prompt();
     shell.line("fg");
-    shell.expect("exec sleep 100'");
+    // A key before the shell has handed the terminal over would be the shell's.
+    shell.foreground(command);
     shell.keys(CTRL_Z);
     shell.expect("Stopped ");
     shell.prompt();
@@ -177,7 +182,7 @@ fn a_closed_terminal_ends_the_command() {
 fn pipelines_stop_and_go_on_as_one() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'echo begun >&2; while sleep 0.02; do echo tick; done' | prorata run -- cat");
+    shell.line("prorata run -- sh -c 'echo begun >&2; exec yes tick' | prorata run -- cat");
     shell.expect("begun");
     eventually("both registered", || fake.registered().len() == 2);
     let commands = fake.registered();
@@ -194,4 +199,46 @@ fn pipelines_stop_and_go_on_as_one() {
     eventually("both ended", || {
         commands.iter().all(|&pid| process_state(pid).is_none())
     });
+}
+
+/// Against a daemon that holds the job back in favour of another, so that the
+/// key is pressed while the job runs as well as while it waits.
+fn stopped_means_stopped(real: &Real) {
+    let _rival = real.compute("rival", "100");
+    let mut shell = real.bash();
+    shell.line("prorata run -n job -- sh -c 'echo begun; while :; do :; done'");
+    shell.expect("begun");
+    let command = real.client("job").pid;
+    for _ in 0..4 {
+        shell.keys(CTRL_Z);
+        shell.expect("Stopped ");
+        shell.prompt();
+        assert_eq!(real.client("job").state, ClientState::Suspended);
+        for _ in 0..30 {
+            assert_eq!(
+                process_state(command),
+                Some('T'),
+                "the engine leaves it stopped"
+            );
+            sleep(Duration::from_millis(10));
+        }
+        shell.line("fg");
+        eventually("it competes again", || {
+            (real.client("job").share - 0.5).abs() < 1e-6
+        });
+    }
+    shell.keys(CTRL_C);
+    shell.prompt();
+    shell.line("echo code=$?");
+    shell.expect("code=130");
+}
+
+#[test]
+fn stopped_means_stopped_under_the_daemon() {
+    stopped_means_stopped(&Real::start());
+}
+
+#[test]
+fn stopped_means_stopped_under_the_daemon_of_an_ordinary_user() {
+    stopped_means_stopped(&Real::start_as_ordinary_user());
 }

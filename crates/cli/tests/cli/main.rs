@@ -1,6 +1,9 @@
 //! The binary as its users meet it.
 
+mod demo;
 mod job_control;
+mod managing;
 mod support;
 mod usage;
+mod views;
 mod wrapper;

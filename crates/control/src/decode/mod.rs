@@ -9,6 +9,7 @@ mod defaults;
 mod draft;
 mod names;
 mod processes;
+mod quota;
 mod transfers;
 
 use prorata_core::ids::{ClientId, CurrencyId};
@@ -22,6 +23,8 @@ use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
 use draft::Draft;
+#[cfg(test)]
+pub(crate) use quota::QUOTA;
 
 /// What to do and what to answer then.
 #[derive(Debug)]
@@ -69,8 +72,13 @@ pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<P
         draft: Draft::new(&view.state.ledger),
     };
     let answer = decoder.decode(request)?;
+    let changes = decoder.draft.into_changes();
+    let daemon_uid = view.host.own_uid();
+    if !peer.principal.acts_for(daemon_uid) {
+        quota::check(view.state, &changes, daemon_uid)?;
+    }
     Ok(Plan {
-        changes: decoder.draft.into_changes(),
+        changes,
         adopter: decoder.adopter,
         answer,
     })

@@ -11,7 +11,8 @@
 
 use std::ops::Range;
 
-/// Begins every journal; the number changes with the format.
+/// Begins every journal; the number changes with the format, the serialised
+/// form of ledger and operations included.
 pub(super) const MAGIC: &[u8] = b"prorata journal 1\n";
 
 /// Bytes of a record before its payload.

@@ -225,6 +225,63 @@ fn what_was_confirmed_survives_kill_9() {
     println!("{confirmed} requests confirmed; {survivors} of 12 survived without");
 }
 
+#[test]
+fn a_crash_ends_what_connections_held_and_nothing_else() {
+    let daemon = Daemon::start(&directory());
+    let (giver, receiver) = (Sleeper::start(), Sleeper::start());
+    daemon.register(&giver, "giver");
+    daemon.register(&receiver, "receiver");
+    let transfer = |hold| Request::Transfer {
+        from: "giver".into(),
+        portion: TransferPortion::Part {
+            currency: None,
+            shares: vec![("receiver".into(), 10)],
+        },
+        hold,
+    };
+    let mut holder = daemon.connect();
+    for hold in [true, false, true] {
+        assert!(matches!(
+            holder.call(&transfer(hold)),
+            Ok(Response::Created(_))
+        ));
+    }
+    let daemon = daemon.succeed();
+    let Response::Transfers(transfers) = daemon.ask(Request::Transfers) else {
+        panic!()
+    };
+    assert_eq!(transfers.len(), 1);
+    assert_eq!(transfers[0].id, "x1");
+}
+
+#[test]
+fn clients_do_not_outlive_the_boot_of_their_processes() {
+    let mut daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    let create = Request::CreateCurrency {
+        name: "lasting".into(),
+        owner: None,
+        mode: None,
+    };
+    assert!(matches!(daemon.ask(create), Response::Created(_)));
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    // The same journal, as if written before the machine started anew.
+    let path = daemon.place.state.join("journal");
+    let opened = Journal::open(path, "another boot".into()).unwrap();
+    let (state, _) = opened.found.unwrap();
+    let mut journal = opened.journal;
+    journal.rewrite(&state).unwrap();
+
+    let daemon = Daemon::start(&daemon.directory);
+    assert!(daemon.client_names().is_empty());
+    let Response::Currencies(currencies) = daemon.ask(Request::Currencies) else {
+        panic!()
+    };
+    assert!(currencies.iter().any(|currency| currency.name == "lasting"));
+}
+
 /// Limits the daemon's files to `bytes`, which refuses writes as a full disk
 /// does: what still fits is written.
 fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
@@ -279,7 +336,14 @@ fn a_full_disk_refuses_changes_and_nothing_else() {
     };
     assert!(matches!(daemon.ask(request), Response::Created(_)));
     let before = reports_of(&daemon);
-    assert_eq!(reports_of(&daemon.succeed()), before);
+    let mut daemon = daemon.succeed();
+    assert_eq!(reports_of(&daemon), before);
+
+    // It can be stopped; then it is only the journal that knows no better.
+    limit_files(&daemon, Some(journal_length(&daemon)));
+    assert_eq!(daemon.ask(Request::Stop), Response::Done);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert_eq!(Daemon::start(&daemon.directory).client_names(), ["second"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ const UNKNOWN: Member = Member {
     part_unit: PartUnit::NONE,
 };
 
-/// Hierarchical stride scheduling (1995, 4). See the [module's](self) text.
+/// Hierarchical stride scheduling (1995, 4).
 #[derive(Clone, Debug)]
 pub struct HierarchicalStride {
     /// By client index.

@@ -9,6 +9,8 @@ mod hierarchical_tree;
 pub mod inverse;
 pub mod lottery;
 mod queue;
+mod queue_front;
+mod queue_wheel;
 mod race;
 mod race_exponential;
 mod stride;

@@ -24,7 +24,7 @@
 
 use alloc::vec::Vec;
 
-use super::queue::{Entry, PassQueue};
+use super::queue::{PassQueue, before};
 use super::stride_place::{GlobalPass, Place, Remain, Standing};
 use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, PartUnit, STRIDE1};
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
@@ -99,7 +99,7 @@ impl<W: Wait> PassPolicy<W> {
         Self {
             places: Vec::new(),
             part_units: Vec::new(),
-            queue: PassQueue::default(),
+            queue: PassQueue::starting_at(pass),
             global: GlobalPass::starting_at(pass),
             held_at: pass,
             joined: 0,
@@ -112,65 +112,56 @@ impl<W: Wait> PassPolicy<W> {
     fn joined(&self, client: ClientIndex) -> Result<&Place, PolicyError> {
         self.places
             .get(client.0 as usize)
-            .filter(|place| place.joined())
+            .filter(|place| place.standing.joined())
             .ok_or(PolicyError::NotJoined(client))
     }
 
-    /// Takes a client that stands anywhere to a new standing with `remain`;
-    /// the one way in which tickets change (1995, Figures 3 and 5).
-    fn stand(&mut self, client: ClientIndex, tickets: Option<u32>, remain: Remain) {
+    /// Moves a client from whatever standing to another with `remain`: the one
+    /// way in which tickets change (1995, Figures 3 and 5). `tickets` are only
+    /// looked at where the standing has some.
+    fn stand(&mut self, client: ClientIndex, standing: Standing, tickets: u32, remain: Remain) {
         let place = &mut self.places[client.0 as usize];
-        let before = place.tickets();
-        if place.queued() {
-            self.queue.remove(Entry {
-                pass: place.pass,
-                client,
-            });
+        if place.standing == Standing::Waiting {
+            self.queue.remove(place.entry(client));
         }
-        self.global.change_tickets(before, 0);
-        match tickets {
-            None => place.withdraw(Standing::Left, remain),
-            Some(0) => place.withdraw(Standing::Ticketless, remain),
-            Some(tickets) => {
-                place.compete(tickets, remain, &self.global);
-                self.global.change_tickets(0, tickets);
-            }
+        self.global.change_tickets(place.tickets(), 0);
+        if standing.has_tickets() {
+            place.compete(standing, tickets, remain, &self.global);
+            self.global.change_tickets(0, tickets);
+        } else {
+            place.withdraw(standing, remain);
         }
-        if place.queued() {
-            self.queue.insert(Entry {
-                pass: place.pass,
-                client,
-            });
+        if standing == Standing::Waiting {
+            self.queue.insert(place.entry(client));
         }
+        self.renew_worn_queue();
     }
 
-    /// Moves a client back by `wait`, and puts it into the queue again.
+    /// Moves a client with tickets back by `wait`, and into the queue.
     #[inline]
     fn put_off(&mut self, client: ClientIndex, wait: u64) {
         let place = &mut self.places[client.0 as usize];
-        if place.queued() {
-            self.queue.remove(Entry {
-                pass: place.pass,
-                client,
-            });
+        if place.standing == Standing::Waiting {
+            self.queue.remove(place.entry(client));
         }
-        place.taken = false;
-        if place.standing == Standing::Competing {
-            if W::GLOBAL_FOLLOWS_WINNER && place.lead(&self.global) < 0 {
-                place.set_lead(0, &self.global);
-            }
-            place.advance(wait);
-            if place.lead(&self.global) > LONGEST_WAIT {
-                place.set_lead(LONGEST_WAIT, &self.global);
-            }
-            self.queue.insert(Entry {
-                pass: place.pass,
-                client,
-            });
-        } else {
-            let remain = place.remain(&self.global);
-            place.withdraw(Standing::Ticketless, Remain(remain.0 + i128::from(wait)));
+        if W::GLOBAL_FOLLOWS_WINNER && place.lead(&self.global) < 0 {
+            place.set_lead(0, &self.global);
         }
+        place.advance(wait);
+        if place.lead(&self.global) > LONGEST_WAIT {
+            place.set_lead(LONGEST_WAIT, &self.global);
+        }
+        place.standing = Standing::Waiting;
+        self.queue.insert(place.entry(client));
+        self.renew_worn_queue();
+    }
+
+    /// Adds `wait` to what remains for a client without tickets.
+    #[cold]
+    fn put_off_ticketless(&mut self, client: ClientIndex, wait: u64) {
+        let place = &mut self.places[client.0 as usize];
+        let remain = place.remain(&self.global).0 + i128::from(wait);
+        place.withdraw(Standing::Ticketless, Remain(remain));
     }
 
     /// Holds everybody within [`LONGEST_WAIT`] behind the global pass, once
@@ -187,16 +178,37 @@ impl<W: Wait> PassPolicy<W> {
     #[cold]
     fn hold_all_within_reach(&mut self) {
         self.held_at = self.global.pass;
-        self.queue.clear();
-        for (index, place) in self.places.iter_mut().enumerate() {
-            if place.standing == Standing::Competing && place.lead(&self.global) < -LONGEST_WAIT {
+        for place in &mut self.places {
+            if place.standing.has_tickets() && place.lead(&self.global) < -LONGEST_WAIT {
                 place.set_lead(-LONGEST_WAIT, &self.global);
             }
-            if place.queued() {
-                self.queue.insert(Entry {
-                    pass: place.pass,
-                    client: ClientIndex(index as u32),
-                });
+        }
+        self.renew_queue();
+    }
+
+    #[inline]
+    fn renew_worn_queue(&mut self) {
+        if self.queue.is_worn(self.places.len()) {
+            self.renew_queue();
+        }
+    }
+
+    #[cold]
+    fn renew_queue(&mut self) {
+        let waiting = |place: &&Place| place.standing == Standing::Waiting;
+        let leads = self
+            .places
+            .iter()
+            .filter(waiting)
+            .map(|place| place.lead(&self.global));
+        let first = self
+            .global
+            .pass
+            .wrapping_add_signed(leads.min().unwrap_or(0));
+        self.queue.restart_at(first);
+        for (index, place) in self.places.iter().enumerate() {
+            if place.standing == Standing::Waiting {
+                self.queue.insert(place.entry(ClientIndex(index as u32)));
             }
         }
     }
@@ -221,15 +233,14 @@ impl<W: Wait> Policy for PassPolicy<W> {
             _ => return Err(PolicyError::AlreadyJoined(client)),
         };
         self.joined += 1;
-        self.stand(client, Some(tickets), remain);
+        self.stand(client, Standing::untaken(tickets), tickets, remain);
         Ok(())
     }
 
     fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         let remain = self.joined(client)?.remain(&self.global);
         self.joined -= 1;
-        self.stand(client, None, remain);
-        self.places[client.0 as usize].taken = false;
+        self.stand(client, Standing::Left, 0, remain);
         Ok(())
     }
 
@@ -247,46 +258,60 @@ impl<W: Wait> Policy for PassPolicy<W> {
         let place = self.joined(client)?;
         if place.tickets() != tickets {
             let remain = place.remain(&self.global);
-            self.stand(client, Some(tickets), remain);
+            let standing = Standing::untaken(tickets);
+            let standing = if place.standing.is_taken() {
+                standing.taken()
+            } else {
+                standing
+            };
+            self.stand(client, standing, tickets, remain);
         }
         Ok(())
     }
 
     fn pick(&mut self) -> Option<ClientIndex> {
-        let first = self.queue.first()?;
-        if W::GLOBAL_FOLLOWS_WINNER {
-            let ahead = first.pass.wrapping_sub(self.global.pass) as i64;
-            if ahead > 0 {
-                self.global.follow(first.pass);
-                self.hold_within_reach();
-            }
+        let places = &self.places;
+        let first = self.queue.first(|entry| {
+            let place = &places[entry.client.0 as usize];
+            place.pass == entry.pass && place.standing == Standing::Waiting
+        })?;
+        if W::GLOBAL_FOLLOWS_WINNER && before(self.global.pass, first.pass) {
+            self.global.follow(first.pass);
+            self.hold_within_reach();
         }
         Some(first.client)
     }
 
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         let place = self.joined(client)?;
-        if place.queued() {
-            self.queue.remove(Entry {
-                pass: place.pass,
-                client,
-            });
+        let standing = place.standing.taken();
+        if place.standing == Standing::Waiting {
+            self.queue.remove(place.entry(client));
         }
-        self.places[client.0 as usize].taken = true;
+        self.places[client.0 as usize].standing = standing;
+        self.renew_worn_queue();
         Ok(())
     }
 
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
-        self.joined(client)?;
+        let has_tickets = self.joined(client)?.standing.has_tickets();
         if quantum == 0 {
             return Err(PolicyError::ZeroQuantum(client));
         }
-        let service = self.part_units[client.0 as usize].service(used, quantum);
+        let service = if used == quantum {
+            STRIDE1
+        } else {
+            self.part_units[client.0 as usize].service(used, quantum)
+        };
         let wait = self.wait.wait(service);
         if !W::GLOBAL_FOLLOWS_WINNER {
             self.global.advance(service);
         }
-        self.put_off(client, wait);
+        if has_tickets {
+            self.put_off(client, wait);
+        } else {
+            self.put_off_ticketless(client, wait);
+        }
         self.hold_within_reach();
         Ok(())
     }

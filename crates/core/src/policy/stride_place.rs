@@ -6,6 +6,8 @@
 //! by the tickets: then the scaling of Figure 5 is no operation at all, and
 //! "the fraction of the stride remaining" of section 3.1 needs no tickets.
 
+use super::ClientIndex;
+use super::queue::Entry;
 use super::stride_service::{LONGEST_WAIT, STRIDE1};
 
 /// The aggregate of all clients that compete: their tickets, and the pass
@@ -14,23 +16,24 @@ use super::stride_service::{LONGEST_WAIT, STRIDE1};
 pub(super) struct GlobalPass {
     /// Wraps around.
     pub(super) pass: u64,
-    /// Part of a pass, in `1 / tickets`; below `tickets`, or zero.
-    rest: u64,
-    /// Sum over all who compete: below 2^24 clients of 2^32 tickets.
+    /// Part of a pass, in units of 2^-64. Not in those of `1 / tickets`: so it
+    /// stays as it is when tickets change, and a client that leaves and comes
+    /// back at once finds exactly its old pass.
+    part: u64,
+    /// Sum over all who compete: at most 2^24 clients of 2^32 tickets.
     tickets: u64,
-    /// `STRIDE1 / tickets` and its remainder; zero without tickets.
-    stride: u64,
-    stride_rest: u64,
+    /// `STRIDE1 / tickets` in units of 2^-64, rounded down; zero without
+    /// tickets.
+    stride: u128,
 }
 
 impl GlobalPass {
     pub(super) const fn starting_at(pass: u64) -> Self {
         Self {
             pass,
-            rest: 0,
+            part: 0,
             tickets: 0,
             stride: 0,
-            stride_rest: 0,
         }
     }
 
@@ -39,47 +42,35 @@ impl GlobalPass {
     }
 
     /// Time passes: somebody used `service`. Without tickets it stands still.
+    /// Rounding: less than 2^-63 of a pass for each quantum and each call.
     #[inline]
     pub(super) fn advance(&mut self, service: u64) {
-        if self.tickets == 0 {
-            return;
-        }
-        if service == STRIDE1 {
-            self.pass = self.pass.wrapping_add(self.stride);
-            self.rest += self.stride_rest;
-            if self.rest >= self.tickets {
-                self.rest -= self.tickets;
-                self.pass = self.pass.wrapping_add(1);
-            }
-        } else {
-            let dividend = self.rest + service;
-            self.pass = self.pass.wrapping_add(dividend / self.tickets);
-            self.rest = dividend % self.tickets;
-        }
+        const QUANTUM_BITS: u32 = STRIDE1.ilog2();
+        let service = u128::from(service);
+        let (whole, part) = (self.stride >> 64, self.stride & u128::from(u64::MAX));
+        let step = ((service * whole) << (64 - QUANTUM_BITS)) + ((service * part) >> QUANTUM_BITS);
+        let pass = (u128::from(self.pass) << 64 | u128::from(self.part)).wrapping_add(step);
+        self.pass = (pass >> 64) as u64;
+        self.part = pass as u64;
     }
 
-    /// Moves on to `pass` and drops the part of a pass.
+    /// Moves on to `pass`, and drops the part of a pass.
     pub(super) fn follow(&mut self, pass: u64) {
         self.pass = pass;
-        self.rest = 0;
+        self.part = 0;
     }
 
-    /// Tickets come or go. Loses less than one unit of service for all the
-    /// clients together.
+    /// Tickets come or go.
     pub(super) fn change_tickets(&mut self, from: u32, to: u32) {
-        let tickets = self.tickets - u64::from(from) + u64::from(to);
-        self.rest = self.part(tickets);
-        self.tickets = tickets;
-        self.stride = STRIDE1.checked_div(tickets).unwrap_or(0);
-        self.stride_rest = STRIDE1.checked_rem(tickets).unwrap_or(0);
+        self.tickets = self.tickets - u64::from(from) + u64::from(to);
+        self.stride = (u128::from(STRIDE1) << 64)
+            .checked_div(self.tickets.into())
+            .unwrap_or(0);
     }
 
-    /// Part of a pass in `1 / tickets` of other tickets, rounded down.
-    fn part(&self, tickets: u64) -> u64 {
-        if self.rest == 0 {
-            return 0;
-        }
-        (u128::from(self.rest) * u128::from(tickets) / u128::from(self.tickets)) as u64
+    /// The part of a pass as service of a client, rounded down.
+    fn part(&self, tickets: u32) -> i128 {
+        ((u128::from(self.part) * u128::from(tickets)) >> 64) as i128
     }
 }
 
@@ -98,8 +89,44 @@ pub(super) enum Standing {
     Left,
     /// Joined, but without tickets; its remain stands still (1995, 3.1).
     Ticketless,
-    /// Joined with tickets.
-    Competing,
+    /// Taken, and without tickets.
+    TicketlessTaken,
+    /// Joined with tickets; waits in the queue.
+    Waiting,
+    /// Joined with tickets; runs.
+    Taken,
+}
+
+impl Standing {
+    pub(super) const fn joined(self) -> bool {
+        !matches!(self, Self::Unknown | Self::Left)
+    }
+
+    pub(super) const fn has_tickets(self) -> bool {
+        matches!(self, Self::Waiting | Self::Taken)
+    }
+
+    pub(super) const fn is_taken(self) -> bool {
+        matches!(self, Self::TicketlessTaken | Self::Taken)
+    }
+
+    /// Of a client that has joined with so many tickets.
+    pub(super) const fn untaken(tickets: u32) -> Self {
+        if tickets == 0 {
+            Self::Ticketless
+        } else {
+            Self::Waiting
+        }
+    }
+
+    /// Of a client that has joined, when it is taken.
+    pub(super) const fn taken(self) -> Self {
+        if self.has_tickets() {
+            Self::Taken
+        } else {
+            Self::TicketlessTaken
+        }
+    }
 }
 
 /// A client's place: 32 bytes, two to a cache line.
@@ -117,8 +144,6 @@ pub(super) struct Place {
     /// Part of a pass, in `1 / tickets`; below `tickets`.
     rest: u32,
     pub(super) standing: Standing,
-    /// Whether it runs; only while joined.
-    pub(super) taken: bool,
 }
 
 impl Place {
@@ -129,23 +154,23 @@ impl Place {
         tickets: 1,
         rest: 0,
         standing: Standing::Unknown,
-        taken: false,
     };
 
-    pub(super) const fn joined(&self) -> bool {
-        matches!(self.standing, Standing::Ticketless | Standing::Competing)
-    }
-
-    /// Whether it waits in the queue: it can be picked.
-    pub(super) const fn queued(&self) -> bool {
-        matches!(self.standing, Standing::Competing) && !self.taken
+    /// What stands for the client in the queue.
+    #[inline]
+    pub(super) const fn entry(&self, client: ClientIndex) -> Entry {
+        Entry {
+            pass: self.pass,
+            client,
+        }
     }
 
     /// Tickets that count.
     pub(super) const fn tickets(&self) -> u32 {
-        match self.standing {
-            Standing::Competing => self.tickets,
-            _ => 0,
+        if self.standing.has_tickets() {
+            self.tickets
+        } else {
+            0
         }
     }
 
@@ -182,14 +207,12 @@ impl Place {
     /// What remains, whether competing or not (1995, Figure 3:
     /// `client_leave`). Rounding: less than one unit of service.
     pub(super) fn remain(&self, global: &GlobalPass) -> Remain {
-        let (passes, part) = match self.standing {
-            Standing::Competing => (self.lead(global), global.part(self.tickets.into())),
-            _ => (self.pass as i64, 0),
+        let (passes, part) = if self.standing.has_tickets() {
+            (self.lead(global), global.part(self.tickets))
+        } else {
+            (self.pass as i64, 0)
         };
-        Remain(
-            i128::from(passes) * i128::from(self.tickets) + i128::from(self.rest)
-                - i128::from(part),
-        )
+        Remain(i128::from(passes) * i128::from(self.tickets) + i128::from(self.rest) - part)
     }
 
     /// Goes off with what remains.
@@ -200,12 +223,18 @@ impl Place {
 
     /// Competes with `tickets`, at least 1 (1995, Figure 3: `client_join`, and
     /// Figure 5). Rounding: less than one unit of service.
-    pub(super) fn compete(&mut self, tickets: u32, remain: Remain, global: &GlobalPass) {
-        self.standing = Standing::Competing;
+    pub(super) fn compete(
+        &mut self,
+        standing: Standing,
+        tickets: u32,
+        remain: Remain,
+        global: &GlobalPass,
+    ) {
+        self.standing = standing;
         self.tickets = tickets;
         self.stride = STRIDE1 / u64::from(tickets);
         self.stride_rest = (STRIDE1 % u64::from(tickets)) as u32;
-        self.set_passes(remain.0 + i128::from(global.part(tickets.into())));
+        self.set_passes(remain.0 + global.part(tickets));
         self.pass = self.pass.wrapping_add(global.pass);
     }
 

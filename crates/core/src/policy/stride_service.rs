@@ -45,16 +45,7 @@ impl PartUnit {
     ///
     /// Exact over any number of charges as long as the client's quantum stays
     /// the same; a change of quantum loses less than one unit.
-    #[inline]
     pub(super) fn service(&mut self, used: u64, quantum: u64) -> u64 {
-        if used == quantum {
-            STRIDE1
-        } else {
-            self.part_of_quantum(used, quantum)
-        }
-    }
-
-    fn part_of_quantum(&mut self, used: u64, quantum: u64) -> u64 {
         if self.quantum != quantum {
             let rest = u128::from(self.rest) * u128::from(quantum) / u128::from(self.quantum);
             *self = Self {

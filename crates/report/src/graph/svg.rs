@@ -9,6 +9,7 @@ use crate::text::{cut, printable};
 
 /// Columns of the longest name shown whole; the rest shows under the pointer.
 const NAME_COLUMNS: usize = 28;
+const LEGEND: &str = "currencies square, clients round; value in base units; dashed: inactive";
 const NODE_HEIGHT: f64 = 62.0;
 const LAYER_HEIGHT: f64 = 148.0;
 const GAP: f64 = 28.0;
@@ -23,14 +24,12 @@ pub(super) fn draw(graph: &Graph, title: &str) -> String {
         .map(|node| node_width(graph, node))
         .collect();
     let layout = place(graph, &widths, GAP);
-    let width = (layout.width + 2.0 * MARGIN)
-        .max(text_width(title) * 1.3 + 2.0 * MARGIN)
-        .max(420.0);
+    let heading = (text_width(title) * 1.3).max(text_width(LEGEND));
+    let width = layout.width.max(heading) + 2.0 * MARGIN;
     let height = TOP + layout.layers as f64 * LAYER_HEIGHT - (LAYER_HEIGHT - NODE_HEIGHT) + MARGIN;
     let mut svg = Svg::new(width, height.max(TOP + MARGIN), title);
     svg.text("title", (MARGIN, 36.0), Anchor::Start, title);
-    let legend = "currencies square, clients round; value in base units; dashed: inactive";
-    svg.text("faint", (MARGIN, 57.0), Anchor::Start, legend);
+    svg.text("faint", (MARGIN, 57.0), Anchor::Start, LEGEND);
     let drawing = Drawing {
         graph,
         layout: &layout,

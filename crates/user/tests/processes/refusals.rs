@@ -121,6 +121,7 @@ fn cpus() {
         let config = EngineConfig {
             cpus: Some(cpus.clone()),
             state_directory: directory.path().to_owned(),
+            socket: support::SOCKET.into(),
             mechanism: None,
         };
         let refused = start(config).err();
@@ -133,6 +134,7 @@ fn second_engine() {
     let config = EngineConfig {
         cpus: None,
         state_directory: world.directory.path().to_owned(),
+        socket: support::SOCKET.into(),
         mechanism: None,
     };
     let refused = start(config.clone()).err();

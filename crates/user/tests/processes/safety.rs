@@ -155,6 +155,7 @@ fn both_die(mechanism: Mechanism) {
     let config = EngineConfig {
         cpus: None,
         state_directory: daemon.directory.path().to_owned(),
+        socket: support::SOCKET.into(),
         mechanism: None,
     };
     let dispatcher = support::dispatcher(Box::new(Stride::new()), QUANTUM_NS);

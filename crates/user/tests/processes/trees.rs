@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use prorata_user::{ClientActivity, Mechanism};
 
 use crate::add;
-use crate::support::{self, MS, Program, World, wait_until};
+use crate::support::{self, MS, Program, SOCKET, World, wait_until};
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     add(
@@ -134,14 +134,19 @@ fn marked(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let client = world.client("marked", 1);
     let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
+    let socket = |path: &str| format!("{}={path}", prorata_user::SOCKET_MARKER);
+    let ours = socket(SOCKET);
     let script = "read x; (while :; do :; done) & exec sleep 100";
-    let mut program = Program::start(&["run", "env", &marker, "sh", "-c", script]);
+    let mut program = Program::start(&["run", "env", &marker, &ours, "sh", "-c", script]);
     world
         .engine()
         .manage(client, program.id())
         .expect("it can be managed");
     // A process that carries the marker and descends from nobody we know.
-    let escaped = Program::start(&["run", "env", &marker, "sleep", "100"]);
+    let escaped = Program::start(&["run", "env", &marker, &ours, "sleep", "100"]);
+    // One that carries the same marker, but of another daemon.
+    let theirs = socket("/nonexistent/another/socket");
+    let foreign = Program::start(&["run", "env", &marker, &theirs, "sleep", "100"]);
     wait_until("the escaped process is found", PATIENCE, || {
         world.engine().find(escaped.pid()) == Some(client)
     });
@@ -149,6 +154,7 @@ fn marked(mechanism: Mechanism) {
     wait_until("the child is found", PATIENCE, || {
         world.engine().processes(client).len() == 3
     });
+    assert_eq!(world.engine().find(foreign.pid()), None);
     // A new client finds what is left of it.
     world.engine().release(client);
     let start = program.id().start_time_ticks;

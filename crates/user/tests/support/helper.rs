@@ -7,7 +7,7 @@ use std::time::Duration;
 use prorata_core::policy::Stride;
 use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
 
-use super::{MS, Program};
+use super::{MS, Program, SOCKET};
 
 /// What a helper is called, by which it knows itself.
 pub const NAME: &str = "prorata-test-helper";
@@ -22,6 +22,8 @@ pub fn helper_entry() {
     // Not to outlive a test that is killed.
     let kill = Some(rustix::process::Signal::KILL);
     rustix::process::set_parent_process_death_signal(kill).expect("it is permitted");
+    // Nor to be as nice, or not, as a bench that keeps its own nose in front.
+    rustix::process::setpriority_process(None, 0).expect("niceness may rise");
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -120,6 +122,7 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
     let config = EngineConfig {
         cpus: None,
         state_directory: directory.into(),
+        socket: SOCKET.into(),
         mechanism: Some(match mechanism {
             "Idle" => Mechanism::Idle,
             _ => Mechanism::Stop,

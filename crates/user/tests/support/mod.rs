@@ -10,6 +10,7 @@ pub mod helper;
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +20,9 @@ use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
 use prorata_core::policy::{Policy, Stride};
 use prorata_user::{EngineConfig, Mechanism, ProcessId, UserEngine};
+
+/// Where the programs' daemon would listen if there were one.
+pub const SOCKET: &str = "/nonexistent/prorata-test/socket";
 
 pub const MS: u64 = 1_000_000;
 
@@ -262,6 +266,7 @@ impl World {
         let config = EngineConfig {
             cpus: Some(cpus.to_vec()),
             state_directory: directory.path().to_owned(),
+            socket: PathBuf::from(SOCKET),
             mechanism,
         };
         let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");

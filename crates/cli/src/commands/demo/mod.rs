@@ -8,7 +8,7 @@ mod stage;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -30,6 +30,9 @@ const INFLATED: u32 = 4;
 /// Time between two looks at what the programs received.
 const TICK: Duration = Duration::from_millis(100);
 
+/// So long the programs may take until each has received something.
+const TIME_TO_BEGIN: Duration = Duration::from_secs(10);
+
 /// Signals that end the demo early, with everything cleared away.
 /// Of these, the last keeps the terminal from stopping it half-way, with the
 /// programs running on.
@@ -45,7 +48,7 @@ const SIGNALS: [Signal; 5] = [
 pub fn demo(args: &Demo) -> Result<ExitCode> {
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
     let mut stage = Stage::set_up(&signals)?;
-    let mut record = Record::new(&stage);
+    let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());
     let mut show = Show::new(args, &stage)?;
     let interrupted = play(args, &signals, &mut stage, &mut record, &mut show)?;
     drop(show);
@@ -77,9 +80,12 @@ fn play(
     show: &mut Show,
 ) -> Result<Option<Signal>> {
     let length = Duration::from_secs(args.seconds.into());
-    let begin = Instant::now();
     stage.let_go()?;
-    record.begin_phase(begin.elapsed(), stage.clients()?);
+    if let Some(signal) = wait_for_all(signals, stage)? {
+        return Ok(Some(signal));
+    }
+    let begin = Instant::now();
+    record.begin_phase(Duration::ZERO, stage.clients()?);
     let mut inflated = false;
     let mut next = TICK;
     loop {
@@ -100,6 +106,27 @@ fn play(
         // Ticks that were slept through are not made up for.
         next = (now + TICK / 2).max(next + TICK);
     }
+}
+
+/// Waits until every program has begun, so that the first second does not
+/// count those that came first alone.
+fn wait_for_all(signals: &Signals, stage: &mut Stage) -> Result<Option<Signal>> {
+    let deadline = Instant::now() + TIME_TO_BEGIN;
+    while stage
+        .clients()?
+        .iter()
+        .any(|client| client.received_ns == 0)
+    {
+        ensure!(
+            Instant::now() < deadline,
+            "the programs received nothing in {TIME_TO_BEGIN:?}: is CPU {} busy with something of a higher priority?",
+            stage.cpu()
+        );
+        if let Some(signal) = wait_until(Instant::now() + TICK / 10, signals)? {
+            return Ok(Some(signal));
+        }
+    }
+    Ok(None)
 }
 
 /// Waits; a signal that arrives meanwhile ends the wait.

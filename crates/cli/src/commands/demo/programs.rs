@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use prorata_user::SOCKET_MARKER;
 use rustix::process::set_parent_process_death_signal;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -66,13 +67,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// A process of `program` on `cpu` that waits to be let go.
-    pub fn prepare(program: Program, cpu: usize, signals: &Signals) -> Result<Self> {
+    /// A process of `program` on `cpu` that waits to be let go; its daemon
+    /// listens on `socket`.
+    pub fn prepare(program: Program, cpu: usize, socket: &Path, signals: &Signals) -> Result<Self> {
         let mut command = Command::new(program.name);
         command
             .args(program.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
+        command.env(SOCKET_MARKER, socket);
         // A group of its own: the terminal's signals are for us, and we end it.
         command.process_group(0);
         // SAFETY: between fork and exec one system call is made, which is

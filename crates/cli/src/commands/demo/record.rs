@@ -6,14 +6,10 @@ use prorata_control::protocol::{ClientReport, StatusReport};
 use prorata_report::plot::{Series, SharePlot};
 use serde::Serialize;
 
-use super::stage::Stage;
 use crate::shares;
 
-/// Received shares are shown over this time.
+/// Received shares are shown over this time; over less they say little.
 const WINDOW: Duration = Duration::from_secs(1);
-
-/// Over less than this they say little: a few quanta.
-const LEAST_WINDOW: Duration = Duration::from_millis(300);
 
 /// One look at the clients.
 #[derive(Clone, Debug)]
@@ -35,13 +31,13 @@ pub struct Record {
 
 impl Record {
     /// Nothing seen yet.
-    pub fn new(stage: &Stage) -> Self {
+    pub fn new(program: String, cpu: u32, quantum_ns: u64) -> Self {
         Self {
             looks: Vec::new(),
             phases: Vec::new(),
-            quantum_ns: stage.quantum_ns(),
-            program: stage.program(),
-            cpu: stage.cpu(),
+            quantum_ns,
+            program,
+            cpu,
         }
     }
 
@@ -71,7 +67,9 @@ impl Record {
 
     fn received_until(&self, last: usize) -> Vec<f64> {
         let now = &self.looks[last];
-        let first = self.looks[..=last].partition_point(|look| look.at + WINDOW < now.at);
+        // The latest look that is a window old; at first there is none yet.
+        let old = self.looks[..=last].partition_point(|look| look.at + WINDOW <= now.at);
+        let first = old.saturating_sub(1);
         shares::received(&self.looks[first].clients, &now.clients)
     }
 
@@ -135,7 +133,7 @@ impl Record {
         let series = |place: usize| {
             let of = |look: &Look| look.clients[place].clone();
             let received = (0..self.looks.len())
-                .filter(|&look| self.looks[look].at - self.looks[0].at >= LEAST_WINDOW)
+                .filter(|&look| self.looks[look].at - self.looks[0].at >= WINDOW)
                 .map(|look| {
                     (
                         self.looks[look].at.as_secs_f64(),
@@ -247,4 +245,116 @@ pub struct Program {
     pub received_ns: u64,
     /// Received less specified, in quanta.
     pub error_quanta: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use prorata_control::protocol::{ClientState, PolicyKind};
+
+    use super::*;
+
+    const QUANTUM_NS: u64 = 20_000_000;
+
+    fn client(name: &str, tickets: u32, received_ms: u64, specified_ms: u64) -> ClientReport {
+        ClientReport {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            owner: 0,
+            pid: 1,
+            processes: 1,
+            state: ClientState::Running,
+            tickets: vec![(tickets, "me".to_owned())],
+            value: 0.0,
+            share: 0.5,
+            specified_ns: specified_ms * 1_000_000,
+            received_ns: received_ms * 1_000_000,
+            error_quanta: 0.0,
+        }
+    }
+
+    fn status() -> StatusReport {
+        StatusReport {
+            version: String::new(),
+            pid: 1,
+            engine: String::new(),
+            mechanism: "idle".to_owned(),
+            policy: PolicyKind::Stride,
+            quantum_ns: QUANTUM_NS,
+            cpus: vec![3],
+            uptime_ns: 4_000_000_000,
+            own_cpu_ns: 40_000_000,
+            decisions: 0,
+            clients: 2,
+        }
+    }
+
+    /// Two seconds at 3:1, two at 1:1; in the second phase `a` gets 40 ms too
+    /// much.
+    fn record() -> Record {
+        let mut record = Record::new("burn".to_owned(), 3, QUANTUM_NS);
+        let at = Duration::from_secs;
+        record.begin_phase(at(0), vec![client("a", 3, 0, 0), client("b", 1, 0, 0)]);
+        record.add(
+            at(1),
+            vec![client("a", 3, 750, 750), client("b", 1, 250, 250)],
+        );
+        record.add(
+            at(2),
+            vec![client("a", 3, 1500, 1500), client("b", 1, 500, 500)],
+        );
+        record.begin_phase(
+            at(2),
+            vec![client("a", 3, 1500, 1500), client("b", 3, 500, 500)],
+        );
+        record.add(
+            at(4),
+            vec![client("a", 3, 2540, 2500), client("b", 3, 1460, 1500)],
+        );
+        record
+    }
+
+    #[test]
+    fn phases_are_counted_apart() {
+        let summary = record().summary(&status());
+        let [first, second] = &summary.phases[..] else {
+            panic!("{summary:?}")
+        };
+        assert_eq!((first.seconds, second.seconds), (2.0, 2.0));
+        let shares = |phase: &Phase| {
+            phase
+                .programs
+                .iter()
+                .map(|p| (p.specified_share, p.received_share))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shares(first), [(0.75, 0.75), (0.25, 0.25)]);
+        assert_eq!(shares(second), [(0.5, 0.52), (0.5, 0.48)]);
+        assert_eq!(second.programs[0].error_quanta, 2.0);
+        assert_eq!(second.programs[1].error_quanta, -2.0);
+        assert_eq!(
+            (first.programs[1].tickets, second.programs[1].tickets),
+            (1, 3)
+        );
+        assert_eq!(summary.daemon_cpu_share, 0.01);
+    }
+
+    #[test]
+    fn the_last_second_is_shown() {
+        let record = record();
+        // Only the look two seconds ago is that old, so the window begins there.
+        let received: Vec<f64> = record.now().iter().map(|(_, received)| *received).collect();
+        assert_eq!(received, [0.52, 0.48]);
+    }
+
+    #[test]
+    fn the_plot_names_what_happened() {
+        let record = record();
+        let plot = record.plot(&record.summary(&status()));
+        assert_eq!(plot.events, [(2.0, "b inflated".to_owned())]);
+        assert_eq!(plot.series[0].name, "a: 3 tickets");
+        assert_eq!(plot.series[1].name, "b: 1, then 3 tickets");
+        assert_eq!(plot.series[1].specified, [(0.0, 0.25), (2.0, 0.5)]);
+        assert_eq!(plot.series[0].received.first(), Some(&(1.0, 0.75)));
+        assert_eq!(plot.duration_s, 4.0);
+    }
 }

@@ -59,7 +59,7 @@ impl Stage {
         };
         let mut programs = Vec::new();
         for (name, tickets) in PROGRAMS {
-            let running = Running::prepare(program, cpu, signals)?;
+            let running = Running::prepare(program, cpu, caller.place().socket.path(), signals)?;
             let client = daemon.register(name, running.pid(), tickets)?;
             programs.push((client, running));
         }

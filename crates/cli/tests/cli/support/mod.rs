@@ -2,11 +2,17 @@
 
 pub mod fake;
 pub mod pty;
+pub mod real;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 /// Longest wait for anything: far more than needed, so that only a hang
 /// reaches it, however busy the machine.
@@ -14,12 +20,59 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, told to use no other daemon than that on `socket`.
 pub fn prorata(socket: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_prorata"));
+    on_socket(Command::new(env!("CARGO_BIN_EXE_prorata")), socket)
+}
+
+fn on_socket(mut command: Command, socket: &Path) -> Command {
     command
         .env("PRORATA_SOCKET", socket)
         .env_remove("PRORATA_CLIENT")
         .stdin(Stdio::null());
     command
+}
+
+/// An ordinary user to run programs as, and a program that it can reach; us and
+/// ours if we are ordinary ourselves.
+pub struct OrdinaryUser {
+    /// Holds a copy of the program, as ours may lie where only root can read.
+    directory: TempDir,
+    uid: Option<u32>,
+}
+
+impl OrdinaryUser {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let uid = rustix::process::getuid().is_root().then_some(65534);
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        // By another process: while one has a program open for writing, nobody
+        // can execute it, and our threads' children inherit what we have open.
+        let program = directory.path().join("prorata");
+        let copied = Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_prorata"))
+            .arg(program)
+            .status();
+        assert!(copied.unwrap().success());
+        Self { directory, uid }
+    }
+
+    /// The program, as this user.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(self.directory.path().join("prorata"));
+        if let Some(uid) = self.uid {
+            command.uid(uid).gid(uid);
+        }
+        command
+    }
+
+    /// Its number, if it is not we.
+    pub fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+
+    /// Gives it a directory.
+    pub fn give(&self, directory: &Path) {
+        std::os::unix::fs::chown(directory, self.uid, self.uid).unwrap();
+    }
 }
 
 /// Runs it to its end.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -31,22 +32,33 @@ pub struct Pty {
 
 impl Pty {
     /// An interactive bash that knows our program as `prorata`.
-    pub fn bash(socket: &std::path::Path) -> Self {
+    pub fn bash(socket: &Path) -> Self {
+        Self::bash_around(&super::prorata(socket), None)
+    }
+
+    /// An interactive bash, of another user if given, that knows the program of
+    /// `prorata` as `prorata` and has its environment.
+    pub fn bash_around(prorata: &Command, uid: Option<u32>) -> Self {
         let mut bash = Command::new("bash");
-        let program = std::path::Path::new(env!("CARGO_BIN_EXE_prorata"))
-            .parent()
-            .unwrap();
+        let program = Path::new(prorata.get_program()).parent().unwrap();
         let path = std::env::var_os("PATH").unwrap_or_default();
         let paths = std::iter::once(program.to_path_buf()).chain(std::env::split_paths(&path));
         bash.args(["--norc", "--noprofile", "-i"])
             .env("PATH", std::env::join_paths(paths).unwrap())
-            .env("PRORATA_SOCKET", socket)
-            .env_remove("PRORATA_CLIENT")
             .env("PS1", PROMPT)
             .env("LC_ALL", "C")
             .env("TERM", "dumb")
             .env("INPUTRC", "/dev/null");
-        let mut pty = Self::spawn(bash);
+        for (name, value) in prorata.get_envs() {
+            match value {
+                Some(value) => bash.env(name, value),
+                None => bash.env_remove(name),
+            };
+        }
+        if let Some(uid) = uid {
+            bash.uid(uid).gid(uid);
+        }
+        let mut pty = Self::spawn(&mut bash);
         pty.prompt();
         // No echo: what is seen is what was printed.
         pty.line("stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null");
@@ -56,7 +68,7 @@ impl Pty {
 
     /// A program with the terminal as its standard streams and as its
     /// controlling terminal.
-    pub fn spawn(mut command: Command) -> Self {
+    pub fn spawn(command: &mut Command) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -104,6 +116,16 @@ impl Pty {
     #[track_caller]
     pub fn prompt(&mut self) {
         self.expect(PROMPT);
+    }
+
+    /// Waits until the terminal's keys are for the job of a process.
+    #[track_caller]
+    pub fn foreground(&mut self, pid: u32) {
+        let process = rustix::process::Pid::from_raw(pid.cast_signed());
+        let job = rustix::process::getpgid(process).unwrap();
+        super::eventually("in the foreground", || {
+            rustix::termios::tcgetpgrp(self.terminal()) == Ok(job)
+        });
     }
 
     /// Waits until `text` has been printed; what came before it.

@@ -2,126 +2,271 @@
 
 use alloc::vec::Vec;
 use core::array;
+use core::mem;
+use core::ops::{Add, Sub};
 
 use rand_core::Rng;
 
-use super::{Lottery, Selector, Weight};
+use super::column::Class;
+use super::{Compensation, Lottery, Seat, Seats, Selector, Standing, Weight};
 use crate::policy::ClientIndex;
-use crate::rng::below_wide;
+use crate::rng::{below_of, below_wide};
 
 /// A lottery in constant time: clients are sorted into classes by the power of
-/// two their tickets reach, and rejection inside a class makes the choice
+/// two that their tickets reach, and rejection inside a class makes the choice
 /// exact.
 ///
-/// `pick` costs O(1): fewer than two draws expected, each a search of at most
-/// 64 classes and one read in a table of the size of the competition. Every
-/// change costs O(1). 28 bytes a client.
+/// `pick` costs O(1): at most two throws expected, each a search of at most 64
+/// classes and one read in a table of four bytes a client. Every change costs
+/// O(1), but for the doubling of tables. 28 bytes a client.
 ///
-/// Every client of class c has a weight `w` with `2^c <= w < 2^(c + 1)`. Draw a
-/// column of that height for each of its n clients, and the same for all other
-/// classes; then throw a dart at the whole. It hits class c with a chance in
-/// proportion to `n * 2^(c + 1)`, a column of it with equal chances, and is
-/// above or below the client's own weight `w` in it. Above, it is thrown again.
-/// Below, the client wins: the chances of winning are exactly in proportion to
-/// `w`. As no column is less than half full, more than half of all darts count.
+/// All weights of a class lie between a power of two and the next. Draw a
+/// column up to that next power for each of its clients, and the same for all
+/// other classes; then throw a dart at the whole. It hits a class with a chance
+/// in proportion to the area of its columns, each of them with the same chance,
+/// and there some height. If that is below the client's own weight, the client
+/// wins; else the dart is thrown again. So the chances of winning are exactly
+/// in proportion to weights, and as no column is less than half full, at least
+/// half of all darts count.
 pub type ClassLottery<R> = Lottery<Classes, R>;
 
-/// Weights have 64 bits.
-const CLASSES: usize = 64;
+/// One for each number of leading zeros that a weight can have.
+const CLASSES: usize = u64::BITS as usize;
 
-/// One client: eight bytes, so that a throw reads one cache line.
-#[derive(Clone, Copy, Debug)]
-struct Column {
-    /// The 32 significant bits of the weight, the highest of them set.
-    significand: u32,
-    client: ClientIndex,
-}
+/// The search looks at so many classes at once.
+const STEP: usize = 4;
 
 /// The selector of [`ClassLottery`].
+///
+/// A client that has a weight is in a class. If that weight is its tickets
+/// without compensation, the class has all that is known of it; otherwise the
+/// rest is in `seats`, as is everything about a client without a weight. So the
+/// usual change, new tickets for the last winner, reads nothing else than the
+/// throw did.
 #[derive(Clone, Debug)]
 pub struct Classes {
-    /// Class c holds the clients with weights from 2^c to 2^(c + 1) - 1.
-    columns: [Vec<Column>; CLASSES],
-    /// Bit c is set if class c has clients.
-    occupied: u64,
-    /// Sum over the classes of their number of clients times 2^(c + 1); at
-    /// most 2^88.
+    /// Large weights first: class z has those with z leading zeros, and columns
+    /// of height 2^(64 - z). Those past the 64th stay empty.
+    classes: [Class; CLASSES + STEP - 1],
+    /// By class, the number of its clients times the height of its columns.
+    /// Modulo 2^64: of use only while `area` is below that.
+    areas: [Area; CLASSES + STEP - 1],
+    /// Sum over the classes, at most 2^88.
     area: u128,
-    /// By client index, the place of a client in its class. Only the entries
-    /// of clients that are in a class mean anything.
-    places: Vec<u32>,
+    /// Bit 63 - z is set if class z has clients.
+    occupied: u64,
+    /// By client index; `Spot::NONE` for those that are in no class.
+    spots: Vec<Spot>,
+    /// Means nothing for clients in a class that have no compensation.
+    seats: Seats,
+    /// Where the last dart hit. The client may be gone from there since.
+    winner: (ClientIndex, Spot),
+    /// The random word of the next dart, drawn a throw early so that what it
+    /// is going to hit can be fetched meanwhile.
+    ahead: u64,
+}
+
+/// Sixteen bytes apart, lest the compiler read two at once: a processor cannot
+/// forward two small stores to one large load and would wait for both.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(16))]
+struct Area(u64);
+
+/// A class and a place in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Spot(u32);
+
+impl Spot {
+    const NONE: Spot = Spot(u32::MAX);
+
+    #[inline]
+    fn new(class: usize, place: u32) -> Spot {
+        Spot((class as u32) << 24 | place)
+    }
+
+    /// Below 64; means nothing for `NONE`.
+    #[inline]
+    fn class(self) -> usize {
+        (self.0 >> 24) as usize % CLASSES
+    }
+
+    #[inline]
+    fn place(self) -> u32 {
+        self.0 & 0xff_ffff
+    }
 }
 
 impl<R: Rng> ClassLottery<R> {
     /// An empty lottery that draws from `rng`.
-    pub fn new(rng: R) -> Self {
+    pub fn new(mut rng: R) -> Self {
         let classes = Classes {
-            columns: array::from_fn(|_| Vec::new()),
-            occupied: 0,
+            classes: array::from_fn(|_| Class::default()),
+            areas: [Area(0); CLASSES + STEP - 1],
             area: 0,
-            places: Vec::new(),
+            occupied: 0,
+            spots: Vec::new(),
+            seats: Seats::default(),
+            winner: (ClientIndex(0), Spot::NONE),
+            ahead: rng.next_u64(),
         };
         Lottery::over(classes, rng)
     }
 }
 
-/// The class of a weight, which must not be zero.
+/// The height of a class's columns.
 #[inline]
-fn class_of(weight: Weight) -> usize {
-    weight.units().ilog2() as usize
+fn height(class: usize) -> u128 {
+    1 << (CLASSES - class)
 }
 
-/// The 32 significant bits of a weight, which must not be zero.
+/// Where a dart hits a class: the place of the column, and how high, as a
+/// fraction of 2^32 of its height.
 #[inline]
-fn significand(weight: Weight) -> u32 {
-    let units = weight.units();
-    (units << units.leading_zeros() >> 32) as u32
+fn column_at(class: usize, dart: u64) -> (usize, u32) {
+    // The columns are less than 2^64 high, else `dart` would not be a word.
+    let place = dart.wrapping_shr((CLASSES - class) as u32);
+    (place as usize, (dart << class >> 32) as u32)
 }
 
 impl Classes {
-    fn insert(&mut self, client: ClientIndex, weight: Weight) {
-        let class = class_of(weight);
-        let index = client.0 as usize;
-        if index >= self.places.len() {
-            self.places.resize(index + 1, 0);
+    /// Where `client` is; `Spot::NONE` unless it is in a class.
+    #[inline]
+    fn spot(&self, client: ClientIndex) -> Spot {
+        let (winner, spot) = self.winner;
+        if winner == client && self.classes[spot.class()].holds(spot.place(), client) {
+            return spot;
         }
-        self.places[index] = self.columns[class].len() as u32;
-        self.columns[class].push(Column {
-            significand: significand(weight),
-            client,
-        });
-        self.occupied |= 1 << class;
-        self.area += 2 << class;
+        let spot = self.spots.get(client.0 as usize);
+        spot.copied().unwrap_or(Spot::NONE)
     }
 
-    fn remove(&mut self, client: ClientIndex, weight: Weight) {
-        let class = class_of(weight);
-        let place = self.places[client.0 as usize];
-        let columns = &mut self.columns[class];
-        columns.swap_remove(place as usize);
-        if let Some(moved) = columns.get(place as usize) {
-            self.places[moved.client.0 as usize] = place;
+    #[inline]
+    fn insert(&mut self, client: ClientIndex, weight: Weight, plain: bool) {
+        let class = weight.leading_zeros() as usize;
+        let place = self.classes[class].push(client, weight.significand(), plain);
+        let index = client.0 as usize;
+        if index >= self.spots.len() {
+            self.spots.resize(index + 1, Spot::NONE);
         }
-        if columns.is_empty() {
-            self.occupied &= !(1 << class);
+        self.spots[index] = Spot::new(class, place);
+        self.occupied |= 1 << (CLASSES - 1 - class);
+        self.areas[class].0 = self.areas[class].0.wrapping_add(height(class) as u64);
+        self.area += height(class);
+    }
+
+    #[inline]
+    fn remove(&mut self, spot: Spot) {
+        let class = spot.class();
+        if let Some(moved) = self.classes[class].remove(spot.place()) {
+            self.spots[moved.0 as usize] = spot;
         }
-        self.area -= 2 << class;
+        if self.classes[class].len() == 0 {
+            self.occupied &= !(1 << (CLASSES - 1 - class));
+        }
+        self.areas[class].0 = self.areas[class].0.wrapping_sub(height(class) as u64);
+        self.area -= height(class);
+    }
+
+    /// The class that a dart hits, and where in that class.
+    ///
+    /// Large weights come first, where most darts go. Which of four classes it
+    /// is takes no branch: a processor could not predict it.
+    #[inline]
+    fn class_at<T>(&self, mut dart: T, area: impl Fn(usize) -> T) -> (usize, T)
+    where
+        T: Copy + PartialOrd + Default + Add<Output = T> + Sub<Output = T>,
+    {
+        let mut first = self.occupied.leading_zeros() as usize % CLASSES;
+        loop {
+            let end_0 = area(first);
+            let end_1 = end_0 + area(first + 1);
+            let end_2 = end_1 + area(first + 2);
+            let end_3 = end_2 + area(first + 3);
+            if dart < end_3 {
+                let mut class = first;
+                let mut passed = T::default();
+                for end in [end_0, end_1, end_2] {
+                    if dart >= end {
+                        passed = end;
+                        class += 1;
+                    }
+                }
+                return (class, dart - passed);
+            }
+            dart = dart - end_3;
+            first += STEP;
+        }
+    }
+
+    /// Throws a dart where the area fits 64 bits, and draws the next one.
+    #[inline]
+    fn throw<R: Rng>(&mut self, rng: &mut R, area: u64) -> Option<(ClientIndex, Spot)> {
+        let ahead = &mut self.ahead;
+        let dart = below_of(|| mem::replace(ahead, rng.next_u64()), area);
+        let (class, next) = self.class_at(
+            // But for the rare draw that is thrown away, and for changes until
+            // then, this is where the next dart will be.
+            ((u128::from(self.ahead) * u128::from(area)) >> 64) as u64,
+            |class| self.areas[class].0,
+        );
+        self.classes[class].prefetch(column_at(class, next).0);
+        let (class, dart) = self.class_at(dart, |class| self.areas[class].0);
+        let (place, height) = column_at(class, dart);
+        let winner = self.classes[class].hit(place, height)?;
+        Some((winner, Spot::new(class, place as u32)))
+    }
+
+    /// Throws a dart where the area does not fit 64 bits.
+    #[cold]
+    fn throw_wide<R: Rng>(&self, rng: &mut R) -> Option<(ClientIndex, Spot)> {
+        let (class, dart) = self.class_at(below_wide(rng, self.area), |class| {
+            self.classes[class].len() as u128 * height(class)
+        });
+        let place = (dart / height(class)) as usize;
+        let (_, height) = column_at(class, dart as u64);
+        let winner = self.classes[class].hit(place, height)?;
+        Some((winner, Spot::new(class, place as u32)))
     }
 }
 
 impl Selector for Classes {
     #[inline]
-    fn reweigh(&mut self, client: ClientIndex, from: Weight, to: Weight) {
-        if !from.is_zero() && !to.is_zero() && class_of(from) == class_of(to) {
-            let place = self.places[client.0 as usize] as usize;
-            self.columns[class_of(to)][place].significand = significand(to);
-            return;
+    fn seat(&self, client: ClientIndex) -> Seat {
+        let spot = self.spot(client);
+        if spot != Spot::NONE {
+            let class = &self.classes[spot.class()];
+            if let Some(weight) = class.plain_weight(spot.class() as u32, spot.place()) {
+                return Seat {
+                    compensation: Compensation::NONE,
+                    tickets: weight.tickets() as u32,
+                    standing: Standing::Waiting,
+                };
+            }
         }
-        if !from.is_zero() {
-            self.remove(client, from);
+        self.seats.get(client)
+    }
+
+    #[inline]
+    fn reseat(&mut self, client: ClientIndex, from: Seat, to: Seat) {
+        let weight = to.weight();
+        let plain = to.compensation == Compensation::NONE;
+        if weight.is_zero() || !plain {
+            self.seats.set(client, to);
         }
-        if !to.is_zero() {
-            self.insert(client, to);
+        if !from.weight().is_zero() {
+            let spot = self.spot(client);
+            if weight.leading_zeros() as usize == spot.class() {
+                let class = &mut self.classes[spot.class()];
+                class.replace(spot.place(), client, weight.significand(), plain);
+                return;
+            }
+            self.remove(spot);
+            if weight.is_zero() {
+                self.spots[client.0 as usize] = Spot::NONE;
+            }
+        }
+        if !weight.is_zero() {
+            self.insert(client, weight, plain);
         }
     }
 
@@ -131,22 +276,13 @@ impl Selector for Classes {
             return None;
         }
         loop {
-            let mut dart = below_wide(rng, self.area);
-            let mut classes = self.occupied;
-            loop {
-                let class = classes.ilog2() as usize;
-                let area = (self.columns[class].len() as u128) << (class + 1);
-                if dart >= area {
-                    dart -= area;
-                    classes ^= 1 << class;
-                    continue;
-                }
-                let column = self.columns[class][(dart >> (class + 1)) as usize];
-                let height = (dart as u64) << (63 - class);
-                if height < u64::from(column.significand) << 32 {
-                    return Some(column.client);
-                }
-                break;
+            let hit = match u64::try_from(self.area) {
+                Ok(area) => self.throw(rng, area),
+                Err(_) => self.throw_wide(rng),
+            };
+            if let Some((winner, spot)) = hit {
+                self.winner = (winner, spot);
+                return Some(winner);
             }
         }
     }

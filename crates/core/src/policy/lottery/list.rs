@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use rand_core::Rng;
 
-use super::{Lottery, Selector, Weight};
+use super::{Lottery, Seat, Seats, Selector, Weight};
 use crate::policy::ClientIndex;
 use crate::rng::below_wide;
 
@@ -14,7 +14,7 @@ use crate::rng::below_wide;
 /// `pick` examines O(n) clients at worst, few if large holders are near the
 /// front. A change of a client's tickets, `take` and `charge` cost O(n) at
 /// worst; with [`ListOrder::MoveToFront`] they cost O(1) for the last winner.
-/// 16 bytes a client.
+/// 32 bytes a client.
 pub type ListLottery<R> = Lottery<List, R>;
 
 /// How a list lottery keeps its list (1994, 4.2).
@@ -32,6 +32,7 @@ pub enum ListOrder {
 #[derive(Clone, Debug)]
 pub struct List {
     order: ListOrder,
+    seats: Seats,
     /// The clients that can win; the last element is the front of the list,
     /// where clients come and go at no cost.
     ///
@@ -49,6 +50,7 @@ impl<R: Rng> ListLottery<R> {
     pub fn new(order: ListOrder, rng: R) -> Self {
         let list = List {
             order,
+            seats: Seats::default(),
             clients: Vec::new(),
             total: 0,
             examined: 0,
@@ -90,9 +92,8 @@ impl List {
         };
         self.clients.insert(place, (weight, client));
     }
-}
 
-impl Selector for List {
+    /// Changes the weight of a client; weights of zero are not in the list.
     fn reweigh(&mut self, client: ClientIndex, from: Weight, to: Weight) {
         self.total = self.total - u128::from(from.units()) + u128::from(to.units());
         let place = if from.is_zero() {
@@ -112,6 +113,19 @@ impl Selector for List {
         }
         if !to.is_zero() {
             self.insert(to, client);
+        }
+    }
+}
+
+impl Selector for List {
+    fn seat(&self, client: ClientIndex) -> Seat {
+        self.seats.get(client)
+    }
+
+    fn reseat(&mut self, client: ClientIndex, from: Seat, to: Seat) {
+        self.seats.set(client, to);
+        if from.weight() != to.weight() {
+            self.reweigh(client, from.weight(), to.weight());
         }
     }
 

@@ -1,24 +1,26 @@
 //! Lottery scheduling without a queue (1994): who runs next is drawn by lot,
 //! with chances in proportion to tickets.
 //!
-//! A [`Lottery`] is one set of books, which knows tickets, standing and
-//! compensation of every client, over a [`Selector`], which knows weights and
-//! draws. Three selectors:
+//! A [`Lottery`] has the rules, the same for all: who competes, what counts,
+//! what is refused, what is compensated. Its [`Selector`] has the clients'
+//! seats and draws among them:
 //!
 //! | lottery | pick | change | paper |
 //! |---|---|---|---|
 //! | [`ListLottery`] | O(n), few if sorted | O(n), O(1) for the last winner | 1994, 4.2 and Figure 1 |
 //! | [`TreeLottery`] | O(lg n) | O(lg n) | 1994, 4.2 |
-//! | [`ClassLottery`] | O(1) | O(1) | |
+//! | [`ClassLottery`] | O(1) expected | O(1) | |
 //!
 //! All three give every client exactly the chance `w / W` of its weight `w` in
 //! the sum `W`, independently of the past, as far as the generator's draws are
 //! uniform and independent.
 
 mod class;
+mod column;
 mod list;
 mod partial_sums;
-mod roster;
+mod prefetch;
+mod seat;
 mod tree;
 mod weight;
 
@@ -26,21 +28,29 @@ pub use class::{ClassLottery, Classes};
 pub use list::{List, ListLottery, ListOrder};
 pub(super) use partial_sums::PartialSums;
 use rand_core::Rng;
-use roster::Change;
-pub(super) use roster::{Roster, Seat, Standing};
+pub(super) use seat::Seats;
+pub use seat::{Seat, Standing};
 pub use tree::{Tree, TreeLottery};
 pub use weight::{Compensation, Weight};
 
-use super::{ClientIndex, Policy, PolicyError};
+use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
-/// Draws clients in proportion to weights.
+/// Keeps the clients' seats and draws among them.
 pub trait Selector {
-    /// Changes the weight of `client`. `from` is the weight of the last call
-    /// for it, zero if there was none; zero weights are never drawn.
-    fn reweigh(&mut self, client: ClientIndex, from: Weight, to: Weight);
+    /// Whether using less or more than a quantum changes a client's chances.
+    const COMPENSATES: bool = true;
 
-    /// A client, each with the chance of its weight in the sum of all; none if
-    /// that sum is zero.
+    /// The seat of `client`; the default one if it was never set.
+    fn seat(&self, client: ClientIndex) -> Seat;
+
+    /// Replaces the seat `from` of `client` by `to`. The index is below
+    /// [`MAX_CLIENTS`]; a new highest one grows the tables.
+    fn reseat(&mut self, client: ClientIndex, from: Seat, to: Seat);
+
+    /// Drops what is known of `client` beside its seat, which is the default.
+    fn forget(&mut self, _client: ClientIndex) {}
+
+    /// A client that waits, at random; none if there is none to draw.
     fn draw<R: Rng>(&mut self, rng: &mut R) -> Option<ClientIndex>;
 }
 
@@ -51,64 +61,100 @@ pub trait Selector {
 /// across `leave` and `join`.
 #[derive(Clone, Debug)]
 pub struct Lottery<S, R> {
-    roster: Roster,
-    /// Holds for every client the weight that its seat has.
     selector: S,
     rng: R,
+    /// Sum of the tickets of all seats that compete; below 2^56.
+    total_tickets: u64,
+    /// Number of seats that compete.
+    len: usize,
 }
 
 impl<S: Selector, R: Rng> Lottery<S, R> {
     /// An empty lottery over an empty selector.
-    fn over(selector: S, rng: R) -> Self {
+    pub(super) fn over(selector: S, rng: R) -> Self {
         Lottery {
-            roster: Roster::default(),
             selector,
             rng,
+            total_tickets: 0,
+            len: 0,
         }
     }
 
-    fn selector(&self) -> &S {
+    pub(super) fn selector(&self) -> &S {
         &self.selector
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut S, &mut R) {
+        (&mut self.selector, &mut self.rng)
     }
 
     /// The tickets of `client` with its compensation, as they count in the
     /// next lottery unless it is taken; zero if it does not compete. O(1).
     pub fn effective_tickets(&self, client: ClientIndex) -> Weight {
-        self.roster.seat(client).effective()
+        self.selector.seat(client).effective()
     }
 
+    /// The seat of a client that must compete.
     #[inline]
-    fn follow(&mut self, change: Change) {
-        let (from, to) = (change.from.weight(), change.to.weight());
-        if from != to {
-            self.selector.reweigh(change.client, from, to);
+    pub(super) fn competing(&self, client: ClientIndex) -> Result<Seat, PolicyError> {
+        let seat = self.selector.seat(client);
+        if seat.competes() {
+            Ok(seat)
+        } else {
+            Err(PolicyError::NotJoined(client))
         }
+    }
+
+    /// The only place where seats and sums change, so that they stay in step.
+    #[inline]
+    fn reseat(&mut self, client: ClientIndex, from: Seat, to: Seat) {
+        self.selector.reseat(client, from, to);
+        self.total_tickets = self.total_tickets - u64::from(from.tickets) + u64::from(to.tickets);
+        self.len = self.len - usize::from(from.competes()) + usize::from(to.competes());
     }
 }
 
 impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
     fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
-        let change = self.roster.join(client, tickets)?;
-        self.follow(change);
+        if client.0 >= MAX_CLIENTS {
+            return Err(PolicyError::TooManyClients(client));
+        }
+        let from = self.selector.seat(client);
+        if from.competes() {
+            return Err(PolicyError::AlreadyJoined(client));
+        }
+        let to = Seat {
+            tickets,
+            standing: Standing::Waiting,
+            ..from
+        };
+        self.reseat(client, from, to);
         Ok(())
     }
 
     fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
-        let change = self.roster.leave(client)?;
-        self.follow(change);
+        let from = self.competing(client)?;
+        let to = Seat {
+            tickets: 0,
+            standing: Standing::Away,
+            ..from
+        };
+        self.reseat(client, from, to);
         Ok(())
     }
 
     fn forget(&mut self, client: ClientIndex) {
-        if let Some(change) = self.roster.forget(client) {
-            self.follow(change);
+        let from = self.selector.seat(client);
+        if from != Seat::default() {
+            self.reseat(client, from, Seat::default());
         }
+        self.selector.forget(client);
     }
 
     #[inline]
     fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
-        let change = self.roster.set_tickets(client, tickets)?;
-        self.follow(change);
+        let from = self.competing(client)?;
+        self.reseat(client, from, Seat { tickets, ..from });
         Ok(())
     }
 
@@ -117,16 +163,34 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         self.selector.draw(&mut self.rng)
     }
 
+    #[inline]
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
-        let change = self.roster.take(client)?;
-        self.follow(change);
+        let from = self.competing(client)?;
+        let to = Seat {
+            standing: Standing::Taken,
+            ..from
+        };
+        self.reseat(client, from, to);
         Ok(())
     }
 
     #[inline]
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
-        let change = self.roster.charge(client, used, quantum)?;
-        self.follow(change);
+        let from = self.competing(client)?;
+        if quantum == 0 {
+            return Err(PolicyError::ZeroQuantum(client));
+        }
+        let compensation = if S::COMPENSATES {
+            Compensation::earned(used, quantum)
+        } else {
+            Compensation::NONE
+        };
+        let to = Seat {
+            compensation,
+            standing: Standing::Waiting,
+            ..from
+        };
+        self.reseat(client, from, to);
         Ok(())
     }
 
@@ -136,10 +200,10 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
     }
 
     fn total_tickets(&self) -> u64 {
-        self.roster.total_tickets()
+        self.total_tickets
     }
 
     fn len(&self) -> usize {
-        self.roster.len()
+        self.len
     }
 }

@@ -29,6 +29,32 @@ impl Weight {
         self.0
     }
 
+    /// The number of zeros before the highest digit, of 64: the class of the
+    /// weight. 64 for no weight.
+    #[inline]
+    pub(super) const fn leading_zeros(self) -> u32 {
+        self.0.leading_zeros()
+    }
+
+    /// The 32 significant digits of a weight that is not zero, which are all
+    /// that it has; the highest is set.
+    #[inline]
+    pub(super) const fn significand(self) -> u32 {
+        (self.0 << self.0.leading_zeros() >> 32) as u32
+    }
+
+    /// The weight with these digits after that many zeros.
+    #[inline]
+    pub(super) const fn from_significand(significand: u32, leading_zeros: u32) -> Weight {
+        Weight((significand as u64) << 32 >> leading_zeros)
+    }
+
+    /// The whole tickets in a weight.
+    #[inline]
+    pub const fn tickets(self) -> u64 {
+        self.0 >> Self::FRACTION_BITS
+    }
+
     /// Whether the client cannot win.
     #[inline]
     pub const fn is_zero(self) -> bool {

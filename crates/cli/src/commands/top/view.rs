@@ -1,158 +1,19 @@
-//! `top`: clients live.
+//! What `top` shows, and what keys do to it.
 
-use std::io;
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
-use nix::sys::signal::Signal;
+use anyhow::Result;
 use prorata_control::Connection;
 use prorata_control::protocol::{ClientReport, Funding, Request};
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::clients::{NO_CLIENTS, state};
-use crate::args::view::Top;
-use crate::caller::{Caller, clients, tell};
-use crate::terminal::{Screen, selected, size};
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::Signals;
+use super::super::clients::{NO_CLIENTS, state};
+use super::super::tickets::tickets;
+use super::keys::Key;
+use crate::caller::{clients, tell};
+use crate::terminal::{selected, size};
 use crate::{output, shares};
 
 const BAR_COLUMNS: usize = 24;
-
-/// The least time between two looks: less only costs.
-const LEAST_DELAY: Duration = Duration::from_millis(100);
-
-/// The longest; it must fit the system's clocks.
-const LONGEST_DELAY: Duration = Duration::from_secs(3600);
-
-const SIGNALS: [Signal; 6] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGTSTP,
-    Signal::SIGWINCH,
-];
-
-/// `prorata top`.
-pub fn top(caller: &Caller, args: &Top) -> Result<()> {
-    let terminal = rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stdout());
-    ensure!(
-        terminal,
-        "top needs a terminal: use `prorata ps`, or `prorata ps --json`"
-    );
-    ensure!(
-        (LEAST_DELAY..=LONGEST_DELAY).contains(&args.delay),
-        "a delay of {:?} is not between {LEAST_DELAY:?} and {LONGEST_DELAY:?}: give one such as 1s",
-        args.delay
-    );
-    let mut connection = caller.open()?;
-    let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
-    let screen = Screen::take().context("cannot use the terminal")?;
-    let ended_by = watch(&mut connection, args.delay, &signals, &screen);
-    drop(screen);
-    if let Some(signal) = ended_by? {
-        // Does not return; should the signal not end us, we are done anyway.
-        let _ = Ending::Killed(signal).pass_on();
-    }
-    Ok(())
-}
-
-/// Shows and obeys until the user has seen enough; the signal that said so, if
-/// it was one.
-fn watch(
-    connection: &mut Connection,
-    delay: Duration,
-    signals: &Signals,
-    screen: &Screen,
-) -> Result<Option<Signal>> {
-    let mut view = View::default();
-    view.look(clients(connection)?);
-    let mut next = Instant::now() + delay;
-    loop {
-        screen.draw(&view.lines())?;
-        let left = next.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).context("the delay is bounded")?;
-        let (stdin, arriving) = (io::stdin(), signals.as_fd());
-        let mut fds = [
-            PollFd::new(&stdin, PollFlags::IN),
-            PollFd::new(&arriving, PollFlags::IN),
-        ];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let pressed = !fds[0].revents().is_empty();
-        while let Some(received) = signals.next()? {
-            match received.signal {
-                Signal::SIGWINCH => {}
-                Signal::SIGTSTP => screen.pause(|| Signals::suffer(Signal::SIGTSTP))?,
-                signal => return Ok(Some(signal)),
-            }
-        }
-        if pressed {
-            let keys = screen.keys()?;
-            // Readable without bytes: the terminal has gone.
-            if keys.is_empty() {
-                return Ok(None);
-            }
-            for key in decode(&keys) {
-                if view.obey(key, connection)? {
-                    return Ok(None);
-                }
-            }
-        }
-        if Instant::now() >= next {
-            view.look(clients(connection)?);
-            next = Instant::now() + delay;
-        }
-    }
-}
-
-/// What a key asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Key {
-    Quit,
-    Up,
-    Down,
-    Inflate,
-    Deflate,
-    Sort,
-    Reverse,
-}
-
-/// Keys that mean nothing are left out.
-fn decode(mut bytes: &[u8]) -> Vec<Key> {
-    let mut keys = Vec::new();
-    while let Some((&first, rest)) = bytes.split_first() {
-        let (key, rest) = match (first, rest) {
-            (0x1b, [b'[', b'A', rest @ ..]) => (Some(Key::Up), rest),
-            (0x1b, [b'[', b'B', rest @ ..]) => (Some(Key::Down), rest),
-            (0x1b, [b'[', rest @ ..]) => {
-                // Another sequence, which its final byte ends.
-                let end = rest
-                    .iter()
-                    .position(|byte| (0x40..=0x7e).contains(byte))
-                    .map_or(rest.len(), |end| end + 1);
-                (None, &rest[end..])
-            }
-            (b'q' | b'Q', rest) => (Some(Key::Quit), rest),
-            (b'k', rest) => (Some(Key::Up), rest),
-            (b'j', rest) => (Some(Key::Down), rest),
-            (b'+' | b'=', rest) => (Some(Key::Inflate), rest),
-            (b'-', rest) => (Some(Key::Deflate), rest),
-            (b's', rest) => (Some(Key::Sort), rest),
-            (b'r', rest) => (Some(Key::Reverse), rest),
-            (_, rest) => (None, rest),
-        };
-        keys.extend(key);
-        bytes = rest;
-    }
-    keys
-}
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -186,7 +47,7 @@ impl Order {
 
 /// What is on the screen.
 #[derive(Default, Debug)]
-struct View {
+pub struct View {
     /// Clients with the share that each received between the last two looks.
     rows: Vec<(ClientReport, f64)>,
     order: Order,
@@ -198,7 +59,8 @@ struct View {
 }
 
 impl View {
-    fn look(&mut self, clients: Vec<ClientReport>) {
+    /// Shows `clients`, and what they received since the last look.
+    pub fn look(&mut self, clients: Vec<ClientReport>) {
         let before: Vec<ClientReport> = self.rows.drain(..).map(|(client, _)| client).collect();
         let received = shares::received(&before, &clients);
         self.rows = clients.into_iter().zip(received).collect();
@@ -231,7 +93,7 @@ impl View {
     }
 
     /// Does what a key asks for; whether that is to end.
-    fn obey(&mut self, key: Key, connection: &mut Connection) -> Result<bool> {
+    pub fn obey(&mut self, key: Key, connection: &mut Connection) -> Result<bool> {
         self.message.clear();
         match key {
             Key::Quit => return Ok(true),
@@ -251,25 +113,34 @@ impl View {
         self.selected = self.rows.get(row).map(|(client, _)| client.id.clone());
     }
 
-    /// Changes the selected client's first tickets.
+    /// Changes the tickets that the selected client holds in the first of its
+    /// currencies, what it has lent of them included; what others have lent to
+    /// it is not its own to change.
     fn change(&mut self, by: fn(u32) -> u32, connection: &mut Connection) -> Result<()> {
         let row = self.selected_row();
         self.select(row);
         let Some((client, _)) = self.rows.get(row) else {
             return Ok(());
         };
-        let Some((amount, currency)) = client.tickets.first() else {
+        let target = format!("client:{}", client.name);
+        let mut own = tickets(connection, None)?;
+        own.retain(|ticket| ticket.target.as_ref() == Some(&target) && ticket.transfer.is_none());
+        let Some(currency) = own.first().map(|ticket| ticket.currency.clone()) else {
             self.message = format!(
                 "{} holds no tickets: give it some with `prorata set`",
                 client.name
             );
             return Ok(());
         };
+        let held = own.iter().filter(|ticket| ticket.currency == currency);
+        let amount = held.fold(0_u32, |sum, ticket| {
+            sum.saturating_add(ticket.amount.saturating_add(ticket.lent))
+        });
+        let said = format!("{} now holds {}.{currency}", client.name, by(amount));
         let funding = Funding {
-            amount: by(*amount),
-            currency: Some(currency.clone()),
+            amount: by(amount),
+            currency: Some(currency),
         };
-        let said = format!("{} now holds {}.{currency}", client.name, funding.amount);
         let done = tell(
             connection,
             &Request::SetTickets {
@@ -278,24 +149,27 @@ impl View {
             },
         );
         self.message = done.map_or_else(|error| format!("{error:#}"), |()| said);
-        let received: Vec<f64> = self.rows.iter().map(|(_, received)| *received).collect();
-        let known: Vec<String> = self
-            .rows
-            .iter()
-            .map(|(client, _)| client.id.clone())
-            .collect();
-        let fresh = clients(connection)?;
-        self.rows = fresh
-            .into_iter()
-            .map(|client| {
-                let place = known.iter().position(|id| *id == client.id);
-                (client, place.map_or(0.0, |place| received[place]))
-            })
-            .collect();
+        self.look_again(clients(connection)?);
         Ok(())
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// Takes a fresh look, and keeps the shares that were received between the
+    /// last two.
+    fn look_again(&mut self, clients: Vec<ClientReport>) {
+        let old = std::mem::take(&mut self.rows);
+        let received = |id: &str| {
+            old.iter()
+                .find(|(client, _)| client.id == id)
+                .map_or(0.0, |row| row.1)
+        };
+        let rows = clients
+            .into_iter()
+            .map(|client| (received(&client.id), client));
+        self.rows = rows.map(|(received, client)| (client, received)).collect();
+    }
+
+    /// The screen, from top to bottom.
+    pub fn lines(&self) -> Vec<String> {
         let mut table = Table::new(&[
             ("ID", Side::Left),
             ("NAME", Side::Left),
@@ -336,7 +210,7 @@ impl View {
             let chosen = self.selected_row() + 1;
             // Scrolled so far that the selected row is on the screen.
             let room = size().1.saturating_sub(lines.len() + 3).max(1);
-            let first = chosen.saturating_sub(room).max(0) + 1;
+            let first = chosen.saturating_sub(room) + 1;
             lines.push(rows[0].clone());
             for (row, line) in rows.iter().enumerate().skip(first).take(room) {
                 lines.push(if row == chosen {
@@ -367,20 +241,6 @@ fn deflated(amount: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_and_sequences() {
-        assert_eq!(
-            decode(b"\x1b[A\x1b[Bkj"),
-            [Key::Up, Key::Down, Key::Up, Key::Down]
-        );
-        assert_eq!(
-            decode(b"\x1b[15~s\x1b[1;5C+q"),
-            [Key::Sort, Key::Inflate, Key::Quit]
-        );
-        assert_eq!(decode(b"\x1b["), []);
-        assert_eq!(decode(b"\x1b"), []);
-    }
 
     #[test]
     fn inflation_and_deflation_stay_within_the_amounts() {

@@ -1,0 +1,111 @@
+//! `top`: clients live.
+
+mod keys;
+mod view;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::sys::signal::Signal;
+use prorata_control::Connection;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::keys::decode;
+use self::view::View;
+use crate::args::view::Top;
+use crate::caller::{Caller, clients};
+use crate::terminal::Screen;
+use crate::wrapper::ending::Ending;
+use crate::wrapper::signals::Signals;
+
+/// The least time between two looks: less only costs.
+const LEAST_DELAY: Duration = Duration::from_millis(100);
+
+/// The longest; it must fit the system's clocks.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+const SIGNALS: [Signal; 6] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGTSTP,
+    Signal::SIGWINCH,
+];
+
+/// `prorata top`.
+pub fn top(caller: &Caller, args: &Top) -> Result<()> {
+    let terminal = rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stdout());
+    ensure!(
+        terminal,
+        "top needs a terminal: use `prorata ps`, or `prorata ps --json`"
+    );
+    ensure!(
+        (LEAST_DELAY..=LONGEST_DELAY).contains(&args.delay),
+        "a delay of {:?} is not between {LEAST_DELAY:?} and {LONGEST_DELAY:?}: give one such as 1s",
+        args.delay
+    );
+    let mut connection = caller.open()?;
+    let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
+    let screen = Screen::take().context("cannot use the terminal")?;
+    let ended_by = watch(&mut connection, args.delay, &signals, &screen);
+    drop(screen);
+    if let Some(signal) = ended_by? {
+        // Does not return; should the signal not end us, we are done anyway.
+        let _ = Ending::Killed(signal).pass_on();
+    }
+    Ok(())
+}
+
+/// Shows and obeys until the user has seen enough; the signal that said so, if
+/// it was one.
+fn watch(
+    connection: &mut Connection,
+    delay: Duration,
+    signals: &Signals,
+    screen: &Screen,
+) -> Result<Option<Signal>> {
+    let mut view = View::default();
+    view.look(clients(connection)?);
+    let mut next = Instant::now() + delay;
+    loop {
+        screen.draw(&view.lines())?;
+        let left = next.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).context("the delay is bounded")?;
+        let (stdin, arriving) = (io::stdin(), signals.as_fd());
+        let mut fds = [
+            PollFd::new(&stdin, PollFlags::IN),
+            PollFd::new(&arriving, PollFlags::IN),
+        ];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let pressed = !fds[0].revents().is_empty();
+        while let Some(received) = signals.next()? {
+            match received.signal {
+                Signal::SIGWINCH => {}
+                Signal::SIGTSTP => screen.pause(|| Signals::suffer(Signal::SIGTSTP))?,
+                signal => return Ok(Some(signal)),
+            }
+        }
+        if pressed {
+            let keys = screen.keys()?;
+            // Readable without bytes: the terminal has gone.
+            if keys.is_empty() {
+                return Ok(None);
+            }
+            for key in decode(&keys) {
+                if view.obey(key, connection)? {
+                    return Ok(None);
+                }
+            }
+        }
+        if Instant::now() >= next {
+            view.look(clients(connection)?);
+            next = Instant::now() + delay;
+        }
+    }
+}

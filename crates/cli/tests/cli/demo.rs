@@ -1,0 +1,210 @@
+//! `demo`: what it shows, and that nothing stays behind.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::pty::{CTRL_C, Pty};
+use crate::support::{OrdinaryUser, eventually, output, stderr, stdout};
+
+/// A demo with a directory for its temporary files, by which all its processes
+/// are known.
+fn demo(directory: &Path, arguments: &[&str]) -> Command {
+    told(
+        Command::new(env!("CARGO_BIN_EXE_prorata")),
+        directory,
+        arguments,
+    )
+}
+
+fn told(mut command: Command, directory: &Path, arguments: &[&str]) -> Command {
+    command
+        .arg("demo")
+        .args(arguments)
+        .env("TMPDIR", directory)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Processes that were started with this directory for temporary files.
+fn processes(directory: &Path) -> Vec<String> {
+    let marker = format!("TMPDIR={}", directory.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment
+            .split(|&byte| byte == 0)
+            .any(|variable| variable == marker.as_bytes())
+        {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+fn files(directory: &Path) -> usize {
+    std::fs::read_dir(directory).unwrap().count()
+}
+
+#[track_caller]
+fn assert_nothing_is_left(directory: &TempDir) {
+    eventually("all processes have ended", || {
+        processes(directory.path()).is_empty()
+    });
+    assert_eq!(files(directory.path()), 0, "all files are gone");
+}
+
+#[test]
+fn shares_move_and_nothing_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let drawing = tempfile::NamedTempFile::new().unwrap();
+    let svg = drawing.path().to_str().unwrap();
+    let ended = output(&mut demo(
+        directory.path(),
+        &["--seconds", "4", "--json", "--svg", svg],
+    ));
+    assert_eq!(
+        (ended.status.code(), stderr(&ended).as_str()),
+        (Some(0), "")
+    );
+    assert_nothing_is_left(&directory);
+    let summary: Value = serde_json::from_str(&stdout(&ended)).unwrap();
+    let number = |phase: usize, program: usize, name: &str| {
+        summary["phases"][phase]["programs"][program][name]
+            .as_f64()
+            .unwrap()
+    };
+    for (phase, tickets) in [[3.0, 2.0, 1.0], [3.0, 2.0, 4.0]].iter().enumerate() {
+        let total: f64 = tickets.iter().sum();
+        for (program, tickets_of_one) in tickets.iter().enumerate() {
+            assert_eq!(number(phase, program, "tickets"), *tickets_of_one);
+            let specified = number(phase, program, "specified_share");
+            assert!(
+                (specified - tickets_of_one / total).abs() < 0.02,
+                "{summary:#}"
+            );
+            // Coarse, as this machine may be busy; benches look closer.
+            let received = number(phase, program, "received_share");
+            assert!((received - specified).abs() < 0.1, "{summary:#}");
+        }
+    }
+    let drawn = std::fs::read_to_string(drawing.path()).unwrap();
+    assert!(
+        drawn.contains("third inflated") && drawn.contains("1, then 4 tickets"),
+        "{drawn}"
+    );
+}
+
+#[test]
+fn snapshots_where_there_is_no_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let printed = stdout(&output(&mut demo(directory.path(), &["--seconds", "2"])));
+    assert_eq!(
+        printed.matches("PROGRAM").count(),
+        5,
+        "four snapshots and a summary: {printed}"
+    );
+    assert!(
+        printed.contains("3:2:1") && printed.contains("3:2:4"),
+        "{printed}"
+    );
+    assert!(!printed.contains('\u{1b}'), "{printed}");
+    assert_nothing_is_left(&directory);
+}
+
+#[test]
+fn on_a_terminal_it_is_drawn_in_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "2"]));
+    terminal.expect("RECEIVED");
+    // Drawn again over itself.
+    terminal.expect("A\rPROGRAM");
+    terminal.expect("Summary:");
+    terminal.expect("prorata --help");
+    assert_eq!(terminal.child().wait().unwrap().code(), Some(0));
+    assert_nothing_is_left(&directory);
+}
+
+#[test]
+fn interrupted_it_clears_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "600"]));
+    terminal.expect("RECEIVED");
+    terminal.keys(CTRL_C);
+    // The cursor is back.
+    terminal.expect("\u{1b}[?25h");
+    assert_eq!(
+        terminal.child().wait().unwrap().signal(),
+        Some(Signal::SIGINT as i32)
+    );
+    assert_nothing_is_left(&directory);
+}
+
+#[test]
+fn a_closed_terminal_is_no_reason_to_leave_anything() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "600"]));
+    terminal.expect("RECEIVED");
+    terminal.close();
+    terminal.child().wait().unwrap();
+    assert_nothing_is_left(&directory);
+}
+
+#[test]
+fn terminated_it_clears_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut running = demo(directory.path(), &["--seconds", "600"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("it runs", || processes(directory.path()).len() >= 5);
+    kill(Pid::from_raw(running.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(
+        running.wait().unwrap().signal(),
+        Some(Signal::SIGTERM as i32)
+    );
+    assert_nothing_is_left(&directory);
+}
+
+#[test]
+fn even_killed_it_leaves_no_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut running = demo(directory.path(), &["--seconds", "600"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("it runs", || processes(directory.path()).len() >= 5);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    eventually("all processes have ended", || {
+        processes(directory.path()).is_empty()
+    });
+}
+
+#[test]
+fn as_an_ordinary_user_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let user = OrdinaryUser::new();
+    user.give(directory.path());
+    let ended = output(&mut told(
+        user.command(),
+        directory.path(),
+        &["--seconds", "2", "--json"],
+    ));
+    assert_eq!(
+        (ended.status.code(), stderr(&ended).as_str()),
+        (Some(0), "")
+    );
+    let summary: Value = serde_json::from_str(&stdout(&ended)).unwrap();
+    assert_eq!(
+        summary["phases"].as_array().map(Vec::len),
+        Some(2),
+        "{summary:#}"
+    );
+    assert_nothing_is_left(&directory);
+}

@@ -1,0 +1,362 @@
+//! Commands against a daemon that manages real processes.
+
+use std::os::unix::process::ExitStatusExt;
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::real::{Real, is_free};
+use crate::support::{eventually, output, process_state, stdout};
+
+fn share(real: &Real, name: &str) -> f64 {
+    real.client(name).share
+}
+
+#[track_caller]
+fn assert_near(value: f64, wanted: f64) {
+    assert!((value - wanted).abs() < 1e-6, "{value} is not {wanted}");
+}
+
+#[test]
+fn two_terminals_compete_under_one_ledger() {
+    let real = Real::start();
+    let _first = real.compute("first", "300");
+    let _second = real.compute("second", "100");
+    eventually("both compete", || {
+        (share(&real, "second") - 0.25).abs() < 1e-6
+    });
+    assert_near(share(&real, "first"), 0.75);
+    sleep(Duration::from_secs(2));
+    let [first, second] = ["first", "second"].map(|name| real.client(name));
+    // Coarse, as this machine may be busy; benches look closer.
+    let ratio = first.received_ns as f64 / second.received_ns as f64;
+    assert!((1.5..6.0).contains(&ratio), "received {ratio} to 1");
+    assert_eq!(first.owner, rustix::process::getuid().as_raw());
+    real.done(&["set", "second", "300"]);
+    assert_near(share(&real, "second"), 0.5);
+    assert_near(share(&real, "first"), 0.5);
+}
+
+#[test]
+fn exit_codes_and_signals_pass_through_a_real_daemon() {
+    let real = Real::start();
+    let run = |script: &str| output(real.prorata().args(["run", "--", "sh", "-c", script])).status;
+    assert_eq!(run("exit 42").code(), Some(42));
+    assert_eq!(run("kill -KILL $$").signal(), Some(9));
+    assert_eq!(
+        output(real.prorata().args(["run", "no-such-program-anywhere"]))
+            .status
+            .code(),
+        Some(127)
+    );
+    eventually("nothing is managed", || real.clients().is_empty());
+}
+
+#[test]
+fn children_share_their_parents_tickets() {
+    let real = Real::start();
+    let mut command = real.prorata();
+    let script = "sh -c 'while :; do :; done' & sh -c 'while :; do :; done' & wait";
+    let mut family = command
+        .args(["run", "-n", "family", "sh", "-c", script])
+        .spawn()
+        .unwrap();
+    eventually("three processes", || {
+        real.clients().iter().any(|client| client.processes == 3)
+    });
+    let _single = real.compute("single", "100");
+    eventually("both compete", || {
+        (share(&real, "single") - 0.5).abs() < 1e-6
+    });
+    real.done(&["release", "single"]);
+    // A signal to the shell leaves its children, which the client keeps.
+    kill(Pid::from_raw(family.id() as i32), Signal::SIGTERM).unwrap();
+    family.wait().unwrap();
+    eventually("the orphans are managed still", || {
+        real.clients()
+            .iter()
+            .any(|client| client.name == "family" && client.processes == 2)
+    });
+    kill_all_marked(&real.client("family").id);
+    eventually("nothing is managed", || real.clients().is_empty());
+}
+
+/// Ends the processes of a client that have lost their wrapper; only those
+/// that run our own loop.
+fn kill_all_marked(client: &str) {
+    let marker = format!("PRORATA_CLIENT={client}");
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else {
+            continue;
+        };
+        let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let marked = read("environ")
+            .split(|&byte| byte == 0)
+            .any(|variable| variable == marker.as_bytes());
+        if marked && read("cmdline").ends_with(b"while :; do :; done\0") {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+fn a_killed_daemon_is_started_again(real: &Real) {
+    let mut first = real.compute("first", "300");
+    let mut second = real.compute("second", "100");
+    eventually("both compete", || {
+        (share(real, "second") - 0.25).abs() < 1e-6
+    });
+    let before = [real.client("first"), real.client("second")];
+    let old = real.daemon();
+    kill(Pid::from_raw(old as i32), Signal::SIGKILL).unwrap();
+    eventually("a new daemon has them", || real.clients().len() == 2);
+    assert_ne!(real.daemon(), old);
+    assert_eq!(
+        real.json(&["status"])["cpus"].as_array().map(Vec::len),
+        Some(1),
+        "the same CPUs are shared out"
+    );
+    let after = [real.client("first"), real.client("second")];
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(
+            (&before.id, before.pid, &before.tickets),
+            (&after.id, after.pid, &after.tickets)
+        );
+    }
+    eventually("they compete again", || {
+        (share(real, "second") - 0.25).abs() < 1e-6
+    });
+    for running in [&mut first, &mut second] {
+        assert!(
+            running.wrapper().try_wait().unwrap().is_none(),
+            "its wrapper waits still"
+        );
+    }
+}
+
+#[test]
+fn a_killed_daemon_is_started_again_and_knows_its_clients() {
+    a_killed_daemon_is_started_again(&Real::start());
+}
+
+#[test]
+fn a_killed_daemon_of_an_ordinary_user_too() {
+    a_killed_daemon_is_started_again(&Real::start_as_ordinary_user());
+}
+
+#[test]
+fn stopped_by_hand_the_daemon_stays_away_and_processes_go_on() {
+    let real = Real::start();
+    let mut first = real.compute("first", "300");
+    let mut second = real.compute("second", "1");
+    let pids = [real.client("first").pid, real.client("second").pid];
+    real.done(&["stop"]);
+    eventually("the daemon is gone", || real.is_gone());
+    for pid in pids {
+        eventually("it runs freely", || is_free(pid));
+    }
+    sleep(Duration::from_millis(300));
+    assert!(real.is_gone(), "no wrapper has started it again");
+    for running in [&mut first, &mut second] {
+        assert!(running.wrapper().try_wait().unwrap().is_none());
+    }
+}
+
+#[test]
+fn released_it_runs_freely() {
+    let real = Real::start();
+    let _first = real.compute("first", "1000000");
+    let _second = real.compute("second", "1");
+    let pid = real.client("second").pid;
+    real.done(&["release", "second"]);
+    eventually("it runs freely", || is_free(pid));
+    assert!(real.refused(&["release", "second"]).contains("second"));
+}
+
+#[test]
+fn the_daemon_goes_when_nothing_is_left() {
+    let real = Real::start();
+    real.done(&["mkcur", "batch"]);
+    drop(real.compute("first", "100"));
+    let daemon = real.daemon();
+    // To ask it would be something that is left.
+    eventually("the daemon has gone", || process_state(daemon).is_none());
+    assert!(real.is_gone());
+    // What it knew is kept.
+    assert!(real.done(&["lscur"]).contains("batch"));
+}
+
+#[test]
+fn the_papers_verbs_build_a_graph() {
+    let real = Real::start();
+    real.done(&["mkcur", "batch"]);
+    let backing = real.done(&["mktkt", "1000", "--fund", "batch"]);
+    let funding = real.done(&["mktkt", "50", "-c", "batch"]);
+    let _first = real.compute("first", "100");
+    real.done(&["fund", funding.trim(), "first"]);
+    let listed = real.json(&["lstkt", "batch"]);
+    assert_eq!(listed[0]["target"], "client:first");
+    assert_eq!(listed[0]["amount"], 50);
+    let currencies = real.json(&["lscur"]);
+    let batch = currencies
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|currency| currency["name"] == "batch")
+        .unwrap();
+    assert_eq!(batch["backing"][0], backing.trim());
+    assert!(real.done(&["graph"]).contains("batch"));
+    assert!(
+        real.done(&["graph", "--svg", "-"])
+            .contains(">batch</text>")
+    );
+    assert!(real.refused(&["rmcur", "batch"]).contains("batch"));
+    real.done(&["unfund", funding.trim()]);
+    real.done(&["set", "--ticket", funding.trim(), "70"]);
+    assert_eq!(real.json(&["lstkt", "batch"])[0]["amount"], 70);
+    real.done(&["rmtkt", funding.trim()]);
+    real.done(&["rmcur", "batch"]);
+    assert!(!real.done(&["lscur"]).contains("batch"));
+}
+
+#[test]
+fn a_transfer_is_undone_when_its_command_ends() {
+    let real = Real::start();
+    let _first = real.compute("first", "300");
+    let _second = real.compute("second", "100");
+    eventually("both compete", || {
+        (share(&real, "second") - 0.25).abs() < 1e-6
+    });
+    let look = format!("{} ps --json", env!("CARGO_BIN_EXE_prorata"));
+    let held = real.done(&["transfer", "first", "second=200", "--", "sh", "-c", &look]);
+    let during: Vec<prorata_control::protocol::ClientReport> = serde_json::from_str(&held).unwrap();
+    assert_near(
+        during
+            .iter()
+            .find(|client| client.name == "second")
+            .unwrap()
+            .share,
+        0.75,
+    );
+    eventually("undone", || (share(&real, "second") - 0.25).abs() < 1e-6);
+    let lasting = real.done(&["transfer", "first", "second", "--all"]);
+    assert!(real.done(&["transfer", "--list"]).contains(lasting.trim()));
+    assert_near(share(&real, "second"), 1.0);
+    real.done(&["transfer", "--end", lasting.trim()]);
+    assert_near(share(&real, "second"), 0.25);
+}
+
+#[test]
+fn settings_take_effect_and_bad_ones_do_not() {
+    let real = Real::start();
+    let status = real.json(&["configure", "--quantum", "5ms", "--policy", "lottery"]);
+    assert_eq!(
+        (&status["quantum_ns"], &status["policy"]),
+        (&5_000_000.into(), &"lottery".into())
+    );
+    for quantum in ["999us", "1001ms"] {
+        real.refused(&["configure", "--quantum", quantum]);
+    }
+    assert_eq!(real.json(&["status"])["quantum_ns"], 5_000_000);
+    assert!(
+        real.refused(&["start", "--cpus", "1000"])
+            .contains("prorata stop")
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_and_changes_nothing() {
+    let real = Real::start();
+    let _first = real.compute("first", "100");
+    real.done(&["mkcur", "a"]);
+    real.done(&["mkcur", "b"]);
+    real.done(&["mktkt", "5", "-c", "a", "--fund", "b"]);
+    let own = real.client("first").tickets[0].1.clone();
+    let before = (real.done(&["lstkt"]), real.done(&["lscur"]));
+    let dead = {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id().to_string()
+    };
+    let wrong: [(&[&str], &str); 15] = [
+        (&["run", "-c", "nowhere", "--", "true"], "nowhere"),
+        (&["set", "nobody", "5"], "nobody"),
+        (&["set", "first", "5", "-c", "b"], "b"),
+        (&["set", &dead, "5"], &dead),
+        (&["mkcur", "a"], "a"),
+        (&["mkcur", ""], "name"),
+        (&["rmcur", "base"], "base"),
+        (&["rmcur", "a"], "a"),
+        (&["mktkt", "5", "-c", "b", "--fund", "a"], "a"),
+        (&["mktkt", "5", "--fund", "nobody"], "nobody"),
+        (&["fund", "t99999", "first"], "t99999"),
+        (&["rmtkt", "first"], "first"),
+        (&["transfer", "first", "nobody=5"], "nobody"),
+        (&["transfer", "first", "a=101"], "101"),
+        (&["transfer", "--end", "x9"], "x9"),
+    ];
+    for (arguments, named) in wrong {
+        let said = real.refused(arguments);
+        assert!(said.contains(named), "{arguments:?}: {said}");
+    }
+    let cycle = real.refused(&["mktkt", "5", "-c", "b", "--fund", "a"]);
+    assert!(cycle.contains("a -> b -> a"), "the cycle is named: {cycle}");
+    // Only who runs and what it is worth may differ from moment to moment.
+    let amounts = |table: &str| -> Vec<Vec<String>> {
+        table
+            .lines()
+            .map(|line| line.split_whitespace().take(5).map(str::to_owned).collect())
+            .collect()
+    };
+    let after = (real.done(&["lstkt"]), real.done(&["lscur"]));
+    assert_eq!(amounts(&before.0), amounts(&after.0));
+    assert_eq!(amounts(&before.1), amounts(&after.1));
+    assert_eq!(real.client("first").tickets, [(100, own)]);
+}
+
+#[test]
+fn other_users_processes_are_not_ours() {
+    let real = Real::start_as_ordinary_user();
+    let said = real.refused(&["set", "1", "100"]);
+    assert!(said.contains('1'), "{said}");
+}
+
+#[test]
+fn a_running_process_is_taken_over() {
+    let real = Real::start();
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let pid = child.id().to_string();
+    real.done(&["set", &pid, "100"]);
+    let client = &real.clients()[0];
+    assert_eq!(client.pid, child.id());
+    real.done(&["release", &pid]);
+    eventually("it runs freely", || is_free(child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(process_state(child.id()), None);
+}
+
+#[test]
+fn many_clients_come_and_go() {
+    let real = Real::start();
+    let commands: Vec<_> = (0..20)
+        .map(|_| {
+            real.prorata()
+                .args(["run", "--", "sh", "-c", "exit 7"])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut command in commands {
+        assert_eq!(command.wait().unwrap().code(), Some(7));
+    }
+    eventually("nothing is managed", || real.clients().is_empty());
+    assert_eq!(
+        stdout(&output(real.prorata().args(["run", "echo", "still here"]))),
+        "still here\n"
+    );
+}

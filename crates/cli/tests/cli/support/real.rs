@@ -1,0 +1,203 @@
+//! A daemon that manages processes, in a place of its own.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use prorata_control::protocol::ClientReport;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::fake::allowed_cpus;
+use super::pty::Pty;
+use super::{OrdinaryUser, eventually, on_socket, output, process_state, prorata, stderr, stdout};
+
+/// A place; the daemon in it ends with this, and takes nothing along.
+pub struct Real {
+    directory: TempDir,
+    /// Who runs everything, if it is not we.
+    user: Option<OrdinaryUser>,
+}
+
+impl Real {
+    /// A daemon of our own that shares out one CPU.
+    pub fn start() -> Self {
+        let real = Self {
+            directory: tempfile::tempdir().unwrap(),
+            user: None,
+        };
+        real.share_one_cpu();
+        real
+    }
+
+    /// A daemon of an ordinary user.
+    pub fn start_as_ordinary_user() -> Self {
+        let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
+        user.give(directory.path());
+        let real = Self {
+            directory,
+            user: Some(user),
+        };
+        real.share_one_cpu();
+        real
+    }
+
+    fn share_one_cpu(&self) {
+        let cpu = allowed_cpus().pop().unwrap().to_string();
+        assert_eq!(
+            output(self.prorata().args(["start", "--cpus", &cpu]))
+                .status
+                .code(),
+            Some(0)
+        );
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    /// The program, as the right user.
+    pub fn prorata(&self) -> Command {
+        match &self.user {
+            Some(user) => on_socket(user.command(), &self.socket()),
+            None => prorata(&self.socket()),
+        }
+    }
+
+    /// A shell on a terminal, of the right user.
+    pub fn bash(&self) -> Pty {
+        let uid = self.user.as_ref().and_then(|user| user.uid());
+        Pty::bash_around(&self.prorata(), uid)
+    }
+
+    /// Prints what it should.
+    #[track_caller]
+    pub fn done(&self, arguments: &[&str]) -> String {
+        let ended = output(self.prorata().args(arguments));
+        assert_eq!(
+            (ended.status.code(), stderr(&ended).as_str()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+        stdout(&ended)
+    }
+
+    /// Is refused in one sentence, which it gives.
+    #[track_caller]
+    pub fn refused(&self, arguments: &[&str]) -> String {
+        let ended: Output = output(self.prorata().args(arguments));
+        assert_eq!(
+            (ended.status.code(), stdout(&ended).as_str()),
+            (Some(1), ""),
+            "{arguments:?}"
+        );
+        let said = stderr(&ended);
+        assert!(
+            said.starts_with("prorata: ") && said.lines().count() == 1,
+            "{arguments:?}: {said}"
+        );
+        said["prorata: ".len()..].trim_end().to_owned()
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.done(&[arguments, &["--json"]].concat())).expect("JSON")
+    }
+
+    pub fn clients(&self) -> Vec<ClientReport> {
+        serde_json::from_value(self.json(&["ps"])).expect("clients")
+    }
+
+    pub fn client(&self, name: &str) -> ClientReport {
+        let found = self
+            .clients()
+            .into_iter()
+            .find(|client| client.name == name);
+        found.unwrap_or_else(|| panic!("there is no client {name}"))
+    }
+
+    pub fn daemon(&self) -> u32 {
+        u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
+    }
+
+    /// Runs something that only computes as client `name`, and waits until it
+    /// is managed.
+    pub fn compute(&self, name: &str, tickets: &str) -> Running {
+        let mut command = self.prorata();
+        command.args([
+            "run",
+            "-t",
+            tickets,
+            "-n",
+            name,
+            "--",
+            "sh",
+            "-c",
+            "while :; do :; done",
+        ]);
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        eventually("the client is managed", || {
+            self.clients().iter().any(|client| client.name == name)
+        });
+        Running { child }
+    }
+
+    /// Whether no daemon runs.
+    pub fn is_gone(&self) -> bool {
+        stderr(&output(self.prorata().arg("status"))).contains("no daemon runs")
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        let pid = self.prorata().args(["status", "--json"]).output().ok();
+        let pid = pid.and_then(|status| serde_json::from_slice::<Value>(&status.stdout).ok());
+        let _ = self.prorata().arg("stop").output();
+        if let Some(pid) = pid.and_then(|status| status["pid"].as_u64()) {
+            eventually("the daemon ends", || {
+                matches!(process_state(pid as u32), None | Some('Z'))
+            });
+        }
+    }
+}
+
+/// A wrapper that runs; it ends with this, and its command with it.
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// The wrapper itself.
+    pub fn wrapper(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The wrapper sends it on, and ends when the command has ended.
+        if let (Ok(None), Ok(pid)) = (self.child.try_wait(), i32::try_from(self.child.id())) {
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(pid),
+                nix::sys::signal::Signal::SIGTERM,
+            );
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Scheduling policy of a process: 0 is SCHED_OTHER, 5 SCHED_IDLE
+/// (proc_pid_stat(5), field 41).
+pub fn scheduling_policy(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The first field after the name is the third.
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(41 - 3)?
+        .parse()
+        .ok()
+}
+
+/// Whether a process runs as if prorata had never touched it.
+pub fn is_free(pid: u32) -> bool {
+    matches!(process_state(pid), Some('R' | 'S')) && scheduling_policy(pid) == Some(0)
+}

@@ -1,0 +1,422 @@
+//! What the viewing commands print, for people and for programs.
+
+use prorata_control::protocol::{
+    ClientReport, ClientState, CurrencyReport, Funding, Request, Response, TicketReport,
+    TransferReport,
+};
+use serde_json::{Value, json};
+
+use crate::support::fake::{Fake, client};
+use crate::support::pty::{CTRL_C, Pty};
+use crate::support::{eventually, output, prorata, stderr, stdout};
+
+/// The ledger of 1994, Figure 3, in part; with a name that is up to no good.
+fn ledger() -> Fake {
+    let currency = |name: &str, issued, active| CurrencyReport {
+        id: "u1".to_owned(),
+        name: name.to_owned(),
+        owner: 0,
+        mode: "744".to_owned(),
+        issued,
+        active,
+        value: active as f64,
+        backing: vec!["t1".to_owned()],
+    };
+    let ticket = |id: &str, currency: &str, amount, target: Option<&str>| TicketReport {
+        id: id.to_owned(),
+        currency: currency.to_owned(),
+        amount,
+        lent: 0,
+        target: target.map(str::to_owned),
+        active: target.is_some(),
+        value: f64::from(amount),
+        transfer: None,
+    };
+    let transfer = TransferReport {
+        id: "x1".into(),
+        from: "build".into(),
+        shares: vec![("client:viewer".into(), "alice".into(), 5)],
+    };
+    Fake::answering(move |request| match request {
+        Request::Clients => Some(Response::Clients(vec![
+            ClientReport {
+                name: "build".into(),
+                share: 0.75,
+                received_ns: 750_000_000,
+                ..client("c1")
+            },
+            ClientReport {
+                name: "\u{1b}[2Jevil<".into(),
+                share: 0.25,
+                state: ClientState::Waiting,
+                ..client("c2")
+            },
+        ])),
+        Request::Currencies => Some(Response::Currencies(vec![
+            currency("base", 1000, 1000),
+            currency("alice", 300, 300),
+        ])),
+        Request::Tickets { currency } => {
+            let all = vec![
+                ticket("t1", "base", 1000, Some("currency:alice")),
+                ticket("t2", "alice", 200, Some("client:build")),
+                ticket("t3", "alice", 100, Some("client:\u{1b}[2Jevil<")),
+                ticket("t4", "alice", 9, None),
+            ];
+            let wanted = |ticket: &TicketReport| {
+                currency
+                    .as_ref()
+                    .is_none_or(|name| ticket.currency == *name)
+            };
+            Some(Response::Tickets(all.into_iter().filter(wanted).collect()))
+        }
+        Request::Transfers => Some(Response::Transfers(vec![transfer.clone()])),
+        _ => None,
+    })
+}
+
+fn printed(fake: &Fake, arguments: &[&str]) -> String {
+    let ended = output(prorata(&fake.socket()).args(arguments));
+    assert_eq!(
+        (ended.status.code(), stderr(&ended).as_str()),
+        (Some(0), ""),
+        "{arguments:?}"
+    );
+    stdout(&ended)
+}
+
+fn parsed(fake: &Fake, arguments: &[&str]) -> Value {
+    serde_json::from_str(&printed(fake, arguments)).expect("JSON")
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+#[test]
+fn json_has_the_protocols_names() {
+    let fake = ledger();
+    let client = [
+        "error_quanta",
+        "id",
+        "name",
+        "owner",
+        "pid",
+        "processes",
+        "received_ns",
+        "share",
+        "specified_ns",
+        "state",
+        "tickets",
+        "value",
+    ];
+    for command in ["ps", "show-tickets"] {
+        assert_eq!(keys(&parsed(&fake, &[command, "--json"])[0]), client);
+    }
+    assert_eq!(
+        keys(&parsed(&fake, &["lscur", "--json"])[0]),
+        [
+            "active", "backing", "id", "issued", "mode", "name", "owner", "value"
+        ]
+    );
+    assert_eq!(
+        keys(&parsed(&fake, &["lstkt", "--json"])[0]),
+        [
+            "active", "amount", "currency", "id", "lent", "target", "transfer", "value"
+        ]
+    );
+    assert_eq!(
+        keys(&parsed(&fake, &["graph", "--json"])),
+        ["clients", "currencies", "tickets"]
+    );
+    assert_eq!(
+        keys(&parsed(&fake, &["transfer", "--list", "--json"])[0]),
+        ["from", "id", "shares"]
+    );
+    let status = [
+        "clients",
+        "cpus",
+        "decisions",
+        "engine",
+        "mechanism",
+        "own_cpu_ns",
+        "pid",
+        "policy",
+        "quantum_ns",
+        "uptime_ns",
+        "version",
+    ];
+    for arguments in [
+        &["status", "--json"][..],
+        &["start", "--json"],
+        &["configure", "--policy", "lottery", "--json"],
+    ] {
+        assert_eq!(keys(&parsed(&fake, arguments)), status);
+    }
+    assert_eq!(
+        parsed(&fake, &["mkcur", "x", "--json"]),
+        json!({"created": "u1"})
+    );
+    assert_eq!(
+        parsed(&fake, &["mktkt", "5", "--json"]),
+        json!({"created": "t1"})
+    );
+    assert_eq!(
+        parsed(&fake, &["transfer", "a", "b=1", "--json"]),
+        json!({"created": "x1"})
+    );
+}
+
+#[test]
+fn tables_are_harmless() {
+    let fake = ledger();
+    for arguments in [
+        &["ps"][..],
+        &["lstkt"],
+        &["graph"],
+        &["show-tickets"],
+        &["graph", "--svg", "-"],
+    ] {
+        let printed = printed(&fake, arguments);
+        assert!(printed.contains("evil"), "{arguments:?}: {printed}");
+        assert!(!printed.contains('\u{1b}'), "{arguments:?}: {printed}");
+    }
+}
+
+#[test]
+fn ps_shows_what_was_specified_and_received() {
+    let lines = printed(&ledger(), &["ps"]);
+    let mut lines = lines.lines();
+    let heading: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    let wanted = "ID NAME USER PID PROCS TICKETS VALUE SHARE SPECIFIED RECEIVED ERROR STATE";
+    assert_eq!(heading.join(" "), wanted);
+    let row = lines.next().unwrap();
+    for cell in [
+        "c1", "build", "root", "100.me", "75.0 %", "0.75 s", "+0.0", "running",
+    ] {
+        assert!(row.contains(cell), "{cell} is missing in {row}");
+    }
+}
+
+#[test]
+fn nothing_to_show_is_said_on_standard_error() {
+    let fake = Fake::answering(|request| {
+        matches!(request, Request::Clients).then(|| Response::Clients(Vec::new()))
+    });
+    let ended = output(prorata(&fake.socket()).arg("ps"));
+    assert_eq!(
+        (ended.status.code(), stdout(&ended).as_str()),
+        (Some(0), "")
+    );
+    assert!(stderr(&ended).contains("start something with `prorata run`"));
+    assert_eq!(printed(&fake, &["ps", "--json"]), "[]\n");
+}
+
+#[test]
+fn base_tickets_of_users() {
+    let fake = ledger();
+    let report = json!([{"currency": "alice", "owner": 0, "base_tickets": 1000, "active": true}]);
+    assert_eq!(parsed(&fake, &["show-funding", "root", "--json"]), report);
+    assert_eq!(
+        parsed(&fake, &["show-funding", "4711", "--json"]),
+        json!([])
+    );
+    let refused = output(prorata(&fake.socket()).args(["show-funding", "no-such-user-here"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("there is no user \"no-such-user-here\""),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn the_graph_as_text_and_as_a_file() {
+    let fake = ledger();
+    assert!(printed(&fake, &["graph", "--text"]).contains("└─ 1000 ─> alice"));
+    let file = fake.directory().join("graph.svg");
+    assert_eq!(
+        printed(&fake, &["graph", "--svg", file.to_str().unwrap()]),
+        ""
+    );
+    let drawing = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        drawing.starts_with("<svg ") && drawing.contains("evil&lt;"),
+        "{drawing}"
+    );
+    let refused =
+        output(prorata(&fake.socket()).args(["graph", "--svg", "/nonexistent/graph.svg"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("cannot write /nonexistent/graph.svg"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn changes_are_asked_for_as_given() {
+    let fake = Fake::start();
+    let funding = |amount, currency: Option<&str>| Funding {
+        amount,
+        currency: currency.map(str::to_owned),
+    };
+    let text = str::to_owned;
+    let asked: [(&[&str], Request); 13] = [
+        (
+            &["set", "b", "5"],
+            Request::SetTickets {
+                client: text("b"),
+                funding: funding(5, None),
+            },
+        ),
+        (
+            &["set-tickets", "b", "5", "-c", "x"],
+            Request::SetTickets {
+                client: text("b"),
+                funding: funding(5, Some("x")),
+            },
+        ),
+        (
+            &["set", "--ticket", "t9", "7"],
+            Request::SetAmount {
+                ticket: text("t9"),
+                amount: 7,
+            },
+        ),
+        (&["release", "b"], Request::Release { client: text("b") }),
+        (
+            &["mkcur", "x", "--owner", "root", "--mode", "764"],
+            Request::CreateCurrency {
+                name: text("x"),
+                owner: Some(0),
+                mode: Some(0o764),
+            },
+        ),
+        (
+            &["rmcur", "x"],
+            Request::DestroyCurrency { name: text("x") },
+        ),
+        (
+            &["mktkt", "3", "-c", "x", "--fund", "b"],
+            Request::Issue {
+                funding: funding(3, Some("x")),
+                target: Some(text("b")),
+            },
+        ),
+        (
+            &["rmtkt", "t1"],
+            Request::DestroyTicket { ticket: text("t1") },
+        ),
+        (
+            &["fund", "t1", "b"],
+            Request::Fund {
+                ticket: text("t1"),
+                target: text("b"),
+            },
+        ),
+        (&["unfund", "t1"], Request::Unfund { ticket: text("t1") }),
+        (
+            &["set-funding", "u", "9"],
+            Request::SetFunding {
+                user: text("u"),
+                amount: 9,
+            },
+        ),
+        (
+            &["chuser", "b", "u"],
+            Request::ChangeUser {
+                client: text("b"),
+                user: text("u"),
+            },
+        ),
+        (
+            &["configure", "--quantum", "5ms"],
+            Request::Configure {
+                quantum_ns: Some(5_000_000),
+                policy: None,
+            },
+        ),
+    ];
+    for (arguments, request) in &asked {
+        let ended = output(prorata(&fake.socket()).args(*arguments));
+        assert_eq!(ended.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(fake.heard().last(), Some(request), "{arguments:?}");
+    }
+}
+
+#[test]
+fn top_needs_a_terminal() {
+    let refused = output(prorata(&ledger().socket()).arg("top"));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("use `prorata ps`"));
+}
+
+fn top(fake: &Fake) -> Pty {
+    Pty::spawn(prorata(&fake.socket()).args(["top", "--delay", "100ms"]))
+}
+
+#[test]
+fn top_obeys_keys_and_gives_the_terminal_back() {
+    let fake = ledger();
+    let mut top = top(&fake);
+    top.expect("by specified share");
+    top.keys("j+");
+    let inflated = Request::SetTickets {
+        client: "c2".to_owned(),
+        funding: Funding {
+            amount: 110,
+            currency: Some("alice".to_owned()),
+        },
+    };
+    eventually("inflated", || fake.heard().contains(&inflated));
+    top.expect("now holds 110.alice");
+    top.keys("k-");
+    let deflated = Request::SetTickets {
+        client: "c1".to_owned(),
+        funding: Funding {
+            amount: 180,
+            currency: Some("alice".to_owned()),
+        },
+    };
+    eventually("deflated", || fake.heard().contains(&deflated));
+    top.keys("s");
+    top.expect("by received share");
+    top.keys("r");
+    top.expect("reversed");
+    top.keys("q");
+    // The cursor is back, and so is the screen of before.
+    top.expect("\u{1b}[?25h\u{1b}[?1049l");
+    assert_eq!(top.child().wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn top_ends_by_a_signal_as_others_do() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let fake = ledger();
+    let mut top = top(&fake);
+    top.expect("by specified share");
+    top.keys(CTRL_C);
+    top.expect("\u{1b}[?1049l");
+    assert_eq!(
+        top.child().wait().unwrap().signal(),
+        Some(nix::libc::SIGINT)
+    );
+}
+
+#[test]
+fn top_says_why_a_key_does_nothing() {
+    // Nobody has told what the client holds.
+    let fake = Fake::start();
+    let mut top = top(&fake);
+    top.expect("by specified share");
+    top.keys("+");
+    top.expect("program holds no tickets");
+    top.keys("q");
+    assert_eq!(top.child().wait().unwrap().code(), Some(0));
+}

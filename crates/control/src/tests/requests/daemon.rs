@@ -1,0 +1,73 @@
+//! Requests to the daemon itself, and what happens unasked.
+
+use super::*;
+
+#[test]
+fn the_way_of_deciding_is_changed_live_within_its_limits() {
+    let mut world = World::of(ALICE);
+    let configure = |quantum_ns, policy| Request::Configure { quantum_ns, policy };
+    for quantum_ns in [0, 999_999, 1_000_000_001, u64::MAX] {
+        let message = world.refused(ALICE, configure(Some(quantum_ns), None));
+        assert!(message.contains("cannot be enforced"), "{message}");
+    }
+    for policy in [
+        PolicyKind::Lottery,
+        PolicyKind::HierarchicalStride,
+        PolicyKind::ClassLottery,
+        PolicyKind::Stride,
+    ] {
+        for quantum_ns in [1_000_000, 1_000_000_000] {
+            let Response::Status(status) =
+                world.ask(ALICE, configure(Some(quantum_ns), Some(policy)))
+            else {
+                panic!()
+            };
+            assert_eq!((status.quantum_ns, status.policy), (quantum_ns, policy));
+        }
+    }
+    let Response::Status(status) = world.ask(ALICE, configure(None, Some(PolicyKind::Lottery)))
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (status.quantum_ns, status.policy),
+        (1_000_000_000, PolicyKind::Lottery)
+    );
+    let machine = world.control.dispatcher.lock().unwrap().machine();
+    assert_eq!(machine.quantum_ns, 1_000_000_000);
+    // Asking for what is so already is asking for the status.
+    assert!(matches!(
+        world.ask(BOB, configure(None, None)),
+        Response::Status(_)
+    ));
+}
+
+#[test]
+fn stopping_releases_all_clients() {
+    let mut world = World::of(ALICE);
+    world.register(ALICE, 100, "a");
+    world.register(ALICE, 101, "b");
+    world.created(ALICE, lend("a", "b", 10));
+    world.done(ALICE, Request::Stop);
+    assert!(world.clients(ALICE).is_empty());
+    assert!(world.engine.books().clients.is_empty());
+    assert_eq!(world.currency_names(ALICE), ["base", "alice"]);
+}
+
+#[test]
+fn processes_that_end_are_found_to_have_ended() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "a");
+    world.register(ALICE, 101, "b");
+    world.created(ALICE, lend("a", "b", 10));
+    let first = world.control.state.roots.values().next().unwrap()[0];
+    world.engine.end(first);
+    world.control.remove_exited();
+    assert_eq!(world.clients(0).len(), 1);
+    assert_eq!(
+        world.client_tickets("b"),
+        [(100, "alice".to_owned())],
+        "the loan has ended"
+    );
+    world.register(ALICE, 102, "a");
+}

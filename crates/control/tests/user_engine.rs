@@ -1,0 +1,257 @@
+//! The daemon with the user engine, on real processes.
+//!
+//! Daemons here are this program run again, started apart as `prorata` starts
+//! them; so it has a `main` of its own.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use prorata_control::protocol::{ClientReport, ClientState, Funding, Request, Response};
+use prorata_control::{
+    Connection, DaemonOptions, Mechanism, Place, SocketPath, daemon_main, start_daemon,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Which mechanism a daemon is to use; set for those that are one.
+const MECHANISM: &str = "PRORATA_TEST_MECHANISM";
+
+/// Longest wait for anything. None of these waits for it to pass.
+const LONG: Duration = Duration::from_secs(60);
+
+fn main() {
+    prorata_user::guardian_entry();
+    if let Ok(mechanism) = std::env::var(MECHANISM) {
+        return daemon(&mechanism);
+    }
+    let trials = ["trial", "stop"]
+        .into_iter()
+        .flat_map(|mechanism| {
+            [
+                test(mechanism, "crash", programs_survive_a_crash_unharmed),
+                test(mechanism, "stop", a_stopped_daemon_leaves_programs_alone),
+            ]
+        })
+        .chain([Trial::test("second_daemon", || {
+            a_daemon_that_does_not_start_tells_its_starter();
+            Ok(())
+        })]);
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}
+
+fn test(mechanism: &'static str, name: &str, body: fn(&Machine)) -> Trial {
+    Trial::test(
+        format!("{name}_{mechanism}"),
+        move || -> Result<(), Failed> {
+            body(&Machine::new(mechanism));
+            Ok(())
+        },
+    )
+}
+
+fn daemon(mechanism: &str) {
+    let place = Place::of_user(None).expect("PRORATA_SOCKET is set");
+    let options = DaemonOptions {
+        mechanism: (mechanism == "stop").then_some(Mechanism::Stop),
+        ..DaemonOptions::default()
+    };
+    // Its words go to the starter and to the log.
+    let code = daemon_main(place, options).map_or(1, |()| 0);
+    std::process::exit(code);
+}
+
+/// A place for daemons, and two programs that compute and nothing else.
+struct Machine {
+    mechanism: &'static str,
+    place: Place,
+    programs: [Program; 2],
+    _directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new(mechanism: &'static str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime = directory.path().join("run");
+        let place = Place {
+            state: runtime.join("state"),
+            socket: SocketPath::new(runtime.join("socket")).unwrap(),
+            runtime,
+        };
+        let programs = [Program::start(), Program::start()];
+        Self {
+            mechanism,
+            place,
+            programs,
+            _directory: directory,
+        }
+    }
+
+    fn connect(&self) -> Connection {
+        let start = || start_daemon(&self.place, self.daemon());
+        Connection::open_or_start(&self.place, &start).unwrap()
+    }
+
+    fn daemon(&self) -> Command {
+        let mut daemon = Command::new(std::env::current_exe().unwrap());
+        daemon.env(MECHANISM, self.mechanism);
+        daemon
+    }
+
+    fn register_all(&self, connection: &mut Connection) {
+        for (program, name) in self.programs.iter().zip(["three", "one"]) {
+            let request = Request::Register {
+                pid: program.0.id(),
+                name: Some(name.to_owned()),
+                funding: Funding {
+                    amount: 100,
+                    currency: None,
+                },
+                adopts: false,
+            };
+            let response = connection.call(&request).unwrap();
+            assert!(matches!(response, Response::Client(_)), "{response:?}");
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Whatever the test has left.
+        if let Ok(mut connection) = Connection::open(&self.place.socket) {
+            let _ = connection.call(&Request::Stop);
+        }
+    }
+}
+
+struct Program(Child);
+
+impl Program {
+    fn start() -> Program {
+        let compute = "while :; do :; done";
+        let mut command = Command::new("sh");
+        Program(
+            command
+                .args(["-c", compute])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    /// Whether it runs as if nobody had ever managed it.
+    fn is_free(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        // State and scheduling policy, the third and 41st of proc(5).
+        fields[0] != "T" && fields[38] == "0"
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn clients(connection: &mut Connection) -> Vec<ClientReport> {
+    match connection.call(&Request::Clients).unwrap() {
+        Response::Clients(clients) => clients,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn programs_survive_a_crash_unharmed(machine: &Machine) {
+    let mut connection = machine.connect();
+    machine.register_all(&mut connection);
+    eventually("both receive and should have received CPU time", || {
+        let clients = clients(&mut connection);
+        clients
+            .iter()
+            .all(|client| client.received_ns > 0 && client.specified_ns > 0)
+    });
+    let before = clients(&mut connection);
+    let active = |client: &ClientReport| {
+        matches!(client.state, ClientState::Running | ClientState::Waiting)
+            && client.value > 0.0
+            && client.share > 0.0
+    };
+    assert!(before.iter().all(active), "{before:?}");
+    let suspend = Request::Suspend {
+        client: "one".into(),
+    };
+    assert!(matches!(
+        connection.call(&suspend),
+        Ok(Response::Suspended { .. })
+    ));
+
+    let Ok(Response::Status(status)) = connection.call(&Request::Status) else {
+        panic!()
+    };
+    assert_eq!((status.engine.as_str(), status.clients), ("user", 2));
+    assert!(status.decisions > 0 && !status.cpus.is_empty());
+    kill_process(Pid::from_raw(status.pid as i32).unwrap(), Signal::KILL).unwrap();
+    eventually("both programs are free", || {
+        machine.programs.iter().all(Program::is_free)
+    });
+
+    let mut connection = machine.connect();
+    let after = clients(&mut connection);
+    let identity = |client: &ClientReport| {
+        (
+            client.id.clone(),
+            client.name.clone(),
+            client.pid,
+            client.tickets.clone(),
+        )
+    };
+    assert!(
+        before.iter().map(identity).eq(after.iter().map(identity)),
+        "{after:?}"
+    );
+    assert_eq!(after[1].state, ClientState::Suspended);
+    let resume = Request::Resume {
+        client: "one".into(),
+    };
+    assert_eq!(connection.call(&resume).unwrap(), Response::Done);
+    eventually("both receive CPU time again", || {
+        clients(&mut connection)
+            .iter()
+            .all(|client| client.received_ns > 0)
+    });
+}
+
+fn a_stopped_daemon_leaves_programs_alone(machine: &Machine) {
+    let mut connection = machine.connect();
+    machine.register_all(&mut connection);
+    eventually("both receive CPU time", || {
+        clients(&mut connection)
+            .iter()
+            .all(|client| client.received_ns > 0)
+    });
+    let Ok(Response::Status(status)) = connection.call(&Request::Status) else {
+        panic!()
+    };
+    assert_eq!(connection.call(&Request::Stop).unwrap(), Response::Done);
+    eventually("the daemon is gone", || {
+        !fs::exists(format!("/proc/{}", status.pid)).unwrap()
+    });
+    assert!(machine.programs.iter().all(Program::is_free));
+    assert!(clients(&mut machine.connect()).is_empty());
+}
+
+fn a_daemon_that_does_not_start_tells_its_starter() {
+    let machine = Machine::new("trial");
+    machine.connect();
+    let error = start_daemon(&machine.place, machine.daemon()).unwrap_err();
+    assert!(error.to_string().starts_with("a daemon uses"), "{error}");
+}

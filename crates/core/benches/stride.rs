@@ -1,0 +1,248 @@
+//! Stride scheduling beside the queues that a Rust program would take from the
+//! standard library: a `BTreeSet` (first popped, then inserted anew) and a
+//! `BinaryHeap` (its top replaced). The peers do the same exact arithmetic.
+//!
+//! One turn is a pick and a charge of a whole quantum. Contestants take turns in
+//! short batches, so that what else the machine does falls on all alike; ratios
+//! are medians over rounds, taken round by round.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::path::Path;
+use std::time::Instant;
+
+use prorata_core::policy::{ClientIndex, HierarchicalStride, Policy, Race, STRIDE1, Stride};
+use prorata_report::figures::{self, Figure, Quantity};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+struct PeerPlace {
+    stride: u64,
+    tickets: u32,
+    stride_rest: u32,
+    rest: u32,
+}
+struct Global {
+    pass: u64,
+    rest: u64,
+    stride: u64,
+    stride_rest: u64,
+    tickets: u64,
+}
+struct Peer<Q> {
+    places: Vec<PeerPlace>,
+    global: Global,
+    queue: Q,
+}
+
+impl<Q> Peer<Q> {
+    fn new(tickets: &[u32], make: impl FnOnce(Vec<(u64, u32)>) -> Q) -> Self {
+        let total: u64 = tickets.iter().map(|&t| u64::from(t)).sum();
+        let places = tickets
+            .iter()
+            .map(|&t| PeerPlace {
+                stride: STRIDE1 / t as u64,
+                tickets: t,
+                stride_rest: (STRIDE1 % t as u64) as u32,
+                rest: (STRIDE1 % t as u64) as u32,
+            })
+            .collect();
+        let entries = tickets
+            .iter()
+            .enumerate()
+            .map(|(i, &t)| (STRIDE1 / t as u64, i as u32))
+            .collect();
+        Peer {
+            places,
+            global: Global {
+                pass: 0,
+                rest: 0,
+                stride: STRIDE1 / total,
+                stride_rest: STRIDE1 % total,
+                tickets: total,
+            },
+            queue: make(entries),
+        }
+    }
+    #[inline]
+    fn step(places: &mut [PeerPlace], global: &mut Global, id: u32) -> u64 {
+        global.pass += global.stride;
+        global.rest += global.stride_rest;
+        if global.rest >= global.tickets {
+            global.rest -= global.tickets;
+            global.pass += 1;
+        }
+        let p = &mut places[id as usize];
+        let mut step = p.stride;
+        let mut rest = u64::from(p.rest) + u64::from(p.stride_rest);
+        if rest >= p.tickets as u64 {
+            rest -= p.tickets as u64;
+            step += 1;
+        }
+        p.rest = rest as u32;
+        step
+    }
+}
+trait Contender {
+    fn turn(&mut self) -> u32;
+}
+impl Contender for Peer<BTreeSet<(u64, u32)>> {
+    fn turn(&mut self) -> u32 {
+        let (pass, id) = self.queue.pop_first().unwrap();
+        let step = Self::step(&mut self.places, &mut self.global, id);
+        self.queue.insert((pass + step, id));
+        id
+    }
+}
+impl Contender for Peer<BinaryHeap<Reverse<(u64, u32)>>> {
+    fn turn(&mut self) -> u32 {
+        let mut top = self.queue.peek_mut().unwrap();
+        let id = top.0.1;
+        top.0.0 += Self::step(&mut self.places, &mut self.global, id);
+        id
+    }
+}
+struct Ours<P>(P);
+impl<P: Policy> Contender for Ours<P> {
+    fn turn(&mut self) -> u32 {
+        let c = self.0.pick().unwrap();
+        self.0.charge(c, 20_000_000, 20_000_000).unwrap();
+        c.0
+    }
+}
+fn ours<P: Policy>(mut p: P, tickets: &[u32]) -> Ours<P> {
+    for (i, &t) in tickets.iter().enumerate() {
+        p.join(ClientIndex(i as u32), t).unwrap();
+    }
+    Ours(p)
+}
+
+/// Turns taken in one go.
+trait Contestant {
+    /// Nanoseconds a turn.
+    fn time_ns(&mut self, turns: u32) -> f64;
+}
+
+impl<C: Contender> Contestant for C {
+    fn time_ns(&mut self, turns: u32) -> f64 {
+        let start = Instant::now();
+        let mut winners = 0;
+        for _ in 0..turns {
+            winners ^= self.turn();
+        }
+        std::hint::black_box(winners);
+        start.elapsed().as_nanos() as f64 / f64::from(turns)
+    }
+}
+
+const ROUNDS: usize = 15;
+
+fn contestants(tickets: &[u32]) -> [(&'static str, Box<dyn Contestant>); 5] {
+    let set = Peer::new(tickets, |entries| {
+        entries.into_iter().collect::<BTreeSet<_>>()
+    });
+    let heap = Peer::new(tickets, |entries| {
+        entries.into_iter().map(Reverse).collect::<BinaryHeap<_>>()
+    });
+    let race = Race::new(Xoshiro256PlusPlus::seed_from_u64(1));
+    [
+        ("stride", Box::new(ours(Stride::new(), tickets))),
+        ("BTreeSet", Box::new(set)),
+        ("BinaryHeap", Box::new(heap)),
+        ("race", Box::new(ours(race, tickets))),
+        (
+            "hierarchical",
+            Box::new(ours(HierarchicalStride::new(), tickets)),
+        ),
+    ]
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Prints a line and returns how many times the peers' time is ours: that of
+/// the set and that of the heap.
+fn compare(name: &str, tickets: &[u32]) -> [f64; 2] {
+    let mut contestants = contestants(tickets);
+    let clients = tickets.len() as u32;
+    // Long enough for everyone to have had a turn in most distributions.
+    for (_, contestant) in &mut contestants {
+        contestant.time_ns((3 * clients).max(100_000));
+    }
+    let turns = (clients / 4).clamp(20_000, 250_000);
+    let mut times = vec![Vec::new(); contestants.len()];
+    for _ in 0..ROUNDS {
+        for ((_, contestant), times) in contestants.iter_mut().zip(&mut times) {
+            times.push(contestant.time_ns(turns));
+        }
+    }
+    let ratio = |times: &[f64], own: &[f64]| {
+        median(
+            times
+                .iter()
+                .zip(own)
+                .map(|(peer, own)| peer / own)
+                .collect(),
+        )
+    };
+    print!("{name:32}");
+    for ((label, _), peer) in contestants.iter().zip(&times) {
+        print!(
+            "  {label} {:.0} ns ({:.2}x)",
+            median(peer.clone()),
+            ratio(peer, &times[0])
+        );
+    }
+    println!();
+    [ratio(&times[1], &times[0]), ratio(&times[2], &times[0])]
+}
+
+/// Ticket counts 1 to `clients`, shuffled.
+fn distinct(clients: u32) -> Vec<u32> {
+    let mut tickets: Vec<u32> = (1..=clients).collect();
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(7);
+    for i in (1..tickets.len()).rev() {
+        tickets.swap(i, (generator.next_u64() % (i as u64 + 1)) as usize);
+    }
+    tickets
+}
+
+fn figure(name: &str, target: f64, measured: f64) -> Figure {
+    Figure {
+        name: format!("stride pick and charge, 1,000,000 clients, {name}"),
+        paper: None,
+        peer: Some(Quantity::Words("1".into())),
+        measured,
+        unit: "times faster".into(),
+        target: Some(Quantity::Words(format!("at least {target}"))),
+        ok: measured >= target,
+    }
+}
+
+fn main() {
+    println!("nanoseconds a turn (and times stride's own)");
+    let mut reached = Vec::new();
+    for clients in [10, 100, 1_000, 10_000, 100_000, 1_000_000] {
+        let tickets = distinct(clients);
+        let shared: Vec<u32> = tickets.iter().map(|ticket| 1 + ticket % 64).collect();
+        let [set, heap] = compare(&format!("{clients} clients, distinct"), &tickets);
+        let [_, heap_shared] = compare(&format!("{clients} clients, 64 values"), &shared);
+        if clients == 1_000_000 {
+            reached.push(figure("distinct tickets, against BTreeSet", 2.0, set));
+            reached.push(figure("distinct tickets, against BinaryHeap", 4.0, heap));
+            reached.push(figure(
+                "64 ticket values, against BinaryHeap",
+                8.0,
+                heap_shared,
+            ));
+        }
+    }
+    // A bench runs in its package's directory, beside which the target
+    // directory need not be; cargo makes the latter's `tmp` and says where.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("it is below the target directory");
+    figures::write(&target.join("bench/stride.json"), &reached).expect("figures can be written");
+}
