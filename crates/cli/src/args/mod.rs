@@ -34,6 +34,9 @@ Examples:
   prorata set simulation 300           now both get the same
   prorata demo                         see it work
 
+Environment: PRORATA_SOCKET names the socket of the daemon to talk to; PRORATA_CLIENT tells a \
+command under `prorata run` which client it is.
+
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Commands that run a command pass its exit \
 code or signal on."
 )]
