@@ -16,6 +16,9 @@ use crate::terminal::{self, InPlace};
 
 const BAR_COLUMNS: usize = 32;
 
+/// A CPU of which the programs get less than this has other work to do.
+const QUIET: f64 = 0.9;
+
 /// Snapshots of a run whose output is no terminal.
 const SNAPSHOTS: u32 = 4;
 
