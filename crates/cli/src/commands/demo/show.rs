@@ -156,6 +156,17 @@ pub fn summary(summary: &Summary) -> Vec<String> {
         summary.mechanism,
         summary.daemon_cpu_share * 100.0
     ));
+    let least = summary
+        .phases
+        .iter()
+        .map(|phase| phase.cpu_share)
+        .fold(1.0, f64::min);
+    if least < QUIET {
+        lines.push(format!(
+            "Other programs were busy and left {:.0} % of the CPU: tickets divide what is left.",
+            least * 100.0
+        ));
+    }
     lines.push(
         "Next: prorata run -t 300 -- COMMAND, and prorata ps; prorata --help lists the rest."
             .to_owned(),
