@@ -27,6 +27,8 @@ pub struct Set {
     /// CLIENT is the identifier of a ticket (t9)
     #[arg(long)]
     pub ticket: bool,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 /// `prorata transfer`.

@@ -330,8 +330,9 @@ fn a_running_process_is_taken_over() {
         .spawn()
         .unwrap();
     let pid = child.id().to_string();
-    real.done(&["set", &pid, "100"]);
+    let created = real.json(&["set", &pid, "100"]);
     let client = &real.clients()[0];
+    assert_eq!(created["created"], *client.id);
     assert_eq!(client.pid, child.id());
     real.done(&["release", &pid]);
     eventually("it runs freely", || is_free(child.id()));
