@@ -49,7 +49,11 @@ impl Tree {
         let before = self.process_count();
         for (pid, stat) in everyone() {
             let free = !self.owners.contains_key(&pid);
-            if free && stat.start_time_ticks >= since_ticks && self.marked(pid) == Some(id) {
+            if free
+                && stat.start_time_ticks >= since_ticks
+                && self.marked(pid) == Some(id)
+                && (self.has_no_process(id) || self.is_of_its_user(id, pid))
+            {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
         }
@@ -144,7 +148,7 @@ impl Tree {
             }
             if let Some(id) = self
                 .marked(pid)
-                .filter(|&id| self.is_younger_than(id, &stat))
+                .filter(|&id| self.is_younger_than(id, &stat) && self.is_of_its_user(id, pid))
             {
                 self.admit(id, pid, &stat, Origin::Born { to_idle: true }, now_ns);
             }
@@ -162,6 +166,26 @@ impl Tree {
             .ok()?;
         let socket = procfs::environment_variable(pid, SOCKET_MARKER)?;
         (Path::new(&socket) == self.socket).then_some(client)
+    }
+
+    /// True of a client all of whose known processes ended while no daemon
+    /// watched: who is left of it, only the markers say.
+    fn has_no_process(&self, id: ClientId) -> bool {
+        self.client(id)
+            .is_none_or(|client| client.processes.is_empty())
+    }
+
+    /// Whether a process belongs to the same user as a client's processes. An
+    /// environment is whatever its owner says, so a marker alone would let
+    /// anybody run on anybody's tickets.
+    fn is_of_its_user(&self, id: ClientId, pid: u32) -> bool {
+        let processes = self.client(id).map_or(&[][..], |client| &client.processes);
+        let Some(uid) = procfs::real_uid(pid) else {
+            return false;
+        };
+        processes
+            .iter()
+            .any(|process| procfs::real_uid(process.id.pid) == Some(uid))
     }
 
     /// Whether a process began after some process of a client, so that its

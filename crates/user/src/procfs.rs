@@ -220,6 +220,13 @@ impl LastBorn {
 /// Longest environment that is searched for a marker.
 const MAX_ENVIRONMENT_BYTES: u64 = 256 << 10;
 
+/// Real user id of a process.
+pub(crate) fn real_uid(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// The value of environment variable `name` that a process was started with,
 /// if we may read it.
 pub(crate) fn environment_variable(pid: u32, name: &str) -> Option<String> {
@@ -241,6 +248,13 @@ mod tests {
 
     const LINE: &[u8] = b"9 (a) b (c)) R 4 9 7 0 -1 4194304 1 2 3 4 50 60 11 22 20 0 5 0 \
         8888 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 17 1 0 5 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    #[test]
+    fn a_process_has_its_real_user() {
+        let own = rustix::process::getuid().as_raw();
+        assert_eq!(real_uid(std::process::id()), Some(own));
+        assert_eq!(real_uid(0), None);
+    }
 
     #[test]
     fn a_stat_line_is_taken_apart_whatever_the_name() {

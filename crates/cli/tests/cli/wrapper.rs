@@ -2,7 +2,7 @@
 //! command.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -299,8 +299,14 @@ fn orphans_outlive_the_command_and_are_reaped() {
 fn a_stop_signal_to_the_wrapper_stops_both_and_suspends_the_client() {
     let fake = Fake::start();
     let script = "echo begun; exec sleep 100";
-    let (mut child, _reader) =
-        start_talking(prorata(&fake.socket()).args(["run", "--", "sh", "-c", script]));
+    // A group of its own, whose parent is in the same session: the kernel lets
+    // no terminal's stop signal stop an orphaned process group, and whoever
+    // started the tests may have left us in one.
+    let (mut child, _reader) = start_talking(
+        prorata(&fake.socket())
+            .args(["run", "--", "sh", "-c", script])
+            .process_group(0),
+    );
     let command = fake.registered()[0];
     send(&child, Signal::SIGTSTP);
     eventually("both stop", || {

@@ -118,6 +118,16 @@ impl Pty {
         self.expect(PROMPT);
     }
 
+    /// Waits until the terminal's keys are for the job of a process.
+    #[track_caller]
+    pub fn foreground(&mut self, pid: u32) {
+        let process = rustix::process::Pid::from_raw(pid.cast_signed());
+        let job = rustix::process::getpgid(process).unwrap();
+        super::eventually("in the foreground", || {
+            rustix::termios::tcgetpgrp(self.terminal()) == Ok(job)
+        });
+    }
+
     /// Waits until `text` has been printed; what came before it.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
