@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::control::Control;
 use crate::refusal::Refusal;
 use crate::session::Session;
+use crate::start::START_TIMEOUT;
 
 /// Connections at the same time.
 pub(crate) const MAX_CONNECTIONS: usize = 256;
@@ -97,6 +98,9 @@ pub(crate) struct Server {
     timing: Timing,
     /// Since when nobody has needed the daemon.
     idle_since: Option<Instant>,
+    /// Whoever started the daemon waits for it until then; none once somebody
+    /// has connected.
+    expected_until: Option<Instant>,
 }
 
 struct Entry {
@@ -131,6 +135,7 @@ impl Server {
             ready: BTreeSet::new(),
             timing,
             idle_since: None,
+            expected_until: Some(Instant::now() + START_TIMEOUT),
         })
     }
 
@@ -141,7 +146,12 @@ impl Server {
         loop {
             let now = Instant::now();
             if self.is_idle_at(now) {
-                return Ok(End::Idle);
+                // Somebody may have connected just now. Who comes after this
+                // is hung up on unanswered, and starts the next daemon.
+                self.accept(now)?;
+                if self.sessions.is_empty() {
+                    return Ok(End::Idle);
+                }
             }
             self.wait(&mut events, now)?;
             let now = Instant::now();
@@ -176,7 +186,14 @@ impl Server {
             self.idle_since = None;
             return false;
         }
-        now.duration_since(*self.idle_since.get_or_insert(now)) >= self.timing.linger
+        self.idle_since.get_or_insert(now);
+        self.idle_until().is_some_and(|until| until <= now)
+    }
+
+    /// When to end if nobody comes.
+    fn idle_until(&self) -> Option<Instant> {
+        let until = self.idle_since? + self.timing.linger;
+        Some(self.expected_until.map_or(until, |time| time.max(until)))
     }
 
     fn wait(&self, events: &mut Vec<Event>, now: Instant) -> io::Result<()> {
@@ -186,8 +203,7 @@ impl Server {
             (!self.ready.is_empty()).then_some(Duration::ZERO),
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
-            self.idle_since
-                .map(|since| until(since + self.timing.linger)),
+            self.idle_until().map(until),
             self.sessions
                 .values()
                 .filter_map(|entry| entry.session.deadline())
@@ -248,6 +264,7 @@ impl Server {
         self.sessions
             .insert(self.next_session, Entry { session, watched });
         self.next_session += 1;
+        self.expected_until = None;
         Ok(())
     }
 

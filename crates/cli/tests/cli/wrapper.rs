@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use prorata_control::protocol::{Funding, Request, Response, TransferPortion};
 
 use crate::support::fake::{Fake, allowed_cpus};
-use crate::support::{eventually, output, process_state, prorata, stderr, stdout};
+use crate::support::{end_with_test, eventually, output, process_state, prorata, stderr, stdout};
 
 fn run(fake: &Fake, arguments: &[&str]) -> std::process::Output {
     output(prorata(&fake.socket()).args(arguments))
@@ -22,7 +22,9 @@ fn send(child: &Child, signal: Signal) {
 
 /// Starts a command and waits until it has printed a line.
 fn start_talking(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = end_with_test(command.stdout(Stdio::piped()))
+        .spawn()
+        .unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();

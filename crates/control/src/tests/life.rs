@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::harness::{CURSED, Daemon, Sleeper, directory, eventually, place, refusal, tickets};
+use super::harness::{
+    CURSED, Daemon, LONG, Sleeper, directory, eventually, place, refusal, tickets,
+};
 use crate::protocol::{Request, Response};
 use crate::{ConnectError, Connection, start_daemon};
 
@@ -34,7 +36,9 @@ fn has_currency(daemon: &Daemon, name: &str) -> bool {
 fn a_daemon_goes_when_nothing_is_left_to_manage() {
     let directory = directory();
     let begun = Instant::now();
+    // Until somebody has come it waits longer than that.
     let mut daemon = Daemon::spawn(&directory, SHORT);
+    daemon.connect();
     assert_eq!(daemon.wait().code(), Some(0));
     assert!(begun.elapsed() >= SHORT);
     assert!(!daemon.place.socket.path().exists());
@@ -173,7 +177,7 @@ fn of_many_who_want_a_daemon_one_starts_it() {
                     started
                         .lock()
                         .unwrap()
-                        .push(Daemon::spawn(&directory, SHORT));
+                        .push(Daemon::spawn(&directory, LONG));
                     Ok(())
                 };
                 let mut connection = Connection::open_or_start(&place, &start).unwrap();

@@ -33,7 +33,7 @@ pub struct Show {
 enum Way {
     /// Over and over in place.
     Live(InPlace),
-    /// So many snapshots have been printed.
+    /// The snapshot that was printed last.
     Snapshots(u32),
     /// `--json`: nothing before the end.
     Silent,
@@ -72,8 +72,11 @@ impl Show {
             Way::Silent => {}
             Way::Live(in_place) => in_place.draw(&frame(record, now, length))?,
             Way::Snapshots(printed) => {
-                if now >= length * (*printed + 1) / SNAPSHOTS {
-                    *printed += 1;
+                let due = (1..=SNAPSHOTS)
+                    .rev()
+                    .find(|&number| now >= length * number / SNAPSHOTS);
+                if let Some(due) = due.filter(|due| due > printed) {
+                    *printed = due;
                     frame(record, now, length)
                         .iter()
                         .try_for_each(|line| output::line(line))?;

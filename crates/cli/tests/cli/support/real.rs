@@ -9,7 +9,10 @@ use tempfile::TempDir;
 
 use super::fake::allowed_cpus;
 use super::pty::Pty;
-use super::{OrdinaryUser, eventually, on_socket, output, process_state, prorata, stderr, stdout};
+use super::{
+    OrdinaryUser, end_with_test, eventually, on_socket, output, process_state, prorata, stderr,
+    stdout,
+};
 
 /// A place; the daemon in it ends with this, and takes nothing along.
 pub struct Real {
@@ -133,7 +136,9 @@ impl Real {
             "-c",
             "while :; do :; done",
         ]);
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let child = end_with_test(command.stdout(Stdio::null()))
+            .spawn()
+            .unwrap();
         eventually("the client is managed", || {
             self.clients().iter().any(|client| client.name == name)
         });
