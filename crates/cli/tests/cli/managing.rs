@@ -1,6 +1,7 @@
 //! Commands against a daemon that manages real processes.
 
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::real::{Real, is_free};
-use crate::support::{end_with_test, eventually, output, process_state, stdout};
+use crate::support::{end_with_test, eventually, output, process_state, stderr, stdout};
 
 fn share(real: &Real, name: &str) -> f64 {
     real.client(name).share
@@ -115,7 +116,7 @@ fn kill_all_marked(real: &Real, client: &str) {
     }
 }
 
-fn a_killed_daemon_is_started_again(real: &Real) {
+fn an_ended_daemon_is_started_again(real: &Real, by: Signal) {
     let mut first = real.compute("first", "300");
     let mut second = real.compute("second", "100");
     eventually("both compete", || {
@@ -123,7 +124,10 @@ fn a_killed_daemon_is_started_again(real: &Real) {
     });
     let before = [real.client("first"), real.client("second")];
     let old = real.daemon();
-    kill(Pid::from_raw(old as i32), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(old as i32), by).unwrap();
+    eventually("the old daemon has ended", || {
+        matches!(process_state(old), None | Some('Z'))
+    });
     eventually("a new daemon has them", || real.clients().len() == 2);
     assert_ne!(real.daemon(), old);
     assert_eq!(
@@ -151,12 +155,17 @@ fn a_killed_daemon_is_started_again(real: &Real) {
 
 #[test]
 fn a_killed_daemon_is_started_again_and_knows_its_clients() {
-    a_killed_daemon_is_started_again(&Real::start());
+    an_ended_daemon_is_started_again(&Real::start(), Signal::SIGKILL);
+}
+
+#[test]
+fn a_daemon_that_was_terminated_too() {
+    an_ended_daemon_is_started_again(&Real::start(), Signal::SIGTERM);
 }
 
 #[test]
 fn a_killed_daemon_of_an_ordinary_user_too() {
-    a_killed_daemon_is_started_again(&Real::start_as_ordinary_user());
+    an_ended_daemon_is_started_again(&Real::start_as_ordinary_user(), Signal::SIGKILL);
 }
 
 #[test]
@@ -165,6 +174,11 @@ fn stopped_by_hand_the_daemon_stays_away_and_processes_go_on() {
     let mut first = real.compute("first", "300");
     let mut second = real.compute("second", "1");
     let pids = [real.client("first").pid, real.client("second").pid];
+    let mut third = real.prorata();
+    third.args(["run", "-n", "third", "sh", "-c", "while :; do :; done"]);
+    let third = end_with_test(third.stderr(Stdio::piped())).spawn().unwrap();
+    eventually("the third is managed", || real.clients().len() == 3);
+    let id = real.client("third").id;
     real.done(&["stop"]);
     eventually("the daemon is gone", || real.is_gone());
     for pid in pids {
@@ -172,6 +186,11 @@ fn stopped_by_hand_the_daemon_stays_away_and_processes_go_on() {
     }
     sleep(Duration::from_millis(300));
     assert!(real.is_gone(), "no wrapper has started it again");
+    kill(Pid::from_raw(third.id() as i32), Signal::SIGTERM).unwrap();
+    let ended = third.wait_with_output().unwrap();
+    let said =
+        format!("prorata: the daemon was stopped by hand, so {id} runs on as if never managed\n");
+    assert_eq!(stderr(&ended), said);
     for running in [&mut first, &mut second] {
         assert!(running.wrapper().try_wait().unwrap().is_none());
     }

@@ -376,6 +376,59 @@ fn stops_by_the_engine_are_none_of_the_wrappers_business() {
     assert_eq!(fake.heard().len(), 1, "{:?}", fake.heard());
 }
 
+/// A daemon that is not the process at the other end of the socket, but one
+/// that ends at the test's wish; then it is the test.
+fn under_a_daemon_that_ends(known_after: bool) -> (Fake, String) {
+    let mut process = end_with_test(Command::new("sleep").arg("100"))
+        .spawn()
+        .unwrap();
+    let pid = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(process.id()));
+    let shared = std::sync::Arc::clone(&pid);
+    let fake = Fake::answering(move |request| {
+        let pid = shared.load(std::sync::atomic::Ordering::Relaxed);
+        let status = prorata_control::protocol::StatusReport {
+            pid,
+            ..crate::support::fake::status()
+        };
+        match request {
+            Request::Status => Some(Response::Status(status)),
+            Request::Clients if !known_after => Some(Response::Clients(Vec::new())),
+            _ => None,
+        }
+    });
+    let script = "echo begun; read line";
+    let (mut child, _reader) = start_talking(
+        prorata(&fake.socket())
+            .args(["run", "--", "sh", "-c", script])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped()),
+    );
+    pid.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    eventually("the client is asked for", || {
+        fake.heard().contains(&Request::Clients)
+    });
+    drop(child.stdin.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "the command's own end");
+    (fake, stderr(&ended))
+}
+
+#[test]
+fn a_daemon_that_others_have_started_is_joined() {
+    assert_eq!(under_a_daemon_that_ends(true).1, "");
+}
+
+#[test]
+fn a_daemon_that_does_not_know_the_client_is_left() {
+    let said = under_a_daemon_that_ends(false).1;
+    assert_eq!(
+        said,
+        "prorata: the new daemon does not know c7, which runs on as if never managed\n"
+    );
+}
+
 #[test]
 fn a_transfer_lasts_as_long_as_its_command() {
     let fake = Fake::start();
