@@ -28,6 +28,7 @@ impl Ledger {
         self.link(ticket, Some(holder));
         if self.is_active(holder) {
             self.activate_ticket(ticket);
+            self.note_holder(holder);
         }
     }
 
@@ -35,6 +36,9 @@ impl Ledger {
     pub(super) fn unfund(&mut self, ticket: Handle<Ticket>) {
         if self.tickets[ticket].active {
             self.deactivate_ticket(ticket);
+            if let Some(holder) = self.tickets[ticket].holder {
+                self.note_holder(holder);
+            }
         }
         self.unlink(ticket);
         self.link(ticket, None);
@@ -54,11 +58,14 @@ impl Ledger {
     pub(super) fn set_own_amount(&mut self, ticket: Handle<Ticket>, amount: u32) {
         let changed = &mut self.tickets[ticket];
         let before = core::mem::replace(&mut changed.amount, amount);
-        let (active, currency) = (changed.active, changed.currency);
+        let (active, currency, holder) = (changed.active, changed.currency, changed.holder);
         let issued_amount = &mut self.currencies[currency].issued_amount;
         *issued_amount = *issued_amount - u64::from(before) + u64::from(amount);
         if !active {
             return;
+        }
+        if let Some(holder) = holder {
+            self.note_holder(holder);
         }
         if amount > before {
             self.raise_active_amount(currency, amount - before);
