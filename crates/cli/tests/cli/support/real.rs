@@ -121,6 +121,13 @@ impl Real {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
+    /// The daemon's pid, if one runs.
+    pub fn daemon_if_any(&self) -> Option<u32> {
+        let status = output(self.prorata().args(["status", "--json"]));
+        let status: Value = serde_json::from_slice(&status.stdout).ok()?;
+        status["pid"].as_u64()?.try_into().ok()
+    }
+
     /// Runs something that only computes as client `name`, and waits until it
     /// is managed.
     pub fn compute(&self, name: &str, tickets: &str) -> Running {
