@@ -1,5 +1,7 @@
 //! Commands against a daemon that manages real processes.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::thread::sleep;
@@ -9,7 +11,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::real::{Real, is_free};
-use crate::support::{end_with_test, eventually, output, process_state, stderr, stdout};
+use crate::support::{
+    OrdinaryUser, end_with_test, eventually, output, process_state, stderr, stdout,
+};
 
 fn share(real: &Real, name: &str) -> f64 {
     real.client(name).share
@@ -193,6 +197,43 @@ fn orphans_are_found_after_a_restart_too() {
         kill(Pid::from_raw(orphan.parse().unwrap()), Signal::SIGTERM).unwrap();
     }
     family.wait().unwrap();
+}
+
+/// Only root can start root's daemon.
+#[test]
+fn others_under_roots_daemon_join_the_next_one() {
+    if !rustix::process::getuid().is_root() {
+        let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!ci, "only root can act as another user");
+        println!("not run: only root can act as another user");
+        return;
+    }
+    let real = Real::start();
+    let place = real.socket().parent().unwrap().to_path_buf();
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let user = OrdinaryUser::new();
+    let mut command = user.command();
+    command
+        .env("PRORATA_SOCKET", real.socket())
+        .env_remove("PRORATA_CLIENT")
+        .args(["run", "-n", "theirs", "sh", "-c", "while :; do :; done"]);
+    let mut theirs = end_with_test(command.stdin(Stdio::null()).stderr(Stdio::piped()))
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(theirs.stderr.take().unwrap()).lines();
+    eventually("it is managed", || real.clients().len() == 1);
+    kill(Pid::from_raw(real.daemon() as i32), Signal::SIGKILL).unwrap();
+    let died = said.next().unwrap().unwrap();
+    assert!(
+        died.contains("until somebody starts one") && died.contains("only its owner"),
+        "{died}"
+    );
+    real.done(&["start"]);
+    let joined = said.next().unwrap().unwrap();
+    let id = real.client("theirs").id;
+    assert_eq!(joined, format!("prorata: {id} has its share again"));
+    kill(Pid::from_raw(theirs.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(theirs.wait().unwrap().signal(), Some(15));
 }
 
 #[test]
