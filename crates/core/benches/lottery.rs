@@ -28,7 +28,7 @@ use prorata_report::figures::{self, Figure, Quantity};
 use rand_distr::Distribution;
 use rand_distr::weighted::WeightedTreeIndex;
 
-const SIZES: [u32; 4] = [1_000, 10_00, 100_0, 1_000_000];
+const SIZES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const SEED: u64 = 1994;
 /// Searching a list of more clients than this takes too long to be of interest.
 const LONGEST_LIST: u32 = 10_000;

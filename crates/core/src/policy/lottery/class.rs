@@ -34,7 +34,7 @@ pub type ClassLottery<R> = Lottery<Classes, R>;
 const CLASSES: usize = u64::BITS as usize;
 
 /// Darts thrown between fetching what a dart will hit and its throw.
-const AHEAD: usize = 4;
+const AHEAD: usize = 8;
 
 /// The search looks at so many classes at once.
 const STEP: usize = 4;

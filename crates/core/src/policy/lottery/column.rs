@@ -77,10 +77,13 @@ impl Class {
         (height < column.significand()).then_some(column.client())
     }
 
-    /// Starts to fetch what [`Class::hit`] will read at `place`.
+    /// Starts to fetch what [`Class::hit`] will read at `place`, or a few
+    /// places beside it: changes until then may shift what a dart hits.
     #[inline]
     pub(super) fn prefetch(&self, place: usize) {
-        prefetch(&self.columns, place);
+        const FEW: usize = 4;
+        prefetch(&self.columns, place.saturating_sub(FEW));
+        prefetch(&self.columns, place + FEW);
     }
 
     /// Adds a client and returns its place.
