@@ -119,6 +119,7 @@ impl Ledger {
     /// currencies' values as they are; that is what most blocks and wakes are.
     fn active_amount_changes(&mut self, handle: Handle<Currency>) {
         self.epoch += 1;
+        self.note_currency(handle);
         if handle != self.base && !self.currencies[handle].backs.is_empty() {
             self.currency_epoch += 1;
         }

@@ -31,6 +31,7 @@ impl Ledger {
                 let currency = Currency::new(name.clone(), owner, group, mode);
                 let currency = self.currencies.insert(currency);
                 self.currency_names.insert(name, currency);
+                self.changes.reserve(self.currencies.len());
                 return Outcome::Currency(self.currencies.id(currency));
             }
             Plan::Issue {
@@ -91,6 +92,7 @@ impl Ledger {
                 None => self.unfund(ticket),
             }
         }
+        self.changes.forget_currency(currency);
         let Currency { name, .. } = self.currencies.remove(currency);
         self.currency_names.remove(&name);
     }
@@ -117,6 +119,7 @@ impl Ledger {
                 None => self.destroy_ticket(ticket),
             }
         }
+        self.changes.forget_client(client);
         let Client { name, .. } = self.clients.remove(client);
         self.client_names.remove(&name);
     }

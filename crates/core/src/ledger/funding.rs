@@ -31,6 +31,7 @@ impl Ledger {
                 currency, amount, ..
             } = self.tickets[ticket];
             self.raise_active_amount(currency, amount);
+            self.note_holder(holder);
         }
     }
 
@@ -38,9 +39,15 @@ impl Ledger {
     pub(super) fn unfund(&mut self, ticket: Handle<Ticket>) {
         if self.is_active(ticket) {
             let Ticket {
-                currency, amount, ..
+                currency,
+                amount,
+                holder,
+                ..
             } = self.tickets[ticket];
             self.lower_active_amount(currency, amount);
+            if let Some(holder) = holder {
+                self.note_holder(holder);
+            }
         }
         self.unlink(ticket);
         self.link(ticket, None);
@@ -69,6 +76,9 @@ impl Ledger {
         if !self.is_active(ticket) {
             return;
         }
+        if let Some(holder) = holder {
+            self.note_holder(holder);
+        }
         if amount > before {
             self.raise_active_amount(currency, amount - before);
         } else {
@@ -78,10 +88,15 @@ impl Ledger {
 
     /// Whether a ticket competes.
     pub(super) fn is_active(&self, ticket: Handle<Ticket>) -> bool {
-        match self.tickets[ticket].holder {
-            Some(Holder::Currency(currency)) => self.currencies[currency].active_amount > 0,
-            Some(Holder::Client(client)) => self.clients[client].active,
-            None => false,
+        let holder = self.tickets[ticket].holder;
+        holder.is_some_and(|holder| self.is_holder_active(holder))
+    }
+
+    /// Whether the tickets that fund `holder` compete.
+    pub(super) fn is_holder_active(&self, holder: Holder) -> bool {
+        match holder {
+            Holder::Currency(currency) => self.currencies[currency].active_amount > 0,
+            Holder::Client(client) => self.clients[client].active,
         }
     }
 

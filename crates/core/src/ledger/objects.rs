@@ -42,6 +42,9 @@ pub(super) struct Currency {
     /// Its value, if that is known. Never serialised.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) cached: Cell<CachedValue>,
+    /// Whether it stands in [`super::changes::Changes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) noted: bool,
 }
 
 impl Currency {
@@ -58,6 +61,7 @@ impl Currency {
             issued_amount: 0,
             active_amount: 0,
             cached: Cell::default(),
+            noted: false,
         }
     }
 }
@@ -138,6 +142,9 @@ pub(super) struct Client {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
     pub(super) active: bool,
+    /// Whether it stands in [`super::changes::Changes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) noted: bool,
     /// The tickets that fund it, active exactly if it is.
     pub(super) funding: Funding,
 }
@@ -149,6 +156,7 @@ impl Client {
             name,
             owner,
             active: false,
+            noted: false,
             funding: Funding::default(),
         }
     }

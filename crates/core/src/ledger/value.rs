@@ -58,6 +58,12 @@ impl Value {
         self.0 as f64 / (1u64 << Self::FRACTION_BITS) as f64
     }
 
+    /// Bits without leading zeros: it is below two to this power, in units of
+    /// 2^-32.
+    pub fn bits(self) -> u8 {
+        (u128::BITS - self.0.leading_zeros()) as u8
+    }
+
     fn from_base_units(units: u64) -> Self {
         Value(u128::from(units) << Self::FRACTION_BITS)
     }
