@@ -141,7 +141,7 @@ pub fn helper_entry() {
         ["masked"] => {
             compute_until_line();
             become_user(0, 0);
-            super::command(&["hog"]).spawn().expect("it starts");
+            start_beside(&["hog"]);
             compute();
         }
         // In a child, because a leader of a process group cannot leave its
@@ -271,8 +271,14 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
 fn breed(child: &[&str]) -> ! {
     loop {
         compute_until_line();
-        super::command(child).spawn().expect("it starts");
+        start_beside(child);
     }
+}
+
+/// Starts a helper; another thread waits for its end.
+fn start_beside(arguments: &[&str]) {
+    let mut child = super::command(arguments).spawn().expect("it starts");
+    std::thread::spawn(move || child.wait());
 }
 
 /// Computes until there is a line on standard input, and returns that.
