@@ -10,6 +10,7 @@ use crate::procfs;
 
 /// A process named for ever: a pid is used again, its start time is not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessId {
     /// Process identifier.
     pub pid: u32,
