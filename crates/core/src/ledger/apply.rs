@@ -86,7 +86,7 @@ impl Ledger {
     /// A currency without issued tickets goes: its backing tickets become
     /// idle, those that were transferred to it go back to their givers.
     fn destroy_currency(&mut self, currency: Handle<Currency>) {
-        while let Some(ticket) = self.currencies[currency].backing.first() {
+        while let Some(ticket) = self.currencies[currency].backing.list.first() {
             match self.tickets[ticket].loan {
                 Some(_) => self.reclaim(ticket),
                 None => self.unfund(ticket),
@@ -102,7 +102,7 @@ impl Ledger {
     fn destroy_client(&mut self, client: Handle<Client>) {
         // Ending a transfer destroys pieces carved out of the giver's tickets,
         // never the lender at hand; so reading its successor afterwards is safe.
-        let mut ticket = self.clients[client].funding.first();
+        let mut ticket = self.clients[client].funding.list.first();
         while let Some(lender) = ticket {
             while let Some(loan) = self.tickets[lender]
                 .pieces
@@ -113,7 +113,7 @@ impl Ledger {
             }
             ticket = self.tickets[lender].next(Chain::Holder);
         }
-        while let Some(ticket) = self.clients[client].funding.first() {
+        while let Some(ticket) = self.clients[client].funding.list.first() {
             match self.tickets[ticket].loan {
                 Some(_) => self.reclaim(ticket),
                 None => self.destroy_ticket(ticket),

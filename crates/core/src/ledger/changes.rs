@@ -121,7 +121,8 @@ impl Ledger {
                 *budget -= 1;
                 let ticket = &self.tickets[ticket];
                 next = ticket.next(Chain::Issued);
-                match ticket.holder.filter(|_| ticket.active) {
+                let holder = ticket.holder;
+                match holder.filter(|holder| self.is_holder_active(*holder)) {
                     Some(Holder::Client(client)) => clients.push(self.clients.id(client)),
                     Some(Holder::Currency(below)) => self.note_currency(below),
                     None => {}
