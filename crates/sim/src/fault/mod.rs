@@ -89,6 +89,8 @@ const FAULT_EVERY: u64 = 3;
 /// somebody with an equal part of the tickets then wins no lottery among
 /// [`scenarios::MAX_CLIENTS`] has a probability below 10^-11.
 const QUIET_QUANTA: u64 = 25;
+/// So many times that long debts of before are paid back.
+const REPAYMENT: u64 = 6;
 /// Tickets of each client in the quiet.
 const QUIET_TICKETS: u32 = 100;
 
@@ -205,8 +207,9 @@ impl<O: Observer> Trial<O> {
         self.simulation.let_all_compute();
         self.simulation.do_deed(Deed::Start(all.clone()));
         let quantum_ns = self.machine().spec().quantum.0;
-        // Who fell behind before is paid back first.
-        self.run_for(2 * self.quiet_ns())?;
+        // Who fell behind before is paid back first, under hierarchical stride
+        // by its neighbours in the tree one after the other.
+        self.run_for(REPAYMENT * self.quiet_ns())?;
         let before = self.standings();
         let steady_ns = self.quiet_ns();
         self.run_for(steady_ns)?;
