@@ -4,6 +4,7 @@
 pub mod daemon;
 pub mod ledger;
 pub mod run;
+pub mod sim;
 pub mod values;
 pub mod view;
 
@@ -136,6 +137,12 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
+    /// Run a scenario on a simulated machine
+    ///
+    /// A scenario file says what the machine is, which programs compete on it with which tickets,
+    /// and what happens when. One seed gives one run, the same on every machine. What decides is
+    /// the very code that decides for real processes.
+    Sim(sim::Sim),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

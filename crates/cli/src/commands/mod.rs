@@ -7,6 +7,7 @@ mod demo;
 mod graph;
 mod manual;
 mod run;
+mod sim;
 mod tickets;
 mod top;
 mod transfer;
@@ -25,6 +26,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     // These need no daemon, and so no place for one.
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Sim(args) => return sim::sim(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -68,6 +70,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::RunTickets(_)
         | Command::Transfer(_)
         | Command::Demo(_)
+        | Command::Sim(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }
