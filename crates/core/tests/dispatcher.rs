@@ -104,7 +104,10 @@ impl Bench {
     fn client(&mut self, currency: CurrencyId, tickets: u32) -> ClientId {
         self.created += 1;
         let name = format!("client{}", self.created);
-        let Outcome::Client(client) = self.apply(Operation::CreateClient { name, owner: 0 }) else {
+        let Outcome::Client(client) = self.apply(Operation::CreateClient {
+            name: Some(name),
+            owner: 0,
+        }) else {
             unreachable!()
         };
         self.fund(currency, tickets, Target::Client(client));
