@@ -3,6 +3,7 @@
 
 pub mod daemon;
 pub mod ledger;
+pub mod reproduce;
 pub mod run;
 pub mod values;
 pub mod view;
@@ -131,6 +132,15 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
+    /// Repeat the papers' experiments and compare the numbers
+    ///
+    /// Runs each figure of the lottery and stride papers, by simulation or on real processes, and
+    /// prints the paper's numbers beside ours, with the tolerance and a verdict. Further columns
+    /// show the same experiment under other policies, EEVDF as a baseline among them; they carry
+    /// no verdict.
+    ///
+    /// Exit codes: 0 everything came out; 1 something did not, or could not be run; 2 wrong usage.
+    Reproduce(reproduce::Reproduce),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

@@ -6,6 +6,7 @@ mod daemon;
 mod demo;
 mod graph;
 mod manual;
+mod reproduce;
 mod run;
 mod tickets;
 mod top;
@@ -25,6 +26,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     // These need no daemon, and so no place for one.
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -68,6 +70,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::RunTickets(_)
         | Command::Transfer(_)
         | Command::Demo(_)
+        | Command::Reproduce(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }
