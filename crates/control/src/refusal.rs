@@ -8,6 +8,7 @@ use prorata_core::ledger::{BadMode, LedgerError};
 
 use crate::engine::EngineError;
 use crate::journal::JournalError;
+use crate::peer::PeerError;
 use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION};
 use crate::state::{MAX_QUANTUM_NS, MIN_QUANTUM_NS};
 
@@ -20,6 +21,8 @@ pub(crate) enum Refusal {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Mode(#[from] BadMode),
+    #[error(transparent)]
+    Peer(#[from] PeerError),
 
     #[error("a request of {0} bytes is too long: the limit is {MAX_REQUEST_BYTES} bytes")]
     TooLong(u32),
@@ -35,7 +38,7 @@ pub(crate) enum Refusal {
     #[error("the daemon serves {limit} connections{whose}, its limit: close one and try again")]
     TooManyConnections {
         limit: usize,
-        /// Empty, or of whom.
+        /// Of whom.
         whose: &'static str,
     },
     #[error(

@@ -66,6 +66,19 @@ fn a_scenario_survives_being_written_and_read() {
     }
 }
 
+#[test]
+fn the_example_of_the_documentation_is_a_scenario() {
+    let page = directory().join("../docs/SIMULATOR.md");
+    let page = std::fs::read_to_string(page).expect("readable");
+    let (_, rest) = page.split_once("```toml\n").expect("an example");
+    let (text, _) = rest.split_once("```").expect("an end of it");
+    let scenario = parse(text);
+    let (machine, measures) = run_checked(&scenario, 1, Measures::new());
+    let report = Report::new(&scenario, 1, &machine, &measures);
+    assert!(report.verdicts.iter().all(|verdict| verdict.holds));
+    assert_eq!(report.verdicts.len(), 1);
+}
+
 /// Compares with a file beside the tests; writes it afresh where the variable
 /// `UPDATE_GOLDEN` is set.
 fn compare(name: &str, actual: &str) {

@@ -18,7 +18,6 @@ use prorata_core::ledger::{Operation, Principal};
 use crate::engine::Engine;
 use crate::host::Host;
 use crate::peer::Peer;
-use crate::process::ProcessId;
 use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
@@ -31,8 +30,6 @@ pub(crate) use quota::QUOTA;
 pub(crate) struct Plan {
     /// All of them, or none.
     pub changes: Vec<Change>,
-    /// Who inherits the orphans of a new client.
-    pub adopter: Option<ProcessId>,
     pub answer: Answer,
 }
 
@@ -68,7 +65,6 @@ pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<P
         view,
         who: &peer.principal,
         asker_pid: peer.pid,
-        adopter: None,
         draft: Draft::new(&view.state.ledger),
     };
     let answer = decoder.decode(request)?;
@@ -77,11 +73,7 @@ pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<P
     if !peer.principal.acts_for(daemon_uid) {
         quota::check(view.state, &changes, daemon_uid)?;
     }
-    Ok(Plan {
-        changes,
-        adopter: decoder.adopter,
-        answer,
-    })
+    Ok(Plan { changes, answer })
 }
 
 /// One request on its way.
@@ -89,7 +81,6 @@ struct Decoder<'a> {
     view: View<'a>,
     who: &'a Principal,
     asker_pid: u32,
-    adopter: Option<ProcessId>,
     draft: Draft<'a>,
 }
 
@@ -109,7 +100,8 @@ impl Decoder<'_> {
             } => {
                 let client = self.register(*pid, name.as_deref(), funding)?;
                 if *adopts {
-                    self.adopter = Some(self.parent_who_asks(*pid)?);
+                    let parent = self.parent_who_asks(*pid)?;
+                    self.draft.push(Change::Adopter { client, parent });
                 }
                 Ok(Answer::Client(client))
             }

@@ -229,7 +229,7 @@ impl Dispatcher {
     /// nobody can use one.
     ///
     /// Cost: a pick and a take of the policy; more only if something changed
-    /// that weights depend on, see [`weights`]. O(CPUs) for each client that
+    /// that weights depend on, see `weights.rs`. O(CPUs) for each client that
     /// gets CPUs during its turn.
     pub fn next_winner(&mut self) -> Option<Winner> {
         if self.cpus_free == 0 {

@@ -18,15 +18,35 @@ use alloc::vec::Vec;
 use super::Ledger;
 use super::arena::Handle;
 use super::list::Chain;
-use super::objects::{Currency, Holder};
-use crate::ids::{ClientId, CurrencyId};
+use super::objects::{Client, Currency, Holder};
+use crate::ids::ClientId;
 
-/// What was noted since the last [`Ledger::take_changes`]. Identifiers, since
-/// objects may be destroyed meanwhile; those that were noted know it.
+/// What was noted since the last [`Ledger::take_changes`]: living objects, each
+/// once, which know of it.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Changes {
-    currencies: Vec<CurrencyId>,
-    clients: Vec<ClientId>,
+    /// There is room for all currencies, so that noting one when a client
+    /// blocks or wakes does not allocate.
+    currencies: Vec<Handle<Currency>>,
+    clients: Vec<Handle<Client>>,
+}
+
+impl Changes {
+    /// Makes room for so many currencies.
+    pub(super) fn reserve(&mut self, currencies: u32) {
+        let more = (currencies as usize).saturating_sub(self.currencies.len());
+        self.currencies.reserve(more);
+    }
+
+    /// A currency is about to be destroyed. O(currencies noted).
+    pub(super) fn forget_currency(&mut self, currency: Handle<Currency>) {
+        self.currencies.retain(|noted| *noted != currency);
+    }
+
+    /// A client is about to be destroyed. O(clients noted).
+    pub(super) fn forget_client(&mut self, client: Handle<Client>) {
+        self.clients.retain(|noted| *noted != client);
+    }
 }
 
 impl Ledger {
@@ -43,31 +63,23 @@ impl Ledger {
     /// A client may be named more than once. Allocates only as `clients` or
     /// the notes grow beyond what they ever held.
     pub fn take_changes(&mut self, clients: &mut Vec<ClientId>, limit: usize) -> bool {
-        for &client in &self.changes.clients {
-            if let Some(handle) = self.clients.find(client) {
-                self.clients[handle].noted = false;
-                clients.push(client);
-            }
+        for client in self.changes.clients.drain(..) {
+            self.clients[client].noted = false;
+            clients.push(self.clients.id(client));
         }
-        self.changes.clients.clear();
         let mut budget = limit;
         let mut place = 0;
         // Currencies below those noted are noted on the way.
         while let Some(&currency) = self.changes.currencies.get(place) {
             place += 1;
-            if let Some(handle) = self.currencies.find(currency)
-                && !self.walk(handle, clients, &mut budget)
-            {
+            if !self.walk(currency, clients, &mut budget) {
                 break;
             }
         }
         let complete = place == self.changes.currencies.len() && budget > 0;
-        for place in 0..self.changes.currencies.len() {
-            if let Some(handle) = self.currencies.find(self.changes.currencies[place]) {
-                self.currencies[handle].noted = false;
-            }
+        for currency in self.changes.currencies.drain(..) {
+            self.currencies[currency].noted = false;
         }
-        self.changes.currencies.clear();
         complete
     }
 
@@ -77,7 +89,7 @@ impl Ledger {
             Holder::Currency(currency) => self.note_currency(currency),
             Holder::Client(client) => {
                 if !core::mem::replace(&mut self.clients[client].noted, true) {
-                    self.changes.clients.push(self.clients.id(client));
+                    self.changes.clients.push(client);
                 }
             }
         }
@@ -87,7 +99,7 @@ impl Ledger {
     pub(super) fn note_currency(&mut self, currency: Handle<Currency>) {
         if currency != self.base && !core::mem::replace(&mut self.currencies[currency].noted, true)
         {
-            self.changes.currencies.push(self.currencies.id(currency));
+            self.changes.currencies.push(currency);
         }
     }
 
@@ -109,7 +121,8 @@ impl Ledger {
                 *budget -= 1;
                 let ticket = &self.tickets[ticket];
                 next = ticket.next(Chain::Issued);
-                match ticket.holder.filter(|_| ticket.active) {
+                let holder = ticket.holder;
+                match holder.filter(|holder| self.is_holder_active(*holder)) {
                     Some(Holder::Client(client)) => clients.push(self.clients.id(client)),
                     Some(Holder::Currency(below)) => self.note_currency(below),
                     None => {}

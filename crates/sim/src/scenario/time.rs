@@ -99,7 +99,7 @@ impl fmt::Display for Time {
         }
         let (unit, unit_ns) = UNITS
             .iter()
-            .find(|u| self.0 % u.1 == 0)
+            .find(|u| self.0.is_multiple_of(u.1))
             .expect("1 ns divides all");
         write!(f, "{}{unit}", self.0 / unit_ns)
     }
