@@ -27,6 +27,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "1994/figure-9",
     "1994/section-5.6",
     "1994/figure-11",
+    "1994/figure-11-yielding",
     "1994/section-6.2",
     "1995/figure-2",
     "1995/figure-4",
@@ -64,9 +65,7 @@ pub fn find(names: &[String]) -> Result<Vec<Figure>, ReproduceError> {
             continue;
         }
         let in_year = |id: &str| id.split_once('/').is_some_and(|(year, _)| year == name);
-        let found = SCENARIOS
-            .iter()
-            .filter(|(id, _)| id == name || in_year(id));
+        let found = SCENARIOS.iter().filter(|(id, _)| id == name || in_year(id));
         let count = figures.len();
         for scenario in found {
             figures.push(built_in(scenario)?);

@@ -80,7 +80,9 @@ impl Course {
     /// Time and what a client had received, to be drawn.
     pub fn curve(&self, client: usize) -> Vec<(f64, f64)> {
         let points = self.points.iter();
-        points.map(|point| (point.at_s, point.received[client])).collect()
+        points
+            .map(|point| (point.at_s, point.received[client]))
+            .collect()
     }
 }
 
@@ -104,7 +106,9 @@ pub(crate) fn simulated(
         received: point.service.iter().map(|s| s.0 as f64 / 1e9).collect(),
     }));
     Ok(Course {
-        clients: (0..count).map(|c| machine.client_name(c).to_owned()).collect(),
+        clients: (0..count)
+            .map(|c| machine.client_name(c).to_owned())
+            .collect(),
         points,
         unit: "CPU seconds",
     })

@@ -10,7 +10,9 @@ use prorata_user::EngineError;
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
     /// No figure of that name.
-    #[error("there is no figure '{name}': name a scenario file that ends in .toml, or a year, or one of {known}")]
+    #[error(
+        "there is no figure '{name}': name a scenario file that ends in .toml, or a year, or one of {known}"
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -51,9 +53,7 @@ pub enum ReproduceError {
     #[error("this build has no kernel engine: use --engine sim or --engine user")]
     NoKernelEngine,
     /// Nothing that processes could do.
-    #[error(
-        "{0} is an experiment for the simulator alone: leave it out, or use --engine sim"
-    )]
+    #[error("{0} is an experiment for the simulator alone: leave it out, or use --engine sim")]
     NotOnProcesses(String),
     /// The user engine refuses.
     #[error(transparent)]

@@ -29,8 +29,16 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     page.contents(&chapters);
     for (reproduction, (anchor, heading)) in reproductions.iter().zip(&chapters) {
         page.chapter(anchor, heading);
-        reproduction.notes.iter().for_each(|note| page.paragraph(note));
-        page.drawings(reproduction.drawings.iter().map(|drawing| drawing.svg.as_str()));
+        reproduction
+            .notes
+            .iter()
+            .for_each(|note| page.paragraph(note));
+        page.drawings(
+            reproduction
+                .drawings
+                .iter()
+                .map(|drawing| drawing.svg.as_str()),
+        );
         add_metrics(&mut page, reproduction);
         add_beyond(&mut page, reproduction);
     }
@@ -67,7 +75,16 @@ fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
         ]
     };
     let rows: Vec<_> = reproduction.metrics.iter().map(row).collect();
-    let headings = ["Metric", "Paper", "Ours", "Unit", "Tolerance", "Verdict", "Source", "Why"];
+    let headings = [
+        "Metric",
+        "Paper",
+        "Ours",
+        "Unit",
+        "Tolerance",
+        "Verdict",
+        "Source",
+        "Why",
+    ];
     page.table(&headings, &rows);
 }
 
@@ -77,8 +94,7 @@ fn add_beyond(page: &mut Page, reproduction: &Reproduction) {
         return;
     }
     page.paragraph(
-        "Beyond the paper, the same under other policies. A ! marks what the paper's own policy \
-         keeps within and this one does not.",
+        "Beyond the paper: the same under other policies, each beside the paper's number for its own.",
     );
     let mut headings = vec!["Metric", "Paper"];
     headings.extend(reproduction.beyond.iter().map(|b| policy_title(b.policy)));

@@ -120,9 +120,11 @@ pub fn reproduce(
     let findings = experiment.run(&mut context)?;
     let metrics = judge(figure, &findings);
     if settings.engine == Engine::Sim
-        && let Some(claim) = figure.reproduces.printed.iter().find(|claim| {
-            !metrics.iter().any(|metric| metric.metric == claim.metric)
-        })
+        && let Some(claim) = figure
+            .reproduces
+            .printed
+            .iter()
+            .find(|claim| !metrics.iter().any(|metric| metric.metric == claim.metric))
     {
         return Err(unmeasured(figure, &claim.metric, &findings));
     }
@@ -165,7 +167,10 @@ fn judge(figure: &Figure, findings: &Findings) -> Vec<Metric> {
 }
 
 fn unmeasured(figure: &Figure, metric: &str, findings: &Findings) -> ReproduceError {
-    let known = findings.measured.iter().map(|measured| measured.metric.as_str());
+    let known = findings
+        .measured
+        .iter()
+        .map(|measured| measured.metric.as_str());
     let known: Vec<&str> = known.collect();
     ReproduceError::Malformed {
         id: figure.id.clone(),

@@ -46,19 +46,18 @@ pub fn beyond_table(reproduction: &Reproduction) -> Table {
 }
 
 /// Each metric that other policies were measured by, and what each reached.
-/// One that keeps within the paper's claim has no mark, another one `!`.
 pub(crate) fn beyond_rows(reproduction: &Reproduction) -> Vec<(&Metric, Vec<String>)> {
     let measured = reproduction.metrics.iter().filter(|metric| {
-        let mut beyond = reproduction.beyond.iter().flat_map(|beyond| &beyond.metrics);
+        let mut beyond = reproduction
+            .beyond
+            .iter()
+            .flat_map(|beyond| &beyond.metrics);
         beyond.any(|other| other.metric == metric.metric)
     });
     let rows = measured.map(|metric| {
         let cells = reproduction.beyond.iter().map(|beyond| {
             let found = beyond.metrics.iter().find(|m| m.metric == metric.metric);
-            found.map_or("-".to_owned(), |metric| {
-                let mark = if metric.ok { "" } else { " !" };
-                format!("{}{mark}", number(metric.measured))
-            })
+            found.map_or("-".to_owned(), |metric| number(metric.measured))
         });
         (metric, cells.collect())
     });
@@ -108,10 +107,14 @@ mod tests {
 
     #[test]
     fn numbers_are_as_long_as_they_need_to_be() {
-        let printed = [0.0, -0.00001, 0.49, 2.0, 1.4286, 13.42, 450.04, 2409.18, 0.00123];
+        let printed = [
+            0.0, -0.00001, 0.49, 2.0, 1.4286, 13.42, 450.04, 2409.18, 0.00123,
+        ];
         assert_eq!(
             printed.map(number),
-            ["0", "0", "0.49", "2", "1.429", "13.42", "450", "2409", "0.0012"]
+            [
+                "0", "0", "0.49", "2", "1.429", "13.42", "450", "2409", "0.0012"
+            ]
         );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prorata_sim::{Event, Machine, Observer};
 
-/// Who had each turn, and when it began.
+/// Who had each turn.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Turns {
     /// In order.
@@ -14,18 +14,14 @@ pub(crate) struct Turns {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Turn {
     pub client: u32,
-    pub begin_ns: u64,
+    /// Zero until it ends.
     pub used_ns: u64,
 }
 
 impl Observer for Turns {
-    fn observe(&mut self, now_ns: u64, event: Event<'_>, _: &Machine) {
+    fn observe(&mut self, _: u64, event: Event<'_>, _: &Machine) {
         match event {
-            Event::TurnBegan { client } => self.all.push(Turn {
-                client,
-                begin_ns: now_ns,
-                used_ns: 0,
-            }),
+            Event::TurnBegan { client } => self.all.push(Turn { client, used_ns: 0 }),
             Event::TurnEnded { client, used_ns } => {
                 let mut turns = self.all.iter_mut().rev();
                 if let Some(turn) = turns.find(|turn| turn.client == client) {

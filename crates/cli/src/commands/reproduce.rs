@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use prorata_reproduce::{
-    Engine, Figure, Reproduction, ReproduceError, Settings, Watch, beyond_table, find, page,
+    Engine, Figure, ReproduceError, Reproduction, Settings, Watch, beyond_table, find, page,
     reproduce as run, table,
 };
 
@@ -86,7 +86,7 @@ fn print(reproduction: &Reproduction) -> Result<()> {
     output::table(&table(reproduction), "nothing was measured")?;
     let beyond = beyond_table(reproduction);
     if !beyond.is_empty() {
-        output::line("Beyond the paper (! marks what its own policy keeps within, this not):")?;
+        output::line("Beyond the paper, the same under other policies:")?;
         output::table(&beyond, "")?;
     }
     output::line("")

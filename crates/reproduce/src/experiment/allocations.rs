@@ -29,14 +29,18 @@ impl Allocations {
             for run in 0..panel.runs {
                 let seed = context.seed(run);
                 let (machine, turns) = context.simulate(&scenario, seed, Turns::default())?;
-                let winners: Vec<u32> = turns.all.iter().map(|turn| turn.client).collect();
+                // The turn that the end cuts short is not one.
+                let whole = turns.all.iter().filter(|turn| turn.used_ns > 0);
+                let winners: Vec<u32> = whole.map(|turn| turn.client).collect();
                 let first = winners.iter().filter(|&&winner| winner == 0).count();
                 counts.push(first as f64);
                 if run == 0 {
                     let name = |winner: &u32| machine.client_name(*winner);
                     let wanted = self.order.iter().cycle();
                     let matching = winners.iter().zip(wanted);
-                    let as_said = matching.filter(|(winner, said)| name(winner) == *said).count();
+                    let as_said = matching
+                        .filter(|(winner, said)| name(winner) == *said)
+                        .count();
                     let metric = format!("quanta in the order {}", self.order.join(", "));
                     findings.add(panel.metric(&metric), as_said as f64, "quanta");
                     findings.draw(&panel.panel, &chart(&panel, &scenario, &winners));

@@ -45,20 +45,25 @@ fn drawing(ledger: &Ledger) -> std::result::Result<Graph, prorata_report::graph:
             ),
         })
         .collect();
-    nodes.extend(clients.iter().map(|client| Node {
-        name: client.name.to_owned(),
-        kind: Kind::Client,
-        value: ledger.value(client.id).to_f64(),
-        active: client.active,
-        detail: if client.active { "runnable" } else { "inactive" }.to_owned(),
+    nodes.extend(clients.iter().map(|client| {
+        Node {
+            name: client.name.to_owned(),
+            kind: Kind::Client,
+            value: ledger.value(client.id).to_f64(),
+            active: client.active,
+            detail: if client.active {
+                "runnable"
+            } else {
+                "inactive"
+            }
+            .to_owned(),
+        }
     }));
     let edges = ledger.tickets().filter_map(|ticket| {
         let from = currencies.iter().position(|c| c.id == ticket.currency)?;
         let to = match ticket.target? {
             Target::Currency(id) => currencies.iter().position(|c| c.id == id)?,
-            Target::Client(id) => {
-                currencies.len() + clients.iter().position(|c| c.id == id)?
-            }
+            Target::Client(id) => currencies.len() + clients.iter().position(|c| c.id == id)?,
         };
         Some(Edge {
             from,

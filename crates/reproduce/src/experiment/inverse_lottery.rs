@@ -47,7 +47,11 @@ impl Pages {
         }
         for (name, lost) in names.iter().zip(&losses) {
             let chance = f64::from(*lost) / f64::from(self.faults) * 100.0;
-            findings.add(format!("chance of {name} to lose, equal holdings"), chance, "%");
+            findings.add(
+                format!("chance of {name} to lose, equal holdings"),
+                chance,
+                "%",
+            );
         }
         let course = self.replace_pages(&tickets, seed + 1);
         let settled = &course[course.len() / 4..];

@@ -109,10 +109,20 @@ fn drawing(tickets: &[u32], winning: u32, examined: usize) -> String {
         let middle = x + 30.0;
         sum += tickets;
         svg.rect("node client", (x, 60.0), (60.0, 40.0), 4.0);
-        svg.text("strong", (middle, 85.0), Anchor::Middle, &tickets.to_string());
+        svg.text(
+            "strong",
+            (middle, 85.0),
+            Anchor::Middle,
+            &tickets.to_string(),
+        );
         if place < examined {
             svg.path("edge", &format!("M{middle} 112 v14"));
-            svg.text("faint", (middle, 144.0), Anchor::Middle, &format!("sum = {sum}"));
+            svg.text(
+                "faint",
+                (middle, 144.0),
+                Anchor::Middle,
+                &format!("sum = {sum}"),
+            );
             let found = format!("sum > {winning}?");
             svg.text("faint", (middle, 160.0), Anchor::Middle, &found);
             let answer = if sum > winning { "yes" } else { "no" };

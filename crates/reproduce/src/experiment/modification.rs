@@ -108,7 +108,11 @@ fn drawing(change: &str, before: Stand, after: Stand) -> String {
         for tick in [begin, end] {
             svg.path("axis", &format!("M{} {} v12", Px(tick), Px(y - 6.0)));
         }
-        let remain = format!("remain {:.3} of stride {:.3}", stand.remain(), stand.stride());
+        let remain = format!(
+            "remain {:.3} of stride {:.3}",
+            stand.remain(),
+            stand.stride()
+        );
         svg.text("faint", (x(0.0) + 4.0, y - 8.0), Anchor::Start, &remain);
         svg.text("strong", (end + 6.0, y + 5.0), Anchor::Start, pass);
     }

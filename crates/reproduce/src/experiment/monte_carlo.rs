@@ -28,7 +28,11 @@ impl MonteCarlo {
         let scenario = context.scenario();
         let trial_s = trial_s(&scenario)
             .ok_or_else(|| context.malformed("needs clients with monte-carlo tickets"))?;
-        let starts_s: Vec<f64> = scenario.clients.iter().map(|c| c.start.as_secs_f64()).collect();
+        let starts_s: Vec<f64> = scenario
+            .clients
+            .iter()
+            .map(|c| c.start.as_secs_f64())
+            .collect();
         let mut findings = Findings::default();
         let (mut caught_up, mut growths) = (Vec::new(), Vec::new());
         for run in 0..context.runs(self.runs, 1) {
@@ -39,10 +43,14 @@ impl MonteCarlo {
             let end_s = course.end_s();
             let all_run_s = starts_s.iter().copied().fold(0.0, f64::max);
             let trials = |client, at_s| course.received(client, at_s);
-            let growth =
-                |client| trials(client, end_s).powi(2) - trials(client, all_run_s).powi(2);
+            let growth = |client| trials(client, end_s).powi(2) - trials(client, all_run_s).powi(2);
             let others = 1..starts_s.len();
-            growths.push(others.clone().map(|c| growth(c) / growth(0)).collect::<Vec<_>>());
+            growths.push(
+                others
+                    .clone()
+                    .map(|c| growth(c) / growth(0))
+                    .collect::<Vec<_>>(),
+            );
             let parts = others.map(|c| trials(c, end_s) / trials(0, end_s));
             caught_up.push(parts.collect::<Vec<_>>());
             if run == 0 {
@@ -79,16 +87,20 @@ fn count_trials(course: &mut Course, trial_s: f64) {
 }
 
 fn chart(context: &Context<'_>, course: &Course, starts_s: &[f64]) -> Chart {
-    let curves = course.clients.iter().enumerate().map(|(client, name)| Curve {
-        name: name.clone(),
-        shape: Shape::Line,
-        colour: client,
-        points: course
-            .curve(client)
-            .into_iter()
-            .filter(|(at_s, _)| *at_s >= starts_s[client])
-            .collect(),
-    });
+    let curves = course
+        .clients
+        .iter()
+        .enumerate()
+        .map(|(client, name)| Curve {
+            name: name.clone(),
+            shape: Shape::Line,
+            colour: client,
+            points: course
+                .curve(client)
+                .into_iter()
+                .filter(|(at_s, _)| *at_s >= starts_s[client])
+                .collect(),
+        });
     Chart {
         title: context.figure.scenario.title.clone(),
         caption: String::new(),

@@ -110,7 +110,10 @@ fn histogram(title: &str, group: &Group) -> Chart {
     };
     Chart {
         title: format!("{title}: group {}", group.name),
-        caption: format!("{} acquisitions; longer waits in the last bar", group.waits_ms.len()),
+        caption: format!(
+            "{} acquisitions; longer waits in the last bar",
+            group.waits_ms.len()
+        ),
         x: Axis {
             label: "waiting time (ms)".to_owned(),
             end: Some(end_ms),

@@ -82,7 +82,9 @@ pub(super) fn to_run(panels: &[Panel], context: &Context<'_>) -> Vec<Panel> {
     };
     let distinct = panels.iter().enumerate().filter(|(place, panel)| {
         let later = &panels[place + 1..];
-        !later.iter().any(|other| panel.differs_only_in_policy(other))
+        !later
+            .iter()
+            .any(|other| panel.differs_only_in_policy(other))
     });
     let distinct = distinct.map(|(_, panel)| Panel {
         policy,

@@ -30,8 +30,12 @@ impl Passes {
         let clients = 0..scenario.clients.len() as u32;
         let stride1 = f64::from(self.stride1);
         let passes = |policy: &Stride| -> Vec<f64> {
-            let passes = clients.clone().map(|client| policy.pass(ClientIndex(client)));
-            passes.map(|pass| pass.unwrap_or(f64::NAN) * stride1).collect()
+            let passes = clients
+                .clone()
+                .map(|client| policy.pass(ClientIndex(client)));
+            passes
+                .map(|pass| pass.unwrap_or(f64::NAN) * stride1)
+                .collect()
         };
         let mut findings = Findings::default();
         for (client, stride) in scenario.clients.iter().zip(passes(&policy)) {

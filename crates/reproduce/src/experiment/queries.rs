@@ -66,7 +66,10 @@ impl Queries {
             runs.push(self.metrics(&clients, &answers.0));
             if run == 0 {
                 let end_s = scenario.duration.as_secs_f64();
-                findings.draw("", &self.chart(&scenario.title, &clients, &answers.0, end_s));
+                findings.draw(
+                    "",
+                    &self.chart(&scenario.title, &clients, &answers.0, end_s),
+                );
             }
         }
         for (place, (metric, _, unit)) in runs[0].iter().enumerate() {
@@ -81,8 +84,14 @@ impl Queries {
         let first_ends_s = largest(of_first.map(|a| a.at_s));
         let times = |client: u32, before: bool| -> Vec<f64> {
             let own = answers.iter().filter(|a| a.client == client);
-            // A query belongs to the time in which most of it was served.
-            let within = own.filter(|a| (a.at_s - a.took_s / 2.0 <= first_ends_s) == before);
+            // Those under way when the first ends belong to neither time.
+            let within = own.filter(|a| {
+                if before {
+                    a.at_s <= first_ends_s
+                } else {
+                    a.at_s - a.took_s >= first_ends_s
+                }
+            });
             within.map(|a| a.took_s).collect()
         };
         let mut metrics = Run::new();

@@ -42,15 +42,22 @@ impl Responses {
         for panel in to_run(&self.panels, context) {
             let scenario = panel.scenario(context)?;
             let outcome = self.outcome(context, &panel, &scenario)?;
-            let mut add = |what: &str, value: f64| findings.add(panel.metric(what), value, "quanta");
+            let mut add =
+                |what: &str, value: f64| findings.add(panel.metric(what), value, "quanta");
             add("mean response time", outcome.times.mean());
             add("standard deviation", outcome.times.deviation());
             add("shortest response time", outcome.shortest as f64);
             add("longest response time", mean(&outcome.longest));
             if self.others {
                 add("largest absolute error", outcome.largest_error);
-                add("shortest response time of the others", outcome.others.shortest() as f64);
-                add("longest response time of the others", outcome.others.longest() as f64);
+                add(
+                    "shortest response time of the others",
+                    outcome.others.shortest() as f64,
+                );
+                add(
+                    "longest response time of the others",
+                    outcome.others.longest() as f64,
+                );
             }
             findings.draw(&panel.panel, &self.chart(&panel, &scenario, &outcome.times));
         }
@@ -64,7 +71,10 @@ impl Responses {
         scenario: &Scenario,
     ) -> Result<Outcome> {
         let name = panel.client(scenario);
-        let client = scenario.clients.iter().position(|client| client.name == name);
+        let client = scenario
+            .clients
+            .iter()
+            .position(|client| client.name == name);
         let client = client
             .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?
             as u32;
@@ -83,7 +93,9 @@ impl Responses {
                 others.for_each(|other| outcome.others.add(&times.of(other)));
                 times
             } else {
-                context.simulate(scenario, seed, ResponseTimes::default())?.1
+                context
+                    .simulate(scenario, seed, ResponseTimes::default())?
+                    .1
             };
             let times = watched.of(client);
             outcome.longest.push(times.longest() as f64);

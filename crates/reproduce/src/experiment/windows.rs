@@ -39,7 +39,9 @@ impl Windows {
             let shares = self.shares(&course);
             spreads.push(deviation(&shares));
             let ratio = |share: &f64| share / (1.0 - share);
-            let off = shares.iter().map(|share| (ratio(share) / overall - 1.0).abs());
+            let off = shares
+                .iter()
+                .map(|share| (ratio(share) / overall - 1.0).abs());
             worst.push(largest(off));
             if run == 0 {
                 findings.draw("", &self.chart(context, &course));

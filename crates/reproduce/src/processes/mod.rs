@@ -62,7 +62,9 @@ pub(crate) fn course(
             stage.prepare(client, work)?;
             started.push(client);
         }
-        started.iter().try_for_each(|client| stage.let_go(*client))?;
+        started
+            .iter()
+            .try_for_each(|client| stage.let_go(*client))?;
         let begin = *begin.get_or_insert_with(Instant::now);
         let now = begin.elapsed();
         if now >= next || now >= end {
@@ -147,9 +149,10 @@ fn wait_until(then: Instant, watch: &mut dyn Watch) -> Result<()> {
 
 /// What the scenario's programs do.
 fn work(scenario: &Scenario) -> Work {
-    let follows_errors = scenario.clients.iter().any(|client| {
-        matches!(client.tickets, Tickets::Ruled(Rule::MonteCarlo(_)))
-    });
+    let follows_errors = scenario
+        .clients
+        .iter()
+        .any(|client| matches!(client.tickets, Tickets::Ruled(Rule::MonteCarlo(_))));
     if follows_errors {
         Work::MonteCarlo
     } else {

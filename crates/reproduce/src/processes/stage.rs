@@ -120,7 +120,11 @@ impl Stage {
             let state = program.state().map_err(failed("hear from a process"))?;
             let tickets = TICKETS_AT_ERROR_1 * state.relative_error.powi(2);
             // The conversion takes what is too large to the largest.
-            set_tickets(&mut lock(&self.dispatcher), client_id(client), tickets.max(1.0) as u32);
+            set_tickets(
+                &mut lock(&self.dispatcher),
+                client_id(client),
+                tickets.max(1.0) as u32,
+            );
         }
         if let Some(engine) = &self.engine {
             engine.nudge();

@@ -69,6 +69,8 @@ pub(crate) struct MutexPlan {
     /// The mutex currency and the inheritance ticket issued in it, if those
     /// that wait hold lotteries (1994, 6.1).
     pub(crate) lottery: Option<(CurrencyId, TicketId)>,
+    /// Whoever gives it up after a lottery does not yield.
+    pub(crate) keeps_cpu: bool,
 }
 
 /// A service.
