@@ -46,25 +46,48 @@ impl Course {
         self.received(client, to_s) - self.received(client, from_s)
     }
 
-    /// A client's rate over whole waits: from the beginning of its first turn
-    /// to that of its last. Turns in a row are one. Nothing if it did not wait
-    /// in between; the points must be closer than its turns.
-    pub fn rate_over_whole_waits(&self, client: usize) -> Option<f64> {
-        let spans = self.points.windows(2);
-        let rates: Vec<f64> = spans
-            .map(|span| {
-                let received = span[1].received[client] - span[0].received[client];
-                received / (span[1].at_s - span[0].at_s)
-            })
-            .collect();
-        // A process that does not run may still get a sliver of its CPU.
-        let sliver = statistics::largest(rates.iter().copied()) / 10.0;
-        let begins = (0..rates.len())
-            .filter(|&at| rates[at] > sliver && (at == 0 || rates[at - 1] <= sliver));
-        let begins: Vec<&Point> = begins.map(|at| &self.points[at]).collect();
-        let (first, last) = (begins.first()?, begins.last()?);
+    /// A client's part of everything received over whole waits: from the
+    /// beginning of its first turn to that of its last. Turns in a row are one.
+    /// Nothing if it did not wait in between; the points must be closer than
+    /// its turns.
+    pub fn share_over_whole_waits(&self, client: usize) -> Option<f64> {
+        let begins = self.begins(client);
+        let (first, last) = (*begins.first()?, *begins.last()?);
         let received = last.received[client] - first.received[client];
-        (last.at_s > first.at_s).then(|| received / (last.at_s - first.at_s))
+        let total = |point: &Point| point.received.iter().sum::<f64>();
+        let all = total(last) - total(first);
+        (all > 0.0).then(|| received / all)
+    }
+
+    /// The last moments before a client's turns, each after another client
+    /// had one: so the very first is none, before which nobody knows what the
+    /// client was due. Programs that the experiment knows nothing of may run
+    /// within a turn, so a pause alone is no wait either.
+    fn begins(&self, client: usize) -> Vec<&Point> {
+        let spans = || self.points.windows(2);
+        let rate = |span: &[Point], client: usize| {
+            let received = span[1].received[client] - span[0].received[client];
+            received / (span[1].at_s - span[0].at_s)
+        };
+        // A process that does not run may still get a sliver of its CPU.
+        let clients = 0..self.clients.len();
+        let slivers: Vec<f64> = clients
+            .clone()
+            .map(|client| statistics::largest(spans().map(|span| rate(span, client))) / 10.0)
+            .collect();
+        let runs = |span: &[Point], client: usize| rate(span, client) > slivers[client];
+        let (mut begins, mut waits) = (Vec::new(), false);
+        for span in spans() {
+            if runs(span, client) {
+                if waits {
+                    begins.push(&span[0]);
+                }
+                waits = false;
+            } else if clients.clone().any(|other| runs(span, other)) {
+                waits = true;
+            }
+        }
+        begins
     }
 
     /// When it ends, in seconds.
@@ -137,21 +160,25 @@ mod tests {
 
     #[test]
     fn whole_waits_begin_and_end_with_a_turn() {
-        // A runs in the second, third, sixth and seventh of eight seconds,
-        // with a sliver in between.
-        let received = [0.0, 0.0, 1.0, 2.0, 2.0, 2.01, 3.01, 4.01, 4.01];
-        let points = received.iter().zip(0..).map(|(&received, at_s)| Point {
+        // A runs in the second, third, sixth and seventh second, with a sliver
+        // in between; in the eighth nobody does, in the others B. The ninth of
+        // A's goes on with its turn before the pause.
+        let a = [0.0, 0.0, 1.0, 2.0, 2.0, 2.01, 3.01, 4.01, 4.01, 4.5];
+        let b = [0.0, 1.0, 1.0, 1.0, 2.0, 2.99, 2.99, 2.99, 2.99, 2.99];
+        let points = a.into_iter().zip(b).zip(0..).map(|((a, b), at_s)| Point {
             at_s: f64::from(at_s),
-            received: vec![received],
+            received: vec![a, b],
         });
         let mut course = Course {
-            clients: vec!["A".into()],
+            clients: vec!["A".into(), "B".into()],
             points: points.collect(),
             unit: "",
         };
-        let rate = course.rate_over_whole_waits(0).expect("it waited");
-        assert!((rate - 2.01 / 4.0).abs() < 1e-12, "{rate}");
-        course.points.truncate(5);
-        assert_eq!(course.rate_over_whole_waits(0), None);
+        let share = course.share_over_whole_waits(0).expect("it waited");
+        assert!((share - 2.01 / 4.0).abs() < 1e-12, "{share}");
+        // B waited only once.
+        assert_eq!(course.share_over_whole_waits(1), None);
+        course.points.truncate(3);
+        assert_eq!(course.share_over_whole_waits(0), None);
     }
 }

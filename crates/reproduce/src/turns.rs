@@ -159,8 +159,9 @@ mod tests {
     #[test]
     fn a_histogram_has_the_usual_figures() {
         let mut histogram = Histogram::default();
-        [(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)]
-            .map(|(value, times)| histogram.count(value, times));
+        for (value, times) in [(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)] {
+            histogram.count(value, times);
+        }
         assert_eq!((histogram.mean(), histogram.deviation()), (5.0, 2.0));
         assert_eq!((histogram.shortest(), histogram.longest()), (2, 9));
         let mut twice = histogram.clone();

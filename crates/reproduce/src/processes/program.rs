@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use prorata_user::{EngineError, ProcessId};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -11,6 +13,9 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::worker::{NAME, State, Work};
+
+/// How long a worker may take to get ready on a busy machine.
+const TIME_TO_GET_READY: Duration = Duration::from_secs(10);
 
 /// A process that waits to be let go, or runs. It never outlives this.
 #[derive(Debug)]
@@ -20,7 +25,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts a worker that waits, bound to a CPU.
+    /// Starts a worker, bound to a CPU, and returns when it waits. What it
+    /// used up to then was nobody's turn.
     pub(super) fn prepare(work: Work, cpu: usize) -> io::Result<Program> {
         let file = File::from(memfd_create(NAME, MemfdFlags::CLOEXEC)?);
         // By this link it is found even where the file itself was replaced.
@@ -36,6 +42,13 @@ impl Program {
         let mut cpus = CpuSet::new();
         cpus.set(cpu);
         sched_setaffinity(Some(Pid::from_child(&program.child)), &cpus)?;
+        let deadline = Instant::now() + TIME_TO_GET_READY;
+        while State::read(&program.file)?.is_none() {
+            if Instant::now() >= deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            sleep(Duration::from_millis(1));
+        }
         Ok(program)
     }
 
@@ -54,7 +67,7 @@ impl Program {
 
     /// How far it has come.
     pub(super) fn state(&self) -> io::Result<State> {
-        State::read(&self.file)
+        Ok(State::read(&self.file)?.unwrap_or(State::BEFORE))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the processes of an experiment do: our own program, run again under
 //! another name, computes and says how far it has come.
 //!
-//! It waits for a byte on its standard input, so that all begin together, and
-//! writes its state over and over to the begin of its standard output, a file
+//! Once it is ready it waits for a byte on its standard input, so that all
+//! begin together. It writes its state over and over to the beginning of its standard output, a file
 //! in memory.
 
 use std::fs::File;
@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
+use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 /// What a worker is called, by which it knows itself.
@@ -46,23 +47,24 @@ pub(super) struct State {
 }
 
 impl State {
-    const BEFORE: State = State {
+    /// Of one that has not begun.
+    pub(super) const BEFORE: State = State {
         done: 0,
         relative_error: f64::INFINITY,
     };
 
-    /// What the file says; nothing yet if it is empty.
-    pub(super) fn read(file: &File) -> io::Result<State> {
+    /// What the file says; nothing while the worker is not ready to begin.
+    pub(super) fn read(file: &File) -> io::Result<Option<State>> {
         let mut bytes = [0; 16];
         if file.read_at(&mut bytes, 0)? < bytes.len() {
-            return Ok(State::BEFORE);
+            return Ok(None);
         }
         let (done, relative_error) = bytes.split_at(8);
         let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("half of 16 bytes"));
-        Ok(State {
+        Ok(Some(State {
             done: word(done),
             relative_error: f64::from_bits(word(relative_error)),
-        })
+        }))
     }
 
     fn write(self, file: &File) -> io::Result<()> {
@@ -91,6 +93,7 @@ pub fn worker_entry() {
 fn compute(work: Option<&str>) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    State::BEFORE.write(&file)?;
     io::stdin().read_exact(&mut [0])?;
     match work {
         Some("arithmetic") => arithmetic(&file),
@@ -113,12 +116,12 @@ fn arithmetic(file: &File) -> io::Result<()> {
 
 /// Integrates `sqrt(1 - x^2)` from 0 to 1: a quarter of a circle.
 fn monte_carlo(file: &File) -> io::Result<()> {
-    let mut seed = u64::from(std::process::id());
+    let mut lots = Xoshiro256PlusPlus::seed_from_u64(std::process::id().into());
     let mut trials = 0u64;
     let (mut sum, mut squares) = (0.0, 0.0);
     loop {
         for _ in 0..BETWEEN_WRITES / 10 {
-            let x = unit(&mut seed);
+            let x = unit(&mut lots);
             let height = (1.0 - x * x).sqrt();
             sum += height;
             squares += height * height;
@@ -134,14 +137,9 @@ fn monte_carlo(file: &File) -> io::Result<()> {
     }
 }
 
-/// Uniform from 0 to below 1 (SplitMix64).
-fn unit(seed: &mut u64) -> f64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut word = *seed;
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^= word >> 31;
-    (word >> 11) as f64 / (1u64 << 53) as f64
+/// Uniform from 0 to below 1.
+fn unit(lots: &mut impl Rng) -> f64 {
+    (lots.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -151,21 +149,12 @@ mod tests {
     #[test]
     fn a_state_survives_its_file() {
         let file = tempfile::tempfile().expect("there is room");
-        assert_eq!(State::read(&file).expect("readable"), State::BEFORE);
+        assert_eq!(State::read(&file).expect("readable"), None);
         let state = State {
             done: 7,
             relative_error: 0.25,
         };
         state.write(&file).expect("writable");
-        assert_eq!(State::read(&file).expect("readable"), state);
-    }
-
-    #[test]
-    fn uniform_numbers_are_spread_evenly() {
-        let mut seed = 1;
-        let numbers: Vec<f64> = (0..10_000).map(|_| unit(&mut seed)).collect();
-        assert!(numbers.iter().all(|x| (0.0..1.0).contains(x)));
-        let mean = numbers.iter().sum::<f64>() / 10_000.0;
-        assert!((mean - 0.5).abs() < 0.01, "{mean}");
+        assert_eq!(State::read(&file).expect("readable"), Some(state));
     }
 }
