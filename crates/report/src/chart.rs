@@ -69,7 +69,7 @@ pub struct Chart {
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 360.0;
-const LEFT: f64 = 66.0;
+const LEFT: f64 = 78.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 92.0;
 const BOTTOM: f64 = 54.0;
@@ -270,8 +270,8 @@ impl Scale {
 /// With as many digits behind the point as the steps need.
 fn number(value: f64, step: f64) -> String {
     let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
-    if value >= 1e6 && step >= 1e5 {
-        return format!("{} M", value / 1e6);
+    if step >= 1e5 {
+        return format!("{:.1} M", value / 1e6);
     }
     format!("{value:.decimals$}")
 }
@@ -361,6 +361,9 @@ mod tests {
         assert_eq!(number(0.5, 0.5), "0.5");
         assert_eq!(number(20.0, 5.0), "20");
         assert_eq!(number(0.002, 0.001), "0.002");
-        assert_eq!(number(8e6, 2e6), "8 M");
+        assert_eq!(
+            [5e5, 8e6].map(|value| number(value, 5e5)),
+            ["0.5 M", "8.0 M"]
+        );
     }
 }

@@ -18,9 +18,9 @@ pub struct Reproduce {
     /// Figures, by name or by the paper's year; scenario files that end in .toml; without any, all
     #[arg(value_name = "ID", value_hint = ValueHint::FilePath)]
     pub ids: Vec<String>,
-    /// What runs the programs
-    #[arg(long, value_enum, default_value = "sim")]
-    pub engine: Engine,
+    /// What runs the programs; several with commas between them
+    #[arg(long, value_enum, default_value = "sim", value_delimiter = ',')]
+    pub engine: Vec<Engine>,
     /// As long as in the paper, where processes run
     #[arg(long)]
     pub full: bool,
@@ -36,7 +36,7 @@ pub struct Reproduce {
 }
 
 /// What runs the programs.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
 pub enum Engine {
     /// The simulator
     Sim,

@@ -29,32 +29,23 @@ const SIGNALS: [Signal; 5] = [
 
 /// `prorata reproduce`.
 pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
-    let settings = Settings {
-        engine: match args.engine {
-            reproduce::Engine::Sim => Engine::Sim,
-            reproduce::Engine::User => Engine::User,
-            reproduce::Engine::Kernel => Engine::Kernel,
-        },
-        full: args.full,
-    };
-    if args.full && settings.engine != Engine::User {
-        let only = "--full is for real processes: give it with --engine user";
-        return Err(WrongUsage(only.to_owned()).into());
-    }
-    let mut figures = find(&args.ids)?;
-    if settings.engine == Engine::User && args.ids.is_empty() {
-        figures.retain(Figure::on_processes);
-    }
-    let held: &[Signal] = match settings.engine {
-        Engine::User => &SIGNALS,
+    let engines = engines(args)?;
+    let runs = runs(args, &engines)?;
+    let held: &[Signal] = if engines.contains(&Engine::User) {
+        &SIGNALS
+    } else {
         // There is nothing to clear away.
-        _ => &[],
+        &[]
     };
     let signals = Signals::block(held).context("cannot handle signals")?;
-    let mut progress = Progress::new(figures.len(), signals);
+    let mut progress = Progress::new(runs.len(), signals);
     let mut done = Vec::new();
-    for figure in &figures {
+    for (figure, engine) in &runs {
         progress.begin(figure);
+        let settings = Settings {
+            engine: *engine,
+            full: args.full,
+        };
         let reproduction = match run(figure, settings, &mut progress) {
             Err(ReproduceError::Interrupted) => return Ok(progress.interrupted()),
             reproduced => reproduced?,
@@ -65,9 +56,6 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
         }
         done.push(reproduction);
     }
-    if args.format.json {
-        output::json(&done)?;
-    }
     if let Some(directory) = &args.svg {
         write_drawings(directory, &done)?;
     }
@@ -75,10 +63,46 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
         write(path, &page(&done))?;
     }
     let failed = done.iter().filter(|reproduction| !reproduction.ok).count();
-    if !args.format.json {
+    if args.format.json {
+        output::json(&done)?;
+    } else {
         output::line(&format!("{} figures, {failed} failed", done.len()))?;
     }
     Ok(ExitCode::from(u8::from(failed > 0)))
+}
+
+/// The engines asked for, each once.
+fn engines(args: &reproduce::Reproduce) -> Result<Vec<Engine>> {
+    let mut engines = args.engine.clone();
+    engines.sort_unstable();
+    engines.dedup();
+    let engines: Vec<Engine> = engines
+        .into_iter()
+        .map(|engine| match engine {
+            reproduce::Engine::Sim => Engine::Sim,
+            reproduce::Engine::User => Engine::User,
+            reproduce::Engine::Kernel => Engine::Kernel,
+        })
+        .collect();
+    if args.full && !engines.contains(&Engine::User) {
+        let only = "--full is for real processes: give it with --engine user";
+        return Err(WrongUsage(only.to_owned()).into());
+    }
+    Ok(engines)
+}
+
+/// The figures asked for on each engine. Who names none gets those that the
+/// engine can do; who names one that it cannot is told so.
+fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, Engine)>> {
+    let mut runs = Vec::new();
+    for &engine in engines {
+        let mut figures = find(&args.ids)?;
+        if engine == Engine::User && args.ids.is_empty() {
+            figures.retain(Figure::on_processes);
+        }
+        runs.extend(figures.into_iter().map(|figure| (figure, engine)));
+    }
+    Ok(runs)
 }
 
 fn print(reproduction: &Reproduction) -> Result<()> {
@@ -97,10 +121,14 @@ fn write_drawings(directory: &Path, reproductions: &[Reproduction]) -> Result<()
         .with_context(|| format!("cannot make {}", directory.display()))?;
     for reproduction in reproductions {
         for drawing in &reproduction.drawings {
-            let name = match drawing.panel.as_str() {
-                "" => reproduction.id.clone(),
-                panel => format!("{}-{panel}", reproduction.id),
-            };
+            let mut name = reproduction.id.clone();
+            if reproduction.engine != Engine::Sim {
+                name.push_str("-on-processes");
+            }
+            if !drawing.panel.is_empty() {
+                name.push('-');
+                name.push_str(&drawing.panel);
+            }
             let name = name.replace([' ', '/'], "-");
             write(&directory.join(format!("{name}.svg")), &drawing.svg)?;
         }

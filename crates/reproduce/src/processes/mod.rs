@@ -17,7 +17,6 @@ use crate::course::{Course, Point};
 use crate::error::ReproduceError;
 use crate::figure::Pace;
 use crate::reproduction::Watch;
-use crate::statistics::mean;
 
 type Result<T> = std::result::Result<T, ReproduceError>;
 type BoxedPolicy = Box<dyn Policy + Send>;
@@ -93,7 +92,7 @@ pub(crate) fn course(
     })
 }
 
-/// Slices of time under the engine, and as many without.
+/// Slices of time under the engine, and as many without; an odd number.
 const SLICES: u32 = 5;
 
 /// Work that is lost under the engine against the plain kernel, in per cent:
@@ -120,8 +119,7 @@ pub(crate) fn lost_percent(
         lost.push((1.0 - managed / plain) * 100.0);
     }
     lost.sort_by(f64::total_cmp);
-    // Of an even number there would be two in the middle.
-    Ok(mean(&lost[lost.len() / 2..=lost.len() / 2]))
+    Ok(lost[lost.len() / 2])
 }
 
 /// Work of all programs together in a second.
