@@ -177,10 +177,11 @@ pub(crate) enum Refusal {
         owner: u32,
     },
     #[error(
-        "a quantum of {0} ns cannot be enforced: give one from {MIN_QUANTUM_NS} (1 ms) to \
-         {MAX_QUANTUM_NS} (1 s)"
+        "a quantum of {0:?} cannot be enforced: give one from {min:?} to {max:?}",
+        min = Duration::from_nanos(MIN_QUANTUM_NS),
+        max = Duration::from_nanos(MAX_QUANTUM_NS)
     )]
-    Quantum(u64),
+    Quantum(Duration),
 }
 
 /// A name that may have been meant.

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod fault;
 pub mod machine;
 pub mod measure;
 pub mod observer;

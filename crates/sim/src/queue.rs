@@ -54,6 +54,11 @@ impl<E: Copy> EventQueue<E> {
         self.buckets[bucket].push((time, event));
     }
 
+    /// Whether there is an event of the present.
+    pub(crate) fn has_present(&self) -> bool {
+        self.taken < self.buckets[0].len()
+    }
+
     /// Takes the next event of the present out.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<E> {

@@ -4,7 +4,7 @@
 //! sweep that was broken off is taken up where it stopped: runs whose line is
 //! there are not repeated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, Write};
@@ -61,6 +61,39 @@ struct Line<'a> {
     #[serde(flatten)]
     point: &'a Point,
     report: &'a Report,
+}
+
+/// What of a line tells which run it is of, and how that ended.
+#[derive(Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    point: Point,
+    report: KeptReport,
+}
+
+#[derive(Deserialize)]
+struct KeptReport {
+    verdicts: Vec<KeptVerdict>,
+}
+
+#[derive(Deserialize)]
+struct KeptVerdict {
+    holds: bool,
+}
+
+impl Kept {
+    fn holds(&self) -> bool {
+        self.report.verdicts.iter().all(|verdict| verdict.holds)
+    }
+}
+
+/// A sweep that is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Done {
+    /// Its runs.
+    pub runs: usize,
+    /// Those in which an assertion does not hold.
+    pub fail: usize,
 }
 
 /// The first line of the results.
@@ -235,7 +268,7 @@ impl Sweep {
         results: &Path,
         threads: NonZero<usize>,
         mut progress: impl FnMut(usize, usize),
-    ) -> Result<(), SweepError> {
+    ) -> Result<Done, SweepError> {
         let file_error = |error| SweepError::File {
             path: results.to_owned(),
             error,
@@ -245,9 +278,11 @@ impl Sweep {
         let total = points.len();
         let left: Vec<&Point> = points
             .iter()
-            .filter(|point| !done.contains(&key(point)))
+            .filter(|point| !done.contains_key(&key(point)))
             .collect();
         let mut finished = total - left.len();
+        let kept = points.iter().filter_map(|point| done.get(&key(point)));
+        let mut fail = kept.filter(|holds| !**holds).count();
         progress(finished, total);
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
@@ -263,8 +298,10 @@ impl Sweep {
                 });
             }
             drop(sender);
-            let written = receiver.iter().try_for_each(|line| {
-                writeln!(file, "{}", line?).map_err(file_error)?;
+            let written: Result<(), SweepError> = receiver.iter().try_for_each(|run| {
+                let (line, holds) = run?;
+                writeln!(file, "{line}").map_err(file_error)?;
+                fail += usize::from(!holds);
                 finished += 1;
                 progress(finished, total);
                 Ok(())
@@ -273,10 +310,12 @@ impl Sweep {
             next.store(left.len(), Ordering::Relaxed);
             drop(receiver);
             written
-        })
+        })?;
+        Ok(Done { runs: total, fail })
     }
 
-    fn line(&self, point: &Point) -> Result<String, SweepError> {
+    /// Makes a run. Returns its line, and whether its assertions hold.
+    fn line(&self, point: &Point) -> Result<(String, bool), SweepError> {
         let scenario = self.scenario(point)?;
         let seed = point.seed;
         let simulation = Simulation::watched(&scenario, seed, Measures::new());
@@ -289,12 +328,13 @@ impl Sweep {
             point,
             report: &report,
         };
-        Ok(serde_json::to_string(&line).expect("a report is JSON"))
+        let text = serde_json::to_string(&line).expect("a report is JSON");
+        Ok((text, report.holds()))
     }
 
-    /// Opens the results, and finds which runs are there. A last line that
-    /// was not written to its end is cut off.
-    fn take_up(&self, path: &Path) -> Result<(File, BTreeSet<String>), SweepError> {
+    /// Opens the results, and finds which runs are there and whether their
+    /// assertions held. A last line that was not written to its end is cut off.
+    fn take_up(&self, path: &Path) -> Result<(File, BTreeMap<String, bool>), SweepError> {
         let file_error = |error| SweepError::File {
             path: path.to_owned(),
             error,
@@ -306,7 +346,7 @@ impl Sweep {
             .truncate(false)
             .open(path);
         let mut file = open.map_err(file_error)?;
-        let (mut done, mut end) = (BTreeSet::new(), 0);
+        let (mut done, mut end) = (BTreeMap::new(), 0);
         let mut reader = BufReader::new(&file);
         let mut line = String::new();
         while reader.read_line(&mut line).map_err(file_error)? > 0 && line.ends_with('\n') {
@@ -315,8 +355,8 @@ impl Sweep {
                 if head.is_none_or(|head| head.scenario != self.fingerprint) {
                     return Err(SweepError::OtherScenario(path.to_owned()));
                 }
-            } else if let Ok(point) = serde_json::from_str::<Point>(&line) {
-                done.insert(key(&point));
+            } else if let Ok(kept) = serde_json::from_str::<Kept>(&line) {
+                done.insert(key(&kept.point), kept.holds());
             }
             end += line.len() as u64;
             line.clear();

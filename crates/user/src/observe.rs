@@ -33,6 +33,7 @@ impl DecisionThread {
                 self.tree.sample(id, now_ns);
             }
         }
+        self.tree.review_zombies();
         // Only now: a child whose end a sample of one client showed may have
         // been waited for by a process of another.
         for &id in &ids {

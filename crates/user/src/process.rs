@@ -157,6 +157,11 @@ impl Process {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
     }
 
+    /// Whether it has ended and was not waited for yet.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stat_file.read().is_ok_and(|stat| stat.has_ended())
+    }
+
     /// The file stays with the process, so it alone says whether that is gone.
     fn read_stat(&mut self) -> io::Result<Stat> {
         let stat = self.stat_file.read();

@@ -41,6 +41,9 @@ pub(crate) struct Tree {
     /// Processes that are no client's any more but could not be put right yet.
     /// Their records stay until they are, or have ended.
     unreleased: Vec<Process>,
+    /// What is left of clients that have ended and that processes of other
+    /// clients have still to wait for.
+    zombies: Vec<(ClientId, Process)>,
     groups: Groups,
     /// Where the next review of groups goes on.
     review_from: usize,
@@ -80,6 +83,7 @@ impl Tree {
             owners: HashMap::new(),
             foster_parents: HashMap::new(),
             unreleased: Vec::new(),
+            zombies: Vec::new(),
             groups: Groups::default(),
             review_from: 0,
             births: Births::watch()?,
@@ -230,6 +234,22 @@ impl Tree {
         self.gone = gone;
     }
 
+    /// Finds out whose end has been waited for. To be called before anybody is
+    /// looked at.
+    pub(crate) fn review_zombies(&mut self) {
+        for (id, mut process) in std::mem::take(&mut self.zombies) {
+            process.sample();
+            if process.gone {
+                self.tell_parent_elsewhere(id, &process);
+            }
+            if process.gone || !self.owners.contains_key(&process.parent) {
+                process.retire(&mut self.journal);
+            } else {
+                self.zombies.push((id, process));
+            }
+        }
+    }
+
     /// A process is gone. If a process of another client waits for it, that
     /// must not be charged for what this client was.
     fn tell_parent_elsewhere(&mut self, id: ClientId, child: &Process) {
@@ -259,7 +279,12 @@ impl Tree {
         let mut client = self.clients[id.index() as usize].take()?;
         for process in client.processes.drain(..) {
             self.strike(id, &process);
-            self.release(process);
+            let waited_for = self.owners.contains_key(&process.parent);
+            if waited_for && process.has_ended() {
+                self.zombies.push((id, process));
+            } else {
+                self.release(process);
+            }
         }
         for foster_parent in client.foster_parents.drain(..) {
             self.dismiss_foster_parent(id, foster_parent.id.pid);

@@ -5,6 +5,7 @@ pub mod daemon;
 pub mod ledger;
 pub mod reproduce;
 pub mod run;
+pub mod sim;
 pub mod values;
 pub mod view;
 
@@ -137,6 +138,12 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
+    /// Run a scenario on a simulated machine
+    ///
+    /// A scenario file says what the machine is, which programs compete on it with which tickets,
+    /// and what happens when. One seed gives one run, the same on every machine. What decides is
+    /// the very code that decides for real processes.
+    Sim(sim::Sim),
     /// Repeat the papers' experiments and compare the numbers
     ///
     /// Runs each figure of the lottery and stride papers, by simulation or on real processes, and

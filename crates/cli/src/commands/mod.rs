@@ -8,6 +8,7 @@ mod graph;
 mod manual;
 mod reproduce;
 mod run;
+mod sim;
 mod tickets;
 mod top;
 mod transfer;
@@ -26,6 +27,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     // These need no daemon, and so no place for one.
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
@@ -70,6 +72,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::RunTickets(_)
         | Command::Transfer(_)
         | Command::Demo(_)
+        | Command::Sim(_)
         | Command::Reproduce(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),

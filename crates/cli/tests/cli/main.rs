@@ -4,6 +4,7 @@ mod demo;
 mod job_control;
 mod managing;
 mod reproduce;
+mod sim;
 mod support;
 mod usage;
 mod views;

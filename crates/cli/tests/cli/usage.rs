@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "run",
     "ps",
     "top",
@@ -34,6 +34,7 @@ const COMMANDS: [&str; 29] = [
     "status",
     "stop",
     "demo",
+    "sim",
     "reproduce",
     "man",
     "completions",

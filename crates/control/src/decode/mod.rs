@@ -12,6 +12,8 @@ mod processes;
 mod quota;
 mod transfers;
 
+use std::time::Duration;
+
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Principal};
 
@@ -167,7 +169,7 @@ impl Decoder<'_> {
         if settings != now {
             self.check_daemon_owner("change how the daemon decides")?;
             if !(MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&settings.quantum_ns) {
-                return Err(Refusal::Quantum(settings.quantum_ns));
+                return Err(Refusal::Quantum(Duration::from_nanos(settings.quantum_ns)));
             }
             self.draft.push(Change::Configure(settings));
         }

@@ -39,6 +39,10 @@ pub struct Further {
     pub duration: Time,
     /// Runs in the paper.
     pub runs: u32,
+    /// On processes it is run once as long as in the paper, where all else is
+    /// shortened: in less time there are too few turns.
+    #[serde(default)]
+    pub never_shortened: bool,
 }
 
 impl RateAccuracy {
@@ -60,8 +64,15 @@ impl RateAccuracy {
         for further in &self.further {
             let mut longer = scenario.clone();
             longer.duration = further.duration;
-            let runs = context.runs(self.runs, further.runs);
-            let ratios = self.ratios(context, &longer, further.ratio, runs, &mut case)?;
+            let full = context.full;
+            let runs = match further.never_shortened && !full {
+                true => context.runs(self.runs, 1),
+                false => context.runs(self.runs, further.runs),
+            };
+            context.full |= further.never_shortened;
+            let ratios = self.ratios(context, &longer, further.ratio, runs, &mut case);
+            context.full = full;
+            let ratios = ratios?;
             let metric = format!("{}:1 over {}", further.ratio, further.duration);
             findings.add(metric, mean(&ratios), ": 1");
         }

@@ -132,8 +132,8 @@ pub struct Machine {
     seed: u64,
     /// Policies so far.
     policies: u64,
-    /// A tick is due; only where quanta are aligned.
-    tick_pending: bool,
+    /// When a tick is due, if one is; only where quanta are aligned.
+    tick_ns: Option<u64>,
     /// All turns are to end now.
     tick_now: bool,
     /// Steps taken since time passed.
@@ -198,6 +198,16 @@ impl<O: Observer> Simulation<O> {
         Ok(true)
     }
 
+    /// Settles the present if nothing more is due now; returns whether time
+    /// passes next.
+    pub(crate) fn is_settled(&mut self) -> bool {
+        if self.machine.queue.has_present() {
+            return false;
+        }
+        self.settle();
+        !self.machine.queue.has_present()
+    }
+
     /// Handles all events that are left.
     ///
     /// # Errors
@@ -216,6 +226,11 @@ impl<O: Observer> Simulation<O> {
     /// Who watches.
     pub fn observer(&self) -> &O {
         &self.observer
+    }
+
+    /// Who watches, to take from it what it saw.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
     }
 
     /// The machine and who watched it.
@@ -262,7 +277,7 @@ impl<O: Observer> Simulation<O> {
             Due::Cpu { cpu, stamp } => self.cpu_due(cpu.into(), stamp),
             Due::Wake { thread } => self.wake(thread),
             Due::Tick => {
-                self.machine.tick_pending = false;
+                self.machine.tick_ns = None;
                 self.machine.tick_now = true;
             }
             Due::Start { group } => {
@@ -342,7 +357,7 @@ impl Machine {
             sample_every_ns: plan.sample_every_ns,
             seed,
             policies: 1,
-            tick_pending: false,
+            tick_ns: None,
             tick_now: false,
             steps_at_once: 0,
             failure: None,

@@ -275,11 +275,12 @@ impl super::Machine {
         if !self.is_aligned() {
             return self.now_ns + quantum_ns;
         }
-        let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;
-        if !std::mem::replace(&mut self.tick_pending, true) {
+        // A tick that is due already stands, even if the quantum changed since.
+        *self.tick_ns.get_or_insert_with(|| {
+            let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;
             self.queue.push(tick_ns, Due::Tick);
-        }
-        tick_ns
+            tick_ns
+        })
     }
 
     /// Takes the thread of a client that has been ready longest.

@@ -47,6 +47,24 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
         mechanism,
         stopped_by_user,
     );
+    add(
+        trials,
+        "what its user continues is held down again",
+        mechanism,
+        continued_by_user,
+    );
+    add(
+        trials,
+        "what ended during a suspension is not charged after it",
+        mechanism,
+        children_while_suspended,
+    );
+    add(
+        trials,
+        "a child with a client of its own is not charged to its parent",
+        mechanism,
+        child_elsewhere,
+    );
 }
 
 const QUANTUM_NS: u64 = 20 * MS;
@@ -71,8 +89,9 @@ fn fork_storm(mechanism: Mechanism) {
 }
 
 /// A shell with three hogs in the background and a fourth later.
-const FAMILY: &str = "for i in 1 2 3; do (while :; do :; done) & done; \
-    read x; (while :; do :; done) & wait";
+/// All of which end with it, should the tests be killed.
+const FAMILY: &str = "hog() { while [ -d /proc/$$ ]; do :; done; }; \
+    for i in 1 2 3; do hog & done; read x; hog & wait";
 
 fn children(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -104,8 +123,12 @@ fn children(mechanism: Mechanism) {
 /// Starts a child whose parent ends at once, under a subreaper.
 fn orphans(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let mut foster_parent =
-        Program::start(&["foster", "sh", "-c", "read x; (while :; do :; done) & exit"]);
+    let mut foster_parent = Program::start(&[
+        "foster",
+        "sh",
+        "-c",
+        "read x; (while [ -d /proc/$PPID ]; do :; done) & exit",
+    ]);
     let client = world.client("orphan", 1);
     let root = support::wait_for_child(foster_parent.pid());
     world
@@ -136,7 +159,7 @@ fn marked(mechanism: Mechanism) {
     let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
     let socket = |path: &str| format!("{}={path}", prorata_user::SOCKET_MARKER);
     let ours = socket(support::socket().to_str().expect("plain text"));
-    let script = "read x; (while :; do :; done) & exec sleep 100";
+    let script = "read x; (while [ -d /proc/$$ ]; do :; done) & exec sleep 100";
     let mut program = Program::start(&["run", "env", &marker, &ours, "sh", "-c", script]);
     world
         .engine()
@@ -223,4 +246,79 @@ fn stopped_by_user(mechanism: Mechanism) {
     wait_until("it competes", PATIENCE, || {
         world.engine().state(first) == Some(ClientActivity::Running)
     });
+}
+
+/// One of two processes of a loser was stopped by its user when the engine
+/// stopped the other.
+fn continued_by_user(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog(), Program::hog()];
+    let stopped = |hog: &Program| support::stat_field(hog.pid(), 3) == "T";
+    support::signal(hogs[0].pid(), libc::SIGSTOP);
+    wait_until("it stops", PATIENCE, || stopped(&hogs[0]));
+    let loser = world.enter("loser", 1, &hogs[0]);
+    world
+        .engine()
+        .manage(loser, hogs[1].id())
+        .expect("it can be managed");
+    world.enter("winner", 1000, &hogs[2]);
+    wait_until("the other is held down", PATIENCE, || {
+        !support::is_normal(hogs[1].pid())
+    });
+    support::signal(hogs[0].pid(), libc::SIGCONT);
+    wait_until("it is held down", PATIENCE, || {
+        !support::is_normal(hogs[0].pid())
+    });
+    world.engine().release(loser);
+    assert!(hogs.iter().take(2).all(|hog| support::is_normal(hog.pid())));
+    // If its user stops it, that stays so.
+    support::signal(hogs[0].pid(), libc::SIGSTOP);
+    wait_until("it stops", PATIENCE, || stopped(&hogs[0]));
+}
+
+fn children_while_suspended(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
+    let client = world.enter("shell", 1, &shell);
+    sleep(Duration::from_millis(300));
+    world.engine().suspend(client);
+    sleep(Duration::from_millis(300));
+    let before_ns = world.usage(client).received_ns;
+    let used_ns = shell.tree_cpu_ns();
+    sleep(Duration::from_secs(1));
+    assert_eq!(world.usage(client).received_ns, before_ns);
+    let used_ns = shell.tree_cpu_ns() - used_ns;
+    world.engine().resume(client);
+    wait_until("it is charged again", PATIENCE, || {
+        world.usage(client).received_ns > before_ns
+    });
+    let charged_ns = world.usage(client).received_ns - before_ns;
+    // A look is taken each 100 ms where nobody competes; the rest is what the
+    // shell used until we asked.
+    assert!(
+        charged_ns < used_ns / 2,
+        "{charged_ns} ns after {used_ns} ns"
+    );
+}
+
+fn child_elsewhere(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let parent = Program::start(&["waiter", "burn", "1000"]);
+    let child = support::wait_for_child(parent.pid());
+    let [inner, outer] = ["inner", "outer"].map(|name| world.client(name, 1));
+    for (client, pid) in [(inner, child), (outer, parent.pid())] {
+        let managed = world.engine().manage(client, support::id_of(pid));
+        managed.expect("it can be managed");
+    }
+    wait_until("the child ends", PATIENCE, || {
+        support::children_of(parent.pid()).is_empty()
+    });
+    // Its parent is looked at when it runs, and each second.
+    sleep(Duration::from_millis(1500));
+    let [inner_ns, outer_ns] = [inner, outer].map(|id| world.usage(id).received_ns);
+    // A turn of the child may show first in its parent's account.
+    assert!(
+        inner_ns > 700 * MS && outer_ns < 100 * MS,
+        "{inner_ns} ns, {outer_ns} ns"
+    );
 }
