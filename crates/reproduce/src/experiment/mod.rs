@@ -199,6 +199,12 @@ impl Context<'_> {
         }
     }
 
+    /// How often what the paper ran once is repeated: on processes as often,
+    /// or a few times where it takes less time.
+    pub fn repetitions(&self, simulated: u32) -> u32 {
+        self.runs(simulated, if self.full { 1 } else { 4 })
+    }
+
     /// Says what comes next.
     ///
     /// # Errors

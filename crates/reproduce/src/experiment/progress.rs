@@ -58,7 +58,7 @@ impl Progress {
         let scenario = context.scenario();
         let mut findings = Findings::default();
         let mut values = vec![Vec::new(); self.ratios.len()];
-        for run in 0..context.runs(self.runs, 1) {
+        for run in 0..context.repetitions(self.runs) {
             let course = context.course(&scenario, context.seed(run))?;
             for (ratio, values) in self.ratios.iter().zip(&mut values) {
                 let of = rate(context, &course, &ratio.of)?;

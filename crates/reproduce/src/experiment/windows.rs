@@ -31,7 +31,7 @@ impl Windows {
         }
         let mut findings = Findings::default();
         let (mut ratios, mut spreads, mut worst) = (Vec::new(), Vec::new(), Vec::new());
-        for run in 0..context.runs(self.runs, 1) {
+        for run in 0..context.repetitions(self.runs) {
             let course = context.course(&scenario, context.seed(run))?;
             let end_s = course.end_s();
             let overall = course.received(0, end_s) / course.received(1, end_s);
