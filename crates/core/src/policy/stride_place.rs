@@ -200,7 +200,7 @@ impl Place {
     pub(super) fn exact_pass(&self) -> Option<f64> {
         let part = f64::from(self.rest) / f64::from(self.tickets);
         let competes = self.standing.has_tickets();
-        competes.then(|| self.pass as f64 + part)
+        competes.then_some(self.pass as f64 + part)
     }
 
     /// Whole passes ahead of the global pass.
