@@ -39,7 +39,7 @@ pub enum ReproduceError {
         /// Which figure.
         id: String,
         /// Why not.
-        error: ScenarioError,
+        error: Box<ScenarioError>,
     },
     /// A run cannot go on.
     #[error("{id}: {error}")]

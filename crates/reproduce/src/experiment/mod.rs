@@ -166,8 +166,12 @@ impl Context<'_> {
     ) -> Result<(Machine, O)> {
         self.step("")?;
         let id = || self.figure.id.clone();
-        let mut simulation = Simulation::watched(scenario, seed, observer)
-            .map_err(|error| ReproduceError::Scenario { id: id(), error })?;
+        let mut simulation = Simulation::watched(scenario, seed, observer).map_err(|error| {
+            ReproduceError::Scenario {
+                id: id(),
+                error: Box::new(error),
+            }
+        })?;
         simulation
             .run()
             .map_err(|error| ReproduceError::Run { id: id(), error })?;

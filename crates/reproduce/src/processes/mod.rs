@@ -74,7 +74,8 @@ pub(crate) fn course(
             if work == Work::MonteCarlo {
                 stage.follow_errors()?;
             }
-            next += every;
+            // Looks that were slept through are not made up for.
+            next = (next + every).max(now + every / 2);
         }
         if now >= end {
             break;

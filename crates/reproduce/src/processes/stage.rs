@@ -39,7 +39,7 @@ impl Stage {
     pub(super) fn new(scenario: &Scenario, policy: BoxedPolicy, quantum_ns: u64) -> Result<Stage> {
         let plan = Plan::new(scenario).map_err(|error| ReproduceError::Scenario {
             id: scenario.title.clone(),
-            error,
+            error: Box::new(error),
         })?;
         let cpu = last_cpu().map_err(failed("find out our CPUs"))?;
         let machine = Machine {
