@@ -60,9 +60,9 @@ impl Course {
     }
 
     /// The last moments before a client's turns, each after another client
-    /// had one: so the very first is none, before which nobody knows what the
-    /// client was due. Programs that the experiment knows nothing of may run
-    /// within a turn, so a pause alone is no wait either.
+    /// had one. The first is left out: processes run before anybody decides,
+    /// and what follows is no whole wait. Programs that the experiment knows
+    /// nothing of may run within a turn, so a pause alone is no wait.
     fn begins(&self, client: usize) -> Vec<&Point> {
         let spans = || self.points.windows(2);
         let rate = |span: &[Point], client: usize| {
@@ -76,7 +76,7 @@ impl Course {
             .map(|client| statistics::largest(spans().map(|span| rate(span, client))) / 10.0)
             .collect();
         let runs = |span: &[Point], client: usize| rate(span, client) > slivers[client];
-        let (mut begins, mut waits) = (Vec::new(), false);
+        let (mut begins, mut waits) = (Vec::new(), true);
         for span in spans() {
             if runs(span, client) {
                 if waits {
@@ -87,7 +87,7 @@ impl Course {
                 waits = true;
             }
         }
-        begins
+        begins.into_iter().skip(1).collect()
     }
 
     /// When it ends, in seconds.
@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn whole_waits_begin_and_end_with_a_turn() {
-        // A runs in the second, third, sixth and seventh second, with a sliver
-        // in between; in the eighth nobody does, in the others B. The ninth of
-        // A's goes on with its turn before the pause.
-        let a = [0.0, 0.0, 1.0, 2.0, 2.0, 2.01, 3.01, 4.01, 4.01, 4.5];
-        let b = [0.0, 1.0, 1.0, 1.0, 2.0, 2.99, 2.99, 2.99, 2.99, 2.99];
+        // A runs first, then in the third, fourth, seventh and eighth second,
+        // with a sliver in between; in the ninth nobody does, in the others B.
+        // The tenth of A's goes on with its turn before the pause.
+        let a = [0.0, 0.5, 0.5, 1.5, 2.5, 2.5, 2.51, 3.51, 4.51, 4.51, 5.0];
+        let b = [0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.99, 2.99, 2.99, 2.99, 2.99];
         let points = a.into_iter().zip(b).zip(0..).map(|((a, b), at_s)| Point {
             at_s: f64::from(at_s),
             received: vec![a, b],
@@ -174,11 +174,12 @@ mod tests {
             points: points.collect(),
             unit: "",
         };
+        // From the third second to the seventh: 2 and a sliver of 4.
         let share = course.share_over_whole_waits(0).expect("it waited");
         assert!((share - 2.01 / 4.0).abs() < 1e-12, "{share}");
-        // B waited only once.
+        // B's second turn is the only one that may count.
         assert_eq!(course.share_over_whole_waits(1), None);
-        course.points.truncate(3);
+        course.points.truncate(4);
         assert_eq!(course.share_over_whole_waits(0), None);
     }
 }
