@@ -164,7 +164,7 @@ mod tests {
         let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
         assert_eq!(owners, [Some(one), Some(other), None, None]);
         // With one client left there is no doubt any more.
-        tree.remove(other);
+        tree.remove(other, 0);
         tree.walk(Tree::found, 0);
         let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
         assert_eq!(owners, [Some(one); 4]);

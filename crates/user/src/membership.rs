@@ -85,7 +85,10 @@ impl Tree {
         }
         if stat.is_secondary_thread() {
             self.notice_thread(pid);
-        } else if !self.join_parent(pid, &stat, now_ns) && self.strangers.len() < MAX_STRANGERS {
+        } else if !self.join_parent(pid, &stat, now_ns)
+            && !self.restore_posthumous(pid, &stat)
+            && self.strangers.len() < MAX_STRANGERS
+        {
             self.strangers.push(pid);
         }
     }
@@ -147,11 +150,12 @@ impl Tree {
             pid,
             start_time_ticks: stat.start_time_ticks,
         };
-        match self.join(id, process, stat, origin, now_ns) {
+        match self.join(id, process, stat, origin.clone(), now_ns) {
             Ok(()) | Err(EngineError::NoSuchProcess(_)) => {}
             Err(error) => {
                 self.left_alone += 1;
                 tracing::warn!("part of client {id} runs unmanaged: {error}");
+                self.disinherit(process, stat, origin);
             }
         }
     }
@@ -173,11 +177,12 @@ impl Tree {
                 self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
             }
         }
-        if std::mem::take(&mut self.walk_due) {
-            self.walk(Self::born_some_time_ago, now_ns);
+        if self.walk_due {
+            self.walk_through_births(now_ns);
         }
         self.review_foster_parents();
-        self.review_some();
+        self.review_some(now_ns);
+        self.review_departed();
         self.release_again();
     }
 
@@ -234,7 +239,7 @@ impl Tree {
             return Origin::Born(Heritage::NONE);
         };
         let mut heritage = eldest.threads.heritage();
-        heritage.idle = true;
+        heritage.demoted_until_ticks = u64::MAX;
         if client.is_some_and(|client| client.was_bound)
             && let (Ok(own), Ok(ours)) = (eldest.threads.own_cpus(), scheduler::affinity(pid))
             && own != ours
@@ -242,6 +247,12 @@ impl Tree {
             heritage.bindings = vec![Binding { own, ours }];
         }
         Origin::Born(heritage)
+    }
+
+    /// Finds those whose births went unnoticed. Cost: that of a walk.
+    pub(crate) fn walk_through_births(&mut self, now_ns: u64) {
+        self.walk_due = false;
+        self.walk(Self::born_some_time_ago, now_ns);
     }
 
     /// The origin of a process that ran before it was managed.

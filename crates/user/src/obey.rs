@@ -47,7 +47,7 @@ impl DecisionThread {
             }
             Command::Release { client, answer } => {
                 self.tree.sample(client, now_ns);
-                if let Some(mut released) = self.tree.remove(client) {
+                if let Some(mut released) = self.tree.remove(client, now_ns) {
                     released.runnable = 0;
                     self.farewells.push(released);
                 }

@@ -71,22 +71,22 @@ impl DecisionThread {
             };
         }
         if look.moved {
-            self.tree.review_client(id);
+            self.tree.review_client(id, now_ns);
         }
         if !look.alive {
-            self.bury(id);
+            self.bury(id, now_ns);
         } else {
             self.watch(id);
         }
     }
 
     /// A client has no living process left.
-    fn bury(&mut self, id: ClientId) {
+    fn bury(&mut self, id: ClientId, now_ns: u64) {
         let may_be_new = |client: &Client| client.processes.is_empty() && !client.had_processes;
         if self.tree.client(id).is_none_or(may_be_new) {
             return;
         }
-        if let Some(mut client) = self.tree.remove(id) {
+        if let Some(mut client) = self.tree.remove(id, now_ns) {
             client.runnable = 0;
             self.farewells.push(client);
             self.tree.changes.push(Change::Exited(id));

@@ -15,6 +15,10 @@ use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
 use crate::waited::Waited;
 
+/// Giving birth takes less CPU time. A child has its policy long before it can
+/// be seen, and its parent may lose the CPU in between.
+pub(crate) const LONGEST_BIRTH_NS: u64 = 2_000_000;
+
 /// What is to be done to a process, or to all those of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Treatment {
@@ -63,6 +67,8 @@ pub(crate) struct Process {
     pub(crate) threads: Threads,
     /// CPU time at the last sample, since the process began.
     clock_ns: u64,
+    /// The same when it was last given back what we had taken.
+    restored_at_ns: u64,
     pub(crate) waited: Waited,
     /// Its ended children are those of a client that it is a foster parent of.
     pub(crate) adopts: bool,
@@ -121,6 +127,7 @@ impl Process {
             stat_file,
             threads: Threads::new(id.pid, slot, &stat, &heritage, journal),
             clock_ns,
+            restored_at_ns: clock_ns,
             waited,
             adopts: false,
             progressed: false,
@@ -242,6 +249,7 @@ impl Process {
                     self.threads.refresh(journal);
                     // First its policy, so that it wakes as what it is.
                     promoted = self.threads.promote(&self.handle, journal);
+                    self.restored_at_ns = self.clock_ns;
                 }
                 self.go_on(journal).and(promoted)
             }
@@ -280,7 +288,18 @@ impl Process {
     ) -> Result<(), Failure> {
         match cpus {
             Some(cpus) => self.threads.bind(&self.handle, cpus, journal),
-            None => self.threads.unbind(&self.handle, journal),
+            None => {
+                self.restored_at_ns = self.clock_ns;
+                self.threads.unbind(&self.handle, journal)
+            }
+        }
+    }
+
+    /// All births to it have been noticed, but for one that it may have begun
+    /// while it was held down.
+    pub(crate) fn forget_the_past(&mut self) {
+        if self.clock_ns - self.restored_at_ns >= LONGEST_BIRTH_NS {
+            self.threads.forget_the_past();
         }
     }
 

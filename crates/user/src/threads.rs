@@ -9,6 +9,7 @@ use crate::procfs::{self, Stat};
 use crate::reach::Target;
 use crate::scheduler::{self, Policy};
 use crate::table::{Journal, Slot, flag};
+use crate::time::ticks_since_boot;
 
 /// CPUs that a thread may use by itself, and those that we bound it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,15 +34,18 @@ struct Thread {
 /// What newborn threads and processes may have inherited because of us. It is
 /// not to be taken for their own choice.
 ///
-/// Births are noticed before each enforcement and once more after it, and only
-/// then is forgotten what held before. So a newborn that is found in
-/// `SCHED_IDLE` though its parent was not demoted has chosen it. What cannot be
-/// told apart: one born to a demoted parent that chooses `SCHED_IDLE` before
-/// it is noticed; it gets its parent's own policy back.
+/// Births are noticed before each enforcement and once more after it. What held
+/// before is forgotten then, unless the parent may still be giving birth as it
+/// was: a child has its policy before it can be seen, and the parent may lose the
+/// CPU in between. So a newborn that is found in `SCHED_IDLE` though its parent
+/// was not demoted has chosen it. What cannot be told apart: one born to a parent
+/// that was demoted, or had been until the same clock tick, which chooses
+/// `SCHED_IDLE` before it is noticed; it gets its parent's own policy back.
 #[derive(Clone, Debug)]
 pub(crate) struct Heritage {
-    /// `SCHED_IDLE`.
-    pub(crate) idle: bool,
+    /// Those who began up to this time, in clock ticks since boot, may have
+    /// inherited `SCHED_IDLE`; zero: nobody.
+    pub(crate) demoted_until_ticks: u64,
     /// The parent's own policy, which they would have inherited without us.
     pub(crate) own: Policy,
     /// Bindings, any one of which.
@@ -51,10 +55,19 @@ pub(crate) struct Heritage {
 impl Heritage {
     /// Of those who were born to nobody whom we touched.
     pub(crate) const NONE: Heritage = Heritage {
-        idle: false,
+        demoted_until_ticks: 0,
         own: Policy::OTHER,
         bindings: Vec::new(),
     };
+
+    /// Whether a thread that is in `SCHED_IDLE` has inherited it.
+    fn has_demoted(&self, pid: u32, tid: u32) -> bool {
+        match self.demoted_until_ticks {
+            0 => false,
+            u64::MAX => true,
+            ticks => procfs::thread_stat(pid, tid).is_ok_and(|stat| stat.start_time_ticks <= ticks),
+        }
+    }
 }
 
 /// The threads of a process.
@@ -69,8 +82,9 @@ pub(crate) struct Threads {
     runnable_hint: usize,
     /// Its fair threads were put in `SCHED_IDLE`, or inherited it.
     idle: bool,
-    /// The same at some time since the births before were noticed.
-    idle_lately: bool,
+    /// When this ended last, in clock ticks since boot; zero if that was
+    /// before the births before were noticed.
+    demoted_until_ticks: u64,
     /// All bindings that its threads had since then.
     bindings_lately: Vec<Binding>,
 }
@@ -90,7 +104,7 @@ impl Threads {
             stale: stat.threads > 1,
             runnable_hint: 0,
             idle: false,
-            idle_lately: false,
+            demoted_until_ticks: 0,
             bindings_lately: Vec::new(),
         };
         threads.list.push(Thread {
@@ -131,16 +145,26 @@ impl Threads {
     /// What is inherited from them.
     pub(crate) fn heritage(&self) -> Heritage {
         Heritage {
-            idle: self.idle || self.idle_lately,
+            demoted_until_ticks: if self.idle {
+                u64::MAX
+            } else {
+                self.demoted_until_ticks
+            },
             own: self.list[0].own,
             bindings: self.bindings_lately.clone(),
         }
     }
 
+    /// What is still to be inherited because of what held lately.
+    pub(crate) fn bequeath(&self) -> Option<Heritage> {
+        let heritage = self.heritage();
+        (heritage.demoted_until_ticks > 0 || !heritage.bindings.is_empty()).then_some(heritage)
+    }
+
     /// All births so far have been noticed: whoever is born from now on
     /// inherits what they have now.
     pub(crate) fn forget_the_past(&mut self) {
-        self.idle_lately = self.idle;
+        self.demoted_until_ticks = 0;
         if !self.bindings_lately.is_empty() {
             self.bindings_lately.clear();
             for index in 0..self.list.len() {
@@ -231,13 +255,12 @@ impl Threads {
     /// Takes note of what a thread that was just listed has by itself and
     /// what by inheritance.
     fn inherit(&mut self, index: usize, now: Policy, heritage: &Heritage, journal: &mut Journal) {
-        let inherited = now.is_idle() && heritage.idle;
+        let inherited = now.is_idle() && heritage.has_demoted(self.pid, self.list[index].tid);
         let own = if inherited { heritage.own } else { now };
         self.set_own(index, own, journal);
         if inherited && !self.idle {
             journal.mark(self.slot(), flag::IDLE);
             self.idle = true;
-            self.idle_lately = true;
         }
         if heritage.bindings.is_empty() {
             return;
@@ -257,7 +280,6 @@ impl Threads {
     ) -> Result<(), Failure> {
         journal.mark(self.slot(), flag::IDLE);
         let already = std::mem::replace(&mut self.idle, true);
-        self.idle_lately = true;
         for index in 0..self.list.len() {
             let Thread { tid, own, .. } = self.list[index];
             // Gone threads are dropped when the list is refreshed.
@@ -290,6 +312,7 @@ impl Threads {
         }
         result?;
         self.idle = false;
+        self.demoted_until_ticks = ticks_since_boot();
         journal.clear(self.slot(), flag::IDLE);
         Ok(())
     }

@@ -39,8 +39,8 @@ fn is_idle(pid: u32) -> bool {
     support::policy_of(pid) == libc::SCHED_IDLE
 }
 
-/// Born right after its parent was promoted, when parents that were demoted
-/// lately are still remembered.
+/// Born soon after its parent was promoted, when it is still remembered that
+/// this was demoted. (Of those born in the same clock tick it could not be told.)
 fn idle_child() {
     let mut world = World::new(Some(Mechanism::Idle), 500 * MS);
     let (mut parent, hog) = (Program::start(&["breeder", "idle-hog"]), Program::hog());
@@ -48,6 +48,7 @@ fn idle_child() {
     world.enter("hog", 1, &hog);
     wait_until("the parent loses", PATIENCE, || is_idle(parent.pid()));
     wait_until("the parent wins", PATIENCE, || !is_idle(parent.pid()));
+    sleep(Duration::from_millis(20));
     parent.say("a child");
     let child = support::wait_for_child(parent.pid());
     wait_until("the child chooses", PATIENCE, || is_idle(child));

@@ -129,8 +129,9 @@ fn another_users() {
     let mut program = Program::start(&["nobody", "mask", path]);
     wait_for_user(program.pid(), 65534);
     let client = world.enter("program", 1, &program);
+    // It waits most of the time, and so its child inherits that.
     let hog = Program::hog();
-    world.enter("hog", 1, &hog);
+    world.enter("hog", 9, &hog);
     program.say("become set-user-id");
     wait_for_user(program.pid(), 0);
     // It acts for its user all the same.

@@ -34,6 +34,12 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
         mechanism,
         marked,
     );
+    add(
+        trials,
+        "who is born while its parent is released is released too",
+        mechanism,
+        born_at_release,
+    );
     add(trials, "the end of a client is told", mechanism, exits);
     add(
         trials,
@@ -118,6 +124,28 @@ fn children(mechanism: Mechanism) {
     world.engine().release(client);
     assert!(hogs.iter().all(|&pid| support::is_normal(pid)));
     assert_eq!(world.engine().state(client), None);
+}
+
+/// Has some hundred children a second, which live long enough to be looked at.
+const FERTILE: &str = "while [ -d /proc/$PPID ]; do \
+    for i in 1 2 3 4 5; do sleep 1 & done; sleep 0.05; done";
+
+fn born_at_release(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&["run", "sh", "-c", FERTILE]);
+    let hog = Program::hog();
+    world.enter("hog", 9, &hog);
+    for round in 0..10 {
+        let client = world.enter(&format!("shell {round}"), 1, &shell);
+        sleep(Duration::from_millis(150 + 7 * round));
+        world.engine().release(client);
+        let held_down: Vec<u32> = support::children_of(shell.pid())
+            .into_iter()
+            .filter(|&pid| support::is_held_down(pid))
+            .collect();
+        assert_eq!(held_down, [], "in round {round}");
+        assert!(support::is_normal(shell.pid()));
+    }
 }
 
 /// Starts a child whose parent ends at once, under a subreaper.

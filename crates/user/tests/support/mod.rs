@@ -176,6 +176,12 @@ pub fn is_normal(pid: u32) -> bool {
     !stopped && !idle
 }
 
+/// Whether a process is known to be stopped or demoted, which one that has
+/// ended is not.
+pub fn is_held_down(pid: u32) -> bool {
+    matches!(stat_field(pid, 3).as_str(), "T" | "t") || policy_of(pid) == libc::SCHED_IDLE
+}
+
 /// How many CPUs each thread of a process may use.
 pub fn cpus_of_threads(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");

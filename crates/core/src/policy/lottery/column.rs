@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::Weight;
-use super::prefetch::prefetch;
+use crate::policy::prefetch::prefetch;
 use crate::policy::{ClientIndex, MAX_CLIENTS};
 
 /// A client and its weight in eight bytes, so that a throw of the dart and the
