@@ -277,7 +277,7 @@ fn bound(machine: &Machine, quiet_ns: u64) -> f64 {
     let orderly = f64::from(machine.client_count() + spec.cpus);
     let quanta = quiet_ns as f64 / spec.quantum.0 as f64 * f64::from(spec.cpus);
     match spec.policy {
-        PolicyName::Stride | PolicyName::HierarchicalStride => orderly,
+        PolicyName::Stride | PolicyName::HierarchicalStride | PolicyName::Eevdf => orderly,
         PolicyName::Lottery
         | PolicyName::ListLottery
         | PolicyName::TreeLottery

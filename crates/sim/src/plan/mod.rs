@@ -72,6 +72,8 @@ pub(crate) struct MutexPlan {
     /// The mutex currency and the inheritance ticket issued in it, if those
     /// that wait hold lotteries (1994, 6.1).
     pub(crate) lottery: Option<(CurrencyId, TicketId)>,
+    /// Whoever gives it up after a lottery does not yield.
+    pub(crate) keeps_cpu: bool,
 }
 
 /// A service.
@@ -129,6 +131,14 @@ impl Plan {
             ledger,
             groups,
         })
+    }
+}
+
+impl Plan {
+    /// The rights alone, for an engine that runs something else by them.
+    /// Clients are numbered as in the scenario; none is active.
+    pub fn into_ledger(self) -> Ledger {
+        self.ledger
     }
 }
 

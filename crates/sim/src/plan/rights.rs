@@ -107,6 +107,7 @@ impl Builder {
             Ok(MutexPlan {
                 name: name.clone(),
                 lottery: lottery.transpose()?,
+                keeps_cpu: mutex.keeps_cpu,
             })
         });
         mutexes.collect()
