@@ -130,7 +130,7 @@ pub(crate) fn simulated(
     }));
     Ok(Course {
         clients: (0..count)
-            .map(|c| machine.client_name(c).to_owned())
+            .map(|c| machine.client_name(c).into_owned())
             .collect(),
         points,
         unit: "CPU seconds",

@@ -39,7 +39,7 @@ impl Allocations {
                     let wanted = self.order.iter().cycle();
                     let matching = winners.iter().zip(wanted);
                     let as_said = matching
-                        .filter(|(winner, said)| name(winner) == *said)
+                        .filter(|(winner, said)| name(winner) == said.as_str())
                         .count();
                     let metric = format!("quanta in the order {}", self.order.join(", "));
                     findings.add(panel.metric(&metric), as_said as f64, "quanta");
