@@ -27,7 +27,7 @@ mod table;
 mod turns;
 
 pub use catalogue::{find, ids};
-pub use claim::{Metric, Rule, Source};
+pub use claim::{Metric, Rule, Source, Verdict};
 pub use error::ReproduceError;
 pub use figure::Figure;
 pub use finding::{Drawing, Measured};

@@ -2,10 +2,10 @@
 
 use prorata_report::page::{Look, Page};
 
-use crate::claim::Metric;
+use crate::claim::{Metric, Verdict};
 use crate::experiment::policy_title;
 use crate::reproduction::{Engine, Reproduction};
-use crate::table::{beyond_rows, number, source, tolerance, verdict};
+use crate::table::{beyond_rows, number, tolerance};
 
 /// The page, as HTML.
 pub fn page(reproductions: &[Reproduction]) -> String {
@@ -13,12 +13,14 @@ pub fn page(reproductions: &[Reproduction]) -> String {
     page.paragraph(
         "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994) and Stride Scheduling \
          (MIT/LCS/TM-528, 1995): what the papers print beside what this build comes to. \
-         A verdict is FAILED where ours is further off than the tolerance.",
+         A verdict is FAILED where ours is further off than the tolerance, and differs \
+         where it is so for a reason that is known and says which number to expect.",
     );
     let metrics: Vec<&Metric> = reproductions.iter().flat_map(|r| &r.metrics).collect();
-    let failed = metrics.iter().filter(|metric| !metric.ok).count();
+    let count = |verdict| metrics.iter().filter(|m| m.verdict == verdict).count();
+    let (differ, failed) = (count(Verdict::Differs), count(Verdict::Failed));
     page.paragraph(&format!(
-        "{} figures, {} metrics, {failed} failed.",
+        "{} figures, {} metrics, {differ} differ, {failed} failed.",
         reproductions.len(),
         metrics.len()
     ));
@@ -62,16 +64,24 @@ fn heading(reproduction: &Reproduction) -> String {
 
 fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
     let row = |metric: &Metric| {
-        let look = if metric.ok { Look::Good } else { Look::Bad };
+        let look = match metric.verdict {
+            Verdict::Ok => Look::Good,
+            Verdict::Differs => Look::Words,
+            Verdict::Failed => Look::Bad,
+        };
+        let why = match &metric.differs {
+            Some(differs) => format!("{}; {differs}", metric.why),
+            None => metric.why.clone(),
+        };
         vec![
             (Look::Words, metric.metric.clone()),
             (Look::Number, number(metric.paper)),
             (Look::Number, number(metric.measured)),
             (Look::Words, metric.unit.to_owned()),
             (Look::Number, tolerance(metric)),
-            (look, verdict(metric).to_owned()),
-            (Look::Words, source(metric.source).to_owned()),
-            (Look::Words, metric.why.clone()),
+            (look, metric.verdict.words().to_owned()),
+            (Look::Words, metric.source.words().to_owned()),
+            (Look::Words, why),
         ]
     };
     let rows: Vec<_> = reproduction.metrics.iter().map(row).collect();

@@ -3,7 +3,7 @@
 use prorata_sim::scenario::PolicyName;
 use serde::Serialize;
 
-use crate::claim::Metric;
+use crate::claim::{Metric, Verdict};
 use crate::error::ReproduceError;
 use crate::experiment::Context;
 use crate::figure::Figure;
@@ -60,7 +60,7 @@ pub struct Reproduction {
     pub title: String,
     /// What ran the programs.
     pub engine: Engine,
-    /// Whether all metrics came out.
+    /// Whether none failed.
     pub ok: bool,
     /// What the paper prints, and what came of it.
     pub metrics: Vec<Metric>,
@@ -147,7 +147,7 @@ pub fn reproduce(
         figure: reproduces.figure.clone(),
         title: figure.scenario.title.clone(),
         engine: settings.engine,
-        ok: !metrics.is_empty() && metrics.iter().all(|metric| metric.ok),
+        ok: !metrics.is_empty() && metrics.iter().all(|m| m.verdict != Verdict::Failed),
         metrics,
         beyond,
         notes: reproduces.notes.clone(),

@@ -2,7 +2,7 @@
 
 use prorata_report::table::{Side, Table};
 
-use crate::claim::{Metric, Rule, Source};
+use crate::claim::{Metric, Rule};
 use crate::experiment::policy_title;
 use crate::reproduction::Reproduction;
 
@@ -24,8 +24,8 @@ pub fn table(reproduction: &Reproduction) -> Table {
             number(metric.measured),
             metric.unit.to_owned(),
             tolerance(metric),
-            verdict(metric).to_owned(),
-            source(metric.source).to_owned(),
+            metric.verdict.words().to_owned(),
+            metric.source.words().to_owned(),
         ]);
     }
     table
@@ -69,17 +69,6 @@ pub(crate) fn tolerance(metric: &Metric) -> String {
         Rule::Within => format!("± {}", number(metric.tolerance)),
         Rule::AtMost if metric.tolerance == 0.0 => "at most".to_owned(),
         Rule::AtMost => format!("at most + {}", number(metric.tolerance)),
-    }
-}
-
-pub(crate) fn verdict(metric: &Metric) -> &'static str {
-    if metric.ok { "ok" } else { "FAILED" }
-}
-
-pub(crate) fn source(source: Source) -> &'static str {
-    match source {
-        Source::Printed => "printed",
-        Source::Plot => "read from the plot",
     }
 }
 

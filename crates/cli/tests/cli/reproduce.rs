@@ -49,7 +49,10 @@ fn json_has_everything_that_a_verdict_rests_on() {
     assert_eq!(sum["tolerance"], 0.0);
     assert_eq!(sum["ok"], true);
     assert_eq!(sum["source"], "read from the plot");
-    assert_eq!(figures[1]["metrics"][0]["source"], "printed");
+    assert_eq!(sum["verdict"], "ok");
+    assert_eq!(figures[0]["metrics"][0]["source"], "printed");
+    let order = &figures[1]["metrics"][0];
+    assert_eq!(order["source"], "follows from the law");
     let beyond = figures[1]["beyond"].as_array().unwrap();
     let baseline = beyond
         .iter()
@@ -68,6 +71,25 @@ fn a_figure_that_does_not_come_out_ends_with_1() {
     assert_eq!(ended.status.code(), Some(1));
     assert!(stdout(&ended).contains("FAILED") && stdout(&ended).contains("1 figures, 1 failed"));
     assert_eq!(stderr(&ended), "");
+}
+
+/// What is known to differ is said, with its reason, and is no failure.
+#[test]
+fn a_known_difference_is_said_and_ends_with_0() {
+    let ended = reproduce(&["1995/figure-14"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    assert!(stdout(&ended).contains(" differs "), "{}", stdout(&ended));
+    let ended = reproduce(&["1995/figure-14", "--json"]);
+    let figures = json(&ended);
+    let metrics = figures[0]["metrics"].as_array().unwrap();
+    let find = |name| metrics.iter().find(|metric| metric["metric"] == name);
+    let ten = find("10:1").unwrap();
+    assert_eq!(
+        (&ten["ok"], &ten["verdict"]),
+        (&false.into(), &"differs".into())
+    );
+    assert!(ten["differs"].as_str().unwrap().contains("273:27"));
+    assert!(find("9:1").unwrap().get("differs").is_none());
 }
 
 #[test]

@@ -48,6 +48,17 @@ impl Observer for Answers {
 /// What one run comes to, by metric.
 type Run = Vec<(String, f64, &'static str)>;
 
+/// How the metrics of average response times begin.
+const RESPONSE_TIME: &str = "response time of";
+
+/// The average of some response times, and their deviation from it.
+fn add_times(run: &mut Run, of: &str, times_s: &[f64]) {
+    let average_s = mean(times_s);
+    run.push((format!("{RESPONSE_TIME} {of}"), average_s, "s"));
+    let spread = deviation(times_s) / average_s * 100.0;
+    run.push((format!("deviation of response times of {of}"), spread, "%"));
+}
+
 impl Queries {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
@@ -75,6 +86,10 @@ impl Queries {
         for (place, (metric, _, unit)) in runs[0].iter().enumerate() {
             let values: Vec<f64> = runs.iter().map(|run| run[place].1).collect();
             findings.add(metric, mean(&values), unit);
+            if metric.starts_with(RESPONSE_TIME) {
+                let spread = deviation(&values) / mean(&values) * 100.0;
+                findings.add(format!("deviation of the average {metric}"), spread, "%");
+            }
         }
         Ok(findings)
     }
@@ -103,13 +118,10 @@ impl Queries {
             let all = answers.iter().filter(|a| a.client == client).count();
             metrics.push((format!("queries of {name}"), all as f64, "queries"));
             let while_all = times(client, true);
-            metrics.push((format!("response time of {name}"), mean(&while_all), "s"));
-            let spread = deviation(&while_all) / mean(&while_all) * 100.0;
-            let metric = format!("deviation of {name}'s response times");
-            metrics.push((metric, spread, "%"));
+            add_times(&mut metrics, name, &while_all);
             if client != clients[0] {
-                let metric = format!("response time of {name} after {} ends", self.clients[0]);
-                metrics.push((metric, mean(&times(client, false)), "s"));
+                let name = format!("{name} after {} ends", self.clients[0]);
+                add_times(&mut metrics, &name, &times(client, false));
             }
         }
         metrics
