@@ -3,8 +3,11 @@
 #   make run      build it and see three programs share one CPU 3:2:1
 #   make test     everything that CI runs
 #   make bench    all benches, beside their peers and the papers' figures
+#   make figures  the papers' figures on one page, reproduced by simulation and,
+#                 for some ten minutes, on real processes (ENGINES=sim: without)
 #   make install  program, man pages and completions below PREFIX (/usr/local)
 
+ENGINES ?= sim,user
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO_TARGET_DIR ?= target
@@ -15,7 +18,7 @@ SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run test bench build install uninstall clean need-cargo
+.PHONY: run test bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
@@ -28,6 +31,10 @@ test: need-cargo
 
 bench: need-cargo
 	scripts/bench
+
+figures: build
+	$(PRORATA) reproduce --engine $(ENGINES) --html "$(CARGO_TARGET_DIR)/figures.html"; \
+		code=$$?; echo "$(CARGO_TARGET_DIR)/figures.html"; exit $$code
 
 install: build
 	for place in $(PLACES); do install -d "$(DESTDIR)$(PREFIX)/$$place" || exit; done

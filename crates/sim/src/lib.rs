@@ -43,4 +43,5 @@ pub use machine::{Counts, Machine, RunError, Simulation};
 pub use measure::{Measures, Report};
 pub use observer::{Event, Observer, Why};
 pub use plan::Plan;
+pub use policy::policy;
 pub use scenario::Scenario;

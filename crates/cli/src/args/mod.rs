@@ -3,6 +3,7 @@
 
 pub mod daemon;
 pub mod ledger;
+pub mod reproduce;
 pub mod run;
 pub mod sim;
 pub mod values;
@@ -143,6 +144,15 @@ pub enum Command {
     /// and what happens when. One seed gives one run, the same on every machine. What decides is
     /// the very code that decides for real processes.
     Sim(sim::Sim),
+    /// Repeat the papers' experiments and compare the numbers
+    ///
+    /// Runs each figure of the lottery and stride papers, by simulation or on real processes, and
+    /// prints the paper's numbers beside ours, with the tolerance and a verdict. Further columns
+    /// show the same experiment under other policies, EEVDF as a baseline among them; they carry
+    /// no verdict.
+    ///
+    /// Exit codes: 0 everything came out; 1 something did not, or could not be run; 2 wrong usage.
+    Reproduce(reproduce::Reproduce),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

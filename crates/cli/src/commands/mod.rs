@@ -6,6 +6,7 @@ mod daemon;
 mod demo;
 mod graph;
 mod manual;
+mod reproduce;
 mod run;
 mod sim;
 mod tickets;
@@ -27,6 +28,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
         Command::Sim(args) => return sim::sim(args),
+        Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -71,6 +73,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::Transfer(_)
         | Command::Demo(_)
         | Command::Sim(_)
+        | Command::Reproduce(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }

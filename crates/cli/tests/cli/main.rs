@@ -3,6 +3,7 @@
 mod demo;
 mod job_control;
 mod managing;
+mod reproduce;
 mod sim;
 mod support;
 mod usage;

@@ -4,6 +4,7 @@
 //! index and a number of tickets; what a ticket is worth is the ledger's
 //! business. Randomised policies own their generator, given at construction.
 
+pub mod baseline;
 mod hierarchical;
 mod hierarchical_tree;
 pub mod inverse;

@@ -113,6 +113,20 @@ impl<W: Wait> PassPolicy<W> {
         }
     }
 
+    /// The pass of a client that competes with tickets, counted from 0 in
+    /// strides of a single ticket: 1 is a whole quantum for it. To look at
+    /// (1995, Figures 2 and 4); rounded to the precision of the number.
+    pub fn pass(&self, client: ClientIndex) -> Option<f64> {
+        let place = self.places.get(client.0 as usize)?;
+        let passes = place.exact_pass()?;
+        Some(passes / STRIDE1 as f64)
+    }
+
+    /// The global pass (1995, 2.2), in the same units.
+    pub fn global_pass(&self) -> f64 {
+        self.global.pass as f64 / STRIDE1 as f64
+    }
+
     /// The place of a client that has joined.
     #[inline]
     fn joined(&self, client: ClientIndex) -> Result<&Place, PolicyError> {

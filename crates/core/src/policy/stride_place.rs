@@ -200,6 +200,13 @@ impl Place {
         self.pass = self.pass.wrapping_add(whole);
     }
 
+    /// The pass with its part, of a client that competes with tickets.
+    pub(super) fn exact_pass(&self) -> Option<f64> {
+        let part = f64::from(self.rest) / f64::from(self.tickets);
+        let competes = self.standing.has_tickets();
+        competes.then_some(self.pass as f64 + part)
+    }
+
     /// Whole passes ahead of the global pass.
     #[inline]
     pub(super) const fn lead(&self, global: &GlobalPass) -> i64 {

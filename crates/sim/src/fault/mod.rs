@@ -193,7 +193,7 @@ impl<O: Observer> Trial<O> {
         let clients = before.iter().zip(self.standings()).zip(0..);
         for ((then, now), client) in clients {
             if now.received_ns == then.received_ns {
-                let client = self.machine().client_name(client).to_owned();
+                let client = self.machine().client_name(client).into_owned();
                 return Err(Fault::Starved { client });
             }
         }
@@ -217,7 +217,7 @@ impl<O: Observer> Trial<O> {
         for ((then, now), client) in before.iter().zip(self.standings()).zip(all) {
             let quanta = (now.ahead_ns() - then.ahead_ns()) / quantum_ns as f64;
             if quanta.abs() > bound {
-                let client = self.machine().client_name(client).to_owned();
+                let client = self.machine().client_name(client).into_owned();
                 return Err(Fault::Error {
                     client,
                     quanta,
@@ -277,7 +277,7 @@ fn bound(machine: &Machine, quiet_ns: u64) -> f64 {
     let orderly = f64::from(machine.client_count() + spec.cpus);
     let quanta = quiet_ns as f64 / spec.quantum.0 as f64 * f64::from(spec.cpus);
     match spec.policy {
-        PolicyName::Stride | PolicyName::HierarchicalStride => orderly,
+        PolicyName::Stride | PolicyName::HierarchicalStride | PolicyName::Eevdf => orderly,
         PolicyName::Lottery
         | PolicyName::ListLottery
         | PolicyName::TreeLottery

@@ -98,6 +98,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
             pairs: Vec::new(),
         },
         assertions: Vec::new(),
+        reproduces: None,
     }
 }
 
@@ -185,7 +186,11 @@ fn tickets(lots: &mut Lots, currencies: &[Currency]) -> Tickets {
 fn mutexes(lots: &mut Lots) -> BTreeMap<String, Mutex> {
     let mutexes = MUTEXES.iter().map(|name| {
         let kind = pick(lots, &[MutexKind::Fifo, MutexKind::Lottery]).unwrap_or_default();
-        ((*name).to_owned(), Mutex { kind })
+        let mutex = Mutex {
+            kind,
+            keeps_cpu: false,
+        };
+        ((*name).to_owned(), mutex)
     });
     mutexes.collect()
 }

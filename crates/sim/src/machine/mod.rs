@@ -29,6 +29,7 @@ mod threads;
 mod turns;
 mod waiting;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prorata_core::dispatcher::{self, Dispatcher};
@@ -398,10 +399,13 @@ impl Machine {
         self.clients.len() as u32
     }
 
-    /// A client's name.
-    pub fn client_name(&self, client: u32) -> &str {
-        let view = self.dispatcher.ledger().client(client_id(client));
-        view.map_or("", |view| view.name)
+    /// A client's name; that of a copy is the file's and its number.
+    pub fn client_name(&self, client: u32) -> Cow<'_, str> {
+        let group = self.group(client);
+        match group.copies {
+            true => group.copy_name(client).into(),
+            false => group.name.as_str().into(),
+        }
     }
 
     /// A client's identifier in the ledger.
@@ -411,7 +415,7 @@ impl Machine {
 
     /// The numbers of a client's copies, or of the one copy of that name.
     pub fn find_clients(&self, name: &str) -> Option<std::ops::Range<u32>> {
-        find_clients(self.dispatcher.ledger(), &self.groups, name)
+        find_clients(&self.groups, name)
     }
 
     /// Names of the file's clients and the numbers of their copies.

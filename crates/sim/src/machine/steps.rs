@@ -272,7 +272,7 @@ impl<O: Observer> Simulation<O> {
     /// The run cannot go on.
     fn fail(&mut self, client: u32, error: impl FnOnce(Time, String) -> RunError) {
         let at = Time(self.machine.now_ns);
-        let name = self.machine.client_name(client).to_owned();
+        let name = self.machine.client_name(client).into_owned();
         self.machine.failure.get_or_insert_with(|| error(at, name));
     }
 }

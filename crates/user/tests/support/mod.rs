@@ -386,7 +386,7 @@ pub fn dispatcher(policy: Box<dyn Policy + Send>, quantum_ns: u64) -> Arc<Mutex<
 
 pub fn create_client(dispatcher: &mut Dispatcher, name: &str, tickets: u32) -> ClientId {
     let create = Operation::CreateClient {
-        name: name.into(),
+        name: Some(name.into()),
         owner: 0,
     };
     let Outcome::Client(client) = execute(dispatcher, create) else {

@@ -131,7 +131,7 @@ fn show(machine: &Machine) -> Result<()> {
             .filter(|cpu| machine.running(*cpu).is_some_and(|(c, _)| c == client))
             .map(|cpu| cpu.to_string());
         table.row(vec![
-            machine.client_name(client).to_owned(),
+            machine.client_name(client).into_owned(),
             format!("{:.1}", machine.dispatcher().ledger().value(id).to_f64()),
             output::seconds(specified_ns),
             output::seconds(received_ns),
