@@ -160,12 +160,12 @@ mod tests {
         tree.add_foster_parent(other, me, 0).expect("we exist");
         tree.add_foster_parent(other, me, 0).expect("twice is once");
         assert_eq!(tree.clients_fostered_by(me.pid), [one, other]);
-        tree.walk(Tree::found, 0);
+        tree.walk_below(0);
         let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
         assert_eq!(owners, [Some(one), Some(other), None, None]);
         // With one client left there is no doubt any more.
         tree.remove(other, 0);
-        tree.walk(Tree::found, 0);
+        tree.walk_below(0);
         let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
         assert_eq!(owners, [Some(one); 4]);
         orphans.into_iter().for_each(end);

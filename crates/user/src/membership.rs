@@ -41,7 +41,7 @@ impl Tree {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, process, &stat, Origin::Named, now_ns)?;
-        self.walk(Self::found, now_ns);
+        self.walk_below(now_ns);
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl Tree {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
         }
-        self.walk(Self::found, now_ns);
+        self.walk_below(now_ns);
         self.process_count() - before
     }
 
@@ -79,7 +79,14 @@ impl Tree {
     }
 
     fn notice(&mut self, pid: u32, now_ns: u64) {
-        let Ok(stat) = procfs::stat(pid) else { return };
+        let Ok(stat) = procfs::stat(pid) else {
+            // Mostly it has ended. But it may not be there yet: a number is
+            // given out some time before it can be looked up.
+            if self.unseen.len() < MAX_STRANGERS {
+                self.unseen.push(pid);
+            }
+            return;
+        };
         if self.owners.contains_key(&pid) {
             return;
         }
@@ -163,6 +170,22 @@ impl Tree {
     /// Finds those that escaped from their trees. To be called every second
     /// or so.
     pub(crate) fn survey(&mut self, now_ns: u64) {
+        for pid in std::mem::take(&mut self.unseen) {
+            let Ok(stat) = procfs::stat(pid) else {
+                continue;
+            };
+            if stat.is_secondary_thread() {
+                self.notice_thread(pid);
+            } else if !self.owners.contains_key(&pid) {
+                match self.client_of_parent(pid, &stat) {
+                    Some(id) => {
+                        let origin = self.born_some_time_ago(id, pid);
+                        self.admit(id, pid, &stat, origin, now_ns);
+                    }
+                    None => self.strangers.push(pid),
+                }
+            }
+        }
         for pid in std::mem::take(&mut self.strangers) {
             let Ok(stat) = procfs::stat(pid) else {
                 continue;
@@ -239,7 +262,7 @@ impl Tree {
             return Origin::Born(Heritage::NONE);
         };
         let mut heritage = eldest.threads.heritage();
-        heritage.demoted_until_ticks = u64::MAX;
+        heritage.idle = true;
         if client.is_some_and(|client| client.was_bound)
             && let (Ok(own), Ok(ours)) = (eldest.threads.own_cpus(), scheduler::affinity(pid))
             && own != ours
@@ -255,9 +278,22 @@ impl Tree {
         self.walk(Self::born_some_time_ago, now_ns);
     }
 
-    /// The origin of a process that ran before it was managed.
-    pub(crate) fn found(&self, _: ClientId, _: u32) -> Origin {
-        Origin::Found
+    /// Finds those below processes that were just named. Others may be found
+    /// on the way, born since births were noticed last. Cost: that of a walk.
+    pub(crate) fn walk_below(&mut self, now_ns: u64) {
+        self.walk(Self::found, now_ns);
+    }
+
+    /// The origin of a process that ran before it was managed, or that was
+    /// just born to one to which something was done.
+    fn found(&self, id: ClientId, pid: u32) -> Origin {
+        let parent = procfs::stat(pid).map_or(0, |stat| stat.parent);
+        let mut processes = self.client(id).into_iter().flat_map(|c| &c.processes);
+        let parent = processes.find(|process| process.id.pid == parent);
+        match parent.and_then(|parent| parent.threads.bequeath()) {
+            Some(heritage) => Origin::Born(heritage),
+            None => Origin::Found,
+        }
     }
 
     /// Walks through all processes and lets those join whose parents have a

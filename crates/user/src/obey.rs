@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::command::Command;
 use crate::decision::DecisionThread;
 use crate::time::SECOND_NS;
-use crate::tree::Tree;
 
 /// How long to wait before trying once more to start a guardian.
 const GUARDIAN_PAUSE: Duration = Duration::from_nanos(SECOND_NS);
@@ -31,7 +30,7 @@ impl DecisionThread {
             } => {
                 let result = self.tree.add_foster_parent(client, parent, now_ns);
                 if result.is_ok() {
-                    self.tree.walk(Tree::found, now_ns);
+                    self.tree.walk_below(now_ns);
                     self.publish_now();
                 }
                 let _ = answer.send(result);

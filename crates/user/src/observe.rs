@@ -10,8 +10,13 @@ use crate::time::{MILLISECOND_NS, SECOND_NS};
 
 /// For how many quanta, and how long, a client that neither won nor ran is not
 /// looked at.
-const UNLOOKED_QUANTA: u64 = 10;
+const UNLOOKED_QUANTA: u64 = 25;
 const UNLOOKED_NS: std::ops::RangeInclusive<u64> = 100 * MILLISECOND_NS..=SECOND_NS;
+
+/// Whoever wants to run and receives less than this part of a quantum in
+/// `SCHED_IDLE` need not be looked at because of that: a look costs more than
+/// ten samples.
+const LEAK: u64 = 10;
 
 /// Processes that are sampled every quantum; where there are more, those that
 /// did not win take turns.
@@ -54,7 +59,9 @@ impl DecisionThread {
         };
         let usage_ns = client.usage_ns;
         let look_due = client.is_winner()
-            || usage_ns.0 > 0
+            || usage_ns.0 > quantum_ns / LEAK
+            // It was thought to sleep.
+            || (usage_ns.0 > 0 && client.runnable == 0)
             || client.unsettled
             || client.watched.is_none()
             || now_ns - client.looked_ns >= look_interval_ns;

@@ -15,9 +15,9 @@ use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
 use crate::waited::Waited;
 
-/// Giving birth takes less CPU time. A child has its policy long before it can
-/// be seen, and its parent may lose the CPU in between.
-pub(crate) const LONGEST_BIRTH_NS: u64 = 2_000_000;
+/// Giving birth takes less CPU time, unless the parent has gigabytes mapped in
+/// small pages.
+pub(crate) const LONGEST_BIRTH_NS: u64 = 10_000_000;
 
 /// What is to be done to a process, or to all those of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,23 +35,24 @@ pub(crate) enum Treatment {
 pub(crate) enum Failure {
     /// The process has ended; whoever samples it next will notice.
     Gone,
-    /// It belongs to somebody else by now, a set-uid program for instance.
+    /// It belongs to somebody else by now, a set-uid program for instance, or
+    /// the system lacks something.
     Refused,
 }
 
 impl From<Errno> for Failure {
     fn from(error: Errno) -> Self {
-        if error == Errno::PERM {
-            Failure::Refused
-        } else {
+        if matches!(error, Errno::SRCH | Errno::NOENT) {
             Failure::Gone
+        } else {
+            Failure::Refused
         }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Errno::from_io_error(&error).map_or(Failure::Gone, Failure::from)
+        Errno::from_io_error(&error).map_or(Failure::Refused, Failure::from)
     }
 }
 

@@ -9,7 +9,6 @@ use crate::procfs::{self, Stat};
 use crate::reach::Target;
 use crate::scheduler::{self, Policy};
 use crate::table::{Journal, Slot, flag};
-use crate::time::ticks_since_boot;
 
 /// CPUs that a thread may use by itself, and those that we bound it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,16 +35,16 @@ struct Thread {
 ///
 /// Births are noticed before each enforcement and once more after it. What held
 /// before is forgotten then, unless the parent may still be giving birth as it
-/// was: a child has its policy before it can be seen, and the parent may lose the
-/// CPU in between. So a newborn that is found in `SCHED_IDLE` though its parent
-/// was not demoted has chosen it. What cannot be told apart: one born to a parent
-/// that was demoted, or had been until the same clock tick, which chooses
-/// `SCHED_IDLE` before it is noticed; it gets its parent's own policy back.
+/// was: a child has its policy long before it can be seen, and its parent may
+/// lose the CPU in between. So a newborn that is found in `SCHED_IDLE` though its
+/// parent was not demoted lately has chosen it. What cannot be told apart: one
+/// born to a parent that was, which chooses `SCHED_IDLE` before it is noticed; it
+/// gets its parent's own policy back. That somebody's choice is lost is the lesser
+/// evil: else somebody would stay demoted.
 #[derive(Clone, Debug)]
 pub(crate) struct Heritage {
-    /// Those who began up to this time, in clock ticks since boot, may have
-    /// inherited `SCHED_IDLE`; zero: nobody.
-    pub(crate) demoted_until_ticks: u64,
+    /// `SCHED_IDLE`.
+    pub(crate) idle: bool,
     /// The parent's own policy, which they would have inherited without us.
     pub(crate) own: Policy,
     /// Bindings, any one of which.
@@ -55,19 +54,10 @@ pub(crate) struct Heritage {
 impl Heritage {
     /// Of those who were born to nobody whom we touched.
     pub(crate) const NONE: Heritage = Heritage {
-        demoted_until_ticks: 0,
+        idle: false,
         own: Policy::OTHER,
         bindings: Vec::new(),
     };
-
-    /// Whether a thread that is in `SCHED_IDLE` has inherited it.
-    fn has_demoted(&self, pid: u32, tid: u32) -> bool {
-        match self.demoted_until_ticks {
-            0 => false,
-            u64::MAX => true,
-            ticks => procfs::thread_stat(pid, tid).is_ok_and(|stat| stat.start_time_ticks <= ticks),
-        }
-    }
 }
 
 /// The threads of a process.
@@ -82,9 +72,8 @@ pub(crate) struct Threads {
     runnable_hint: usize,
     /// Its fair threads were put in `SCHED_IDLE`, or inherited it.
     idle: bool,
-    /// When this ended last, in clock ticks since boot; zero if that was
-    /// before the births before were noticed.
-    demoted_until_ticks: u64,
+    /// The same at some time that is not forgotten yet.
+    idle_lately: bool,
     /// All bindings that its threads had since then.
     bindings_lately: Vec<Binding>,
 }
@@ -104,7 +93,7 @@ impl Threads {
             stale: stat.threads > 1,
             runnable_hint: 0,
             idle: false,
-            demoted_until_ticks: 0,
+            idle_lately: false,
             bindings_lately: Vec::new(),
         };
         threads.list.push(Thread {
@@ -145,11 +134,7 @@ impl Threads {
     /// What is inherited from them.
     pub(crate) fn heritage(&self) -> Heritage {
         Heritage {
-            demoted_until_ticks: if self.idle {
-                u64::MAX
-            } else {
-                self.demoted_until_ticks
-            },
+            idle: self.idle || self.idle_lately,
             own: self.list[0].own,
             bindings: self.bindings_lately.clone(),
         }
@@ -158,13 +143,13 @@ impl Threads {
     /// What is still to be inherited because of what held lately.
     pub(crate) fn bequeath(&self) -> Option<Heritage> {
         let heritage = self.heritage();
-        (heritage.demoted_until_ticks > 0 || !heritage.bindings.is_empty()).then_some(heritage)
+        (heritage.idle || !heritage.bindings.is_empty()).then_some(heritage)
     }
 
     /// All births so far have been noticed: whoever is born from now on
     /// inherits what they have now.
     pub(crate) fn forget_the_past(&mut self) {
-        self.demoted_until_ticks = 0;
+        self.idle_lately = self.idle;
         if !self.bindings_lately.is_empty() {
             self.bindings_lately.clear();
             for index in 0..self.list.len() {
@@ -255,7 +240,7 @@ impl Threads {
     /// Takes note of what a thread that was just listed has by itself and
     /// what by inheritance.
     fn inherit(&mut self, index: usize, now: Policy, heritage: &Heritage, journal: &mut Journal) {
-        let inherited = now.is_idle() && heritage.has_demoted(self.pid, self.list[index].tid);
+        let inherited = now.is_idle() && heritage.idle;
         let own = if inherited { heritage.own } else { now };
         self.set_own(index, own, journal);
         if inherited && !self.idle {
@@ -312,7 +297,7 @@ impl Threads {
         }
         result?;
         self.idle = false;
-        self.demoted_until_ticks = ticks_since_boot();
+        self.idle_lately = true;
         journal.clear(self.slot(), flag::IDLE);
         Ok(())
     }
@@ -349,8 +334,11 @@ impl Threads {
                 // It is not bound, or has chosen anew.
                 _ => now,
             };
-            let ours = intersection(&own, cpus);
-            if ours.count() == 0 || ours == now {
+            let common = intersection(&own, cpus);
+            // Whoever may use none of them must not stay where it was bound
+            // before: that is somebody else's place now.
+            let ours = if common.count() == 0 { own } else { common };
+            if ours == now {
                 continue;
             }
             let tid = thread.tid;
@@ -446,7 +434,7 @@ fn change(result: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
+pub(crate) fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
     let mut both = CpuSet::new();
     for cpu in 0..CpuSet::MAX_CPU {
         if one.is_set(cpu) && other.is_set(cpu) {

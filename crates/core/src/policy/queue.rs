@@ -129,7 +129,8 @@ impl PassQueue {
     }
 
     /// Inserts the entry of a client that ran a whole quantum and was admitted
-    /// with these tickets. Cost: O(1) where many have as many tickets; else
+    /// with these tickets. Cost: O(1) where many have as many tickets, and it
+    /// allocates when more of them wait than since they have their queue; else
     /// that of `insert`.
     #[inline]
     pub(super) fn insert_behind_equals(&mut self, fifo: FifoIndex, tickets: u32, entry: Entry) {

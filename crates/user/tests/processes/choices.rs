@@ -39,21 +39,24 @@ fn is_idle(pid: u32) -> bool {
     support::policy_of(pid) == libc::SCHED_IDLE
 }
 
-/// Born soon after its parent was promoted, when it is still remembered that
-/// this was demoted. (Of those born in the same clock tick it could not be told.)
+/// Born to a parent that nobody competes with, so that it was not demoted lately.
 fn idle_child() {
-    let mut world = World::new(Some(Mechanism::Idle), 500 * MS);
-    let (mut parent, hog) = (Program::start(&["breeder", "idle-hog"]), Program::hog());
-    world.enter("parent", 1, &parent);
-    world.enter("hog", 1, &hog);
-    wait_until("the parent loses", PATIENCE, || is_idle(parent.pid()));
-    wait_until("the parent wins", PATIENCE, || !is_idle(parent.pid()));
-    sleep(Duration::from_millis(20));
+    let mut world = World::new(Some(Mechanism::Idle), 20 * MS);
+    let mut parent = Program::start(&["breeder", "idle-hog"]);
+    let client = world.enter("parent", 1, &parent);
     parent.say("a child");
     let child = support::wait_for_child(parent.pid());
     wait_until("the child chooses", PATIENCE, || is_idle(child));
-    wait_until("the parent loses", PATIENCE, || is_idle(parent.pid()));
-    wait_until("the parent wins", PATIENCE, || !is_idle(parent.pid()));
+    wait_until("the child joins", PATIENCE, || {
+        world.engine().find(child) == Some(client)
+    });
+    // Several turns, in which they lose and win.
+    let hog = Program::hog();
+    world.enter("hog", 1, &hog);
+    for _ in 0..3 {
+        wait_until("the parent loses", PATIENCE, || is_idle(parent.pid()));
+        wait_until("the parent wins", PATIENCE, || !is_idle(parent.pid()));
+    }
     world.end_engine();
     assert!(is_idle(child) && !is_idle(parent.pid()));
 }

@@ -37,6 +37,10 @@ pub fn helper_entry() {
     rustix::process::setpriority_process(None, 0).expect("niceness may rise");
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // Whoever may run the set-user-id copy must not get more from it.
+    if rustix::process::geteuid() != rustix::process::getuid() {
+        assert_eq!(arguments, ["masked"]);
+    }
     match arguments[..] {
         ["hog"] => compute(),
         // Computes in so many threads.
@@ -115,6 +119,13 @@ pub fn helper_entry() {
         }
         // Uses so much CPU time and ends.
         ["burn", ms] => compute_for(Duration::from_millis(number(ms))),
+        // The same once it has read a line.
+        ["burn-later", ms] => {
+            std::io::stdin()
+                .read_line(&mut String::new())
+                .expect("readable");
+            compute_for(Duration::from_millis(number(ms)));
+        }
         // Does the rest as a user who owns nothing.
         ["nobody", ref arguments @ ..] => {
             // SAFETY: takes plain numbers, and an empty list.
