@@ -4,7 +4,7 @@
 //! sweep that was broken off is taken up where it stopped: runs whose line is
 //! there are not repeated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, Write};
@@ -41,7 +41,9 @@ pub struct Axis {
 pub struct Sweep {
     path: PathBuf,
     scenario: Table,
+    /// See [`fingerprint`].
     fingerprint: String,
+    /// Each of another setting.
     axes: Vec<Axis>,
     seeds: RangeInclusive<u64>,
 }
@@ -126,9 +128,18 @@ pub enum SweepError {
     /// More runs than a sweep may have.
     #[error("the sweep has more than {MAX_RUNS} runs: leave out settings or seeds")]
     TooManyRuns,
-    /// The results are of another scenario.
-    #[error("{} holds results of another scenario: name another file", .0.display())]
+    /// A setting has two axes.
+    #[error("{0} is swept twice: write all its values in one list, with commas between them")]
+    Twice(String),
+    /// The results are of another scenario, of other traces or of another
+    /// version of the simulator.
+    #[error(
+        "{} holds results of another scenario, trace or version of prorata: name another file", .0.display()
+    )]
     OtherScenario(PathBuf),
+    /// The file is there and holds no results.
+    #[error("{} holds something else than results of a sweep: name another file", .0.display())]
+    NoResults(PathBuf),
     /// The results cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
@@ -181,7 +192,8 @@ impl Sweep {
     ///
     /// # Errors
     ///
-    /// If the scenario is refused or a setting stands nowhere in it.
+    /// If the scenario is refused, or a setting stands nowhere in it or is
+    /// named twice.
     pub fn new(
         path: &Path,
         axes: Vec<Axis>,
@@ -191,14 +203,16 @@ impl Sweep {
             path: path.to_owned(),
             error,
         })?;
-        Scenario::parse(path, text.clone())?;
+        let fingerprint = fingerprint(&Scenario::parse(path, text.clone())?);
         let scenario: Table = toml::from_str(&text).expect("it was read already");
-        let mut fingerprint = Fingerprint::default();
-        write!(fingerprint, "{scenario}").expect("a fingerprint takes everything");
+        let mut settings = BTreeSet::new();
+        if let Some(twice) = axes.iter().find(|axis| !settings.insert(&axis.setting)) {
+            return Err(SweepError::Twice(twice.setting.clone()));
+        }
         let sweep = Sweep {
             path: path.to_owned(),
             scenario,
-            fingerprint: format!("{:016x}", fingerprint.value()),
+            fingerprint,
             axes,
             seeds,
         };
@@ -334,6 +348,7 @@ impl Sweep {
 
     /// Opens the results, and finds which runs are there and whether their
     /// assertions held. A last line that was not written to its end is cut off.
+    /// Nothing changes in a file whose first line is not ours.
     fn take_up(&self, path: &Path) -> Result<(File, BTreeMap<String, bool>), SweepError> {
         let file_error = |error| SweepError::File {
             path: path.to_owned(),
@@ -346,30 +361,46 @@ impl Sweep {
             .truncate(false)
             .open(path);
         let mut file = open.map_err(file_error)?;
+        let scenario = self.fingerprint.clone();
+        let our_head = serde_json::to_string(&Head { scenario }).expect("text is JSON");
         let (mut done, mut end) = (BTreeMap::new(), 0);
         let mut reader = BufReader::new(&file);
-        let mut line = String::new();
-        while reader.read_line(&mut line).map_err(file_error)? > 0 && line.ends_with('\n') {
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).map_err(file_error)? > 0 && line.ends_with(b"\n")
+        {
             if end == 0 {
-                let head = serde_json::from_str::<Head>(&line).ok();
-                if head.is_none_or(|head| head.scenario != self.fingerprint) {
+                let head: Head = serde_json::from_slice(&line)
+                    .map_err(|_| SweepError::NoResults(path.to_owned()))?;
+                if head.scenario != self.fingerprint {
                     return Err(SweepError::OtherScenario(path.to_owned()));
                 }
-            } else if let Ok(kept) = serde_json::from_str::<Kept>(&line) {
+            } else if let Ok(kept) = serde_json::from_slice::<Kept>(&line) {
                 done.insert(key(&kept.point), kept.holds());
             }
             end += line.len() as u64;
             line.clear();
         }
+        // What is left has no end: of a line of ours only if it begins like one.
+        if end == 0 && !our_head.as_bytes().starts_with(&line) {
+            return Err(SweepError::NoResults(path.to_owned()));
+        }
         file.set_len(end).map_err(file_error)?;
         file.seek(io::SeekFrom::End(0)).map_err(file_error)?;
         if end == 0 {
-            let scenario = self.fingerprint.clone();
-            let head = serde_json::to_string(&Head { scenario }).expect("text is JSON");
-            writeln!(file, "{head}").map_err(file_error)?;
+            writeln!(file, "{our_head}").map_err(file_error)?;
         }
         Ok((file, done))
     }
+}
+
+/// All that results come from but settings and seeds: the scenario with the
+/// traces that it names, and the version of the simulator.
+fn fingerprint(scenario: &Scenario) -> String {
+    let scenario = serde_json::to_string(scenario).expect("a scenario is JSON");
+    let mut fingerprint = Fingerprint::default();
+    write!(fingerprint, "{}\n{scenario}", env!("CARGO_PKG_VERSION"))
+        .expect("a fingerprint takes everything");
+    format!("{:016x}", fingerprint.value())
 }
 
 /// By which a run is known in the results.

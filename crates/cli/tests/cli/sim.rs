@@ -93,6 +93,29 @@ fn a_wrong_scenario_is_refused_with_its_line_and_the_fix() {
 }
 
 #[test]
+fn a_scenario_that_is_refused_leaves_files_as_they_are() {
+    let place = Place::new(&SCENARIO.replace("client = \"A\"", "client = \"C\""));
+    let files = [
+        ("--record", "r"),
+        ("--perfetto", "p"),
+        ("--csv", "c"),
+        ("--svg", "s"),
+        ("--results", "j"),
+    ];
+    for (option, file) in files {
+        std::fs::write(place.directory.path().join(file), "precious").unwrap();
+        let mut arguments = vec!["two.toml", option, file];
+        if option == "--results" {
+            arguments.extend(["--seeds", "1-2"]);
+        }
+        let run = place.run(&arguments);
+        assert_eq!(run.status.code(), Some(1), "{option}");
+        assert!(stderr(&run).contains("two.toml:13:"), "{}", stderr(&run));
+        assert_eq!(place.read(file), "precious", "{option}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_told_apart() {
     let place = Place::new(SCENARIO);
     for arguments in [
@@ -192,6 +215,16 @@ fn a_sweep_is_taken_up_where_it_stopped() {
     assert!(place.read("two.results").starts_with(&before));
     let wrong = place.run(&["two.toml", "--sweep", "machine.speed=1"]);
     assert_eq!(wrong.status.code(), Some(1));
+    let policy = |policy| ["--sweep", policy];
+    let twice = [
+        policy("machine.policy=stride"),
+        policy("machine.policy=lottery"),
+    ]
+    .concat();
+    let wrong = place.run(&[&["two.toml"], &twice[..]].concat());
+    assert_eq!(wrong.status.code(), Some(1));
+    let error = stderr(&wrong);
+    assert!(error.contains("machine.policy is swept twice"), "{error}");
 }
 
 #[test]

@@ -129,7 +129,8 @@ impl PassQueue {
     }
 
     /// Inserts the entry of a client that ran a whole quantum and was admitted
-    /// with these tickets. Cost: O(1) where many have as many tickets; else
+    /// with these tickets. Cost: O(1) where many have as many tickets, and it
+    /// allocates when more of them wait than since they have their queue; else
     /// that of `insert`.
     #[inline]
     pub(super) fn insert_behind_equals(&mut self, fifo: FifoIndex, tickets: u32, entry: Entry) {
@@ -211,6 +212,17 @@ impl PassQueue {
             self.fifos.remove_first();
         }
         sorted
+    }
+
+    /// Whose entry would be first after so many others went, if nothing came
+    /// between and all were of the kind that the first is.
+    #[inline]
+    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        match (self.front.first(), self.fifos.head()) {
+            (Some(front), Some(fifo)) if fifo.is_before(front) => self.fifos.likely_after(others),
+            (None, Some(_)) => self.fifos.likely_after(others),
+            (_, _) => self.front.likely_after(others),
+        }
     }
 
     /// The first entry outside the FIFOs.

@@ -62,32 +62,41 @@ impl Fifos {
     /// Drops all entries.
     pub(super) fn clear(&mut self) {
         for fifo in &mut self.fifos {
-            fifo.entries.clear();
+            fifo.entries = VecDeque::new();
         }
         *self.contest = Tournament::new();
     }
 
     /// A client comes to compete: the queue of its equals, unless others need
-    /// all queues that it could be.
+    /// all queues that it could be. Of those the one that fewest need is taken
+    /// over.
     pub(super) fn admit(&mut self, tickets: u32) -> FifoIndex {
         let scattered = tickets.wrapping_mul(0x9e37_79b9) >> (u32::BITS - FIFOS.ilog2());
         let neighbours = (0..NEIGHBOURS).map(|step| (scattered as usize + step) % FIFOS);
-        let mut vacant = None;
+        let mut poorest = None;
+        let mut fewest = MANY;
         for index in neighbours {
             let fifo = &mut self.fifos[index];
             if fifo.tickets == tickets {
                 fifo.clients += 1;
                 return FifoIndex(index as u8);
             }
-            if vacant.is_none() && fifo.clients < MANY {
-                vacant = Some(index);
+            if fifo.clients < fewest {
+                fewest = fifo.clients;
+                poorest = Some(index);
             }
         }
-        let Some(index) = vacant else {
+        let Some(index) = poorest else {
             return FifoIndex::NONE;
         };
-        self.fifos[index].tickets = tickets;
-        self.fifos[index].clients = 1;
+        let fifo = &mut self.fifos[index];
+        fifo.tickets = tickets;
+        fifo.clients = 1;
+        if fifo.entries.is_empty() {
+            // Not to keep as much memory for each number of tickets that ever
+            // was.
+            fifo.entries = VecDeque::new();
+        }
         FifoIndex(index as u8)
     }
 
@@ -101,7 +110,8 @@ impl Fifos {
     }
 
     /// Appends the entry of a client with tickets to the queue of its equals,
-    /// if it belongs there.
+    /// if it belongs there. Allocates when that is longer than ever since it is
+    /// theirs.
     #[inline]
     pub(super) fn push(&mut self, index: FifoIndex, tickets: u32, entry: Entry) -> bool {
         let index = usize::from(index.0);
@@ -128,6 +138,20 @@ impl Fifos {
             fetch(later.client);
         }
         Some(first)
+    }
+
+    /// The first entry, be it live or not.
+    #[inline]
+    pub(super) fn head(&self) -> Option<Entry> {
+        self.contest.winner().map(|(_, first)| first)
+    }
+
+    /// Who comes after so many others of the first one's queue.
+    #[inline]
+    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        let (index, _) = self.contest.winner()?;
+        let entry = self.fifos[index].entries.get(others)?;
+        Some(entry.client)
     }
 
     /// Whether an entry is the first.

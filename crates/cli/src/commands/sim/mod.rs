@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use prorata_sim::perfetto::Perfetto;
 use prorata_sim::scenario::{Scenario, Time, schema};
 use prorata_sim::trace::Recorder;
-use prorata_sim::{Measures, Report, Simulation};
+use prorata_sim::{Measures, Plan, Report, Simulation};
 
 use crate::args::sim::Sim;
 use crate::output;
@@ -51,13 +51,15 @@ fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
     if needs_series && scenario.measure.every.is_none() {
         scenario.measure.every = Some(Time((scenario.duration.0 / POINTS).max(1)));
     }
+    // A scenario that is refused leaves the files as they are.
+    let plan = Plan::new(&scenario)?;
     let recorder = files.record.as_deref().map(create).transpose()?;
     let perfetto = files.perfetto.as_deref().map(create).transpose()?;
     let watch = (
         Measures::new(),
         (recorder.map(Recorder::new), perfetto.map(Perfetto::new)),
     );
-    let mut simulation = Simulation::watched(&scenario, seed, watch)?;
+    let mut simulation = Simulation::of(plan, seed, watch);
     simulation.run()?;
     let (machine, (measures, (recorder, perfetto))) = simulation.into_parts();
     if let (Some(recorder), Some(path)) = (recorder, &files.record) {
