@@ -9,7 +9,6 @@ mod hierarchical;
 mod hierarchical_tree;
 pub mod inverse;
 pub mod lottery;
-mod prefetch;
 mod queue;
 mod queue_fifos;
 mod queue_front;
@@ -107,6 +106,15 @@ pub trait Policy {
     fn charges_add_up(&self) -> bool {
         true
     }
+
+    /// Who is likely to be picked after so many others, if that is cheap to
+    /// say: for fetching memory ahead, so it may be wrong.
+    fn likely_after(&self, _picks: usize) -> Option<ClientIndex> {
+        None
+    }
+
+    /// A client is about to join, leave or be charged: has its memory fetched.
+    fn prefetch(&self, _client: ClientIndex) {}
 
     /// Sum of the tickets of all competing clients, taken ones included.
     fn total_tickets(&self) -> u64;

@@ -214,6 +214,17 @@ impl PassQueue {
         sorted
     }
 
+    /// Whose entry would be first after so many others went, if nothing came
+    /// between and all were of the kind that the first is.
+    #[inline]
+    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        match (self.front.first(), self.fifos.head()) {
+            (Some(front), Some(fifo)) if fifo.is_before(front) => self.fifos.likely_after(others),
+            (None, Some(_)) => self.fifos.likely_after(others),
+            (_, _) => self.front.likely_after(others),
+        }
+    }
+
     /// The first entry outside the FIFOs.
     #[inline]
     fn first_sorted(&mut self, live: impl Fn(Entry) -> bool) -> Option<Entry> {

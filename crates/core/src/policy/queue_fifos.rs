@@ -140,6 +140,20 @@ impl Fifos {
         Some(first)
     }
 
+    /// The first entry, be it live or not.
+    #[inline]
+    pub(super) fn head(&self) -> Option<Entry> {
+        self.contest.winner().map(|(_, first)| first)
+    }
+
+    /// Who comes after so many others of the first one's queue.
+    #[inline]
+    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        let (index, _) = self.contest.winner()?;
+        let entry = self.fifos[index].entries.get(others)?;
+        Some(entry.client)
+    }
+
     /// Whether an entry is the first.
     #[inline]
     pub(super) fn is_first(&self, entry: Entry) -> bool {

@@ -24,7 +24,8 @@
 
 use alloc::vec::Vec;
 
-use super::prefetch::prefetch;
+use crate::prefetch::prefetch;
+
 use super::queue::{Entry, PassQueue, before};
 use super::stride_place::{GlobalPass, Place, Remain, Standing};
 use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, PartUnit, STRIDE1};
@@ -354,6 +355,17 @@ impl<W: Wait> Policy for PassPolicy<W> {
     fn charges_add_up(&self) -> bool {
         // In the race each charge is multiplied by a number of its own.
         !W::GLOBAL_FOLLOWS_WINNER
+    }
+
+    #[inline]
+    fn likely_after(&self, picks: usize) -> Option<ClientIndex> {
+        self.queue.likely_after(picks)
+    }
+
+    #[inline]
+    fn prefetch(&self, client: ClientIndex) {
+        prefetch(&self.places, client.0 as usize);
+        prefetch(&self.part_units, client.0 as usize);
     }
 
     fn total_tickets(&self) -> u64 {
