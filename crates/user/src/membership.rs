@@ -45,16 +45,25 @@ impl Tree {
         Ok(())
     }
 
-    /// Manages all processes that carry a client's marker and began at or
-    /// after a time. Returns how many joined.
-    pub(crate) fn manage_marked(&mut self, id: ClientId, since_ticks: u64, now_ns: u64) -> u32 {
+    /// Manages all processes that carry a client's marker, began at or after a
+    /// time and are this user's, anybody's if that is root, or of the users of
+    /// its other processes. Returns how many joined.
+    pub(crate) fn manage_marked(
+        &mut self,
+        id: ClientId,
+        user: u32,
+        since_ticks: u64,
+        now_ns: u64,
+    ) -> u32 {
         let before = self.process_count();
         for (pid, stat) in everyone() {
             let free = !self.owners.contains_key(&pid);
             if free
                 && stat.start_time_ticks >= since_ticks
                 && self.marked(pid) == Some(id)
-                && (self.has_no_process(id) || self.is_of_its_user(id, pid))
+                && (user == 0
+                    || procfs::real_uid(pid) == Some(user)
+                    || self.is_of_its_user(id, pid))
             {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
@@ -221,13 +230,6 @@ impl Tree {
             .ok()?;
         let socket = procfs::environment_variable(pid, SOCKET_MARKER)?;
         (Path::new(&socket) == self.socket).then_some(client)
-    }
-
-    /// True of a client all of whose known processes ended while no daemon
-    /// watched: who is left of it, only the markers say.
-    fn has_no_process(&self, id: ClientId) -> bool {
-        self.client(id)
-            .is_none_or(|client| client.processes.is_empty())
     }
 
     /// Whether a process belongs to the same user as a client's processes. An

@@ -37,10 +37,11 @@ impl DecisionThread {
             }
             Command::ManageMarked {
                 client,
+                user,
                 since_ticks,
                 answer,
             } => {
-                let joined = self.tree.manage_marked(client, since_ticks, now_ns);
+                let joined = self.tree.manage_marked(client, user, since_ticks, now_ns);
                 self.publish_now();
                 let _ = answer.send(Ok(joined));
             }

@@ -95,8 +95,8 @@ impl Engine for Mortal {
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         self.engine.adopt(client, parent)
     }
-    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
-        self.engine.manage_marked(client, since_ticks)
+    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
+        self.engine.manage_marked(client, user, since_ticks)
     }
     fn release(&self, client: ClientId) {
         self.engine.release(client);

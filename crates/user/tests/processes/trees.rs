@@ -206,16 +206,16 @@ fn marked(mechanism: Mechanism) {
         world.engine().processes(client).len() == 3
     });
     assert_eq!(world.engine().find(foreign.pid()), None);
-    // A new client finds what is left of it.
+    // A new client finds what is left of it, but nothing of another user's.
     world.engine().release(client);
     let start = program.id().start_time_ticks;
-    assert_eq!(
-        world
-            .engine()
-            .manage_marked(client, start)
-            .expect("it works"),
-        3
-    );
+    let found_for = |user| {
+        let found = world.engine().manage_marked(client, user, start);
+        found.expect("it works")
+    };
+    let user = rustix::process::getuid().as_raw();
+    assert_eq!(found_for(user + 1), 0);
+    assert_eq!(found_for(user), 3);
 }
 
 fn exits(mechanism: Mechanism) {
