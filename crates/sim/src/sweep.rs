@@ -225,14 +225,25 @@ impl Sweep {
         if runs.fold(seeds, u64::saturating_mul) > MAX_RUNS as u64 {
             return Err(SweepError::TooManyRuns);
         }
-        for point in sweep.points().iter().step_by(seeds as usize) {
-            sweep.scenario(point)?;
+        for settings in sweep.settings() {
+            sweep.scenario(&settings)?;
         }
         Ok(sweep)
     }
 
     /// All runs: the first axis changes slowest, the seed fastest.
     pub fn points(&self) -> Vec<Point> {
+        let points = self.settings().into_iter().flat_map(|settings| {
+            self.seeds.clone().map(move |seed| Point {
+                settings: settings.clone(),
+                seed,
+            })
+        });
+        points.collect()
+    }
+
+    /// All points but for their seeds.
+    fn settings(&self) -> Vec<BTreeMap<String, String>> {
         let mut settings = vec![BTreeMap::new()];
         for axis in &self.axes {
             let with = |point: &BTreeMap<String, String>, value: &Value| {
@@ -245,19 +256,13 @@ impl Sweep {
                 .flat_map(|point| axis.values.iter().map(move |value| with(point, value)))
                 .collect();
         }
-        let points = settings.into_iter().flat_map(|settings| {
-            self.seeds.clone().map(move |seed| Point {
-                settings: settings.clone(),
-                seed,
-            })
-        });
-        points.collect()
+        settings
     }
 
     /// The scenario with a point's settings.
-    fn scenario(&self, point: &Point) -> Result<Scenario, SweepError> {
+    fn scenario(&self, settings: &BTreeMap<String, String>) -> Result<Scenario, SweepError> {
         let mut table = self.scenario.clone();
-        for (axis, value) in point.settings.iter().map(|(setting, text)| {
+        for (axis, value) in settings.iter().map(|(setting, text)| {
             let axis = self.axes.iter().find(|axis| axis.setting == *setting);
             let axis = axis.expect("points are made of axes");
             (
@@ -330,7 +335,7 @@ impl Sweep {
 
     /// Makes a run. Returns its line, and whether its assertions hold.
     fn line(&self, point: &Point) -> Result<(String, bool), SweepError> {
-        let scenario = self.scenario(point)?;
+        let scenario = self.scenario(&point.settings)?;
         let seed = point.seed;
         let simulation = Simulation::watched(&scenario, seed, Measures::new());
         let mut simulation = simulation.expect("the scenario was checked when it was read");

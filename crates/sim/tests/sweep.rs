@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use prorata_sim::sweep::{Axis, Sweep, SweepError};
+use prorata_sim::sweep::{Axis, MAX_RUNS, Sweep, SweepError};
 
 const SCENARIO: &str = r#"
 title = "t"
@@ -177,4 +177,21 @@ fn results_of_another_trace_are_not_mixed_in() {
     run("1ms\n").expect("nothing is left to do");
     let error = run("2ms\n").expect_err("another trace");
     assert!(matches!(error, SweepError::OtherScenario(_)), "{error}");
+}
+
+#[test]
+fn a_sweep_has_as_many_runs_as_it_may() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = scenario(&directory, SCENARIO);
+    let half = MAX_RUNS as u64 / 2;
+    for (seeds, fits) in [(half, true), (half + 1, false)] {
+        let axis = Axis::parse("client.A.tickets=1,2").expect("an axis");
+        match Sweep::new(&path, vec![axis], 1..=seeds) {
+            Ok(_) => assert!(fits, "{seeds}"),
+            Err(error) => assert!(
+                !fits && matches!(error, SweepError::TooManyRuns),
+                "{seeds}: {error}"
+            ),
+        }
+    }
 }
