@@ -7,6 +7,7 @@ use crate::client::{Client, Look};
 use crate::decision::DecisionThread;
 use crate::directory::Change;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
+use crate::tree::Tree;
 
 /// For how many quanta, and how long, a client that neither won nor ran is not
 /// looked at.
@@ -91,6 +92,13 @@ impl DecisionThread {
     fn bury(&mut self, id: ClientId, now_ns: u64) {
         let may_be_new = |client: &Client| client.processes.is_empty() && !client.had_processes;
         if self.tree.client(id).is_none_or(may_be_new) {
+            return;
+        }
+        // Its last process may have left a child since births were noticed.
+        let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
+        let before = processes(&self.tree);
+        self.tree.notice_births(now_ns);
+        if processes(&self.tree) > before {
             return;
         }
         if let Some(mut client) = self.tree.remove(id, now_ns) {
