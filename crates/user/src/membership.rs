@@ -277,7 +277,7 @@ impl Tree {
     /// Finds those whose births went unnoticed. Cost: that of a walk.
     pub(crate) fn walk_through_births(&mut self, now_ns: u64) {
         self.walk_due = false;
-        self.walk(Self::born_some_time_ago, now_ns);
+        self.walk(|tree, id, pid, _| tree.born_some_time_ago(id, pid), now_ns);
     }
 
     /// Finds those below processes that were just named. Others may be found
@@ -288,11 +288,10 @@ impl Tree {
 
     /// The origin of a process that ran before it was managed, or that was
     /// just born to one to which something was done.
-    fn found(&self, id: ClientId, pid: u32) -> Origin {
-        let parent = procfs::stat(pid).map_or(0, |stat| stat.parent);
-        let mut processes = self.client(id).into_iter().flat_map(|c| &c.processes);
-        let parent = processes.find(|process| process.id.pid == parent);
-        match parent.and_then(|parent| parent.threads.bequeath()) {
+    fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
+        let client = self.client(id);
+        let heritage = client.and_then(|client| client.heritage_of(stat.parent));
+        match heritage.filter(|heritage| !heritage.is_none()) {
             Some(heritage) => Origin::Born(heritage),
             None => Origin::Found,
         }
@@ -300,7 +299,7 @@ impl Tree {
 
     /// Walks through all processes and lets those join whose parents have a
     /// client. Cost: 5 us for each process of the system.
-    pub(crate) fn walk(&mut self, origin: fn(&Tree, ClientId, u32) -> Origin, now_ns: u64) {
+    fn walk(&mut self, origin: fn(&Tree, ClientId, u32, &Stat) -> Origin, now_ns: u64) {
         // Parents first, as far as clock ticks tell; hence more than once.
         let all = everyone();
         loop {
@@ -310,7 +309,7 @@ impl Tree {
                     continue;
                 }
                 if let Some(id) = self.client_of_parent(*pid, stat) {
-                    self.admit(id, *pid, stat, origin(self, id, *pid), now_ns);
+                    self.admit(id, *pid, stat, origin(self, id, *pid, stat), now_ns);
                 }
             }
             if self.process_count() == before {

@@ -110,7 +110,8 @@ impl Tree {
     }
 
     fn remember(&mut self, process: &Process) {
-        if let Some(heritage) = process.threads.bequeath()
+        let heritage = process.threads.heritage();
+        if !heritage.is_none()
             && let Some(clock_ns) = scheduler::cpu_time_ns(process.id.pid)
         {
             if self.departed.len() >= MAX_DEPARTED {

@@ -58,6 +58,11 @@ impl Heritage {
         own: Policy::OTHER,
         bindings: Vec::new(),
     };
+
+    /// Whether there is nothing that was done by us.
+    pub(crate) fn is_none(&self) -> bool {
+        !self.idle && self.bindings.is_empty()
+    }
 }
 
 /// The threads of a process.
@@ -138,12 +143,6 @@ impl Threads {
             own: self.list[0].own,
             bindings: self.bindings_lately.clone(),
         }
-    }
-
-    /// What is still to be inherited because of what held lately.
-    pub(crate) fn bequeath(&self) -> Option<Heritage> {
-        let heritage = self.heritage();
-        (heritage.idle || !heritage.bindings.is_empty()).then_some(heritage)
     }
 
     /// All births so far have been noticed: whoever is born from now on
