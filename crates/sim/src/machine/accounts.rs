@@ -2,6 +2,7 @@
 
 use prorata_core::ledger::Value;
 
+use super::pools::Pool;
 use super::threads::{NO_TURN, State};
 use super::{Machine, NONE};
 use crate::plan::client_id;
@@ -85,7 +86,18 @@ pub enum Imbalance {
         /// By the dispatcher.
         dispatcher: bool,
     },
-    /// A CPU idles while somebody with tickets waits for one.
+    /// A thread runs outside of its client's pool, or the dispatcher has the
+    /// client elsewhere.
+    #[error("client {client} belongs to pool {machine}, but is in pool {elsewhere}")]
+    Pool {
+        /// Which client.
+        client: u32,
+        /// Its pool by the machine.
+        machine: u32,
+        /// By the dispatcher, or by where it runs.
+        elsewhere: u32,
+    },
+    /// A CPU idles while somebody with tickets in its pool waits for one.
     #[error("a CPU is idle while client {client} waits for one")]
     Idle {
         /// Which client.
@@ -97,11 +109,6 @@ impl Machine {
     /// Totals since the start.
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// Threads that can run but have no CPU.
-    pub fn waiting_threads(&self) -> u64 {
-        self.waiting
     }
 
     /// Threads of a client that can run, those that do included.
@@ -123,7 +130,8 @@ impl Machine {
     pub fn check(&self) -> Result<(), Imbalance> {
         self.check_value()?;
         self.check_time()?;
-        self.check_threads()
+        self.check_threads()?;
+        self.check_pools()
     }
 
     /// Checks also that no CPU idles while somebody could use it. Holds when
@@ -135,19 +143,17 @@ impl Machine {
     /// The first imbalance found.
     pub fn check_settled(&self) -> Result<(), Imbalance> {
         self.check()?;
-        let busy = self
-            .cpus
-            .all
-            .iter()
-            .filter(|cpu| cpu.thread != NONE)
-            .count();
-        if busy == self.cpus.all.len() {
-            return Ok(());
-        }
+        let has_idle = |pool: &Pool| {
+            let cpus = pool.cpus.start as usize..pool.cpus.end as usize;
+            self.cpus.all[cpus].iter().any(|cpu| cpu.thread == NONE)
+        };
+        let idle: Vec<bool> = self.pools.iter().map(has_idle).collect();
         let ledger = self.dispatcher.ledger();
         let waits = |client: &u32| {
             let state = &self.clients[*client as usize];
-            state.runnable > state.cpus && ledger.value(client_id(*client)) > Value(0)
+            idle[usize::from(state.pool)]
+                && state.runnable > u32::from(state.cpus)
+                && ledger.value(client_id(*client)) > Value(0)
         };
         match (0..self.client_count()).find(waits) {
             Some(client) => Err(Imbalance::Idle { client }),
@@ -209,20 +215,44 @@ impl Machine {
         Ok(())
     }
 
+    fn check_pools(&self) -> Result<(), Imbalance> {
+        let mut waiting = vec![0; self.pools.len()];
+        for thread in &self.threads.all {
+            let state = &self.clients[thread.client as usize];
+            let cpus = &self.pools[usize::from(state.pool)].cpus;
+            let misplaced = thread.state == State::Running && !cpus.contains(&thread.cpu.into());
+            if misplaced {
+                let is_there = |pool: &Pool| pool.cpus.contains(&thread.cpu.into());
+                let elsewhere = self.pools.iter().position(is_there);
+                return Err(Imbalance::Pool {
+                    client: thread.client,
+                    machine: state.pool.into(),
+                    elsewhere: elsewhere.unwrap_or_default() as u32,
+                });
+            }
+            waiting[usize::from(state.pool)] += u64::from(thread.state == State::Ready);
+        }
+        for (counted, pool) in waiting.into_iter().zip(&self.pools) {
+            let said = pool.waiting;
+            if counted != said {
+                return Err(Imbalance::Queue { counted, said });
+            }
+        }
+        for (client, state) in (0..).zip(&self.clients) {
+            let elsewhere = self.dispatcher.pool_of(client_id(client));
+            if elsewhere != u32::from(state.pool) {
+                return Err(Imbalance::Pool {
+                    client,
+                    machine: state.pool.into(),
+                    elsewhere,
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn check_threads(&self) -> Result<(), Imbalance> {
         let mut runnable = vec![0; self.clients.len()];
-        let waiting = self
-            .threads
-            .all
-            .iter()
-            .filter(|thread| thread.state == State::Ready);
-        let waiting = waiting.count() as u64;
-        if waiting != self.waiting {
-            return Err(Imbalance::Queue {
-                counted: waiting,
-                said: self.waiting,
-            });
-        }
         for thread in &self.threads.all {
             let can_run = matches!(thread.state, State::Ready | State::Running);
             runnable[thread.client as usize] += u32::from(can_run);

@@ -22,6 +22,7 @@
 mod accounts;
 mod cpus;
 mod deeds;
+mod pools;
 mod rights;
 mod rules;
 mod steps;
@@ -32,22 +33,24 @@ mod waiting;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use prorata_core::dispatcher::{self, Dispatcher};
+use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::ledger::Ledger;
 use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
 pub use accounts::{Counts, Imbalance};
 use cpus::Cpus;
+use pools::Pool;
 use rules::RuleState;
 use threads::{Client, Thread, Threads};
 use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
-use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
+use crate::plan::{Code, Deed, Group, Plan, PoolPlan, client_id, find_clients};
 use crate::policy::policy;
 use crate::queue::EventQueue;
-use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
+use crate::scenario::{Machine as Spec, Quanta, Scenario, ScenarioError, Time};
 
 /// From so many clients on memory is fetched ahead of its use: fewer stay in
 /// the caches, and asking for them would only take time.
@@ -112,6 +115,7 @@ pub struct Machine {
     queue: EventQueue<Due>,
     dispatcher: Dispatcher,
     cpus: Cpus,
+    pools: Vec<Pool>,
     threads: Threads,
     clients: Vec<Client>,
     mutexes: Vec<Mutex>,
@@ -126,13 +130,11 @@ pub struct Machine {
     transfers: BTreeMap<String, TransferId>,
     /// By client, of those that have one.
     rules: BTreeMap<u32, RuleState>,
-    /// Threads that can run but have no CPU.
-    waiting: u64,
     counts: Counts,
     code: Code,
     groups: Vec<Group>,
     timeline: Vec<(u64, Deed)>,
-    machine: crate::scenario::Machine,
+    machine: Spec,
     pairs: Vec<(u32, u32)>,
     sample_every_ns: Option<u64>,
     seed: u64,
@@ -336,16 +338,15 @@ impl Machine {
         for mark_ns in plan.marks_ns {
             queue.push(mark_ns, Due::Mark);
         }
-        let decided = dispatcher::Machine {
-            cpus: plan.machine.cpus,
-            quantum_ns: plan.machine.quantum.0,
-        };
+        let dispatcher = dispatcher(plan.ledger, &plan.pools, &plan.machine, seed);
+        let policies = plan.pools.len() as u64;
         let mut machine = Machine {
             now_ns: 0,
             end_ns: plan.duration_ns,
             queue,
-            dispatcher: Dispatcher::new(plan.ledger, policy(plan.machine.policy, seed, 0), decided),
+            dispatcher,
             cpus: Cpus::new(plan.machine.cpus),
+            pools: plan.pools.into_iter().map(Pool::new).collect(),
             threads: Threads::default(),
             clients,
             mutexes: waiting::mutexes(plan.mutexes, seed),
@@ -356,7 +357,6 @@ impl Machine {
             lending: BTreeMap::new(),
             transfers: BTreeMap::new(),
             rules: rules::states(&plan.groups, seed),
-            waiting: 0,
             counts: Counts::default(),
             code: plan.code,
             groups: plan.groups,
@@ -365,13 +365,18 @@ impl Machine {
             pairs: plan.pairs,
             sample_every_ns: plan.sample_every_ns,
             seed,
-            policies: 1,
+            policies,
             tick_ns: None,
             tick_now: false,
             steps_at_once: 0,
             failure: None,
             finished: false,
         };
+        for (client, pool) in (0..).zip(plan.homes) {
+            machine.clients[client as usize].pool = pool;
+            let dispatcher = &mut machine.dispatcher;
+            dispatcher.move_to_pool(client_id(client), pool.into());
+        }
         machine.push_next_sample();
         machine
     }
@@ -398,7 +403,7 @@ impl Machine {
     }
 
     /// The machine of the scenario, with the policy and the quantum of now.
-    pub fn spec(&self) -> &crate::scenario::Machine {
+    pub fn spec(&self) -> &Spec {
         &self.machine
     }
 
@@ -465,6 +470,15 @@ impl Machine {
     fn is_aligned(&self) -> bool {
         self.machine.quanta == Quanta::Aligned
     }
+}
+
+/// A dispatcher with a policy for each pool.
+fn dispatcher(ledger: Ledger, pools: &[PoolPlan], machine: &Spec, seed: u64) -> Dispatcher {
+    let pools = pools.iter().zip(0..).map(|(pool, number)| {
+        let cpus = pool.cpus.len() as u32;
+        (cpus, policy(machine.policy, seed, number))
+    });
+    Dispatcher::pooled(ledger, pools.collect(), machine.quantum.0)
 }
 
 /// A generator of random numbers for lotteries among waiters.

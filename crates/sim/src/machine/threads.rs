@@ -62,7 +62,9 @@ pub(super) struct Client {
     /// Threads that can run: those ready and those running.
     pub(super) runnable: u32,
     /// CPUs that it has; above zero only during its turn.
-    pub(super) cpus: u32,
+    pub(super) cpus: u16,
+    /// The pool of CPUs that it belongs to.
+    pub(super) pool: u8,
     /// CPU time used in this turn.
     pub(super) turn_used_ns: u64,
     /// When its turn ends at the latest; [`NO_TURN`] while it has none.
@@ -80,6 +82,7 @@ impl Client {
         threads: 0,
         runnable: 0,
         cpus: 0,
+        pool: 0,
         turn_used_ns: 0,
         turn_end_ns: NO_TURN,
     };

@@ -21,7 +21,7 @@ impl<O: Observer> Simulation<O> {
             self.end_all_turns();
         }
         while let Some(winner) = self.machine.dispatcher.next_winner() {
-            self.machine.prefetch_winners();
+            self.machine.prefetch_winners(winner.client.index());
             self.give(winner);
         }
     }
@@ -42,6 +42,7 @@ impl<O: Observer> Simulation<O> {
         for _ in 0..winner.cpus {
             let machine = &mut self.machine;
             let state = &machine.clients[client as usize];
+            let pool = state.pool;
             // What its other threads have just done may have ended the turn,
             // or given this thread another of the CPUs.
             if state.turn_end_ns == NO_TURN {
@@ -51,7 +52,8 @@ impl<O: Observer> Simulation<O> {
                 break;
             };
             let wanted = machine.threads.all[thread as usize].cpu;
-            let cpu = machine.cpus.take_idle(wanted.into());
+            let cpus = &machine.pools[usize::from(pool)].cpus;
+            let cpu = machine.cpus.take_idle(wanted.into(), cpus);
             let aligned = machine.is_aligned();
             let delay_ns = self.place(cpu, thread);
             let state = &mut self.machine.clients[client as usize];
@@ -130,8 +132,7 @@ impl<O: Observer> Simulation<O> {
             let Some(next) = machine.next_ready(client) else {
                 return;
             };
-            let cpu_again = machine.cpus.take_idle(cpu);
-            debug_assert_eq!(cpu_again, cpu);
+            machine.cpus.take(cpu);
             self.place(cpu, next);
         }
     }
@@ -210,15 +211,16 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// A thread that can run goes to the end of its client's queue.
+    #[inline]
     pub(super) fn queue_up(&mut self, thread: u32) {
         let machine = &mut self.machine;
         let threads = &mut machine.threads.all;
         let state = &mut threads[thread as usize];
         state.state = State::Ready;
         state.since_ns = machine.now_ns;
-        let client = state.client;
-        machine.clients[client as usize].ready.push(threads, thread);
-        machine.waiting += 1;
+        let client = &mut machine.clients[state.client as usize];
+        client.ready.push(threads, thread);
+        machine.pools[usize::from(client.pool)].waiting += 1;
     }
 
     /// Takes the thread, accounted for, off a CPU. What becomes of it is the
@@ -290,20 +292,22 @@ impl super::Machine {
         })
     }
 
-    /// Has the memory of those fetched who are likely to win soon: first what
+    /// Has the memory of those fetched who are likely to win soon in the pool
+    /// of one who just did: first what
     /// the dispatcher knows of them, then what the machine does, then the
     /// thread, which can be known by then.
     #[inline]
-    fn prefetch_winners(&self) {
+    fn prefetch_winners(&self, winner: u32) {
         if self.clients.len() < MANY_CLIENTS {
             return;
         }
+        let pool = self.pool_of(winner);
         let dispatcher = &self.dispatcher;
-        if let Some(client) = dispatcher.likely_winner_after(WINNERS_AHEAD) {
+        if let Some(client) = dispatcher.likely_winner_after(pool, WINNERS_AHEAD) {
             dispatcher.prefetch(client_id(client));
             prefetch(&self.clients, client as usize);
         }
-        if let Some(client) = dispatcher.likely_winner_after(WINNERS_AHEAD / 2) {
+        if let Some(client) = dispatcher.likely_winner_after(pool, WINNERS_AHEAD / 2) {
             let thread = self.clients[client as usize].ready.first;
             prefetch(&self.threads.all, thread as usize);
         }
@@ -311,9 +315,9 @@ impl super::Machine {
 
     /// Takes the thread of a client that has been ready longest.
     fn next_ready(&mut self, client: u32) -> Option<u32> {
-        let ready = &mut self.clients[client as usize].ready;
-        let thread = ready.pop(&self.threads.all)?;
-        self.waiting -= 1;
+        let state = &mut self.clients[client as usize];
+        let thread = state.ready.pop(&self.threads.all)?;
+        self.pools[usize::from(state.pool)].waiting -= 1;
         Some(thread)
     }
 

@@ -31,6 +31,8 @@ pub struct Report {
     pub mean_waiting_threads: f64,
     /// Threads that could run but had no CPU: most at a time.
     pub most_waiting_threads: u64,
+    /// By pool of CPUs; empty where they are one pool.
+    pub pools: Vec<PoolReport>,
     /// By client.
     pub clients: Vec<ClientReport>,
     /// The pairs that the scenario asks for.
@@ -47,12 +49,33 @@ pub struct Report {
     pub verdicts: Vec<Verdict>,
 }
 
+/// A pool of CPUs in figures.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PoolReport {
+    /// Its name.
+    pub name: String,
+    /// Its CPUs.
+    pub cpus: u32,
+    /// Clients that belong to it at the end.
+    pub clients: u32,
+    /// CPU time used by threads on its CPUs.
+    pub busy_ns: u64,
+    /// Its threads that could run but had no CPU: mean over time.
+    pub mean_waiting_threads: f64,
+    /// Its threads that could run but had no CPU: most at a time.
+    pub most_waiting_threads: u64,
+}
+
 /// A client in figures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClientReport {
     /// Who.
     pub name: String,
+    /// The pool of CPUs that it belongs to at the end, where there are
+    /// several.
+    pub pool: Option<String>,
     /// CPU time received.
     pub received_ns: u64,
     /// CPU time due while it could run.
@@ -127,6 +150,7 @@ impl Report {
             counts: machine.counts(),
             mean_waiting_threads,
             most_waiting_threads,
+            pools: pools(machine, measures),
             clients: clients(machine, measures),
             pairs: pairs(machine, measures),
             mutexes: waits(machine, machine.mutex_names(), |mutex| {
@@ -188,6 +212,24 @@ impl Report {
     }
 }
 
+fn pools(machine: &Machine, measures: &Measures) -> Vec<PoolReport> {
+    let mut members = vec![0; machine.pool_count() as usize];
+    (0..machine.client_count()).for_each(|c| members[machine.pool_of(c) as usize] += 1);
+    let pools = measures.pools().iter().zip(0..);
+    let pools = pools.map(|(measured, pool)| {
+        let (mean_waiting_threads, most_waiting_threads) = measured.queue_length();
+        PoolReport {
+            name: machine.pool_name(pool).to_owned(),
+            cpus: machine.pool_cpus(pool).len() as u32,
+            clients: members[pool as usize],
+            busy_ns: measured.busy_ns,
+            mean_waiting_threads,
+            most_waiting_threads,
+        }
+    });
+    pools.collect()
+}
+
 fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
     let busy_ns = machine.counts().busy_ns.max(1);
     let clients = measures.clients().iter().zip(0..);
@@ -195,6 +237,8 @@ fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
         let usage = machine.dispatcher().usage(machine.client_id(client));
         ClientReport {
             name: machine.client_name(client).into_owned(),
+            pool: (machine.pool_count() > 1)
+                .then(|| machine.pool_name(machine.pool_of(client)).to_owned()),
             received_ns: usage.received_ns,
             specified_ns: usage.specified_ns,
             share: usage.received_ns as f64 / busy_ns as f64,

@@ -26,7 +26,7 @@ pub use program::{COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Serve, Step};
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
 pub use time::{BadTime, Time};
-pub use timeline::{Action, At, SetTickets, Transfer, Unfund};
+pub use timeline::{Action, At, Move, SetTickets, Transfer, Unfund};
 
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +79,9 @@ pub struct Scenario {
 pub struct Machine {
     /// CPUs, all alike.
     pub cpus: u32,
+    /// What the CPUs are divided into; without it, they are one pool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
     /// Length of a standard quantum.
     pub quantum: Time,
     /// When turns end.
@@ -93,12 +96,24 @@ impl Default for Machine {
     fn default() -> Self {
         Machine {
             cpus: 1,
+            pools: Vec::new(),
             quantum: Time::from_ms(20),
             quanta: Quanta::default(),
             policy: PolicyName::default(),
             costs: Costs::default(),
         }
     }
+}
+
+/// CPUs with a run queue of their own.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pool {
+    /// By which clients name it.
+    pub name: String,
+    /// How many of the machine's CPUs are its own. The first pool has the
+    /// first ones.
+    pub cpus: u32,
 }
 
 /// When turns end.
@@ -176,6 +191,10 @@ pub struct Client {
     /// When it starts.
     #[serde(default)]
     pub start: Time,
+    /// The pool of CPUs that it belongs to; without it, each copy in turn is
+    /// given to the pool with the fewest tickets a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 fn compute() -> String {
