@@ -214,10 +214,10 @@ client = [
     let pools: Vec<_> = (0..machine.client_count())
         .map(|client| machine.pool_name(machine.pool_of(client)))
         .collect();
-    // A CPU: 0 : 75, 100 : 75, 100 : 125, 200 : 125, 200 : 175, and then
-    // those without tickets, which change nothing.
+    // Tickets a CPU: 0 and 75, 100 and 75, 100 and 125, 200 and 125, 200 and
+    // 175, 200 each; then clients a CPU: 2 each, 3 and 2, 3 and 2.5.
     let expected = [
-        "small", "large", "small", "large", "large", "small", "small", "small", "large",
+        "small", "large", "small", "large", "large", "small", "large", "large", "large",
     ];
     assert_eq!(pools, expected);
 }

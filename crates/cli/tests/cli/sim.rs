@@ -116,6 +116,26 @@ fn a_scenario_that_is_refused_leaves_files_as_they_are() {
 }
 
 #[test]
+fn a_scenario_is_not_written_over() {
+    let place = Place::new(SCENARIO);
+    let link = place.directory.path().join("link");
+    std::fs::hard_link(place.directory.path().join("two.toml"), link).unwrap();
+    let symbolic = place.directory.path().join("symbolic");
+    std::os::unix::fs::symlink("two.toml", symbolic).unwrap();
+    for option in ["--record", "--perfetto", "--csv", "--svg"] {
+        for name in ["two.toml", "./two.toml", "link", "symbolic"] {
+            let run = place.run(&["two.toml", option, name]);
+            assert_eq!(run.status.code(), Some(1), "{option} {name}");
+            let wanted = format!("{option} {name} is the scenario itself: name another file");
+            assert!(stderr(&run).contains(&wanted), "{}", stderr(&run));
+            assert_eq!(place.read("two.toml"), SCENARIO);
+        }
+    }
+    let run = place.run(&["two.toml", "--record", "another"]);
+    assert_eq!(run.status.code(), Some(0));
+}
+
+#[test]
 fn wrong_usage_is_told_apart() {
     let place = Place::new(SCENARIO);
     for arguments in [

@@ -225,26 +225,25 @@ impl Dispatcher {
     /// that weights depend on, see `weights.rs`. O(CPUs) for each client that
     /// gets CPUs during its turn. A pick for each pool with free CPUs that
     /// nobody can use.
+    #[inline]
     pub fn next_winner(&mut self) -> Option<Winner> {
-        let winner = self.next_winner_in(0);
-        if winner.is_some() || self.pools.only().is_some() {
+        if let winner @ Some(_) = self.next_winner_in(0) {
             return winner;
         }
-        self.next_winner_in_others()
-    }
-
-    #[cold]
-    fn next_winner_in_others(&mut self) -> Option<Winner> {
         (1..self.pools.len() as u8).find_map(|pool| self.next_winner_in(pool))
     }
 
-    // Inlined as a decision is made for every turn: once for the first pool,
-    // once for all others.
-    #[inline(always)]
+    /// Mostly asked in vain, once more than there are winners: so the first
+    /// question is inlined.
+    #[inline]
     fn next_winner_in(&mut self, pool: u8) -> Option<Winner> {
-        if self.pools[pool].cpus_free == 0 {
-            return None;
+        match self.pools[pool].cpus_free {
+            0 => None,
+            _ => self.give_away(pool),
         }
+    }
+
+    fn give_away(&mut self, pool: u8) -> Option<Winner> {
         if self.ledger.has_changes() {
             self.reprice_changed();
         }

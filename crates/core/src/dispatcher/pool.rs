@@ -75,7 +75,7 @@ impl Pool {
 
     /// Gives free CPUs, of which there are some, to one client: who is to run
     /// next, or one whose turn lasts and who has threads that wait.
-    #[inline(always)]
+    #[inline]
     pub(super) fn next_winner(
         &mut self,
         ledger: &Ledger,

@@ -86,16 +86,22 @@ impl Pool {
 
     /// Works out the tickets of all clients of this pool, those whose value
     /// changed having been repriced.
+    #[inline]
     pub(super) fn refresh(&mut self, ledger: &Ledger, competitors: &mut Competitors) {
         let largest = self.magnitudes.largest();
         if !self.scale.suits(largest) && self.may_rescale(largest) {
-            self.scale = self.scale.suited_to(largest);
-            self.changes_since_rescale = 0;
-            self.reprice_all(ledger, competitors);
+            self.rescale(largest, ledger, competitors);
         }
         if mem::take(&mut self.stale) {
             self.readjust(competitors);
         }
+    }
+
+    #[cold]
+    fn rescale(&mut self, largest: u8, ledger: &Ledger, competitors: &mut Competitors) {
+        self.scale = self.scale.suited_to(largest);
+        self.changes_since_rescale = 0;
+        self.reprice_all(ledger, competitors);
     }
 
     /// Too coarse a scale is put up with until there were as many changes as

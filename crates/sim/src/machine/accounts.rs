@@ -232,8 +232,8 @@ impl Machine {
             }
             waiting[usize::from(state.pool)] += u64::from(thread.state == State::Ready);
         }
-        for (counted, pool) in waiting.into_iter().zip(&self.pools) {
-            let said = pool.waiting;
+        for (counted, pool) in waiting.into_iter().zip(0..) {
+            let said = self.waiting_in(pool);
             if counted != said {
                 return Err(Imbalance::Queue { counted, said });
             }

@@ -1,7 +1,5 @@
 //! CPUs, and which of them are idle.
 
-use std::ops::Range;
-
 use super::NONE;
 
 /// One CPU.
@@ -43,15 +41,18 @@ impl Cpus {
     }
 
     fn is_idle(&self, cpu: u32) -> bool {
-        self.idle[cpu as usize / 64] >> (cpu % 64) & 1 == 1
+        self.idle
+            .get(cpu as usize / 64)
+            .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// Takes an idle CPU of a pool: `wanted` if it is one, else the first.
-    pub(super) fn take_idle(&mut self, wanted: u32, pool: &Range<u32>) -> u32 {
-        let cpu = if pool.contains(&wanted) && self.is_idle(wanted) {
+    /// Takes an idle CPU: `wanted` if it is one, else the first from `first`
+    /// on; there is one.
+    pub(super) fn take_idle(&mut self, wanted: u32, first: u32) -> u32 {
+        let cpu = if self.is_idle(wanted) {
             wanted
         } else {
-            self.first_idle(pool.start)
+            self.first_idle(first)
         };
         self.take(cpu);
         cpu

@@ -78,7 +78,10 @@ pub enum RunError {
         client: String,
     },
     /// Programs that fork without end.
-    #[error("at {at} {client} starts thread number {limit}: let threads exit", limit = crate::plan::limits::THREADS)]
+    #[error(
+        "at {at} {client} starts one thread more than the {limit} that there may be at a time: let threads exit",
+        limit = crate::plan::limits::THREADS
+    )]
     TooManyThreads {
         /// When.
         at: Time,
@@ -144,6 +147,8 @@ pub struct Machine {
     tick_ns: Option<u64>,
     /// All turns are to end now.
     tick_now: bool,
+    /// Threads that can run but have no CPU.
+    waiting: u64,
     /// Steps taken since time passed.
     steps_at_once: u64,
     failure: Option<RunError>,
@@ -368,6 +373,7 @@ impl Machine {
             policies,
             tick_ns: None,
             tick_now: false,
+            waiting: 0,
             steps_at_once: 0,
             failure: None,
             finished: false,

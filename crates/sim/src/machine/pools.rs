@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::threads::NO_TURN;
-use super::{Machine, Simulation};
+use super::{Machine, NONE, Simulation};
 use crate::observer::{Event, Observer};
 use crate::plan::{PoolPlan, client_id};
 
@@ -13,8 +13,9 @@ use crate::plan::{PoolPlan, client_id};
 pub(super) struct Pool {
     name: String,
     pub(super) cpus: Range<u32>,
-    /// Threads that can run but have no CPU.
-    pub(super) waiting: u64,
+    /// Threads that can run but have no CPU; not counted for the first pool,
+    /// whose are all that are in no other.
+    waiting: u64,
 }
 
 impl Pool {
@@ -43,8 +44,12 @@ impl<O: Observer> Simulation<O> {
         let before = std::mem::replace(&mut state.pool, pool);
         // None of its threads runs now.
         let waiting = u64::from(state.runnable);
-        machine.pools[usize::from(before)].waiting -= waiting;
-        machine.pools[usize::from(pool)].waiting += waiting;
+        if before > 0 {
+            machine.pools[usize::from(before)].waiting -= waiting;
+        }
+        if pool > 0 {
+            machine.pools[usize::from(pool)].waiting += waiting;
+        }
         let dispatcher = &mut machine.dispatcher;
         dispatcher.move_to_pool(client_id(client), pool.into());
         let pool = pool.into();
@@ -77,11 +82,45 @@ impl Machine {
 
     /// Threads of a pool that can run but have no CPU.
     pub fn waiting_in(&self, pool: u32) -> u64 {
-        self.pools[pool as usize].waiting
+        let others = self.pools[1..].iter().map(|pool| pool.waiting);
+        match pool {
+            0 => self.waiting - others.sum::<u64>(),
+            _ => self.pools[pool as usize].waiting,
+        }
     }
 
     /// Threads that can run but have no CPU.
     pub fn waiting_threads(&self) -> u64 {
-        self.pools.iter().map(|pool| pool.waiting).sum()
+        self.waiting
+    }
+
+    /// A thread begins to wait for a CPU of a pool.
+    #[inline]
+    pub(super) fn begin_waiting(&mut self, pool: u8) {
+        self.waiting += 1;
+        if pool > 0 {
+            self.pools[usize::from(pool)].waiting += 1;
+        }
+    }
+
+    /// A thread waits no longer for a CPU of a pool.
+    #[inline]
+    pub(super) fn end_waiting(&mut self, pool: u8) {
+        self.waiting -= 1;
+        if pool > 0 {
+            self.pools[usize::from(pool)].waiting -= 1;
+        }
+    }
+
+    /// Takes an idle CPU of a pool: `wanted` if it is one, else the first.
+    #[inline]
+    pub(super) fn take_idle_cpu(&mut self, wanted: u32, pool: u8) -> u32 {
+        if let [_] = self.pools.as_slice() {
+            return self.cpus.take_idle(wanted, 0);
+        }
+        let cpus = &self.pools[usize::from(pool)].cpus;
+        // Who has moved wants a CPU of another pool.
+        let wanted = if cpus.contains(&wanted) { wanted } else { NONE };
+        self.cpus.take_idle(wanted, cpus.start)
     }
 }

@@ -219,7 +219,8 @@ impl<O: Observer> Simulation<O> {
                 let state = &mut machine.clients[client as usize];
                 state.ready.remove(&mut machine.threads.all, thread);
                 state.runnable -= 1;
-                machine.pools[usize::from(state.pool)].waiting -= 1;
+                let pool = state.pool;
+                machine.end_waiting(pool);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
                 self.runnable_changed(client);

@@ -52,8 +52,7 @@ impl<O: Observer> Simulation<O> {
                 break;
             };
             let wanted = machine.threads.all[thread as usize].cpu;
-            let cpus = &machine.pools[usize::from(pool)].cpus;
-            let cpu = machine.cpus.take_idle(wanted.into(), cpus);
+            let cpu = machine.take_idle_cpu(wanted.into(), pool);
             let aligned = machine.is_aligned();
             let delay_ns = self.place(cpu, thread);
             let state = &mut self.machine.clients[client as usize];
@@ -220,7 +219,8 @@ impl<O: Observer> Simulation<O> {
         state.since_ns = machine.now_ns;
         let client = &mut machine.clients[state.client as usize];
         client.ready.push(threads, thread);
-        machine.pools[usize::from(client.pool)].waiting += 1;
+        let pool = client.pool;
+        machine.begin_waiting(pool);
     }
 
     /// Takes the thread, accounted for, off a CPU. What becomes of it is the
@@ -317,7 +317,8 @@ impl super::Machine {
     fn next_ready(&mut self, client: u32) -> Option<u32> {
         let state = &mut self.clients[client as usize];
         let thread = state.ready.pop(&self.threads.all)?;
-        self.pools[usize::from(state.pool)].waiting -= 1;
+        let pool = state.pool;
+        self.end_waiting(pool);
         Some(thread)
     }
 
