@@ -166,12 +166,20 @@ fn a_run_is_written_in_every_form() {
     ]);
     assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
     let csv = place.read("s.csv");
-    assert_eq!(csv.lines().count(), 1 + 2 * 200);
-    assert!(
-        csv.ends_with("400000000,B,100000000,100000000,0\n"),
-        "{csv}"
-    );
-    assert!(place.read("s.svg").starts_with("<svg"));
+    assert_eq!(csv.lines().count(), 1 + (2 * 3 + 1) * 200);
+    for line in [
+        "400000000,received-ns,B,100000000",
+        "400000000,specified-ns,B,100000000",
+        "400000000,error-quanta,B,0",
+        "400000000,waiting-threads,,1",
+    ] {
+        assert!(csv.lines().any(|found| found == line), "{line}: {csv}");
+    }
+    let svg = place.read("s.svg");
+    assert!(svg.starts_with("<svg"));
+    for head in ["Threads that wait for a CPU", "Response times"] {
+        assert!(svg.contains(head), "{head}");
+    }
     let trace = json(&place.read("p.json"));
     let slices = trace["traceEvents"].as_array().unwrap();
     let runs = slices.iter().filter(|event| event["ph"] == "X");

@@ -1,6 +1,7 @@
 //! What is measured: service against the ideal, response times, latencies,
 //! waiting at mutexes, switches, migrations and queue lengths.
 
+mod csv;
 mod error;
 mod report;
 mod times;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub use error::{AbsoluteError, RelativeError};
 pub use report::{ClientReport, PairReport, PointReport, PoolReport, Report, WaitReport};
-pub use times::{Summary, Times};
+pub use times::{Bucket, Summary, Times};
 pub use verdict::{Verdict, judge};
 
 use crate::machine::Machine;
@@ -46,6 +47,8 @@ pub struct Point {
     pub relative_errors: Vec<f64>,
     /// Threads that could run but had no CPU.
     pub waiting_threads: u64,
+    /// The same by pool of CPUs; empty where they are one pool.
+    pub waiting_in_pools: Vec<u64>,
 }
 
 /// Measures a run.
@@ -218,6 +221,9 @@ impl Measures {
             service: service.collect(),
             relative_errors: self.pairs.iter().map(|pair| pair.last).collect(),
             waiting_threads: machine.waiting_threads(),
+            waiting_in_pools: (0..self.pools.len() as u32)
+                .map(|pool| machine.waiting_in(pool))
+                .collect(),
         });
     }
 

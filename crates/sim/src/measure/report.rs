@@ -1,11 +1,9 @@
 //! A run in figures, to be printed, compared or drawn.
 
-use std::io;
-
 use serde::Serialize;
 
 use super::verdict::{Verdict, judge};
-use super::{Measures, Summary, Times};
+use super::{Bucket, Measures, Summary, Times};
 use crate::machine::{Counts, Machine};
 use crate::scenario::{PolicyName, Scenario};
 
@@ -94,8 +92,12 @@ pub struct ClientReport {
     pub migrations: u64,
     /// From the end of one turn to the end of the next.
     pub response_time: Option<Summary>,
+    /// How those times are distributed.
+    pub response_time_buckets: Vec<Bucket>,
     /// From a wake, or a start, to the CPU.
     pub dispatch_latency: Option<Summary>,
+    /// How those times are distributed.
+    pub dispatch_latency_buckets: Vec<Bucket>,
 }
 
 /// A pair of clients in figures.
@@ -134,6 +136,8 @@ pub struct PointReport {
     pub relative_errors: Vec<f64>,
     /// Threads that could run but had no CPU.
     pub waiting_threads: u64,
+    /// The same by pool of CPUs; empty where they are one pool.
+    pub waiting_in_pools: Vec<u64>,
 }
 
 impl Report {
@@ -168,47 +172,6 @@ impl Report {
     /// Whether all assertions hold.
     pub fn holds(&self) -> bool {
         self.verdicts.iter().all(|verdict| verdict.holds)
-    }
-
-    /// Writes the time series as CSV, a line for each client and time; the
-    /// end of the run alone if there is no series.
-    ///
-    /// # Errors
-    ///
-    /// The first error of the writer.
-    pub fn write_csv(&self, mut writer: impl io::Write) -> io::Result<()> {
-        writeln!(
-            writer,
-            "time_ns,client,received_ns,specified_ns,error_quanta"
-        )?;
-        let mut line = |time_ns: u64, name: &str, received_ns: u64, specified_ns: u64| {
-            let error = (received_ns as f64 - specified_ns as f64) / self.quantum_ns as f64;
-            writeln!(
-                writer,
-                "{time_ns},{name},{received_ns},{specified_ns},{error}"
-            )
-        };
-        for point in &self.series {
-            for (i, client) in self.clients.iter().enumerate() {
-                line(
-                    point.time_ns,
-                    &client.name,
-                    point.received_ns[i],
-                    point.specified_ns[i],
-                )?;
-            }
-        }
-        if self.series.is_empty() {
-            for client in &self.clients {
-                line(
-                    self.duration_ns,
-                    &client.name,
-                    client.received_ns,
-                    client.specified_ns,
-                )?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -248,7 +211,9 @@ fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
             blocks: measured.blocks,
             migrations: measured.migrations,
             response_time: measured.response_times.summary(),
+            response_time_buckets: measured.response_times.histogram(),
             dispatch_latency: measured.dispatch_latencies.summary(),
+            dispatch_latency_buckets: measured.dispatch_latencies.histogram(),
         }
     });
     clients.collect()
@@ -289,6 +254,7 @@ fn series(measures: &Measures) -> Vec<PointReport> {
         specified_ns: point.service.iter().map(|service| service.1).collect(),
         relative_errors: point.relative_errors.clone(),
         waiting_threads: point.waiting_threads,
+        waiting_in_pools: point.waiting_in_pools.clone(),
     });
     points.collect()
 }

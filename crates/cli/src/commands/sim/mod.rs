@@ -73,7 +73,7 @@ fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
     let report = Report::new(&scenario, seed, &machine, &measures);
     if let Some(path) = &files.svg {
         let groups: Vec<_> = machine.groups().collect();
-        let drawing = plot::shares(&report, &groups).svg();
+        let drawing = plot::all(&report, &measures, &groups).finish();
         std::fs::write(path, drawing).with_context(|| cannot_write(path))?;
     }
     match files.csv.as_deref() {
