@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{kept, parse, report};
+use common::{kept, report};
 use prorata_sim::Event;
 
 #[test]

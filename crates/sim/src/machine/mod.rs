@@ -35,20 +35,19 @@ use std::collections::BTreeMap;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::{ClientId, TransferId};
-use prorata_core::ledger::Ledger;
 use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
 pub use accounts::{Counts, Imbalance};
 use cpus::Cpus;
-use pools::Pool;
+use pools::{Pool, dispatcher};
 use rules::RuleState;
+pub use steps::MAX_STEPS_AT_ONCE;
 use threads::{Client, Thread, Threads};
 use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
-use crate::plan::{Code, Deed, Group, Plan, PoolPlan, client_id, find_clients};
-use crate::policy::policy;
+use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use crate::queue::EventQueue;
 use crate::scenario::{Machine as Spec, Quanta, Scenario, ScenarioError, Time};
 
@@ -58,10 +57,6 @@ const MANY_CLIENTS: usize = 1 << 13;
 
 /// No thread, no CPU.
 const NONE: u32 = u32::MAX;
-
-/// Steps that may be taken without any time passing, and so many more for each
-/// thread: programs which wake one another for ever are found out.
-pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
 
 /// A run that cannot go on.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -476,15 +471,6 @@ impl Machine {
     fn is_aligned(&self) -> bool {
         self.machine.quanta == Quanta::Aligned
     }
-}
-
-/// A dispatcher with a policy for each pool.
-fn dispatcher(ledger: Ledger, pools: &[PoolPlan], machine: &Spec, seed: u64) -> Dispatcher {
-    let pools = pools.iter().zip(0..).map(|(pool, number)| {
-        let cpus = pool.cpus.len() as u32;
-        (cpus, policy(machine.policy, seed, number))
-    });
-    Dispatcher::pooled(ledger, pools.collect(), machine.quantum.0)
 }
 
 /// A generator of random numbers for lotteries among waiters.

@@ -3,10 +3,15 @@
 
 use std::ops::Range;
 
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ledger::Ledger;
+
 use super::threads::NO_TURN;
 use super::{Machine, NONE, Simulation};
 use crate::observer::{Event, Observer};
 use crate::plan::{PoolPlan, client_id};
+use crate::policy::policy;
+use crate::scenario::Machine as Spec;
 
 /// CPUs, and how many threads wait for one of them.
 #[derive(Clone, Debug)]
@@ -26,6 +31,20 @@ impl Pool {
             waiting: 0,
         }
     }
+}
+
+/// A dispatcher with a policy for each pool.
+pub(super) fn dispatcher(
+    ledger: Ledger,
+    pools: &[PoolPlan],
+    machine: &Spec,
+    seed: u64,
+) -> Dispatcher {
+    let pools = pools.iter().zip(0..).map(|(pool, number)| {
+        let cpus = pool.cpus.len() as u32;
+        (cpus, policy(machine.policy, seed, number))
+    });
+    Dispatcher::pooled(ledger, pools.collect(), machine.quantum.0)
 }
 
 impl<O: Observer> Simulation<O> {

@@ -3,11 +3,15 @@
 use prorata_core::dispatcher::Dispatcher;
 
 use super::threads::{NO_TURN, State};
-use super::{Due, MAX_STEPS_AT_ONCE, NONE, RunError, Simulation};
+use super::{Due, NONE, RunError, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::{Instruction, client_id, limits};
 use crate::scenario::Time;
 use crate::stream::{Purpose, small_stream};
+
+/// Steps that may be taken without any time passing, and so many more for each
+/// thread: programs which wake one another for ever are found out.
+pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
 
 impl<O: Observer> Simulation<O> {
     /// Takes the steps of the thread on a CPU until it computes (true), or

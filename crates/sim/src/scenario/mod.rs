@@ -214,8 +214,13 @@ pub struct Measure {
 
 /// The JSON schema of scenario files: what tools can check without us. Rules
 /// that span several places, such as names that must be known, are beyond it.
-pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Scenario);
-    schema.insert("title".to_owned(), "prorata scenario".into());
-    schema.to_value()
+/// `R` is what [`Scenario::reproduces`] is read as by those who read it.
+pub fn schema<R: JsonSchema>() -> serde_json::Value {
+    let mut generator = schemars::SchemaGenerator::default();
+    let mut schema = generator.root_schema_for::<Scenario>().to_value();
+    let reproduces = generator.subschema_for::<R>();
+    schema["title"] = "prorata scenario".into();
+    schema["$defs"] = generator.take_definitions(true).into();
+    schema["properties"]["reproduces"] = reproduces.to_value();
+    schema
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use prorata_sim::perfetto::Perfetto;
-use prorata_sim::scenario::{Scenario, Time, schema};
+use prorata_sim::scenario::{Scenario, Time};
 use prorata_sim::trace::Recorder;
 use prorata_sim::{Measures, Plan, Report, Simulation};
 
@@ -28,7 +28,7 @@ const POINTS: u64 = 200;
 /// `prorata sim`.
 pub fn sim(args: &Sim) -> Result<ExitCode> {
     if args.schema {
-        output::line(&format!("{:#}", schema()))?;
+        output::line(&format!("{:#}", prorata_reproduce::schema()))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.many.faults {
