@@ -191,8 +191,41 @@ fn two_cpus(mechanism: Mechanism) {
     for (index, program) in programs.iter().enumerate() {
         world.enter(&format!("hog {index}"), 1, program);
     }
-    let time = Duration::from_secs(3);
-    assert_shares(time, clocks_of(&programs), &[1, 1, 1], QUANTUM_NS);
+    judge(excuse(QUANTUM_NS), || three_on_two(&programs));
+}
+
+/// Other load may leave less of one CPU than of the other, and whoever the
+/// kernel puts there gets less than his due, however often he wins. Then he has
+/// to win always.
+fn three_on_two(programs: &[Program]) -> Result<(), String> {
+    const LOOKS: u32 = 600;
+    let clocks_ns = clocks_of(programs);
+    let (start, before) = (Instant::now(), support::at_once(&clocks_ns));
+    let (mut used_ns, mut held_back) = (before.clone(), 0);
+    for _ in 0..LOOKS {
+        sleep(Duration::from_millis(5));
+        let now = support::at_once(&clocks_ns);
+        used_ns = now
+            .iter()
+            .zip(&before)
+            .map(|(now, then)| now - then)
+            .collect();
+        let (least, most) = (used_ns.iter().min(), used_ns.iter().max());
+        let is_behind = most > least.map(|ns| ns + 2 * QUANTUM_NS).as_ref();
+        let last = used_ns
+            .iter()
+            .position(|ns| Some(ns) == least)
+            .expect("three");
+        held_back += u32::from(is_behind && support::is_held_down(programs[last].pid()));
+    }
+    let available_ns = 2 * start.elapsed().as_nanos() as u64;
+    let is_all = used_ns.iter().sum::<u64>() >= available_ns / 20 * 19;
+    let verdict = check_shares(&used_ns, &[1, 1, 1], QUANTUM_NS);
+    if is_all || held_back > LOOKS / 10 {
+        verdict.map_err(|fault| format!("{fault}; the last was held back {held_back} times"))
+    } else {
+        Ok(())
+    }
 }
 
 /// The kernel shares CPUs out between threads; the engine does not.
