@@ -8,6 +8,7 @@
 //! Cost of a refresh: those clients, and up to O(m log m) on m CPUs where
 //! weights are infeasible. A change of scale visits every active client.
 
+use alloc::vec::Vec;
 use core::mem;
 
 use super::competitor::{Competitor, Reading};
@@ -120,13 +121,11 @@ impl Dispatcher {
     }
 
     fn reprice_all(&mut self) {
-        let mut active = mem::take(&mut self.spare);
-        active.clear();
-        active.extend(self.classes.iter());
-        for &index in &active {
+        // Rare, and there may be a million: this room is not kept.
+        let active: Vec<u32> = self.classes.iter().collect();
+        for index in active {
             self.reprice(index);
         }
-        self.spare = active;
     }
 
     /// An active client's value or the scale may have changed.

@@ -15,7 +15,7 @@
 //!
 //! Entries that are overtaken by events (a client left, or was charged out of
 //! turn) stay behind and are skipped when their turn comes; the owner says
-//! which those are. There are never more of them than the owner has places.
+//! which those are. There are hardly more of them than half the owner's places.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
@@ -118,10 +118,10 @@ impl PassQueue {
     /// Whether so many entries are to be skipped, or have ended up in the
     /// heap, that the owner of so many places should restart the queue and
     /// insert everybody anew. Between two such times lie as many operations
-    /// as an eighth of the places, so it costs O(1) on average.
+    /// as a sixteenth of the places, so it costs O(1) on average.
     #[inline]
     pub(super) fn is_worn(&self, places: usize) -> bool {
-        self.wear > places + 64
+        self.wear > places / 2 + 64
     }
 
     /// A client comes to compete with tickets: where its equals wait.

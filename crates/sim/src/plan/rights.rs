@@ -105,7 +105,8 @@ impl Builder {
             (group.clients.len(), group.clients.len() * each)
         });
         let (clients, tickets) = copies.fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
-        self.ledger.reserve(clients, tickets.min(LIMITS.tickets as usize));
+        self.ledger
+            .reserve(clients, tickets.min(LIMITS.tickets as usize));
     }
 
     /// A lottery-scheduled mutex has a currency, and an inheritance ticket in
