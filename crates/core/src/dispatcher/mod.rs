@@ -94,18 +94,22 @@ impl Dispatcher {
     /// Without pools, or with more than [`MAX_POOLS`].
     pub fn pooled(
         ledger: Ledger,
-        pools: Vec<(u32, Box<dyn Policy + Send>)>,
+        mut pools: Vec<(u32, Box<dyn Policy + Send>)>,
         quantum_ns: u64,
     ) -> Self {
         debug_assert!(ledger.clients().all(|client| !client.active));
         assert!((1..=MAX_POOLS).contains(&pools.len()));
+        let clients = ledger.client_indices();
+        if let [(_, policy)] = pools.as_mut_slice() {
+            policy.reserve(clients);
+        }
         let cpus = pools.iter().map(|(cpus, _)| cpus).sum();
         let pools = pools.into_iter().zip(0..);
         let pools = pools.map(|((cpus, policy), number)| Pool::new(number, cpus, policy));
         Self {
             ledger,
             machine: Machine { cpus, quantum_ns },
-            competitors: Competitors::new(),
+            competitors: Competitors::with_capacity(clients),
             pools: Pools::new(pools.collect()),
             changed: Vec::new(),
         }
@@ -149,10 +153,12 @@ impl Dispatcher {
         let index = client.index();
         match (before, threads) {
             (0, _) => pool.enter(&mut self.ledger, competitors, index, threads),
-            (_, 0) => {
-                pool.charge_policy(competitors, index, self.machine.quantum_ns);
-                pool.exit(&mut self.ledger, competitors, index);
-            }
+            (_, 0) => pool.exit(
+                &mut self.ledger,
+                competitors,
+                index,
+                self.machine.quantum_ns,
+            ),
             _ => pool.change_threads(competitors, index, threads),
         }
     }
@@ -211,7 +217,7 @@ impl Dispatcher {
         winners.extend(running.map(|&index| {
             let competitor = self.competitors.at(index);
             Winner {
-                client: competitor.client,
+                client: competitor.client(index),
                 cpus: competitor.cpus,
             }
         }));
@@ -345,8 +351,9 @@ impl Dispatcher {
     }
 
     /// Goes on under another policy, in the only pool.
-    pub fn set_policy(&mut self, policy: Box<dyn Policy + Send>) {
+    pub fn set_policy(&mut self, mut policy: Box<dyn Policy + Send>) {
         debug_assert!(self.pools.only().is_some());
+        policy.reserve(self.competitors.len());
         self.set_policy_of(0, policy);
     }
 

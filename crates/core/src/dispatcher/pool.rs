@@ -93,7 +93,7 @@ impl Pool {
         self.running.push(index);
         self.running_threads += u64::from(competitor.threads);
         self.cpus_free -= cpus;
-        let client = competitor.client;
+        let client = competitor.client(index);
         Some(Winner { client, cpus })
     }
 
@@ -112,7 +112,7 @@ impl Pool {
         let cpus = (competitor.threads - competitor.cpus).min(self.cpus_free);
         competitor.cpus += cpus;
         self.cpus_free -= cpus;
-        let client = competitor.client;
+        let client = competitor.client(index);
         Some(Winner { client, cpus })
     }
 
@@ -130,6 +130,14 @@ impl Pool {
         index: u32,
         quantum_ns: u64,
     ) {
+        if let Some(used_ns) = self.close_turn(competitors, index) {
+            expect(self.policy.charge(ClientIndex(index), used_ns, quantum_ns));
+        }
+    }
+
+    /// Ends a turn if there is one. Returns what the policy is to be told that
+    /// was used, if it is to be told of a turn or of time outside one.
+    pub(super) fn close_turn(&mut self, competitors: &mut Competitors, index: u32) -> Option<u64> {
         let competitor = competitors.at_mut(index);
         let cpus = core::mem::take(&mut competitor.cpus);
         let used_ns = core::mem::take(&mut competitor.uncharged_ns);
@@ -142,9 +150,7 @@ impl Pool {
                 competitors.at_mut(moved).turn_place = turn_place;
             }
         }
-        if cpus > 0 || used_ns > 0 {
-            expect(self.policy.charge(ClientIndex(index), used_ns, quantum_ns));
-        }
+        (cpus > 0 || used_ns > 0).then_some(used_ns)
     }
 
     /// Goes on under another policy; everyone competes afresh in it. No turn

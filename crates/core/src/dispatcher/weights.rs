@@ -8,6 +8,7 @@
 //! Cost of a refresh: those clients, and up to O(m log m) on m CPUs where
 //! weights are infeasible. A change of scale visits every active client.
 
+use alloc::vec::Vec;
 use core::mem;
 
 use super::active::Classes;
@@ -29,13 +30,12 @@ impl Pool {
     ) {
         let reading = self.settle();
         let competitor = competitors.at_mut(index);
-        ledger.activate(competitor.client);
-        let value = ledger.value(competitor.client);
+        let client = competitor.client(index);
+        ledger.activate(client);
+        let value = ledger.value(client);
         let weight = self.scale.tickets(value);
-        competitor.settle(reading);
-        competitor.threads = threads;
+        competitor.change(reading, threads, weight);
         competitor.weight = weight;
-        competitor.tickets = weight;
         competitor.magnitude = value.bits();
         competitor.infeasible = false;
         add_to_class(&mut self.classes, competitor, index);
@@ -48,20 +48,31 @@ impl Pool {
         expect(self.policy.join(ClientIndex(index), weight));
     }
 
-    /// A client whose turn has ended ceases to be active.
-    pub(super) fn exit(&mut self, ledger: &mut Ledger, competitors: &mut Competitors, index: u32) {
+    /// A client ceases to be active, and its turn ends.
+    pub(super) fn exit(
+        &mut self,
+        ledger: &mut Ledger,
+        competitors: &mut Competitors,
+        index: u32,
+        quantum_ns: u64,
+    ) {
+        let used_ns = self.close_turn(competitors, index);
         let reading = self.settle();
-        expect(self.policy.leave(ClientIndex(index)));
+        let client = ClientIndex(index);
+        expect(match used_ns {
+            Some(used_ns) => self.policy.charge_and_leave(client, used_ns, quantum_ns),
+            None => self.policy.leave(client),
+        });
         self.remove_from_class(competitors, index);
         let competitor = competitors.at_mut(index);
-        competitor.settle(reading);
-        self.threads -= u64::from(mem::take(&mut competitor.threads));
+        self.threads -= u64::from(competitor.threads);
         self.magnitudes.remove(competitor.magnitude);
         self.total_weight -= u64::from(competitor.weight);
         self.total_tickets -= u64::from(competitor.tickets);
+        competitor.change(reading, 0, competitor.tickets);
         self.changes_since_rescale += 1;
         self.stale = true;
-        ledger.deactivate(competitor.client);
+        ledger.deactivate(competitor.client(index));
     }
 
     /// An active client has another number of runnable threads, not zero.
@@ -113,20 +124,18 @@ impl Pool {
 
     /// The value of any active client may have changed.
     pub(super) fn reprice_all(&mut self, ledger: &Ledger, competitors: &mut Competitors) {
-        let mut active = mem::take(&mut self.spare);
-        active.clear();
-        active.extend(self.classes.iter());
-        for &index in &active {
+        // Rare, and there may be a million: this room is not kept.
+        let active: Vec<u32> = self.classes.iter().collect();
+        for index in active {
             self.reprice(ledger, competitors, index);
         }
-        self.spare = active;
     }
 
     /// An active client's value or the scale may have changed.
     pub(super) fn reprice(&mut self, ledger: &Ledger, competitors: &mut Competitors, index: u32) {
         let competitor = competitors.at_mut(index);
         let before = competitor.weight;
-        let value = ledger.value(competitor.client);
+        let value = ledger.value(competitor.client(index));
         let magnitude = mem::replace(&mut competitor.magnitude, value.bits());
         if value.bits() != magnitude {
             self.magnitudes.remove(magnitude);
@@ -218,8 +227,7 @@ impl Pool {
         }
         let reading = self.settle();
         let competitor = competitors.at_mut(index);
-        competitor.settle(reading);
-        competitor.tickets = tickets;
+        competitor.change(reading, competitor.threads, tickets);
         self.total_tickets = self.total_tickets - u64::from(before) + u64::from(tickets);
         expect(self.policy.set_tickets(ClientIndex(index), tickets));
     }

@@ -3,7 +3,7 @@
 use prorata_core::ledger::Value;
 
 use super::pools::Pool;
-use super::threads::{NO_TURN, State};
+use super::threads::State;
 use super::{Machine, NONE};
 use crate::plan::client_id;
 
@@ -86,16 +86,15 @@ pub enum Imbalance {
         /// By the dispatcher.
         dispatcher: bool,
     },
-    /// A thread runs outside of its client's pool, or the dispatcher has the
-    /// client elsewhere.
-    #[error("client {client} belongs to pool {machine}, but is in pool {elsewhere}")]
+    /// A thread runs outside of its client's pool.
+    #[error("client {client} belongs to pool {pool}, but runs on CPU {cpu}")]
     Pool {
         /// Which client.
         client: u32,
-        /// Its pool by the machine.
-        machine: u32,
-        /// By the dispatcher, or by where it runs.
-        elsewhere: u32,
+        /// Its pool.
+        pool: u32,
+        /// Where it runs.
+        cpu: u32,
     },
     /// A CPU idles while somebody with tickets in its pool waits for one.
     #[error("a CPU is idle while client {client} waits for one")]
@@ -151,8 +150,9 @@ impl Machine {
         let ledger = self.dispatcher.ledger();
         let waits = |client: &u32| {
             let state = &self.clients[*client as usize];
-            idle[usize::from(state.pool)]
-                && state.runnable > u32::from(state.cpus)
+            let cpus = self.turns.get(state.turn).map_or(0, |turn| turn.cpus);
+            idle[self.pool_of(*client) as usize]
+                && state.runnable > cpus
                 && ledger.value(client_id(*client)) > Value(0)
         };
         match (0..self.client_count()).find(waits) {
@@ -218,34 +218,17 @@ impl Machine {
     fn check_pools(&self) -> Result<(), Imbalance> {
         let mut waiting = vec![0; self.pools.len()];
         for thread in &self.threads.all {
-            let state = &self.clients[thread.client as usize];
-            let cpus = &self.pools[usize::from(state.pool)].cpus;
-            let misplaced = thread.state == State::Running && !cpus.contains(&thread.cpu.into());
-            if misplaced {
-                let is_there = |pool: &Pool| pool.cpus.contains(&thread.cpu.into());
-                let elsewhere = self.pools.iter().position(is_there);
-                return Err(Imbalance::Pool {
-                    client: thread.client,
-                    machine: state.pool.into(),
-                    elsewhere: elsewhere.unwrap_or_default() as u32,
-                });
+            let (client, cpu) = (thread.client, u32::from(thread.cpu));
+            let pool = self.pool_of(client);
+            if thread.state == State::Running && !self.pool_cpus(pool).contains(&cpu) {
+                return Err(Imbalance::Pool { client, pool, cpu });
             }
-            waiting[usize::from(state.pool)] += u64::from(thread.state == State::Ready);
+            waiting[pool as usize] += u64::from(thread.state == State::Ready);
         }
         for (counted, pool) in waiting.into_iter().zip(0..) {
             let said = self.waiting_in(pool);
             if counted != said {
                 return Err(Imbalance::Queue { counted, said });
-            }
-        }
-        for (client, state) in (0..).zip(&self.clients) {
-            let elsewhere = self.dispatcher.pool_of(client_id(client));
-            if elsewhere != u32::from(state.pool) {
-                return Err(Imbalance::Pool {
-                    client,
-                    machine: state.pool.into(),
-                    elsewhere,
-                });
             }
         }
         Ok(())
@@ -267,8 +250,9 @@ impl Machine {
                 });
             }
             let dispatcher = self.dispatcher.runs(client_id(client));
-            let machine = state.cpus > 0;
-            if machine != dispatcher || machine != (state.turn_end_ns != NO_TURN) {
+            let turn = self.turns.get(state.turn);
+            let machine = turn.is_some();
+            if machine != dispatcher || turn.is_some_and(|turn| turn.cpus == 0) {
                 return Err(Imbalance::Turn {
                     client,
                     machine,

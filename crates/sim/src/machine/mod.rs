@@ -27,6 +27,7 @@ mod rights;
 mod rules;
 mod steps;
 mod threads;
+mod turn_table;
 mod turns;
 mod waiting;
 
@@ -44,6 +45,7 @@ use pools::{Pool, dispatcher};
 use rules::RuleState;
 pub use steps::MAX_STEPS_AT_ONCE;
 use threads::{Client, Thread, Threads};
+use turn_table::Turns;
 use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
@@ -116,6 +118,7 @@ pub struct Machine {
     pools: Vec<Pool>,
     threads: Threads,
     clients: Vec<Client>,
+    turns: Turns,
     mutexes: Vec<Mutex>,
     pipes: Vec<Pipe>,
     services: Vec<Service>,
@@ -320,11 +323,13 @@ impl<O: Observer> Simulation<O> {
 
 impl Machine {
     fn new(plan: Plan, seed: u64) -> Machine {
-        let mut clients = Vec::new();
+        let count = plan.groups.last().map_or(0, |group| group.clients.end);
+        let clients = vec![Client::NEW; count as usize];
+        let mut threads = Threads::default();
+        threads.reserve(clients.len());
         let mut queue = EventQueue::new();
         for (group, planned) in plan.groups.iter().enumerate() {
             let group = group as u32;
-            clients.resize(planned.clients.end as usize, Client::NEW);
             queue.push(planned.start_ns, Due::Start { group });
         }
         for (index, (time_ns, _)) in plan.timeline.iter().enumerate() {
@@ -347,8 +352,9 @@ impl Machine {
             dispatcher,
             cpus: Cpus::new(plan.machine.cpus),
             pools: plan.pools.into_iter().map(Pool::new).collect(),
-            threads: Threads::default(),
+            threads,
             clients,
+            turns: Turns::default(),
             mutexes: waiting::mutexes(plan.mutexes, seed),
             pipes: plan.pipes.into_iter().map(Pipe::new).collect(),
             services: plan.services.into_iter().map(Service::new).collect(),
@@ -374,7 +380,6 @@ impl Machine {
             finished: false,
         };
         for (client, pool) in (0..).zip(plan.homes) {
-            machine.clients[client as usize].pool = pool;
             let dispatcher = &mut machine.dispatcher;
             dispatcher.move_to_pool(client_id(client), pool.into());
         }

@@ -6,7 +6,6 @@ use std::ops::Range;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::Ledger;
 
-use super::threads::NO_TURN;
 use super::{Machine, NONE, Simulation};
 use crate::observer::{Event, Observer};
 use crate::plan::{PoolPlan, client_id};
@@ -18,8 +17,8 @@ use crate::scenario::Machine as Spec;
 pub(super) struct Pool {
     name: String,
     pub(super) cpus: Range<u32>,
-    /// Threads that can run but have no CPU; not counted for the first pool,
-    /// whose are all that are in no other.
+    /// Threads that can run but have no CPU; counted only where there are
+    /// several pools.
     waiting: u64,
 }
 
@@ -51,24 +50,19 @@ impl<O: Observer> Simulation<O> {
     /// A client goes to another pool: its turn ends, and it competes there from
     /// now on.
     pub(super) fn move_client(&mut self, client: u32, pool: u8) {
-        let state = &self.machine.clients[client as usize];
-        if state.pool == pool {
+        let before = self.machine.pool_of(client);
+        if before == u32::from(pool) {
             return;
         }
-        if state.turn_end_ns != NO_TURN {
+        let state = &self.machine.clients[client as usize];
+        if state.turn != NONE {
             self.end_turn(client);
         }
         let machine = &mut self.machine;
-        let state = &mut machine.clients[client as usize];
-        let before = std::mem::replace(&mut state.pool, pool);
         // None of its threads runs now.
-        let waiting = u64::from(state.runnable);
-        if before > 0 {
-            machine.pools[usize::from(before)].waiting -= waiting;
-        }
-        if pool > 0 {
-            machine.pools[usize::from(pool)].waiting += waiting;
-        }
+        let waiting = u64::from(machine.clients[client as usize].runnable);
+        machine.pools[before as usize].waiting -= waiting;
+        machine.pools[usize::from(pool)].waiting += waiting;
         let dispatcher = &mut machine.dispatcher;
         dispatcher.move_to_pool(client_id(client), pool.into());
         let pool = pool.into();
@@ -95,16 +89,19 @@ impl Machine {
     }
 
     /// The pool that a client belongs to now.
+    #[inline]
     pub fn pool_of(&self, client: u32) -> u32 {
-        self.clients[client as usize].pool.into()
+        match self.pools.as_slice() {
+            [_] => 0,
+            _ => self.dispatcher.pool_of(client_id(client)),
+        }
     }
 
     /// Threads of a pool that can run but have no CPU.
     pub fn waiting_in(&self, pool: u32) -> u64 {
-        let others = self.pools[1..].iter().map(|pool| pool.waiting);
-        match pool {
-            0 => self.waiting - others.sum::<u64>(),
-            _ => self.pools[pool as usize].waiting,
+        match self.pools.as_slice() {
+            [_] => self.waiting,
+            pools => pools[pool as usize].waiting,
         }
     }
 
@@ -113,31 +110,34 @@ impl Machine {
         self.waiting
     }
 
-    /// A thread begins to wait for a CPU of a pool.
+    /// A thread of a client begins to wait for a CPU.
     #[inline]
-    pub(super) fn begin_waiting(&mut self, pool: u8) {
+    pub(super) fn begin_waiting(&mut self, client: u32) {
         self.waiting += 1;
-        if pool > 0 {
-            self.pools[usize::from(pool)].waiting += 1;
+        if self.pools.len() > 1 {
+            let pool = self.pool_of(client);
+            self.pools[pool as usize].waiting += 1;
         }
     }
 
-    /// A thread waits no longer for a CPU of a pool.
+    /// A thread of a client waits no longer for a CPU.
     #[inline]
-    pub(super) fn end_waiting(&mut self, pool: u8) {
+    pub(super) fn end_waiting(&mut self, client: u32) {
         self.waiting -= 1;
-        if pool > 0 {
-            self.pools[usize::from(pool)].waiting -= 1;
+        if self.pools.len() > 1 {
+            let pool = self.pool_of(client);
+            self.pools[pool as usize].waiting -= 1;
         }
     }
 
-    /// Takes an idle CPU of a pool: `wanted` if it is one, else the first.
+    /// Takes an idle CPU of a client's pool: `wanted` if it is one, else the
+    /// first.
     #[inline]
-    pub(super) fn take_idle_cpu(&mut self, wanted: u32, pool: u8) -> u32 {
+    pub(super) fn take_idle_cpu(&mut self, wanted: u32, client: u32) -> u32 {
         if let [_] = self.pools.as_slice() {
             return self.cpus.take_idle(wanted, 0);
         }
-        let cpus = &self.pools[usize::from(pool)].cpus;
+        let cpus = self.pool_cpus(self.pool_of(client));
         // Who has moved wants a CPU of another pool.
         let wanted = if cpus.contains(&wanted) { wanted } else { NONE };
         self.cpus.take_idle(wanted, cpus.start)

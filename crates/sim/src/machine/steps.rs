@@ -2,7 +2,7 @@
 
 use prorata_core::dispatcher::Dispatcher;
 
-use super::threads::{NO_TURN, State};
+use super::threads::State;
 use super::{Due, NONE, RunError, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::{Instruction, client_id, limits};
@@ -126,8 +126,9 @@ impl<O: Observer> Simulation<O> {
     fn give_way(&mut self, cpu: u32, thread: u32) -> bool {
         let client = self.machine.threads.all[thread as usize].client;
         let state = &self.machine.clients[client as usize];
+        let turn = self.machine.turns.get(state.turn);
         let alone = state.ready.first == NONE;
-        if alone && state.cpus > 1 {
+        if alone && turn.is_some_and(|turn| turn.cpus > 1) {
             return true;
         }
         self.leave(cpu, Why::Yielded);
@@ -223,8 +224,7 @@ impl<O: Observer> Simulation<O> {
                 let state = &mut machine.clients[client as usize];
                 state.ready.remove(&mut machine.threads.all, thread);
                 state.runnable -= 1;
-                let pool = state.pool;
-                machine.end_waiting(pool);
+                machine.end_waiting(client);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
                 self.runnable_changed(client);
@@ -269,7 +269,7 @@ impl<O: Observer> Simulation<O> {
         let state = &machine.clients[client as usize];
         let dispatcher: &mut Dispatcher = &mut machine.dispatcher;
         dispatcher.set_runnable(client_id(client), state.runnable);
-        if state.runnable == 0 && state.turn_end_ns != NO_TURN {
+        if state.runnable == 0 && state.turn != NONE {
             self.close_turn(client);
         }
     }

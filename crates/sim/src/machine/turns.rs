@@ -4,7 +4,7 @@ use prorata_core::dispatcher::Winner;
 
 use prorata_core::prefetch::prefetch;
 
-use super::threads::{NO_CPU, NO_TURN, State};
+use super::threads::{NO_CPU, State};
 use super::{Due, MANY_CLIENTS, NONE, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::client_id;
@@ -30,35 +30,33 @@ impl<O: Observer> Simulation<O> {
     fn give(&mut self, winner: Winner) {
         let machine = &mut self.machine;
         let client = winner.client.index();
-        let begins = machine.clients[client as usize].turn_end_ns == NO_TURN;
+        let begins = machine.clients[client as usize].turn == NONE;
         if begins {
             machine.counts.turns += 1;
             let turn_end_ns = machine.turn_end_ns();
-            let state = &mut machine.clients[client as usize];
-            state.turn_end_ns = turn_end_ns;
-            state.turn_used_ns = 0;
+            machine.clients[client as usize].turn = machine.turns.begin(turn_end_ns);
             self.tell(Event::TurnBegan { client });
         }
         for _ in 0..winner.cpus {
             let machine = &mut self.machine;
             let state = &machine.clients[client as usize];
-            let pool = state.pool;
             // What its other threads have just done may have ended the turn,
             // or given this thread another of the CPUs.
-            if state.turn_end_ns == NO_TURN {
+            if state.turn == NONE {
                 break;
             }
             let Some(thread) = machine.next_ready(client) else {
                 break;
             };
             let wanted = machine.threads.all[thread as usize].cpu;
-            let cpu = machine.take_idle_cpu(wanted.into(), pool);
+            let cpu = machine.take_idle_cpu(wanted.into(), client);
             let aligned = machine.is_aligned();
             let delay_ns = self.place(cpu, thread);
-            let state = &mut self.machine.clients[client as usize];
-            if begins && state.cpus == 1 && !aligned {
+            let turn = self.machine.clients[client as usize].turn;
+            let turn = self.machine.turns.of(turn);
+            if begins && turn.cpus == 1 && !aligned {
                 // The quantum is counted from when it begins to run.
-                state.turn_end_ns += delay_ns;
+                turn.end_ns += delay_ns;
             }
             self.drive(cpu);
         }
@@ -93,11 +91,11 @@ impl<O: Observer> Simulation<O> {
         place.thread = thread;
         place.since_ns = now_ns + delay_ns;
         let client = mover.client;
-        let state = &mut machine.clients[client as usize];
+        let turn = machine.turns.of(machine.clients[client as usize].turn);
         mover.state = State::Running;
         mover.cpu = cpu as u16;
-        mover.next = std::mem::replace(&mut state.running, thread);
-        state.cpus += 1;
+        mover.next = std::mem::replace(&mut turn.running, thread);
+        turn.cpus += 1;
         let event = Event::Dispatched {
             client,
             thread,
@@ -125,7 +123,7 @@ impl<O: Observer> Simulation<O> {
             }
             let machine = &mut self.machine;
             let client = machine.threads.all[thread as usize].client;
-            if machine.clients[client as usize].turn_end_ns == NO_TURN {
+            if machine.clients[client as usize].turn == NONE {
                 return;
             }
             let Some(next) = machine.next_ready(client) else {
@@ -142,7 +140,8 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let place = &machine.cpus.all[cpu as usize];
         let thread = &machine.threads.all[place.thread as usize];
-        let turn_end_ns = machine.clients[thread.client as usize].turn_end_ns;
+        let turn = machine.clients[thread.client as usize].turn;
+        let turn_end_ns = machine.turns.of(turn).end_ns;
         let step_end_ns = place.since_ns + thread.remaining_ns;
         let due = Due::Cpu {
             cpu: cpu as u16,
@@ -179,8 +178,9 @@ impl<O: Observer> Simulation<O> {
     /// A client's turn is over; its threads could go on.
     pub(super) fn end_turn(&mut self, client: u32) {
         loop {
-            let machine = &self.machine;
-            let thread = machine.clients[client as usize].running;
+            let machine = &mut self.machine;
+            let turn = machine.clients[client as usize].turn;
+            let thread = machine.turns.of(turn).running;
             if thread == NONE {
                 break;
             }
@@ -204,8 +204,8 @@ impl<O: Observer> Simulation<O> {
     /// The dispatcher knows that the turn is over.
     pub(super) fn close_turn(&mut self, client: u32) {
         let state = &mut self.machine.clients[client as usize];
-        state.turn_end_ns = NO_TURN;
-        let used_ns = state.turn_used_ns;
+        let turn = std::mem::replace(&mut state.turn, NONE);
+        let used_ns = self.machine.turns.end(turn);
         self.tell(Event::TurnEnded { client, used_ns });
     }
 
@@ -217,10 +217,9 @@ impl<O: Observer> Simulation<O> {
         let state = &mut threads[thread as usize];
         state.state = State::Ready;
         state.since_ns = machine.now_ns;
-        let client = &mut machine.clients[state.client as usize];
-        client.ready.push(threads, thread);
-        let pool = client.pool;
-        machine.begin_waiting(pool);
+        let client = state.client;
+        machine.clients[client as usize].ready.push(threads, thread);
+        machine.begin_waiting(client);
     }
 
     /// Takes the thread, accounted for, off a CPU. What becomes of it is the
@@ -234,7 +233,6 @@ impl<O: Observer> Simulation<O> {
         machine.cpus.release(cpu, machine.now_ns);
         let client = machine.threads.all[thread as usize].client;
         machine.unlink_running(client, thread);
-        machine.clients[client as usize].cpus -= 1;
         let event = Event::Left {
             client,
             thread,
@@ -258,7 +256,8 @@ impl<O: Observer> Simulation<O> {
         let state = &mut machine.threads.all[thread as usize];
         state.remaining_ns -= used_ns;
         let client = state.client;
-        machine.clients[client as usize].turn_used_ns += used_ns;
+        let turn = machine.clients[client as usize].turn;
+        machine.turns.of(turn).used_ns += used_ns;
         machine.counts.busy_ns += used_ns;
         machine.dispatcher.charge(client_id(client), used_ns);
         self.tell(Event::Ran {
@@ -293,9 +292,8 @@ impl super::Machine {
     }
 
     /// Has the memory of those fetched who are likely to win soon in the pool
-    /// of one who just did: first what
-    /// the dispatcher knows of them, then what the machine does, then the
-    /// thread, which can be known by then.
+    /// of one who just did: first what the dispatcher knows of them, then what
+    /// the machine does, then the thread, which can be known by then.
     #[inline]
     fn prefetch_winners(&self, winner: u32) {
         if self.clients.len() < MANY_CLIENTS {
@@ -317,19 +315,19 @@ impl super::Machine {
     fn next_ready(&mut self, client: u32) -> Option<u32> {
         let state = &mut self.clients[client as usize];
         let thread = state.ready.pop(&self.threads.all)?;
-        let pool = state.pool;
-        self.end_waiting(pool);
+        self.end_waiting(client);
         Some(thread)
     }
 
     fn unlink_running(&mut self, client: u32, thread: u32) {
         let after = self.threads.all[thread as usize].next;
-        let state = &mut self.clients[client as usize];
-        if state.running == thread {
-            state.running = after;
+        let turn = self.turns.of(self.clients[client as usize].turn);
+        turn.cpus -= 1;
+        if turn.running == thread {
+            turn.running = after;
             return;
         }
-        let mut before = state.running;
+        let mut before = turn.running;
         while self.threads.all[before as usize].next != thread {
             before = self.threads.all[before as usize].next;
         }
