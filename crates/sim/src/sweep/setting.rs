@@ -46,11 +46,11 @@ impl Axis {
 /// Where a setting stands: keys, and for lists numbers, so that it is the same
 /// for all names of the place. What a scenario does not hold is as it is named.
 pub(super) fn place(table: &Table, setting: &str) -> Vec<String> {
-    let mut segments = setting.split('.').filter(|segment| !segment.is_empty());
+    let segments = setting.split('.').filter(|segment| !segment.is_empty());
     let mut place = Vec::new();
     let mut inner: Option<&Value> = None;
     let mut keys = Some(table);
-    while let Some(segment) = segments.next() {
+    for segment in segments {
         place.push(segment.to_owned());
         let value = match inner {
             Some(Value::Array(list)) => {
