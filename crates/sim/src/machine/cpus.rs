@@ -40,6 +40,7 @@ impl Cpus {
         cpus
     }
 
+    #[inline]
     fn is_idle(&self, cpu: u32) -> bool {
         self.idle
             .get(cpu as usize / 64)
@@ -48,6 +49,7 @@ impl Cpus {
 
     /// Takes an idle CPU: `wanted` if it is one, else the first from `first`
     /// on; there is one.
+    #[inline(always)]
     pub(super) fn take_idle(&mut self, wanted: u32, first: u32) -> u32 {
         let cpu = if self.is_idle(wanted) {
             wanted
@@ -59,6 +61,7 @@ impl Cpus {
     }
 
     /// Takes a CPU that is idle.
+    #[inline]
     pub(super) fn take(&mut self, cpu: u32) {
         debug_assert!(self.is_idle(cpu));
         self.idle[cpu as usize / 64] &= !(1 << (cpu % 64));
