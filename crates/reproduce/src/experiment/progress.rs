@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::{Context, Result};
 use crate::course::Course;
 use crate::finding::Findings;
-use crate::statistics::mean;
 
 /// Cumulative service.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -57,21 +56,38 @@ impl Progress {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
         let mut findings = Findings::default();
-        let mut values = vec![Vec::new(); self.ratios.len()];
-        for run in 0..context.repetitions(self.runs) {
+        let mut received = vec![Vec::new(); self.ratios.len()];
+        let mut counted = received.clone();
+        for run in 0..context.runs(self.runs, 1) {
             let course = context.course(&scenario, context.seed(run))?;
-            for (ratio, values) in self.ratios.iter().zip(&mut values) {
-                let of = rate(context, &course, &ratio.of)?;
-                values.push(of / rate(context, &course, &ratio.to)?);
+            self.add_ratios(context, &course, &mut received)?;
+            let by_count = course.counted();
+            if let Some(course) = &by_count {
+                self.add_ratios(context, course, &mut counted)?;
             }
             if run == 0 {
-                findings.draw("", &self.chart(&scenario, &course));
+                let drawn = by_count.unwrap_or(course);
+                findings.draw("", &self.chart(&scenario, &drawn));
             }
         }
-        for (ratio, values) in self.ratios.iter().zip(&values) {
-            findings.add(&ratio.metric, mean(values), ": 1");
+        for ((ratio, received), counted) in self.ratios.iter().zip(&received).zip(&counted) {
+            findings.add_means(&ratio.metric, received, counted, ": 1");
         }
         Ok(findings)
+    }
+
+    /// Adds each ratio of a run to those of others.
+    fn add_ratios(
+        &self,
+        context: &Context<'_>,
+        course: &Course,
+        values: &mut [Vec<f64>],
+    ) -> Result<()> {
+        for (ratio, values) in self.ratios.iter().zip(values) {
+            let of = rate(context, course, &ratio.of)?;
+            values.push(of / rate(context, course, &ratio.to)?);
+        }
+        Ok(())
     }
 
     fn chart(&self, scenario: &Scenario, course: &Course) -> Chart {

@@ -12,7 +12,7 @@ use prorata_core::policy::Policy;
 use prorata_sim::scenario::{Rule, Scenario, Tickets};
 
 use self::stage::Stage;
-use self::worker::Work;
+use self::worker::{State, Work};
 use crate::course::{Course, Point};
 use crate::error::ReproduceError;
 use crate::figure::Pace;
@@ -61,16 +61,13 @@ pub(crate) fn course(
             stage.prepare(client, work)?;
             started.push(client);
         }
-        started
-            .iter()
-            .try_for_each(|client| stage.let_go(*client))?;
+        if !started.is_empty() {
+            stage.let_go(&started)?;
+        }
         let begin = *begin.get_or_insert_with(Instant::now);
         let now = begin.elapsed();
         if now >= next || now >= end {
-            points.push(Point {
-                at_s: now.as_secs_f64() * f64::from(pace.times),
-                received: stage.received()?,
-            });
+            points.push(look(&stage, now, pace.times)?);
             if work == Work::MonteCarlo {
                 stage.follow_errors()?;
             }
@@ -86,51 +83,88 @@ pub(crate) fn course(
     Ok(Course {
         clients: scenario.clients.iter().map(|c| c.name.clone()).collect(),
         points,
-        unit: match work {
-            Work::Arithmetic => "iterations",
-            Work::MonteCarlo => "trials",
-        },
+        unit: "CPU seconds",
+    })
+}
+
+/// How far all have come. Times are those of the scenario, which is gone
+/// through so many times faster.
+fn look(stage: &Stage, now: Duration, times: u32) -> Result<Point> {
+    let states = stage.states()?;
+    let cpu_s = |state: &State| Duration::from_nanos(state.cpu_ns) * times;
+    Ok(Point {
+        at_s: (now * times).as_secs_f64(),
+        received: states
+            .iter()
+            .map(|state| cpu_s(state).as_secs_f64())
+            .collect(),
+        counted: states.iter().map(|state| state.done as f64).collect(),
+        // Asked for last: who has none yet has received nothing of it.
+        has_turn: stage.has_turn(),
     })
 }
 
 /// Slices of time under the engine, and as many without; an odd number.
 const SLICES: u32 = 5;
 
-/// Work that is lost under the engine against the plain kernel, in per cent:
-/// slices in turns, so that other load falls on both, and the median of their
+/// What is lost under the engine against the plain kernel, in per cent.
+pub(crate) struct Lost {
+    /// Of CPU time.
+    pub received: f64,
+    /// Of iterations.
+    pub counted: f64,
+}
+
+/// Slices in turns, so that other load falls on both, and the medians of their
 /// comparisons.
-pub(crate) fn lost_percent(
+pub(crate) fn lost(
     scenario: &Scenario,
     policy: &dyn Fn() -> BoxedPolicy,
     pace: &Pace,
     watch: &mut dyn Watch,
-) -> Result<f64> {
+) -> Result<Lost> {
     let slice = Duration::from_nanos(scenario.duration.0) / pace.times / SLICES;
     let tasks = scenario.clients[0].count.unwrap_or(1) as usize;
-    let mut lost = Vec::new();
+    let (mut received, mut counted) = (Vec::new(), Vec::new());
     for _ in 0..SLICES {
         let mut stage = Stage::new(scenario, policy(), pace.quantum.0)?;
         for client in 0..tasks {
             stage.prepare(client, Work::Arithmetic)?;
         }
-        (0..tasks).try_for_each(|client| stage.let_go(client))?;
+        stage.let_go(&(0..tasks).collect::<Vec<_>>())?;
         let managed = rate(&stage, slice, watch)?;
         stage.end_engine();
         let plain = rate(&stage, slice, watch)?;
-        lost.push((1.0 - managed / plain) * 100.0);
+        received.push((1.0 - managed.0 / plain.0) * 100.0);
+        counted.push((1.0 - managed.1 / plain.1) * 100.0);
     }
-    lost.sort_by(f64::total_cmp);
-    Ok(lost[lost.len() / 2])
+    Ok(Lost {
+        received: median(received),
+        counted: median(counted),
+    })
 }
 
-/// Work of all programs together in a second.
-fn rate(stage: &Stage, time: Duration, watch: &mut dyn Watch) -> Result<f64> {
-    let all = || Ok::<f64, ReproduceError>(stage.received()?.iter().sum());
+/// Of an odd number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// CPU time and iterations of all programs together in a second.
+fn rate(stage: &Stage, time: Duration, watch: &mut dyn Watch) -> Result<(f64, f64)> {
+    let all = || {
+        let states = stage.states()?;
+        let cpu_ns: u64 = states.iter().map(|state| state.cpu_ns).sum();
+        let done: u64 = states.iter().map(|state| state.done).sum();
+        Ok::<_, ReproduceError>((cpu_ns, done))
+    };
     // The first turns are still to be given.
     wait_until(Instant::now() + time / 10, watch)?;
     let (begin, before) = (Instant::now(), all()?);
     wait_until(begin + time, watch)?;
-    Ok((all()? - before) / begin.elapsed().as_secs_f64())
+    let (after, time_s) = (all()?, begin.elapsed().as_secs_f64());
+    let cpu_s = (after.0 - before.0) as f64 / 1e9;
+    Ok((cpu_s / time_s, (after.1 - before.1) as f64 / time_s))
 }
 
 fn wait_until(then: Instant, watch: &mut dyn Watch) -> Result<()> {

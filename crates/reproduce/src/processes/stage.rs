@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
 
 use super::program::Program;
-use super::worker::Work;
+use super::worker::{State, Work};
 use super::{BoxedPolicy, Result};
 use crate::error::ReproduceError;
 
@@ -80,12 +80,18 @@ impl Stage {
         Ok(())
     }
 
-    /// Lets a process that was prepared begin.
-    pub(super) fn let_go(&mut self, client: usize) -> Result<()> {
-        match &mut self.programs[client] {
-            Some(program) => program.let_go().map_err(failed("speak to a process")),
-            None => Ok(()),
+    /// Lets processes that were prepared begin.
+    pub(super) fn let_go(&mut self, clients: &[usize]) -> Result<()> {
+        for &client in clients {
+            if let Some(program) = &mut self.programs[client] {
+                program.let_go().map_err(failed("speak to a process"))?;
+            }
         }
+        // Else they run undecided until the quantum ends.
+        if let Some(engine) = &self.engine {
+            engine.nudge();
+        }
+        Ok(())
     }
 
     /// Leaves the processes to the plain kernel.
@@ -93,23 +99,31 @@ impl Stage {
         self.engine = None;
     }
 
-    /// Iterations or trials of each client.
+    /// How far each client's program has come.
     ///
     /// # Errors
     ///
     /// If the engine has failed: what follows would not be its work.
-    pub(super) fn received(&self) -> Result<Vec<f64>> {
+    pub(super) fn states(&self) -> Result<Vec<State>> {
         let failure = self.engine.as_ref().and_then(|e| e.status().failure);
         if failure.is_some() {
             return Err(EngineError::Failed.into());
         }
-        let programs = self.programs.iter();
-        let received = programs.map(|program| match program {
-            Some(program) => program.state().map(|state| state.done as f64),
-            None => Ok(0.0),
+        let states = self.programs.iter().map(|program| match program {
+            Some(program) => program.state(),
+            None => Ok(State::BEFORE),
         });
-        let received: io::Result<Vec<f64>> = received.collect();
-        received.map_err(failed("hear from a process"))
+        let states: io::Result<Vec<State>> = states.collect();
+        states.map_err(failed("hear from a process"))
+    }
+
+    /// Whether each client has a turn.
+    pub(super) fn has_turn(&self) -> Vec<bool> {
+        let dispatcher = lock(&self.dispatcher);
+        let clients = 0..self.programs.len();
+        clients
+            .map(|client| dispatcher.runs(client_id(client)))
+            .collect()
     }
 
     /// Gives each integration tickets in proportion to the square of its
