@@ -47,6 +47,11 @@ pub(crate) struct OnProcesses {
     /// less often.
     #[serde(default)]
     pub runs: u32,
+    /// Time in which they find their pace before they are looked at. A policy's
+    /// beginning is over then: stride scheduling has everyone wait a whole
+    /// stride for the first turn (1995, Figure 1).
+    #[serde(default)]
+    pub settle: Time,
     /// As the paper does.
     pub full: Pace,
 }

@@ -47,7 +47,7 @@ pub enum Experiment {
     MonteCarlo(monte_carlo::MonteCarlo),
     /// Calls of a server (1994, Figure 7).
     Queries(queries::Queries),
-    /// Service over time, and rates between times (1994, Figures 8 and 9).
+    /// Service over time, and shares between times (1994, Figures 8 and 9).
     Progress(progress::Progress),
     /// What decisions cost (1994, 5.6).
     Overhead(overhead::Overhead),
@@ -192,7 +192,7 @@ impl Context<'_> {
             &on_processes.short
         };
         let decides = policy(scenario.machine.policy, seed, 0);
-        processes::course(scenario, decides, pace, self.watch)
+        processes::course(scenario, decides, pace, on_processes.settle, self.watch)
     }
 
     /// How often a measurement is repeated, given how often by simulation and

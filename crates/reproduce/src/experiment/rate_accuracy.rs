@@ -115,7 +115,6 @@ impl RateAccuracy {
                 .filter_map(Course::counted)
                 .map(|c| ratio(&c))
                 .collect();
-            eprintln!("{metric}{name} {received:.4?} {counted:.4?}");
             findings.add_means(format!("{metric}{name}"), &received, &counted, ": 1");
         }
     }

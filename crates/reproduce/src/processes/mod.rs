@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use prorata_core::policy::Policy;
-use prorata_sim::scenario::{Rule, Scenario, Tickets};
+use prorata_sim::scenario::{Rule, Scenario, Tickets, Time};
 
 use self::stage::Stage;
 use self::worker::{State, Work};
@@ -27,47 +27,56 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Looks at the programs in a run whose scenario does not say how many.
 const LOOKS: u32 = 100;
 
-/// Runs a scenario's clients as processes and looks at them by and by.
+/// Shortest time between two looks at how far the programs are.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+
+/// The programs get a smaller part of a CPU than one in so many: the run is
+/// given up.
+const LEAST_PART: u32 = 50;
+
+/// Runs a scenario's clients as processes and looks at them by and by, after
+/// those who start at the beginning had some time to settle.
+///
+/// Time is CPU time that they receive together. With nothing else to do for the
+/// CPU that is as long as by the clock; and where it has, or where a virtual
+/// machine stands still, there are yet as many quanta as there should be.
 pub(crate) fn course(
     scenario: &Scenario,
     policy: BoxedPolicy,
     pace: &Pace,
+    settle: Time,
     watch: &mut dyn Watch,
 ) -> Result<Course> {
-    let faster = |time_ns: u64| Duration::from_nanos(time_ns) / pace.times;
-    let end = faster(scenario.duration.0);
-    let every = scenario
-        .measure
-        .every
-        .map_or(end / LOOKS, |every| faster(every.0));
+    let faster = |time: Time| Duration::from_nanos(time.0) / pace.times;
+    let end = faster(scenario.duration);
+    let every = scenario.measure.every.map_or(end / LOOKS, faster);
     let mut stage = Stage::new(scenario, policy, pace.quantum.0)?;
     let work = work(scenario);
-    let mut starts: Vec<(Duration, usize)> = scenario
-        .clients
-        .iter()
-        .map(|client| faster(client.start.0))
-        .zip(0..)
-        .collect();
+    let starts = scenario.clients.iter().map(|client| faster(client.start));
+    let mut starts: Vec<(Duration, usize)> = starts.zip(0..).collect();
     starts.sort();
     let mut starts = starts.into_iter().peekable();
-    // All who start together wait for one another to be ready.
+    let mut now = Duration::ZERO;
     let mut begin = None;
     let mut points = Vec::new();
     let mut next = Duration::ZERO;
     loop {
-        let now = begin.map_or(Duration::ZERO, |begin: Instant| begin.elapsed());
         let mut started = Vec::new();
         while let Some((_, client)) = starts.next_if(|(start, _)| *start <= now) {
-            stage.prepare(client, work)?;
             started.push(client);
         }
-        if !started.is_empty() {
-            stage.let_go(&started)?;
-        }
-        let begin = *begin.get_or_insert_with(Instant::now);
-        let now = begin.elapsed();
+        stage.start(&started, work)?;
+        let begin = match &begin {
+            Some(begin) => begin,
+            None => {
+                sleep_for(faster(settle), watch)?;
+                begin.insert(Begin::of(&stage)?)
+            }
+        };
+        let look = begin.look(&stage, pace.times)?;
+        now = look.0;
         if now >= next || now >= end {
-            points.push(look(&stage, now, pace.times)?);
+            points.push(look.1);
             if work == Work::MonteCarlo {
                 stage.follow_errors()?;
             }
@@ -77,8 +86,15 @@ pub(crate) fn course(
         if now >= end {
             break;
         }
+        if begin.at.elapsed() > end * LEAST_PART {
+            return Err(ReproduceError::Process {
+                doing: "get CPU time for processes",
+                error: std::io::ErrorKind::TimedOut.into(),
+            });
+        }
         let start = starts.peek().map_or(end, |(start, _)| *start);
-        wait_until(begin + next.min(start).min(end), watch)?;
+        let left = next.min(start).min(end).saturating_sub(now);
+        sleep_for(left.max(SHORTEST_SLEEP), watch)?;
     }
     Ok(Course {
         clients: scenario.clients.iter().map(|c| c.name.clone()).collect(),
@@ -87,21 +103,40 @@ pub(crate) fn course(
     })
 }
 
-/// How far all have come. Times are those of the scenario, which is gone
-/// through so many times faster.
-fn look(stage: &Stage, now: Duration, times: u32) -> Result<Point> {
-    let states = stage.states()?;
-    let cpu_s = |state: &State| Duration::from_nanos(state.cpu_ns) * times;
-    Ok(Point {
-        at_s: (now * times).as_secs_f64(),
-        received: states
-            .iter()
-            .map(|state| cpu_s(state).as_secs_f64())
-            .collect(),
-        counted: states.iter().map(|state| state.done as f64).collect(),
-        // Asked for last: who has none yet has received nothing of it.
-        has_turn: stage.has_turn(),
-    })
+/// What counting begins with.
+struct Begin {
+    at: Instant,
+    states: Vec<State>,
+}
+
+impl Begin {
+    fn of(stage: &Stage) -> Result<Begin> {
+        let states = stage.states()?;
+        let at = Instant::now();
+        Ok(Begin { at, states })
+    }
+
+    /// CPU time that all have received since, and how far each has come. The
+    /// latter's times are those of the scenario, which is gone through so many
+    /// times faster.
+    fn look(&self, stage: &Stage, times: u32) -> Result<(Duration, Point)> {
+        let states = stage.states()?;
+        let since = || states.iter().zip(&self.states);
+        let cpu = |(now, begin): (&State, &State)| Duration::from_nanos(now.cpu_ns - begin.cpu_ns);
+        let all: Duration = since().map(cpu).sum();
+        let point = Point {
+            at_s: (all * times).as_secs_f64(),
+            received: since()
+                .map(|states| (cpu(states) * times).as_secs_f64())
+                .collect(),
+            counted: since()
+                .map(|(now, begin)| (now.done - begin.done) as f64)
+                .collect(),
+            // Asked for last: who has none yet has received nothing of it.
+            has_turn: stage.has_turn(),
+        };
+        Ok((all, point))
+    }
 }
 
 /// Slices of time under the engine, and as many without; an odd number.
@@ -128,10 +163,8 @@ pub(crate) fn lost(
     let (mut received, mut counted) = (Vec::new(), Vec::new());
     for _ in 0..SLICES {
         let mut stage = Stage::new(scenario, policy(), pace.quantum.0)?;
-        for client in 0..tasks {
-            stage.prepare(client, Work::Arithmetic)?;
-        }
-        stage.let_go(&(0..tasks).collect::<Vec<_>>())?;
+        let tasks: Vec<usize> = (0..tasks).collect();
+        stage.start(&tasks, Work::Arithmetic)?;
         let managed = rate(&stage, slice, watch)?;
         stage.end_engine();
         let plain = rate(&stage, slice, watch)?;
@@ -159,20 +192,21 @@ fn rate(stage: &Stage, time: Duration, watch: &mut dyn Watch) -> Result<(f64, f6
         Ok::<_, ReproduceError>((cpu_ns, done))
     };
     // The first turns are still to be given.
-    wait_until(Instant::now() + time / 10, watch)?;
+    sleep_for(time / 10, watch)?;
     let (begin, before) = (Instant::now(), all()?);
-    wait_until(begin + time, watch)?;
+    sleep_for(time, watch)?;
     let (after, time_s) = (all()?, begin.elapsed().as_secs_f64());
     let cpu_s = (after.0 - before.0) as f64 / 1e9;
     Ok((cpu_s / time_s, (after.1 - before.1) as f64 / time_s))
 }
 
-fn wait_until(then: Instant, watch: &mut dyn Watch) -> Result<()> {
+fn sleep_for(time: Duration, watch: &mut dyn Watch) -> Result<()> {
+    let end = Instant::now() + time;
     loop {
         if watch.is_over() {
             return Err(ReproduceError::Interrupted);
         }
-        let left = then.saturating_duration_since(Instant::now());
+        let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
         }

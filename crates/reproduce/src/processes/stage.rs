@@ -70,25 +70,25 @@ impl Stage {
         })
     }
 
-    /// Starts a client's process and puts it under the engine; it waits.
-    pub(super) fn prepare(&mut self, client: usize, work: Work) -> Result<()> {
-        let program = Program::prepare(work, self.cpu).map_err(failed("start a process"))?;
-        if let Some(engine) = &self.engine {
-            engine.manage(client_id(client), program.process()?)?;
+    /// Starts clients' processes, puts them under the engine and lets them begin
+    /// together when all are ready.
+    pub(super) fn start(&mut self, clients: &[usize], work: Work) -> Result<()> {
+        for &client in clients {
+            let program = Program::prepare(work, self.cpu).map_err(failed("start a process"))?;
+            if let Some(engine) = &self.engine {
+                engine.manage(client_id(client), program.process()?)?;
+            }
+            self.programs[client] = Some(program);
         }
-        self.programs[client] = Some(program);
-        Ok(())
-    }
-
-    /// Lets processes that were prepared begin.
-    pub(super) fn let_go(&mut self, clients: &[usize]) -> Result<()> {
         for &client in clients {
             if let Some(program) = &mut self.programs[client] {
                 program.let_go().map_err(failed("speak to a process"))?;
             }
         }
-        // Else they run undecided until the quantum ends.
-        if let Some(engine) = &self.engine {
+        if let Some(engine) = &self.engine
+            && !clients.is_empty()
+        {
+            // Else they run undecided until the quantum ends.
             engine.nudge();
         }
         Ok(())
