@@ -30,9 +30,8 @@ const LOOKS: u32 = 100;
 /// Shortest time between two looks at how far the programs are.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// The programs get a smaller part of a CPU than one in so many: the run is
-/// given up.
-const LEAST_PART: u32 = 50;
+/// Programs that receive nothing for so long have ended, or will not go on.
+const LONGEST_STANDSTILL: Duration = Duration::from_secs(60);
 
 /// Runs a scenario's clients as processes and looks at them by and by, after
 /// those who start at the beginning had some time to settle.
@@ -56,7 +55,7 @@ pub(crate) fn course(
     let mut starts: Vec<(Duration, usize)> = starts.zip(0..).collect();
     starts.sort();
     let mut starts = starts.into_iter().peekable();
-    let mut now = Duration::ZERO;
+    let (mut now, mut advanced) = (Duration::ZERO, Instant::now());
     let mut begin = None;
     let mut points = Vec::new();
     let mut next = Duration::ZERO;
@@ -70,10 +69,18 @@ pub(crate) fn course(
             Some(begin) => begin,
             None => {
                 sleep_for(faster(settle), watch)?;
-                begin.insert(Begin::of(&stage)?)
+                begin.insert(Begin(stage.states()?))
             }
         };
         let look = begin.look(&stage, pace.times)?;
+        if look.0 > now {
+            advanced = Instant::now();
+        } else if advanced.elapsed() > LONGEST_STANDSTILL {
+            return Err(ReproduceError::Process {
+                doing: "get CPU time for processes",
+                error: std::io::ErrorKind::TimedOut.into(),
+            });
+        }
         now = look.0;
         if now >= next || now >= end {
             points.push(look.1);
@@ -86,12 +93,6 @@ pub(crate) fn course(
         if now >= end {
             break;
         }
-        if begin.at.elapsed() > end * LEAST_PART {
-            return Err(ReproduceError::Process {
-                doing: "get CPU time for processes",
-                error: std::io::ErrorKind::TimedOut.into(),
-            });
-        }
         let start = starts.peek().map_or(end, |(start, _)| *start);
         let left = next.min(start).min(end).saturating_sub(now);
         sleep_for(left.max(SHORTEST_SLEEP), watch)?;
@@ -103,26 +104,19 @@ pub(crate) fn course(
     })
 }
 
-/// What counting begins with.
-struct Begin {
-    at: Instant,
-    states: Vec<State>,
-}
+/// How far each program was when counting began.
+struct Begin(Vec<State>);
 
 impl Begin {
-    fn of(stage: &Stage) -> Result<Begin> {
-        let states = stage.states()?;
-        let at = Instant::now();
-        Ok(Begin { at, states })
-    }
-
     /// CPU time that all have received since, and how far each has come. The
     /// latter's times are those of the scenario, which is gone through so many
     /// times faster.
     fn look(&self, stage: &Stage, times: u32) -> Result<(Duration, Point)> {
         let states = stage.states()?;
-        let since = || states.iter().zip(&self.states);
-        let cpu = |(now, begin): (&State, &State)| Duration::from_nanos(now.cpu_ns - begin.cpu_ns);
+        let since = || states.iter().zip(&self.0);
+        let cpu = |(now, begin): (&State, &State)| {
+            Duration::from_nanos(now.cpu_ns.saturating_sub(begin.cpu_ns))
+        };
         let all: Duration = since().map(cpu).sum();
         let point = Point {
             at_s: (all * times).as_secs_f64(),
@@ -130,7 +124,7 @@ impl Begin {
                 .map(|states| (cpu(states) * times).as_secs_f64())
                 .collect(),
             counted: since()
-                .map(|(now, begin)| (now.done - begin.done) as f64)
+                .map(|(now, begin)| now.done.saturating_sub(begin.done) as f64)
                 .collect(),
             // Asked for last: who has none yet has received nothing of it.
             has_turn: stage.has_turn(),
