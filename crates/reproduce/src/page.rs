@@ -24,6 +24,13 @@ pub fn page(reproductions: &[Reproduction]) -> String {
         reproductions.len(),
         metrics.len()
     ));
+    if reproductions.iter().any(counts) {
+        page.paragraph(
+            "On real processes, ours goes by their CPU clocks: what the scheduler gave them. \
+             Counted is the same by iterations, as in the papers; how many a CPU second \
+             makes differs by a per cent or two from one process to the next.",
+        );
+    }
     let chapters: Vec<(String, String)> = reproductions
         .iter()
         .map(|reproduction| (anchor(reproduction), heading(reproduction)))
