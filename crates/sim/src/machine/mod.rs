@@ -26,6 +26,7 @@ mod rights;
 mod rules;
 mod steps;
 mod threads;
+mod turn_table;
 mod turns;
 mod waiting;
 
@@ -41,6 +42,7 @@ pub use accounts::{Counts, Imbalance};
 use cpus::Cpus;
 use rules::RuleState;
 use threads::{Client, Thread, Threads};
+use turn_table::Turns;
 use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
@@ -114,6 +116,7 @@ pub struct Machine {
     cpus: Cpus,
     threads: Threads,
     clients: Vec<Client>,
+    turns: Turns,
     mutexes: Vec<Mutex>,
     pipes: Vec<Pipe>,
     services: Vec<Service>,
@@ -318,11 +321,13 @@ impl<O: Observer> Simulation<O> {
 
 impl Machine {
     fn new(plan: Plan, seed: u64) -> Machine {
-        let mut clients = Vec::new();
+        let count = plan.groups.last().map_or(0, |group| group.clients.end);
+        let clients = vec![Client::NEW; count as usize];
+        let mut threads = Threads::default();
+        threads.reserve(clients.len());
         let mut queue = EventQueue::new();
         for (group, planned) in plan.groups.iter().enumerate() {
             let group = group as u32;
-            clients.resize(planned.clients.end as usize, Client::NEW);
             queue.push(planned.start_ns, Due::Start { group });
         }
         for (index, (time_ns, _)) in plan.timeline.iter().enumerate() {
@@ -346,8 +351,9 @@ impl Machine {
             queue,
             dispatcher: Dispatcher::new(plan.ledger, policy(plan.machine.policy, seed, 0), decided),
             cpus: Cpus::new(plan.machine.cpus),
-            threads: Threads::default(),
+            threads,
             clients,
+            turns: Turns::default(),
             mutexes: waiting::mutexes(plan.mutexes, seed),
             pipes: plan.pipes.into_iter().map(Pipe::new).collect(),
             services: plan.services.into_iter().map(Service::new).collect(),
