@@ -404,6 +404,7 @@ impl Dispatcher {
     }
 
     /// `None` for a client that the ledger does not know.
+    #[inline(always)]
     fn competitor_or_new(&mut self, client: ClientId) -> Option<&mut Competitor> {
         if self.competitors.get(client).is_none() {
             self.ledger.client(client)?;

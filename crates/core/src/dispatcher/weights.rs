@@ -7,6 +7,8 @@
 //! Only clients whose value changed are looked at: the ledger says which.
 //! Cost of a refresh: those clients, and up to O(m log m) on m CPUs where
 //! weights are infeasible. A change of scale visits every active client.
+//!
+//! What every block and wake goes through is inlined into its only caller.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -21,6 +23,7 @@ use crate::policy::ClientIndex;
 
 impl Pool {
     /// A client of this pool becomes active, with so many runnable threads.
+    #[inline(always)]
     pub(super) fn enter(
         &mut self,
         ledger: &mut Ledger,
@@ -49,6 +52,7 @@ impl Pool {
     }
 
     /// A client ceases to be active, and its turn ends.
+    #[inline(always)]
     pub(super) fn exit(
         &mut self,
         ledger: &mut Ledger,

@@ -132,7 +132,7 @@ impl Machine {
 
     /// Takes an idle CPU of a client's pool: `wanted` if it is one, else the
     /// first.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_idle_cpu(&mut self, wanted: u32, client: u32) -> u32 {
         if let [_] = self.pools.as_slice() {
             return self.cpus.take_idle(wanted, 0);

@@ -315,6 +315,7 @@ impl super::Machine {
     }
 
     /// Takes the thread of a client that has been ready longest.
+    #[inline(always)]
     fn next_ready(&mut self, client: u32) -> Option<u32> {
         let state = &mut self.clients[client as usize];
         let thread = state.ready.pop(&self.threads.all)?;
