@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    prorata_vm::init::entry();
     prorata_user::guardian_entry();
     let arguments = args::Cli::parse();
     match commands::execute(&arguments) {

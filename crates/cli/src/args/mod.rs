@@ -6,6 +6,7 @@ pub mod ledger;
 pub mod run;
 pub mod values;
 pub mod view;
+pub mod vm;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -131,10 +132,15 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
+    /// Run commands in a machine of their own, with a kernel that has sched_ext
+    Vm(vm::Vm),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell
     Completions(daemon::Completions),
+    /// Run a command under the minimal scheduler that benches compare with
+    #[command(hide = true)]
+    Floor(vm::Floor),
     /// Be the daemon
     #[command(hide = true)]
     Daemon(daemon::Daemon),

@@ -4,6 +4,7 @@ mod clients;
 mod currencies;
 mod daemon;
 mod demo;
+mod floor;
 mod graph;
 mod manual;
 mod run;
@@ -11,6 +12,7 @@ mod tickets;
 mod top;
 mod transfer;
 mod users;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,8 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     // These need no daemon, and so no place for one.
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Vm(args) => return vm::vm(args),
+        Command::Floor(args) => return floor::floor(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -68,6 +72,8 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::RunTickets(_)
         | Command::Transfer(_)
         | Command::Demo(_)
+        | Command::Vm(_)
+        | Command::Floor(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }

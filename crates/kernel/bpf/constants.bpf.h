@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Constants of sched_ext, as the running kernel has them: the loader puts in
+ * their values, so they cost nothing. (The headers of scx make them variables
+ * that the program which loads the scheduler would have to fill in.)
+ */
+#ifndef PRORATA_CONSTANTS_BPF_H
+#define PRORATA_CONSTANTS_BPF_H
+
+#include <bpf/bpf_core_read.h>
+
+#undef SCX_DSQ_LOCAL
+#define DSQ_LOCAL bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
+
+#endif
