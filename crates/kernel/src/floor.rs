@@ -57,6 +57,7 @@ mod loaded {
     use crate::KernelError;
     use crate::exit::ejection;
     use crate::floor_skeleton::{FloorSkel, FloorSkelBuilder};
+    use crate::warnings;
 
     const NAME: &str = "floor";
     const STATE: &str = "/sys/kernel/sched_ext/state";
@@ -75,9 +76,10 @@ mod loaded {
                 let occupant = fs::read_to_string(OCCUPANT).unwrap_or_default();
                 return Err(KernelError::Occupied(occupant.trim_end().to_owned()));
             }
+            warnings::begin();
             let refused = |error: libbpf_rs::Error| KernelError::Refused {
                 name: NAME,
-                why: format!("{error:#}"),
+                why: format!("{error:#}\n{}", warnings::take()),
             };
             // A few bytes that must outlive the skeleton: once a process.
             let object: &'static mut MaybeUninit<OpenObject> =
@@ -96,11 +98,9 @@ mod loaded {
         pub fn report(&self) -> Result<FloorReport, KernelError> {
             let data = self.skeleton.maps.bss_data.as_deref();
             let data = data.expect("the scheduler has variables");
-            // The kernel writes to these while we read them.
-            let kind = unsafe { std::ptr::read_volatile(&raw const data.exit_record.kind) };
             match ejection(NAME, &data.exit_record) {
-                Some(ejected) if kind != 0 => Err(ejected),
-                _ => Ok(FloorReport {
+                Some(ejected) => Err(ejected),
+                None => Ok(FloorReport {
                     tasks_enabled: data.tasks_enabled,
                 }),
             }

@@ -8,6 +8,8 @@ mod error;
 mod exit;
 mod floor;
 #[cfg(feature = "bpf")]
+mod warnings;
+#[cfg(feature = "bpf")]
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod floor_skeleton {
     include!(concat!(env!("OUT_DIR"), "/floor_skel.rs"));

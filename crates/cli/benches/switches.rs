@@ -1,0 +1,153 @@
+//! Instructions that a switch costs, counted in a machine whose clock counts
+//! instructions (one a nanosecond), under Linux's own scheduler and under the
+//! minimal one. On one CPU that is never idle, so that time is nothing else.
+//!
+//! Run by hand with `--measure` it does the measurement where it is.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use prorata_report::figures::{self, Figure, Quantity};
+
+/// The first minutes after a boot are dearer: the kernel is still at work.
+const WARM_UP: Duration = Duration::from_secs(20);
+/// Switches in a batch, and batches. The cheapest batch is the one in which
+/// the kernel did nothing else.
+const SWITCHES: u32 = 4000;
+const BATCHES: u32 = 9;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("--measure") => measure(),
+        Some("--echo") => echo(),
+        Some("--yield") => loop {
+            thread::yield_now();
+        },
+        _ => return compare(),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Starts two machines and sets what they count side by side.
+fn compare() -> ExitCode {
+    let [Some(own), Some(floor)] = [in_machine(&[]), in_machine(&["floor"])] else {
+        eprintln!("no machine to measure in: see `prorata vm fetch`");
+        return ExitCode::FAILURE;
+    };
+    let mut all = Vec::new();
+    for (index, what) in ["pipe round trip", "yield"].into_iter().enumerate() {
+        let (own, floor) = (own[index], floor[index]);
+        let ratio = floor / own;
+        println!(
+            "{what}: {own:.0} instructions under EEVDF, {floor:.0} under the floor ({ratio:.3} times)"
+        );
+        all.push(Figure {
+            name: format!("{what} under the minimal sched_ext scheduler"),
+            paper: None,
+            peer: Some(Quantity::Words(format!("EEVDF: {own:.0}"))),
+            measured: floor,
+            unit: "instructions".to_owned(),
+            target: None,
+            ok: true,
+        });
+    }
+    // A bench runs in its package's directory, beside which the target
+    // directory need not be; cargo makes the latter's `tmp` and says where.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("it is below the target directory");
+    figures::write(&target.join("bench/switches.json"), &all).expect("figures can be written");
+    ExitCode::SUCCESS
+}
+
+/// What `--measure` writes in a machine, run by `prorata` with these arguments
+/// before it.
+fn in_machine(under: &[&str]) -> Option<[f64; 2]> {
+    let prorata = env!("CARGO_BIN_EXE_prorata");
+    let mut command = Command::new(prorata);
+    command.args(["vm", "run", "--icount", "--"]);
+    if !under.is_empty() {
+        command.arg(prorata).args(under);
+    }
+    let output = command
+        .arg(std::env::current_exe().ok()?)
+        .arg("--measure")
+        .stderr(Stdio::inherit())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let mut figures = text.split_whitespace().map(str::parse);
+    Some([figures.next()?.ok()?, figures.next()?.ok()?])
+}
+
+/// Writes the instructions of a pipe round trip and of a yield.
+fn measure() {
+    let begin = Instant::now();
+    let mut echo = Partner::start("--echo");
+    while begin.elapsed() < WARM_UP {
+        echo.round_trips(SWITCHES);
+    }
+    println!("{:.0}", cheapest(|| echo.round_trips(SWITCHES)));
+    drop(echo);
+    let _partner = Partner::start("--yield");
+    let yields = || (0..SWITCHES).for_each(|_| thread::yield_now());
+    yields();
+    // As many of the partner's yields went by.
+    println!("{:.0}", cheapest(yields) / 2.0);
+}
+
+/// Nanoseconds that one of the switches takes in the cheapest batch.
+fn cheapest(mut batch: impl FnMut()) -> f64 {
+    let mut times = (0..BATCHES).map(|_| {
+        let begin = Instant::now();
+        batch();
+        begin.elapsed().as_nanos() as f64 / f64::from(SWITCHES)
+    });
+    let first = times.next().expect("there are batches");
+    times.fold(first, f64::min)
+}
+
+/// This program in another role.
+struct Partner(Child);
+
+impl Partner {
+    fn start(role: &str) -> Self {
+        let program = std::env::current_exe().expect("it runs");
+        let child = Command::new(program)
+            .arg(role)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        Self(child.expect("it runs"))
+    }
+
+    fn round_trips(&mut self, count: u32) {
+        let input = self.0.stdin.as_mut().expect("it is a pipe");
+        let output = self.0.stdout.as_mut().expect("it is a pipe");
+        for _ in 0..count {
+            input.write_all(b"x").expect("it listens");
+            output.read_exact(&mut [0]).expect("it answers");
+        }
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Gives every byte back. The standard library's streams would buffer.
+fn echo() {
+    let mut byte = [0];
+    while rustix::io::read(rustix::stdio::stdin(), &mut byte) == Ok(1) {
+        if rustix::io::write(rustix::stdio::stdout(), &byte) != Ok(1) {
+            return;
+        }
+    }
+}
