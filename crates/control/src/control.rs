@@ -79,21 +79,12 @@ impl Control {
             engine: self.engine.as_ref(),
             host: self.host.as_ref(),
         };
-        let Plan {
-            changes,
-            adopter,
-            answer,
-        } = decode::decode(&request, peer, view)?;
+        let Plan { changes, answer } = decode::decode(&request, peer, view)?;
         let created = match answer {
             // Who wants the daemon to end is not told that the disk is full.
             Answer::Stop => self.happened(&changes),
             _ => self.commit(&changes)?,
         };
-        if let (Some(adopter), Answer::Client(client)) = (adopter, answer)
-            && let Err(error) = self.engine.adopt(client, adopter)
-        {
-            tracing::warn!("orphans of client {client} are found by their markers only: {error}");
-        }
         let held = match created {
             Outcome::Transfer(transfer) if self.state.held.contains(&transfer) => Some(transfer),
             _ => None,
@@ -119,6 +110,9 @@ impl Control {
                 self.manage_new(*client, roots)
                     .inspect_err(|_| self.undo(&outcomes))?;
             }
+            if let Change::Adopter { client, parent } = change {
+                self.adopt(*client, *parent);
+            }
         }
         self.engine.nudge();
         Ok(last(&outcomes))
@@ -137,6 +131,13 @@ impl Control {
         }
         self.roots.watch(client, roots);
         Ok(())
+    }
+
+    /// Whoever has ended or cannot be watched inherits nothing.
+    fn adopt(&self, client: ClientId, parent: ProcessId) {
+        if let Err(error) = self.engine.adopt(client, parent) {
+            tracing::warn!("orphans of client {client} are found by their markers only: {error}");
+        }
     }
 
     /// Destroys what operations have brought about, the last one first.
@@ -169,6 +170,9 @@ impl Control {
                 Ok(()) => drop(found.insert(client)),
                 Err(error) => tracing::info!("client {client} has lost a process: {error}"),
             }
+        }
+        for (client, parent) in &self.state.adopters {
+            self.adopt(*client, *parent);
         }
         for (client, roots) in self.state.roots.clone() {
             let since_ticks = roots.iter().map(|root| root.start_time_ticks).min();
@@ -230,7 +234,10 @@ impl Control {
                     }
                 }
                 Change::Resume(client) => self.engine.resume(*client),
-                Change::Roots { .. } | Change::Suspend(_) | Change::Hold => {}
+                Change::Roots { .. }
+                | Change::Adopter { .. }
+                | Change::Suspend(_)
+                | Change::Hold => {}
             }
         }
         outcomes

@@ -123,8 +123,10 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
 /// left to manage, somebody stops it, or a signal (TERM, INT or HUP) ends it.
 /// Whatever ends it, every process goes on as if never managed.
 ///
-/// Its clients are forgotten when it is stopped by a request; after any other
-/// end the next daemon finds those that live again.
+/// Its clients are forgotten when it is stopped by a request
+/// ([`Place::was_stopped`]); after any other end the next daemon finds those
+/// that live again. The socket stays behind when there were clients that need
+/// another daemon.
 pub fn serve(
     place: &Place,
     timing: Timing,
@@ -148,12 +150,14 @@ pub fn serve(
         })
     };
     let end = take_locks(place).and_then(|_locks| {
+        // Of a daemon before us.
+        let _ = fs::remove_file(place.stop_note());
         // However this ends, it has dropped the engine, and so released all
         // processes.
-        let end = catch_unwind(AssertUnwindSafe(run));
-        // As long as we have the locks the socket is ours.
-        let _ = fs::remove_file(place.socket.path());
-        end.unwrap_or_else(|panic| Err(DaemonError::Panicked(message_of(panic.as_ref()))))
+        let end = catch_unwind(AssertUnwindSafe(run))
+            .unwrap_or_else(|panic| Err(DaemonError::Panicked(message_of(panic.as_ref()))));
+        leave(place, &end);
+        end
     });
     match &end {
         Ok(End::Idle) => tracing::info!("nothing is left to manage: the daemon ends"),
@@ -162,6 +166,21 @@ pub fn serve(
         Err(error) => tracing::error!("{error}"),
     }
     end.map(drop)
+}
+
+/// Tells those who waited for this daemon how it ended. One that is needed no
+/// more takes its socket along; any other leaves it, as a killed one would, and
+/// its clients are to have the next. As long as we have the locks the socket is
+/// ours.
+fn leave(place: &Place, end: &Result<End, DaemonError>) {
+    if matches!(end, Ok(End::Stopped))
+        && let Err(error) = fs::write(place.stop_note(), "")
+    {
+        tracing::warn!("that the daemon was stopped cannot be noted: {error}");
+    }
+    if matches!(end, Ok(End::Stopped | End::Idle)) {
+        let _ = fs::remove_file(place.socket.path());
+    }
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> DaemonError {

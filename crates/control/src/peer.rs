@@ -5,7 +5,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use prorata_core::ledger::Principal;
-use rustix::net::sockopt::socket_peercred;
 
 /// Most groups that a user is in (`NGROUPS_MAX`, limits.h).
 const MAX_GROUPS: usize = 65_536;
@@ -19,23 +18,69 @@ pub(crate) struct Peer {
     pub pid: u32,
 }
 
+/// Why it cannot be told who has connected.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PeerError {
+    /// The kernel has no pid for it here: pid_namespaces(7).
+    #[error(
+        "the daemon cannot see your process, which is in another pid namespace: ask from the \
+         daemon's own, or start a daemon in yours with --socket"
+    )]
+    Hidden,
+    /// The kernel does not say.
+    #[error("the kernel does not say who has connected: {0}")]
+    Unknown(#[from] io::Error),
+}
+
 impl Peer {
     /// Who is at the other end of `stream` (`SO_PEERCRED` and
     /// `SO_PEERGROUPS`, unix(7)).
-    pub fn of(stream: &UnixStream) -> io::Result<Peer> {
-        let credentials = socket_peercred(stream)?;
-        let mut gids = supplementary_groups(stream)?;
-        let primary = credentials.gid.as_raw();
-        if !gids.contains(&primary) {
-            gids.push(primary);
+    pub fn of(stream: &UnixStream) -> Result<Peer, PeerError> {
+        let credentials = credentials(stream)?;
+        let gids = supplementary_groups(stream)?;
+        Self::from_credentials(credentials, gids)
+    }
+
+    fn from_credentials(credentials: libc::ucred, mut gids: Vec<u32>) -> Result<Peer, PeerError> {
+        let pid = match u32::try_from(credentials.pid) {
+            Ok(pid) if pid > 0 => pid,
+            _ => return Err(PeerError::Hidden),
+        };
+        if !gids.contains(&credentials.gid) {
+            gids.push(credentials.gid);
         }
         Ok(Peer {
             principal: Principal {
-                uid: credentials.uid.as_raw(),
+                uid: credentials.uid,
                 gids,
             },
-            pid: credentials.pid.as_raw_nonzero().get().unsigned_abs(),
+            pid,
         })
+    }
+}
+
+/// `SO_PEERCRED` as it comes. (rustix takes for granted that there is a pid.)
+fn credentials(stream: &UnixStream) -> io::Result<libc::ucred> {
+    let mut credentials = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut bytes = size_of_val(&credentials) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes, the size of
+    // `credentials`, and any bytes make valid numbers.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &mut bytes,
+        )
+    };
+    match result {
+        0 => Ok(credentials),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -86,5 +131,22 @@ mod tests {
         for group in own {
             assert!(principal.gids.contains(&group.as_raw()));
         }
+    }
+
+    #[test]
+    fn a_process_of_another_pid_namespace_is_not_let_in() {
+        let of = |pid| {
+            let credentials = libc::ucred {
+                pid,
+                uid: 7,
+                gid: 8,
+            };
+            Peer::from_credentials(credentials, vec![9])
+        };
+        assert!(matches!(of(0), Err(PeerError::Hidden)));
+        assert!(matches!(of(-1), Err(PeerError::Hidden)));
+        let Peer { principal, pid } = of(1).unwrap();
+        assert_eq!((pid, principal.uid), (1, 7));
+        assert_eq!(principal.gids, [9, 8]);
     }
 }

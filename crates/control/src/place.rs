@@ -201,6 +201,17 @@ impl Place {
         self.runtime.join("log")
     }
 
+    /// Whether the last daemon here ended because a request told it to, and
+    /// none has started since. Its clients are forgotten.
+    pub fn was_stopped(&self) -> bool {
+        self.stop_note().exists()
+    }
+
+    /// An empty file, left by a daemon that was stopped.
+    pub(crate) fn stop_note(&self) -> PathBuf {
+        self.runtime.join("stopped")
+    }
+
     /// Held by whoever is starting a daemon.
     pub(crate) fn start_lock(&self) -> PathBuf {
         self.runtime.join("start.lock")

@@ -1,18 +1,9 @@
-//! Processes: how they are named, and what the daemon asks `/proc` of them.
+//! Processes: what the daemon asks `/proc` of them.
 
 use std::fs;
 
-use serde::{Deserialize, Serialize};
-
-/// A process named for ever, within one boot: pids are used again, but not
-/// together with the time at which the process started.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct ProcessId {
-    /// Its pid.
-    pub pid: u32,
-    /// Field 22 of `/proc/PID/stat`: when it started, in clock ticks since boot.
-    pub start_time_ticks: u64,
-}
+/// A process named for ever, within one boot.
+pub use prorata_user::ProcessId;
 
 /// What must be known of a process before it is managed.
 #[derive(Clone, PartialEq, Eq, Debug)]

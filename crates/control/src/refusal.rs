@@ -8,6 +8,7 @@ use prorata_core::ledger::{BadMode, LedgerError};
 
 use crate::engine::EngineError;
 use crate::journal::JournalError;
+use crate::peer::PeerError;
 use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION};
 use crate::state::{MAX_QUANTUM_NS, MIN_QUANTUM_NS};
 
@@ -20,6 +21,8 @@ pub(crate) enum Refusal {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Mode(#[from] BadMode),
+    #[error(transparent)]
+    Peer(#[from] PeerError),
 
     #[error("a request of {0} bytes is too long: the limit is {MAX_REQUEST_BYTES} bytes")]
     TooLong(u32),
@@ -35,7 +38,7 @@ pub(crate) enum Refusal {
     #[error("the daemon serves {limit} connections{whose}, its limit: close one and try again")]
     TooManyConnections {
         limit: usize,
-        /// Empty, or of whom.
+        /// Of whom.
         whose: &'static str,
     },
     #[error(
@@ -174,10 +177,11 @@ pub(crate) enum Refusal {
         owner: u32,
     },
     #[error(
-        "a quantum of {0} ns cannot be enforced: give one from {MIN_QUANTUM_NS} (1 ms) to \
-         {MAX_QUANTUM_NS} (1 s)"
+        "a quantum of {0:?} cannot be enforced: give one from {min:?} to {max:?}",
+        min = Duration::from_nanos(MIN_QUANTUM_NS),
+        max = Duration::from_nanos(MAX_QUANTUM_NS)
     )]
-    Quantum(u64),
+    Quantum(Duration),
 }
 
 /// A name that may have been meant.

@@ -11,14 +11,23 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::control::Control;
+use crate::peer::Peer;
 use crate::refusal::Refusal;
-use crate::session::Session;
+use crate::session::{self, Session};
+use crate::start::START_TIMEOUT;
 
-/// Connections at the same time.
+/// Connections at the same time: so many when root asks, who is never locked
+/// out by others.
 pub(crate) const MAX_CONNECTIONS: usize = 256;
 
-/// Of these, those of one user who does not own the daemon.
-pub(crate) const MAX_CONNECTIONS_OF_OTHERS: usize = 32;
+/// So many when the daemon's owner asks, if that is not root.
+pub(crate) const MAX_CONNECTIONS_FOR_OWNER: usize = 240;
+
+/// So many when any other user asks.
+pub(crate) const MAX_CONNECTIONS_FOR_OTHERS: usize = 192;
+
+/// Of these, those of one such user.
+pub(crate) const MAX_CONNECTIONS_OF_ONE: usize = 32;
 
 /// Pause after a connection could not be accepted, for want of files most
 /// likely.
@@ -97,6 +106,9 @@ pub(crate) struct Server {
     timing: Timing,
     /// Since when nobody has needed the daemon.
     idle_since: Option<Instant>,
+    /// Whoever started the daemon waits for it until then; none once somebody
+    /// has connected.
+    expected_until: Option<Instant>,
 }
 
 struct Entry {
@@ -131,6 +143,7 @@ impl Server {
             ready: BTreeSet::new(),
             timing,
             idle_since: None,
+            expected_until: Some(Instant::now() + START_TIMEOUT),
         })
     }
 
@@ -141,7 +154,12 @@ impl Server {
         loop {
             let now = Instant::now();
             if self.is_idle_at(now) {
-                return Ok(End::Idle);
+                // Somebody may have connected just now. Who comes after this
+                // is hung up on unanswered, and starts the next daemon.
+                self.accept(now)?;
+                if self.sessions.is_empty() {
+                    return Ok(End::Idle);
+                }
             }
             self.wait(&mut events, now)?;
             let now = Instant::now();
@@ -176,7 +194,14 @@ impl Server {
             self.idle_since = None;
             return false;
         }
-        now.duration_since(*self.idle_since.get_or_insert(now)) >= self.timing.linger
+        self.idle_since.get_or_insert(now);
+        self.idle_until().is_some_and(|until| until <= now)
+    }
+
+    /// When to end if nobody comes.
+    fn idle_until(&self) -> Option<Instant> {
+        let until = self.idle_since? + self.timing.linger;
+        Some(self.expected_until.map_or(until, |time| time.max(until)))
     }
 
     fn wait(&self, events: &mut Vec<Event>, now: Instant) -> io::Result<()> {
@@ -186,8 +211,7 @@ impl Server {
             (!self.ready.is_empty()).then_some(Duration::ZERO),
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
-            self.idle_since
-                .map(|since| until(since + self.timing.linger)),
+            self.idle_until().map(until),
             self.sessions
                 .values()
                 .filter_map(|entry| entry.session.deadline())
@@ -211,9 +235,7 @@ impl Server {
         loop {
             match self.listener.accept() {
                 // A connection that fails at once is the peer's misfortune.
-                Ok((stream, _)) => {
-                    let _ = self.admit(stream, now);
-                }
+                Ok((stream, _)) => drop(self.admit(stream)),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(()),
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
@@ -237,39 +259,37 @@ impl Server {
         Ok(())
     }
 
-    fn admit(&mut self, stream: UnixStream, now: Instant) -> io::Result<()> {
-        let mut session = Session::new(stream, self.timing.patience)?;
-        if let Some(refusal) = self.no_room_for(session.peer.principal.uid) {
-            return session.dismiss(&refusal, now);
-        }
+    fn admit(&mut self, stream: UnixStream) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        let welcome = Peer::of(&stream).map_err(Refusal::from);
+        let peer = match welcome.and_then(|peer| self.room_for(peer)) {
+            Ok(peer) => peer,
+            Err(refusal) => {
+                tracing::warn!("a connection is refused: {refusal}");
+                session::turn_away(stream, &refusal);
+                return Ok(());
+            }
+        };
+        let session = Session::new(stream, peer, self.timing.patience);
         let watched = session.interest();
         let data = EventData::new_u64(self.next_session);
         epoll::add(&self.epoll, session.as_fd(), data, watched)?;
         self.sessions
             .insert(self.next_session, Entry { session, watched });
         self.next_session += 1;
+        self.expected_until = None;
         Ok(())
     }
 
-    fn no_room_for(&self, uid: u32) -> Option<Refusal> {
-        let of_user = self
-            .sessions
-            .values()
+    /// Lets `peer` in if there is room for one of its kind.
+    fn room_for(&self, peer: Peer) -> Result<Peer, Refusal> {
+        let uid = peer.principal.uid;
+        let sessions = self.sessions.values();
+        let of_user = sessions
             .filter(|entry| entry.session.peer.principal.uid == uid)
             .count();
-        if self.sessions.len() >= MAX_CONNECTIONS {
-            return Some(Refusal::TooManyConnections {
-                limit: MAX_CONNECTIONS,
-                whose: "",
-            });
-        }
-        let owns_daemon = uid == 0 || uid == self.control.host.own_uid();
-        (!owns_daemon && of_user >= MAX_CONNECTIONS_OF_OTHERS).then_some(
-            Refusal::TooManyConnections {
-                limit: MAX_CONNECTIONS_OF_OTHERS,
-                whose: " of a single user",
-            },
-        )
+        let owner = self.control.host.own_uid();
+        check_room(uid, owner, self.sessions.len(), of_user).map(|()| peer)
     }
 
     /// Reads from and writes to one session.
@@ -346,5 +366,52 @@ impl Server {
             let _ = epoll::delete(&self.epoll, session.as_fd());
             self.control.end_held(&session.held);
         }
+    }
+}
+
+/// Whether user `uid` may have one more connection to the daemon of `owner`,
+/// where there are `all` already, `of_user` of them that user's.
+fn check_room(uid: u32, owner: u32, all: usize, of_user: usize) -> Result<(), Refusal> {
+    let (limit, whose) = if uid == 0 {
+        (MAX_CONNECTIONS, "")
+    } else if uid == owner {
+        (MAX_CONNECTIONS_FOR_OWNER, " and keeps room for root")
+    } else if of_user >= MAX_CONNECTIONS_OF_ONE {
+        return Err(Refusal::TooManyConnections {
+            limit: MAX_CONNECTIONS_OF_ONE,
+            whose: " of a single user",
+        });
+    } else {
+        (MAX_CONNECTIONS_FOR_OTHERS, " and keeps room for its owner")
+    };
+    if all < limit {
+        Ok(())
+    } else {
+        Err(Refusal::TooManyConnections { limit, whose })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_up_to_each_limit_and_not_past_it() {
+        const OWNER: u32 = 1_000;
+        for (uid, limit) in [
+            (0, MAX_CONNECTIONS),
+            (OWNER, MAX_CONNECTIONS_FOR_OWNER),
+            (OWNER + 1, MAX_CONNECTIONS_FOR_OTHERS),
+        ] {
+            assert!(check_room(uid, OWNER, limit - 1, 0).is_ok(), "{uid}");
+            assert!(check_room(uid, OWNER, limit, 0).is_err(), "{uid}");
+        }
+        for (uid, is_limited) in [(0, false), (OWNER, false), (OWNER + 1, true)] {
+            let with = |own| check_room(uid, OWNER, MAX_CONNECTIONS_OF_ONE, own);
+            assert!(with(MAX_CONNECTIONS_OF_ONE - 1).is_ok(), "{uid}");
+            assert_eq!(with(MAX_CONNECTIONS_OF_ONE).is_err(), is_limited, "{uid}");
+        }
+        let of_root = check_room(0, 0, MAX_CONNECTIONS - 1, MAX_CONNECTIONS - 1);
+        assert!(of_root.is_ok(), "root owns its daemon");
     }
 }

@@ -41,12 +41,22 @@ pub(crate) struct Session {
     patience: Duration,
 }
 
+/// Tells whoever has just connected by `stream`, which does not block, why it
+/// is not served.
+pub(crate) fn turn_away(mut stream: UnixStream, refusal: &Refusal) {
+    let response = Response::Refused {
+        message: refusal.to_string(),
+    };
+    let frame = frame::encode(&response, MAX_RESPONSE_BYTES).expect("refusals are short");
+    // There is room for it: nothing was sent before. Who has gone misses it.
+    let _ = stream.write(&frame);
+}
+
 impl Session {
-    /// Starts to talk with whoever has just connected.
-    pub fn new(stream: UnixStream, patience: Duration) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        let peer = Peer::of(&stream)?;
-        Ok(Self {
+    /// Starts to talk with `peer`, who has just connected by `stream`, which
+    /// does not block.
+    pub fn new(stream: UnixStream, peer: Peer, patience: Duration) -> Self {
+        Self {
             stream,
             peer,
             held: Vec::new(),
@@ -55,7 +65,7 @@ impl Session {
             deaf: false,
             deadline: None,
             patience,
-        })
+        }
     }
 
     pub fn as_fd(&self) -> BorrowedFd<'_> {

@@ -16,7 +16,7 @@ use crate::place::Place;
 
 /// Longest wait for a daemon to listen. Replaying a journal of the largest
 /// size takes seconds; nothing else does.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Pause between two looks at a lock or a socket that somebody else is about
 /// to change.

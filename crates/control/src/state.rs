@@ -61,6 +61,13 @@ pub(crate) enum Change {
         /// Not empty.
         roots: Vec<ProcessId>,
     },
+    /// The process that inherits the client's orphans.
+    Adopter {
+        /// A client of the ledger.
+        client: ClientId,
+        /// Parent of its first root.
+        parent: ProcessId,
+    },
     /// The client's user stopped it.
     Suspend(ClientId),
     /// The client's user continued it.
@@ -83,6 +90,9 @@ pub(crate) struct State {
     /// processes from which its others descend.
     #[serde(with = "pairs")]
     pub roots: BTreeMap<ClientId, Vec<ProcessId>>,
+    /// Clients whose orphans somebody inherits, and who that is.
+    #[serde(with = "pairs")]
+    pub adopters: BTreeMap<ClientId, ProcessId>,
     /// Clients whose user has stopped them.
     pub suspended: BTreeSet<ClientId>,
     /// Transfers of the ledger that end with a connection.
@@ -99,6 +109,7 @@ impl State {
         Self {
             ledger: Ledger::with_base_owner(LIMITS, owner, group),
             roots: BTreeMap::new(),
+            adopters: BTreeMap::new(),
             suspended: BTreeSet::new(),
             held: BTreeSet::new(),
             settings: Settings::default(),
@@ -123,6 +134,10 @@ impl State {
                 self.known(*client)?;
                 self.roots.insert(*client, roots.clone());
             }
+            Change::Adopter { client, parent } => {
+                self.known(*client)?;
+                self.adopters.insert(*client, *parent);
+            }
             Change::Suspend(client) => {
                 self.known(*client)?;
                 self.suspended.insert(*client);
@@ -146,6 +161,7 @@ impl State {
     fn forget_what_ended(&mut self, operation: &Operation) {
         if let Operation::DestroyClient { client } = operation {
             self.roots.remove(client);
+            self.adopters.remove(client);
             self.suspended.remove(client);
         }
         if !matches!(operation, Operation::Transfer { .. }) && !self.held.is_empty() {

@@ -39,31 +39,13 @@ impl ForUser {
     }
 }
 
-impl From<ProcessId> for prorata_user::ProcessId {
-    fn from(process: ProcessId) -> Self {
-        Self {
-            pid: process.pid,
-            start_time_ticks: process.start_time_ticks,
-        }
-    }
-}
-
-impl From<prorata_user::ProcessId> for ProcessId {
-    fn from(process: prorata_user::ProcessId) -> Self {
-        Self {
-            pid: process.pid,
-            start_time_ticks: process.start_time_ticks,
-        }
-    }
-}
-
 impl Engine for ForUser {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        Ok(self.engine.manage(client, root.into())?)
+        Ok(self.engine.manage(client, root)?)
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
-        Ok(self.engine.also_children_of(client, parent.into())?)
+        Ok(self.engine.also_children_of(client, parent)?)
     }
 
     fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
@@ -100,8 +82,7 @@ impl Engine for ForUser {
     }
 
     fn processes(&self, client: ClientId) -> Vec<ProcessId> {
-        let processes = self.engine.processes(client);
-        processes.into_iter().map(ProcessId::from).collect()
+        self.engine.processes(client)
     }
 
     fn state(&self, client: ClientId) -> Option<ClientState> {

@@ -4,6 +4,7 @@
 //! them; so it has a `main` of its own.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use prorata_control::protocol::{ClientReport, ClientState, Funding, Request, Res
 use prorata_control::{
     Connection, DaemonOptions, Mechanism, Place, SocketPath, daemon_main, start_daemon,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 /// Which mechanism a daemon is to use; set for those that are one.
 const MECHANISM: &str = "PRORATA_TEST_MECHANISM";
@@ -130,13 +131,13 @@ impl Program {
     fn start() -> Program {
         let compute = "while :; do :; done";
         let mut command = Command::new("sh");
-        Program(
-            command
-                .args(["-c", compute])
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap(),
-        )
+        command.args(["-c", compute]).stdin(Stdio::null());
+        // SAFETY: between fork and exec one system call is made. The signal
+        // comes when the thread that starts it ends, which is its test.
+        unsafe {
+            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+        }
+        Program(command.spawn().unwrap())
     }
 
     /// Whether it runs as if nobody had ever managed it.

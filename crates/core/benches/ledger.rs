@@ -15,11 +15,13 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
+use std::path::Path;
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
+use prorata_report::figures::{self, Figure, Quantity};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -140,8 +142,9 @@ fn client(ledger: &mut Ledger, name: String) -> Target {
     }
 }
 
-/// Prints nanoseconds per call: the median and the best batch.
-fn print_plainly<R>(name: &str, world: &mut World, mut call: impl FnMut(&mut World) -> R) {
+/// Prints nanoseconds per call, the median and the best batch, and returns the
+/// median.
+fn measure<R>(name: &str, world: &mut World, mut call: impl FnMut(&mut World) -> R) -> f64 {
     let mut batches: Vec<f64> = (0..BATCHES)
         .map(|_| {
             let start = Instant::now();
@@ -157,14 +160,31 @@ fn print_plainly<R>(name: &str, world: &mut World, mut call: impl FnMut(&mut Wor
         batches[BATCHES / 2],
         batches[0]
     );
+    batches[BATCHES / 2]
+}
+
+fn figure(name: String, measured: f64) -> Figure {
+    const TARGET_NS: f64 = 200.0;
+    Figure {
+        name,
+        paper: None,
+        peer: None,
+        measured,
+        unit: "ns".to_owned(),
+        target: Some(Quantity::Words(format!("below {TARGET_NS}"))),
+        ok: measured < TARGET_NS,
+    }
 }
 
 fn block_and_wake(criterion: &mut Criterion) {
+    let mut reached = Vec::new();
     for (shape, fan_outs) in SHAPES {
         let mut world = World::new(&fan_outs);
         let name = format!("ledger, {CLIENTS} clients, depth 3, {shape}");
-        print_plainly(&format!("{name}, block and wake"), &mut world, World::pair);
-        print_plainly(
+        let pair = format!("{name}, block and wake");
+        let median = measure(&pair, &mut world, World::pair);
+        reached.push(figure(pair, median));
+        measure(
             &format!("{name}, block, wake and value"),
             &mut world,
             World::pair_and_value,
@@ -178,6 +198,10 @@ fn block_and_wake(criterion: &mut Criterion) {
         });
         group.finish();
     }
+    // A bench runs in its package's directory, beside which the target
+    // directory need not be; cargo makes the latter's `tmp` and says where.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    figures::write(&target.join("bench/ledger.json"), &reached).unwrap();
 }
 
 criterion_group!(benches, block_and_wake);

@@ -136,8 +136,10 @@ impl<C: Contender> Contestant for C {
 }
 
 const ROUNDS: usize = 15;
+const LABELS: [&str; 5] = ["stride", "BTreeSet", "BinaryHeap", "race", "hierarchical"];
 
-fn contestants(tickets: &[u32]) -> [(&'static str, Box<dyn Contestant>); 5] {
+/// In the order of [`LABELS`].
+fn contestants(tickets: &[u32]) -> [Box<dyn Contestant>; 5] {
     let set = Peer::new(tickets, |entries| {
         entries.into_iter().collect::<BTreeSet<_>>()
     });
@@ -146,14 +148,11 @@ fn contestants(tickets: &[u32]) -> [(&'static str, Box<dyn Contestant>); 5] {
     });
     let race = Race::new(Xoshiro256PlusPlus::seed_from_u64(1));
     [
-        ("stride", Box::new(ours(Stride::new(), tickets))),
-        ("BTreeSet", Box::new(set)),
-        ("BinaryHeap", Box::new(heap)),
-        ("race", Box::new(ours(race, tickets))),
-        (
-            "hierarchical",
-            Box::new(ours(HierarchicalStride::new(), tickets)),
-        ),
+        Box::new(ours(Stride::new(), tickets)),
+        Box::new(set),
+        Box::new(heap),
+        Box::new(ours(race, tickets)),
+        Box::new(ours(HierarchicalStride::new(), tickets)),
     ]
 }
 
@@ -162,19 +161,25 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Prints a line and returns how many times the peers' time is ours: that of
-/// the set and that of the heap.
-fn compare(name: &str, tickets: &[u32]) -> [f64; 2] {
+/// What a contestant's turn takes.
+struct Turn {
+    median_ns: f64,
+    /// How many times stride's own.
+    ratio: f64,
+}
+
+/// Prints a line and returns what it says.
+fn compare(name: &str, tickets: &[u32]) -> Vec<Turn> {
     let mut contestants = contestants(tickets);
     let clients = tickets.len() as u32;
     // Long enough for everyone to have had a turn in most distributions.
-    for (_, contestant) in &mut contestants {
+    for contestant in &mut contestants {
         contestant.time_ns((3 * clients).max(100_000));
     }
     let turns = (clients / 4).clamp(20_000, 250_000);
     let mut times = vec![Vec::new(); contestants.len()];
     for _ in 0..ROUNDS {
-        for ((_, contestant), times) in contestants.iter_mut().zip(&mut times) {
+        for (contestant, times) in contestants.iter_mut().zip(&mut times) {
             times.push(contestant.time_ns(turns));
         }
     }
@@ -187,16 +192,19 @@ fn compare(name: &str, tickets: &[u32]) -> [f64; 2] {
                 .collect(),
         )
     };
-    print!("{name:32}");
-    for ((label, _), peer) in contestants.iter().zip(&times) {
-        print!(
-            "  {label} {:.0} ns ({:.2}x)",
-            median(peer.clone()),
-            ratio(peer, &times[0])
-        );
+    let turns: Vec<Turn> = times
+        .iter()
+        .map(|peer| Turn {
+            median_ns: median(peer.clone()),
+            ratio: ratio(peer, &times[0]),
+        })
+        .collect();
+    print!("{name:28}");
+    for turn in &turns {
+        print!("{:>8.0} {:>4.1}x", turn.median_ns, turn.ratio);
     }
     println!();
-    [ratio(&times[1], &times[0]), ratio(&times[2], &times[0])]
+    turns
 }
 
 /// Ticket counts 1 to `clients`, shuffled.
@@ -209,11 +217,16 @@ fn distinct(clients: u32) -> Vec<u32> {
     tickets
 }
 
-fn figure(name: &str, target: f64, measured: f64) -> Figure {
+/// `turns[0]` is stride's own.
+fn figure(tickets: &str, target: f64, turns: &[Turn], peer: usize) -> Figure {
+    let measured = turns[peer].ratio;
     Figure {
-        name: format!("stride pick and charge, 1,000,000 clients, {name}"),
+        name: format!("stride pick and charge, 1,000,000 clients, {tickets}"),
         paper: None,
-        peer: Some(Quantity::Words("1".into())),
+        peer: Some(Quantity::Words(format!(
+            "{} {:.0} ns, ours {:.0} ns",
+            LABELS[peer], turns[peer].median_ns, turns[0].median_ns
+        ))),
         measured,
         unit: "times faster".into(),
         target: Some(Quantity::Words(format!("at least {target}"))),
@@ -222,21 +235,23 @@ fn figure(name: &str, target: f64, measured: f64) -> Figure {
 }
 
 fn main() {
-    println!("nanoseconds a turn (and times stride's own)");
+    println!("\nnanoseconds a turn, and times stride's own");
+    print!("{:28}", "clients");
+    for label in LABELS {
+        print!("{label:>14}");
+    }
+    println!();
     let mut reached = Vec::new();
     for clients in [10, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let tickets = distinct(clients);
         let shared: Vec<u32> = tickets.iter().map(|ticket| 1 + ticket % 64).collect();
-        let [set, heap] = compare(&format!("{clients} clients, distinct"), &tickets);
-        let [_, heap_shared] = compare(&format!("{clients} clients, 64 values"), &shared);
+        let distinct = compare(&format!("{clients}, distinct tickets"), &tickets);
+        let shared = compare(&format!("{clients}, 64 ticket values"), &shared);
         if clients == 1_000_000 {
-            reached.push(figure("distinct tickets, against BTreeSet", 2.0, set));
-            reached.push(figure("distinct tickets, against BinaryHeap", 4.0, heap));
-            reached.push(figure(
-                "64 ticket values, against BinaryHeap",
-                8.0,
-                heap_shared,
-            ));
+            let name = "distinct tickets";
+            reached.push(figure(name, 2.0, &distinct, 1));
+            reached.push(figure(name, 4.0, &distinct, 2));
+            reached.push(figure("64 ticket values", 8.0, &shared, 2));
         }
     }
     // A bench runs in its package's directory, beside which the target

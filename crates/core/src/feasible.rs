@@ -5,8 +5,13 @@
 //! choice that follows: its pass would fall behind without end. So its weight
 //! is readjusted to what it can use, and the excess goes to the others in
 //! proportion to their tickets.
+//!
+//! The result is max-min fair: feasible weights stay as they are, each
+//! infeasible one is cut to just what its client can use (rounded to the
+//! nearest ticket, at least 1). Where all clients together cannot use the
+//! machine, weights become proportional to what each can use.
 
-use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 /// What a client asks of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,82 +23,109 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Whether `self` is entitled to more for each CPU that it can use.
-    fn density_cmp(&self, other: &Self) -> core::cmp::Ordering {
+    /// Compares by weight for each CPU that can be used: the denser demand is
+    /// the greater one.
+    pub fn cmp_density(&self, other: &Self) -> Ordering {
         let left = u64::from(self.weight) * u64::from(other.cpus);
         left.cmp(&(u64::from(other.weight) * u64::from(self.cpus)))
     }
+
+    /// Bits of the whole part of the density: it is below two to this power.
+    pub fn density_bits(&self) -> u32 {
+        u32::BITS - (self.weight / self.cpus).leading_zeros()
+    }
 }
 
-/// Readjusts the weights so that, on a machine of `cpus` CPUs, no client's
-/// part of the sum exceeds what it can use.
+/// Looks for infeasible demands, from the densest down.
 ///
-/// The result is max-min fair: feasible weights stay as they are, each
-/// infeasible one is cut to just what its client can use (rounded to the
-/// nearest ticket, at least 1). Where all clients together cannot use the
-/// machine, weights become proportional to what each can use.
-///
-/// Cost: O(n) where every weight is feasible, else O(n log n) and one
-/// allocation.
-pub fn readjust(demands: &mut [Demand], cpus: u32) {
-    let total: u64 = demands.iter().map(|d| u64::from(d.weight)).sum();
-    if demands.iter().all(|d| is_feasible(d, cpus.into(), total)) {
-        return;
-    }
-    let mut order: Vec<u32> = (0..demands.len() as u32)
-        .filter(|&i| demands[i as usize].weight > 0)
-        .collect();
-    order.sort_unstable_by(|&a, &b| demands[b as usize].density_cmp(&demands[a as usize]));
+/// Only the demands before the first feasible one need be shown to it, so its
+/// cost does not depend on how many there are: at most one for each CPU is
+/// infeasible.
+#[derive(Clone, Copy, Debug)]
+pub struct Readjustment {
+    /// CPUs of the machine.
+    cpus: u64,
+    /// Those that infeasible demands do not use up.
+    cpus_left: u64,
+    /// Sum of the weights not found infeasible.
+    weight_left: u64,
+    /// The demand cut last, the least dense of them.
+    last: Option<Demand>,
+}
 
-    // Invariant: clients before `cut` are infeasible, and what they can use is
-    // taken off `cpus_left`; `weight_left` is the sum of the others.
-    let (mut weight_left, mut cpus_left, mut cut) = (total, u64::from(cpus), 0);
-    for &i in &order {
-        let demand = demands[i as usize];
-        if is_feasible(&demand, cpus_left, weight_left) {
-            break;
+impl Readjustment {
+    /// Of a machine of `cpus` CPUs, at least 1, and demands whose weights add
+    /// up to `total_weight`.
+    pub fn new(total_weight: u64, cpus: u32) -> Self {
+        Self {
+            cpus: cpus.into(),
+            cpus_left: cpus.into(),
+            weight_left: total_weight,
+            last: None,
         }
-        weight_left -= u64::from(demand.weight);
-        cpus_left -= u64::from(demand.cpus).min(cpus_left);
-        cut += 1;
     }
-    // Tickets a CPU: those of the feasible clients, or of the least infeasible
-    // one where there is none.
-    let (tickets, per_cpus) = match order.get(cut..) {
-        Some([_, ..]) if cpus_left > 0 => (weight_left, cpus_left),
-        _ => order.last().map_or((1, 1), |&i| {
-            let last = demands[i as usize];
-            (u64::from(last.weight), u64::from(last.cpus.min(cpus)))
-        }),
-    };
-    for &i in &order[..cut] {
-        let demand = &mut demands[i as usize];
-        let usable = u128::from(demand.cpus.min(cpus));
-        let weight =
-            (usable * u128::from(tickets) + u128::from(per_cpus / 2)) / u128::from(per_cpus);
-        // Never above the old weight, which was infeasible, so it fits.
-        demand.weight = (weight as u32).clamp(1, demand.weight);
-    }
-}
 
-fn is_feasible(demand: &Demand, cpus_left: u64, weight_left: u64) -> bool {
-    // weight / weight_left <= usable / cpus_left, without division.
-    u128::from(demand.weight) * u128::from(cpus_left)
-        <= u128::from(demand.cpus.min(cpus_left as u32)) * u128::from(weight_left)
+    /// Whether any demand with a density below two to the power of `bits` is
+    /// feasible beside those cut so far.
+    pub fn all_feasible_below(&self, bits: u32) -> bool {
+        u128::from(self.cpus_left) << bits <= u128::from(self.weight_left)
+    }
+
+    /// Cuts a demand if it is infeasible. To be called with the densest
+    /// demand, then the next one, until it returns false.
+    pub fn cut(&mut self, demand: Demand) -> bool {
+        let usable = u64::from(demand.cpus).min(self.cpus_left);
+        // weight / weight_left <= usable / cpus_left, without division.
+        let feasible = u128::from(demand.weight) * u128::from(self.cpus_left)
+            <= u128::from(usable) * u128::from(self.weight_left);
+        if !feasible {
+            self.weight_left -= u64::from(demand.weight);
+            self.cpus_left -= usable;
+            self.last = Some(demand);
+        }
+        !feasible
+    }
+
+    /// The weight that a demand which was cut gets, never more than it had.
+    /// To be called after the last cut.
+    pub fn weight(&self, demand: Demand) -> u32 {
+        // Tickets a CPU: those of the feasible demands, or of the least
+        // infeasible one where there is none.
+        let (tickets, per_cpus) = match self.last {
+            Some(last) if self.weight_left == 0 || self.cpus_left == 0 => {
+                (last.weight.into(), u64::from(last.cpus).min(self.cpus))
+            }
+            _ => (self.weight_left, self.cpus_left),
+        };
+        let usable = u64::from(demand.cpus).min(self.cpus);
+        let rounded = u128::from(usable) * u128::from(tickets) + u128::from(per_cpus / 2);
+        ((rounded / u128::from(per_cpus)) as u32).clamp(1, demand.weight)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
+    /// The weights of all demands, readjusted.
     fn of(demands: &[(u32, u32)], cpus: u32) -> Vec<u32> {
-        let mut demands: Vec<_> = demands
+        let demands = demands
             .iter()
-            .map(|&(weight, cpus)| Demand { weight, cpus })
-            .collect();
-        readjust(&mut demands, cpus);
-        demands.into_iter().map(|d| d.weight).collect()
+            .map(|&(weight, cpus)| Demand { weight, cpus });
+        let mut demands: Vec<_> = demands.enumerate().collect();
+        demands.sort_by(|a, b| b.1.cmp_density(&a.1));
+        let total = demands.iter().map(|d| u64::from(d.1.weight)).sum();
+        let mut readjustment = Readjustment::new(total, cpus);
+        let cut = demands.iter().take_while(|d| readjustment.cut(d.1)).count();
+        let mut weights: Vec<_> = demands.iter().map(|d| d.1.weight).collect();
+        for (weight, demand) in weights.iter_mut().zip(&demands[..cut]) {
+            *weight = readjustment.weight(demand.1);
+        }
+        let mut by_index: Vec<_> = demands.iter().map(|d| d.0).zip(weights).collect();
+        by_index.sort_unstable();
+        by_index.into_iter().map(|(_, weight)| weight).collect()
     }
 
     #[test]
@@ -121,6 +153,22 @@ mod tests {
         assert_eq!(of(&[(10, 1), (1000, 2), (0, 1)], 8), [10, 20, 0]);
         assert_eq!(of(&[(5, 1), (5, 1)], 2), [5, 5]);
         assert_eq!(of(&[], 4), [0; 0]);
+    }
+
+    #[test]
+    fn a_density_is_below_two_to_the_power_of_its_bits() {
+        for (weight, cpus, bits) in [
+            (0, 1, 0),
+            (1, 2, 0),
+            (1, 1, 1),
+            (7, 2, 2),
+            (8, 2, 3),
+            (u32::MAX, 1, 32),
+        ] {
+            let demand = Demand { weight, cpus };
+            assert_eq!(demand.density_bits(), bits);
+            assert!(u64::from(weight) < u64::from(cpus) << bits);
+        }
     }
 
     proptest! {
@@ -153,6 +201,22 @@ mod tests {
                 // Who lost tickets has all that it can use.
                 if adjusted < weight {
                     prop_assert!(share >= f64::from(limit.min(cpus)) * (1.0 - 1e-4));
+                }
+            }
+        }
+
+        #[test]
+        fn what_all_feasible_below_says_is_so(
+            demands in prop::collection::vec((1u32.., 1u32..9), 1..20),
+            cpus in 1u32..17,
+        ) {
+            let total = demands.iter().map(|d| u64::from(d.0)).sum();
+            let readjustment = Readjustment::new(total, cpus);
+            for &(weight, cpus) in &demands {
+                let demand = Demand { weight, cpus };
+                if readjustment.all_feasible_below(demand.density_bits()) {
+                    let mut readjustment = readjustment;
+                    prop_assert!(!readjustment.cut(demand));
                 }
             }
         }

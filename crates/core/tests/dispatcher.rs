@@ -443,9 +443,7 @@ proptest! {
                     let usable: u64 = clients.iter().map(|c| u64::from(c.1)).sum();
                     let cpus = u64::from(dispatcher.machine().cpus);
                     prop_assert!(given <= cpus);
-                    if matches!(event, Event::Decide) {
-                        prop_assert_eq!(given, usable.min(cpus));
-                    }
+                    prop_assert_eq!(given, usable.min(cpus));
                     for (i, winner) in winners.iter().enumerate() {
                         prop_assert!(winners[..i].iter().all(|w| w.client != winner.client));
                         let threads = clients.iter().find(|c| c.0 == winner.client).map(|c| c.1);

@@ -1,6 +1,7 @@
 //! One client: its processes taken together.
 
 use prorata_core::ids::ClientId;
+use rustix::thread::CpuSet;
 
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
@@ -8,6 +9,7 @@ use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
 use crate::table::Journal;
+use crate::threads::Heritage;
 use crate::waited::Waited;
 
 /// A process whose children are the client's though it is not: it started the
@@ -17,6 +19,16 @@ pub(crate) struct FosterParent {
     pub(crate) id: ProcessId,
     pub(crate) stat_file: StatFile,
     pub(crate) waited: Waited,
+    /// Another client has the same: whose its ended children were, its account
+    /// does not say, so nobody is charged for what was not seen of them.
+    pub(crate) shared: bool,
+}
+
+impl FosterParent {
+    /// Whether it still inherits orphans.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
+    }
 }
 
 /// A client with at least one process.
@@ -26,12 +38,19 @@ pub(crate) struct Client {
     /// Parents stand before their children.
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
+    /// Users whose processes were named as its own, or failing that, were the
+    /// first found. What else joins is theirs, unless one of them is root.
+    pub(crate) users: Vec<u32>,
+    /// Those of the shared CPUs that its processes may use by themselves.
+    pub(crate) usable: CpuSet,
     /// Its user took it out of the competition.
     pub(crate) suspended: bool,
     /// Threads that want to run, up to the number of CPUs; zero is blocked.
     pub(crate) runnable: u32,
     /// What the dispatcher was told of that.
     pub(crate) runnable_told: u32,
+    /// CPU time used since the last sample but one, and that time's length.
+    pub(crate) usage_ns: (u64, u64),
     /// CPU time that the dispatcher was not told of yet.
     pub(crate) uncharged_ns: u64,
     /// CPUs that it won with the last decision; zero for everyone else.
@@ -49,9 +68,14 @@ pub(crate) struct Client {
     pub(crate) treatment: Treatment,
     /// Processes or threads joined that the treatment has not reached yet.
     pub(crate) unsettled: bool,
-    /// It was in `SCHED_IDLE` at some time since the last enforcement, so what
-    /// is born to it may be, too.
-    pub(crate) idle_lately: bool,
+    /// CPUs that it is to be bound to, and those that it is bound to.
+    pub(crate) place: Option<CpuSet>,
+    pub(crate) bound: Option<CpuSet>,
+    /// It has been bound to some.
+    pub(crate) was_bound: bool,
+    /// Some process did not come to be as it is to be: its user has stopped
+    /// it, or its return was refused.
+    pub(crate) defied: bool,
     /// When it was last sampled, and last looked at, on the monotonic clock.
     pub(crate) sampled_ns: u64,
     pub(crate) looked_ns: u64,
@@ -69,9 +93,12 @@ impl Client {
             id,
             processes: Vec::new(),
             foster_parents: Vec::new(),
+            users: Vec::new(),
+            usable: CpuSet::new(),
             suspended: false,
             runnable: 0,
             runnable_told: 0,
+            usage_ns: (0, 0),
             uncharged_ns: 0,
             cpus: 0,
             won_before: false,
@@ -80,7 +107,10 @@ impl Client {
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
             unsettled: false,
-            idle_lately: false,
+            place: None,
+            bound: None,
+            was_bound: false,
+            defied: false,
             sampled_ns: now_ns,
             looked_ns: 0,
             had_processes: false,
@@ -89,10 +119,10 @@ impl Client {
         }
     }
 
-    /// Reads the CPU clocks of all its processes and returns what they used
-    /// since the last sample. Processes that are gone are moved to `gone`.
-    pub(crate) fn sample(&mut self, now_ns: u64, gone: &mut Vec<Process>) -> u64 {
-        self.sampled_ns = now_ns;
+    /// Reads the CPU clocks of all its processes. Those that are gone are
+    /// moved to `gone`.
+    pub(crate) fn sample(&mut self, now_ns: u64, gone: &mut Vec<Process>) {
+        let sampled_before_ns = std::mem::replace(&mut self.sampled_ns, now_ns);
         let mut used_ns = 0;
         let mut any_gone = false;
         for process in &mut self.processes {
@@ -103,7 +133,7 @@ impl Client {
             self.bury(gone);
         }
         self.account(used_ns);
-        used_ns
+        self.usage_ns = (used_ns, now_ns - sampled_before_ns);
     }
 
     /// Moves processes that are gone to `gone` and hands their accounts to
@@ -129,41 +159,43 @@ impl Client {
         }
     }
 
-    /// Finds out how many threads want to run, up to `limit`, and what ended
-    /// children used. `window_ns` and `used_ns` are the time since the last
-    /// sample but one and what was used in it. Cost: 1.5 us for each process
-    /// that ran or is asleep, more where there are many threads.
-    pub(crate) fn look(
-        &mut self,
-        now_ns: u64,
-        limit: u32,
-        (used_ns, window_ns): (u64, u64),
-        journal: &mut Journal,
-    ) -> Look {
+    /// Finds out how many threads want to run, as far as they could on so many
+    /// CPUs, and what ended
+    /// children used. Cost: 1.5 us for each process that ran or is asleep, more
+    /// where there are many threads.
+    pub(crate) fn look(&mut self, now_ns: u64, cpus: u32, journal: &mut Journal) -> Look {
+        let limit = self.thread_limit(cpus);
+        let (used_ns, window_ns) = self.usage_ns;
         self.looked_ns = now_ns;
         let mut look = Look::default();
         let mut waited_ns = 0;
         for process in &mut self.processes {
             // Whoever did not run has reaped nobody, and need not be asked
             // once enough are found that want to run.
-            if !process.progressed && look.runnable >= limit && !process.is_touched() {
+            if !process.progressed && look.runnable >= limit && !process.is_held_down() {
                 look.alive = true;
                 continue;
             }
             let Ok(stat) = process.look() else { continue };
+            if process.adopts {
+                process.waited = Waited::since(stat.waited_ns);
+            }
             waited_ns += process.waited.read(stat.waited_ns);
             look.alive |= !stat.has_ended();
             look.moved |= stat.session != process.session;
             process.reassert(&stat, journal);
             if !process.is_stopped_by_us() && look.runnable < limit {
                 let wanted = limit - look.runnable;
-                let was_touched = process.is_touched();
-                look.runnable += process.runnable_threads(&stat, wanted, self.idle_lately, journal);
-                self.unsettled |= process.is_touched() != was_touched;
+                let held_down = process.is_held_down();
+                look.runnable += process.runnable_threads(&stat, wanted, journal);
+                self.unsettled |= process.is_held_down() != held_down;
             }
         }
         for foster_parent in &mut self.foster_parents {
             if let Ok(stat) = foster_parent.stat_file.read() {
+                if foster_parent.shared {
+                    foster_parent.waited = Waited::since(stat.waited_ns);
+                }
                 waited_ns += foster_parent.waited.read(stat.waited_ns);
             }
         }
@@ -178,7 +210,12 @@ impl Client {
         look
     }
 
+    /// Charges time. What is used during a suspension is not charged, by
+    /// whomever; nor is what children used that were waited for during it.
     fn account(&mut self, used_ns: u64) {
+        if self.suspended {
+            return;
+        }
         self.uncharged_ns += used_ns;
         if self.cpus == 0 {
             self.advance_ns += used_ns;
@@ -189,25 +226,88 @@ impl Client {
     /// before their children and continued after them, so that no shell sees
     /// a child stopped. Returns the processes that may not be touched.
     pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) -> u32 {
-        self.idle_lately |= treatment == Treatment::Idle;
         self.treatment = treatment;
         self.unsettled = false;
         let mut refused = 0;
+        let mut defied = false;
         let mut one = |process: &mut Process| {
-            if process.out_of_reach {
+            let returns = treatment == Treatment::Normal;
+            // Whoever refused to be held down still has to come back.
+            if process.out_of_reach && !returns {
                 return;
             }
-            if process.treat(treatment, journal) == Err(Failure::Refused) {
+            let result = process.treat(treatment, journal);
+            if result == Err(Failure::Refused) && !process.out_of_reach {
                 process.out_of_reach = true;
                 refused += 1;
             }
+            defied |= if returns {
+                process.is_held_down()
+            } else {
+                treatment == Treatment::Stopped && !process.is_stopped_by_us()
+            };
         };
         if treatment == Treatment::Normal {
             self.processes.iter_mut().rev().for_each(&mut one);
         } else {
             self.processes.iter_mut().for_each(&mut one);
         }
+        self.defied = defied;
         refused
+    }
+
+    /// Undoes everything that was done to it.
+    pub(crate) fn let_go(&mut self, journal: &mut Journal) {
+        self.place = None;
+        self.treat(Treatment::Normal, journal);
+        self.settle_in_place(journal);
+    }
+
+    /// Binds its threads to the CPUs that it is to have, or unbinds them.
+    pub(crate) fn settle_in_place(&mut self, journal: &mut Journal) {
+        self.bound = self.place;
+        self.was_bound |= self.bound.is_some();
+        for process in &mut self.processes {
+            let result = process.bind(self.place.as_ref(), journal);
+            // Whoever may not be bound runs where it likes; what it takes is
+            // charged. But whoever is bound has to come back.
+            self.defied |= self.place.is_none() && result == Err(Failure::Refused);
+        }
+    }
+
+    /// All births to it have been noticed.
+    pub(crate) fn forget_the_past(&mut self) {
+        for process in &mut self.processes {
+            process.threads.forget_the_past();
+        }
+    }
+
+    /// What a child of one of its processes may have inherited; `None` if it
+    /// has no such process.
+    pub(crate) fn heritage_of(&self, parent: u32) -> Option<Heritage> {
+        let parent = self.processes.iter().find(|p| p.id.pid == parent)?;
+        Some(parent.threads.heritage())
+    }
+
+    /// Whether a process of this user may be part of it, unasked: it has none
+    /// yet, or it is that user's or root's.
+    pub(crate) fn may_hold(&self, user: u32) -> bool {
+        self.users.is_empty() || self.users.contains(&user) || self.users.contains(&0)
+    }
+
+    /// Finds out which of these CPUs its processes may use by themselves.
+    pub(crate) fn find_usable(&mut self, cpus: &CpuSet) {
+        self.usable = CpuSet::new();
+        for process in &self.processes {
+            if let Ok(own) = process.threads.own_cpus() {
+                add_common(&mut self.usable, &own, cpus);
+            }
+        }
+    }
+
+    /// How many threads could run at a time, of this many CPUs.
+    pub(crate) fn thread_limit(&self, cpus: u32) -> u32 {
+        self.usable.count().clamp(1, cpus)
     }
 
     /// Whether any of its processes is stopped by us.
@@ -218,6 +318,13 @@ impl Client {
     pub(crate) fn is_winner(&self) -> bool {
         self.cpus > 0
     }
+}
+
+/// Adds to a set what two others have in common.
+fn add_common(set: &mut CpuSet, one: &CpuSet, other: &CpuSet) {
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| one.is_set(cpu) && other.is_set(cpu))
+        .for_each(|cpu| set.set(cpu));
 }
 
 /// What a look at a client found.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::ClientId;
 use rustix::event::{Timespec, epoll};
+use rustix::thread::CpuSet;
 
 use crate::bell::Bell;
 use crate::client::Client;
@@ -78,7 +79,8 @@ pub(crate) struct DecisionThread {
     pub(crate) guardian: Option<Guardian>,
     pub(crate) preferred: Mechanism,
     pub(crate) mechanism: Mechanism,
-    pub(crate) cpus: u32,
+    /// CPUs that are shared out.
+    pub(crate) cpus: CpuSet,
     pub(crate) quantum_ns: u64,
     pub(crate) winners: Vec<Winner>,
     /// Clients that have ended but whose last CPU time is not charged yet.
@@ -112,7 +114,7 @@ pub(crate) struct Parts {
     pub(crate) table: Arc<Table>,
     pub(crate) guardian: Guardian,
     pub(crate) preferred: Mechanism,
-    pub(crate) cpus: u32,
+    pub(crate) cpus: CpuSet,
 }
 
 impl DecisionThread {
@@ -165,7 +167,9 @@ impl DecisionThread {
             let wake_ns = self.next_decision_ns.min(self.next_poll_ns);
             let count = self.sleep_until(wake_ns, &mut events);
             let now_ns = monotonic_ns();
-            self.promise(now_ns);
+            // Whatever is done now must not take longer, even if nothing was
+            // due before.
+            self.table.promise(now_ns.saturating_add(self.grace_ns()));
             self.release_after_stall(now_ns);
             for event in &events[..count] {
                 self.handle(event.data.u64(), now_ns);
@@ -176,7 +180,7 @@ impl DecisionThread {
                 self.poll_winners(now_ns);
             }
         }
-        self.tree.treat_all_normally();
+        self.tree.let_all_go();
     }
 
     fn sleep_until(&self, wake_ns: u64, events: &mut [epoll::Event]) -> usize {
@@ -222,14 +226,15 @@ impl DecisionThread {
         let mut any_blocked = false;
         for index in 0..self.winners.len() {
             let id = self.winners[index].client;
-            let (used_ns, window_ns) = self.tree.sample(id, now_ns);
-            let cpus = self.cpus;
+            self.tree.sample(id, now_ns);
+            let cpus = self.cpus.count();
             let Some((client, journal)) = self.tree.with_journal(id) else {
                 continue;
             };
+            let (used_ns, window_ns) = client.usage_ns;
             // Whoever ran for half of the time is most likely still running.
             if used_ns < window_ns / 2 {
-                let look = client.look(now_ns, cpus, (used_ns, window_ns), journal);
+                let look = client.look(now_ns, cpus, journal);
                 client.judge(look, used_ns, self.quantum_ns);
                 if !look.awake {
                     client.busy_turns = 0;
@@ -271,7 +276,7 @@ impl DecisionThread {
             // Give away what those found asleep do not use.
             pick = Dispatcher::fill;
         }
-        self.enforce();
+        self.enforce(now_ns);
         self.publish();
         true
     }
@@ -311,6 +316,7 @@ impl DecisionThread {
             .count();
         let interval_ns = match rivals {
             _ if !decided => MILLISECOND_NS,
+            0 if self.tree.owes_release() => SURVEY_INTERVAL_NS,
             0 => u64::MAX,
             // Nobody to compete with: only what it uses is of interest.
             1 => self.quantum_ns.max(LOOK_ALONE_NS),
@@ -376,7 +382,7 @@ impl DecisionThread {
         }
         tracing::warn!("the engine stalled and its guardian released everything");
         self.releases_seen = releases;
-        self.tree.treat_all_normally();
+        self.tree.let_all_go();
         self.next_decision_ns = now_ns;
     }
 
@@ -439,10 +445,11 @@ impl DecisionThread {
 
     pub(crate) fn start_guardian(&self, delay: Duration) {
         let (table, to_self, bell) = (self.table.clone(), self.to_self.clone(), self.bell.clone());
+        let socket = self.tree.socket.clone();
         let start = move || {
             std::thread::sleep(delay);
             // If the engine has ended meanwhile, so has the need.
-            let _ = to_self.send(Command::Guardian(Guardian::spawn(&table)));
+            let _ = to_self.send(Command::Guardian(Guardian::spawn(&table, &socket)));
             bell.ring();
         };
         let spawned = std::thread::Builder::new()

@@ -7,11 +7,37 @@ use crate::directory::{Change, ClientActivity, Directory};
 use crate::guardian::Guardian;
 use crate::process::Treatment;
 
+/// How often births are noticed after an enforcement; whoever keeps giving
+/// birth meanwhile is looked through with the next one.
+const MAX_NOTICES: u32 = 4;
+
 impl DecisionThread {
     /// Treats everyone as the last decision demands: first those who are to
     /// run, so that no CPU falls idle in between.
-    pub(crate) fn enforce(&mut self) {
+    pub(crate) fn enforce(&mut self, now_ns: u64) {
         self.choose_mechanism();
+        self.place_winners();
+        if !self.treat_everyone() {
+            return;
+        }
+        // Those born since the turn began, to parents that were demoted or
+        // bound then: what they inherited shows only beside what held before.
+        for _ in 0..MAX_NOTICES {
+            if !self.tree.notice_births(now_ns) {
+                return;
+            }
+            if !self.tree.clients().any(|client| client.unsettled) {
+                let clients = self.tree.clients_mut();
+                clients.for_each(Client::forget_the_past);
+                return;
+            }
+            self.treat_everyone();
+        }
+    }
+
+    /// Returns whether anything had to be done.
+    fn treat_everyone(&mut self) -> bool {
+        let mut any_done = false;
         let (mechanism, quantum_ns) = (self.mechanism, self.quantum_ns);
         let mut left_alone = 0;
         self.stopped = 0;
@@ -28,15 +54,19 @@ impl DecisionThread {
                     Treatment::Idle if client.runnable > 0 => self.idle += 1,
                     _ => {}
                 }
-                if treatment != client.treatment || client.unsettled {
-                    client.idle_lately |= client.treatment == Treatment::Idle;
+                let unsettled = client.unsettled || client.defied;
+                let displaced = client.place != client.bound;
+                if treatment != client.treatment || unsettled || displaced {
+                    any_done = true;
                     left_alone += client.treat(treatment, journal);
-                } else {
-                    client.idle_lately = treatment == Treatment::Idle;
+                    if displaced || unsettled {
+                        client.settle_in_place(journal);
+                    }
                 }
             }
         }
         self.tree.left_alone += u64::from(left_alone);
+        any_done
     }
 
     /// Idle where it works, else stop.

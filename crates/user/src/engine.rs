@@ -10,6 +10,7 @@ use std::time::Instant;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::thread::CpuSet;
 
 use crate::bell::Bell;
 use crate::command::Command;
@@ -52,7 +53,7 @@ impl UserEngine {
         config: EngineConfig,
         dispatcher: Arc<Mutex<Dispatcher>>,
     ) -> Result<UserEngine, EngineError> {
-        let cpus = count_cpus(config.cpus)?;
+        let cpus = choose_cpus(config.cpus)?;
         let way_back =
             Return::by_trial().map_err(|error| EngineError::System("try out SCHED_IDLE", error))?;
         let preferred = match (config.mechanism, way_back) {
@@ -63,21 +64,21 @@ impl UserEngine {
         };
         raise_descriptor_limit();
         let table = Arc::new(Table::open(&config.state_directory)?);
-        let swept = put_right(&table, Records::Clear);
+        let swept = put_right(&table, &config.socket, Records::Clear);
         if swept.restored > 0 {
             tracing::warn!(
                 "put {} processes right that a dead engine left",
                 swept.restored
             );
         }
-        let guardian = Guardian::spawn(&table).map_err(EngineError::Guardian)?;
+        let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
         let bell = Arc::new(Bell::new().map_err(wait)?);
         let exits = Arc::new(Bell::new().map_err(wait)?);
-        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket)
+        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
         let directory = Arc::new(Mutex::new(Directory::new(preferred)));
-        lock(&dispatcher).set_cpus(cpus);
+        lock(&dispatcher).set_cpus(cpus.count());
         let (commands, receiver) = channel();
         let decision_thread = DecisionThread::new(Parts {
             tree,
@@ -103,7 +104,7 @@ impl UserEngine {
             directory,
             thread: Some(thread),
             started: Instant::now(),
-            cpus,
+            cpus: cpus.count(),
         })
     }
 
@@ -241,10 +242,11 @@ fn decide_until_the_end(mut decision_thread: DecisionThread) {
     let directory = decision_thread.directory.clone();
     let exits = decision_thread.exits.clone();
     let table = decision_thread.table.clone();
+    let socket = decision_thread.tree.socket.clone();
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| decision_thread.run())) else {
         return;
     };
-    put_right(&table, Records::Clear);
+    put_right(&table, &socket, Records::Clear);
     let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
@@ -261,22 +263,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many CPUs are shared out.
-fn count_cpus(wanted: Option<Vec<u32>>) -> Result<u32, EngineError> {
+/// The CPUs that are shared out.
+fn choose_cpus(wanted: Option<Vec<u32>>) -> Result<CpuSet, EngineError> {
     let usable =
         scheduler::affinity(0).map_err(|error| EngineError::System("find out its CPUs", error))?;
-    let Some(mut wanted) = wanted else {
-        return Ok(usable.count());
+    let Some(wanted) = wanted else {
+        return Ok(usable);
     };
-    let is_usable = |&cpu: &u32| {
-        (cpu as usize) < rustix::thread::CpuSet::MAX_CPU && usable.is_set(cpu as usize)
-    };
-    if wanted.is_empty() || !wanted.iter().all(is_usable) {
+    let mut cpus = CpuSet::new();
+    for &cpu in &wanted {
+        let cpu = cpu as usize;
+        if cpu >= CpuSet::MAX_CPU || !usable.is_set(cpu) {
+            return Err(EngineError::BadCpus(wanted));
+        }
+        cpus.set(cpu);
+    }
+    if cpus.count() == 0 {
         return Err(EngineError::BadCpus(wanted));
     }
-    wanted.sort_unstable();
-    wanted.dedup();
-    Ok(wanted.len() as u32)
+    Ok(cpus)
 }
 
 /// Every managed process takes descriptors.

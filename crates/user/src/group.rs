@@ -24,7 +24,7 @@ impl Group {
     pub(crate) fn of(pid: u32, session: u32) -> io::Result<Group> {
         let membership = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
         let cgroup = cpu_cgroup(&membership, has_cpu_controller);
-        let by_session = cgroup == "/" && groups_automatically();
+        let by_session = cgroup == "/" && groups_automatically()?;
         Ok(Group {
             cgroup,
             session: by_session.then_some(session),
@@ -32,8 +32,13 @@ impl Group {
     }
 }
 
-fn groups_automatically() -> bool {
-    std::fs::read("/proc/sys/kernel/sched_autogroup_enabled").is_ok_and(|v| v.starts_with(b"1"))
+fn groups_automatically() -> io::Result<bool> {
+    match std::fs::read("/proc/sys/kernel/sched_autogroup_enabled") {
+        Ok(value) => Ok(value.starts_with(b"1")),
+        // The kernel is built without.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Path of the control group that competes for CPU time, from a

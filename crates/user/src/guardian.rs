@@ -4,12 +4,13 @@
 //! ```text
 //!   engine's process                      guardian
 //!   ----------------                      --------
-//!   spawn: our own program, argv[0] = "prorata-guardian",
-//!          stdin = socket, stdout = table
+//!   spawn: our own program, argv = "prorata-guardian" twice, clients'
+//!          socket; stdin = socket between us, stdout = table
 //!                                         setsid, ignore signals, map table
 //!                 <--------------- 'R' -- ready
 //!   promise: heard of before t            every 250 ms: later than t?
-//!                                           yes: put right, keep the records
+//!                                           yes: put right, keep the records,
+//!                                           again with each look
 //!   dies in any way: socket closes        end of file: put right, clear, end
 //! ```
 //!
@@ -21,6 +22,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -57,13 +59,15 @@ pub(crate) struct Guardian {
 impl Guardian {
     /// Starts a guardian over this table and waits until it is ready. Takes
     /// milliseconds: not for the decision thread.
-    pub(crate) fn spawn(table: &Table) -> io::Result<Guardian> {
+    /// `clients_socket` is that by which the clients' programs are known.
+    pub(crate) fn spawn(table: &Table, clients_socket: &Path) -> io::Result<Guardian> {
         let (socket, theirs) = UnixStream::pair()?;
         let child = Command::new("/proc/self/exe")
             .arg0(NAME)
             // A program whose main is a test harness and does not know
             // guardians takes this for the name of a test that it has not.
             .arg(NAME)
+            .arg(clients_socket)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(table.as_fd().try_clone_to_owned()?))
             .stderr(Stdio::null())
@@ -124,18 +128,18 @@ fn guard() -> io::Result<()> {
     let table = Table::map(io::stdout().as_fd().try_clone_to_owned()?)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.write_all(&[READY])?;
-    // The promise that was broken when we last put things right.
-    let mut broken = None;
+    let clients_socket = std::env::args_os().nth(2).unwrap_or_default();
+    let clients_socket = Path::new(&clients_socket);
     loop {
         if engine_has_ended(&socket) {
-            put_right(&table, Records::Clear);
+            put_right(&table, clients_socket, Records::Clear);
             return Ok(());
         }
-        let promised = table.promised_ns();
-        if monotonic_ns() > promised && broken != Some(promised) && table.is_anything_touched() {
-            broken = Some(promised);
+        // With each look: an engine that is only slow may still do what it had
+        // written down before.
+        if monotonic_ns() > table.promised_ns() && table.is_anything_touched() {
             table.announce_release();
-            put_right(&table, Records::Keep);
+            put_right(&table, clients_socket, Records::Keep);
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::error::EngineError;
 use crate::process::Origin;
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
+use crate::scheduler;
+use crate::threads::{Binding, Heritage};
 use crate::tree::Tree;
 use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
@@ -38,8 +40,8 @@ impl Tree {
         if stat.is_kernel_thread() || self.indispensable.contains(&pid) {
             return Err(EngineError::Indispensable(pid));
         }
-        self.join(id, process, &stat, Origin::Found, now_ns)?;
-        self.walk(Origin::Found, now_ns);
+        self.join(id, process, &stat, Origin::Named, now_ns)?;
+        self.walk(Self::found, now_ns);
         Ok(())
     }
 
@@ -57,18 +59,23 @@ impl Tree {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
         }
-        self.walk(Origin::Found, now_ns);
+        self.walk(Self::found, now_ns);
         self.process_count() - before
     }
 
-    /// Lets processes that were born join their parents' clients. Cost:
-    /// 1.5 us if there were none in the whole system, else some more for each.
-    pub(crate) fn notice_births(&mut self, now_ns: u64) {
+    /// Lets processes that were born join their parents' clients. Returns
+    /// false if there were too many to look at each. Cost: 1.5 us if there
+    /// were none in the whole system, else some more for each.
+    pub(crate) fn notice_births(&mut self, now_ns: u64) -> bool {
         match self.births.since_last_look() {
             Newborn::Nobody => {}
             Newborn::Among(pids) => pids.for_each(|pid| self.notice(pid, now_ns)),
-            Newborn::Unknown => self.walk_due = true,
+            Newborn::Unknown => {
+                self.walk_due = true;
+                return false;
+            }
         }
+        true
     }
 
     fn notice(&mut self, pid: u32, now_ns: u64) {
@@ -94,28 +101,41 @@ impl Tree {
             return;
         };
         client.unsettled = true;
-        let to_idle = client.idle_lately;
         if let Some(process) = client.processes.iter_mut().find(|p| p.id.pid == pid) {
-            process.expect_threads(to_idle, journal);
+            process.threads.expect_more();
+            process.threads.refresh(journal);
         }
     }
 
     /// Puts a process under its parent's or foster parent's client. Returns
     /// whether there is one.
     fn join_parent(&mut self, pid: u32, stat: &Stat, now_ns: u64) -> bool {
-        let Some(id) = self.client_of_parent(stat) else {
+        let Some(id) = self.client_of_parent(pid, stat) else {
             return false;
         };
-        let to_idle = self.client(id).is_some_and(|client| client.idle_lately);
-        self.admit(id, pid, stat, Origin::Born { to_idle }, now_ns);
+        let client = self.client(id);
+        let origin = match client.and_then(|client| client.heritage_of(stat.parent)) {
+            Some(heritage) => Origin::Born(heritage),
+            None => self.born_some_time_ago(id, pid),
+        };
+        self.admit(id, pid, stat, origin, now_ns);
         true
     }
 
-    fn client_of_parent(&self, stat: &Stat) -> Option<ClientId> {
-        let owner = self.owners.get(&stat.parent);
-        owner
-            .or_else(|| self.foster_parents.get(&stat.parent))
-            .copied()
+    /// The client that a process belongs to because of its parent. Children
+    /// of a foster parent are mostly orphans: they may be of any client whose
+    /// foster parent that is, so the marker decides, and without one only
+    /// where there is but one such client.
+    fn client_of_parent(&self, pid: u32, stat: &Stat) -> Option<ClientId> {
+        let fostered = self.clients_fostered_by(stat.parent);
+        if fostered.is_empty() {
+            return self.owners.get(&stat.parent).copied();
+        }
+        match self.marked(pid) {
+            Some(id) if fostered.contains(&id) => Some(id),
+            Some(id) if self.believes_marker(id, pid, stat) => Some(id),
+            _ => (fostered.len() == 1).then_some(fostered[0]),
+        }
     }
 
     /// Puts a process under a client if that can be.
@@ -148,15 +168,22 @@ impl Tree {
             }
             if let Some(id) = self
                 .marked(pid)
-                .filter(|&id| self.is_younger_than(id, &stat) && self.is_of_its_user(id, pid))
+                .filter(|&id| self.believes_marker(id, pid, &stat))
             {
-                self.admit(id, pid, &stat, Origin::Born { to_idle: true }, now_ns);
+                self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
             }
         }
         if std::mem::take(&mut self.walk_due) {
-            self.walk(Origin::Born { to_idle: true }, now_ns);
+            self.walk(Self::born_some_time_ago, now_ns);
         }
-        self.review_groups();
+        self.review_foster_parents();
+        self.review_some();
+        self.release_again();
+    }
+
+    /// Whether a process is a client's because it says so.
+    fn believes_marker(&self, id: ClientId, pid: u32, stat: &Stat) -> bool {
+        self.is_younger_than(id, stat) && self.is_of_its_user(id, pid)
     }
 
     /// The client whose markers a process carries.
@@ -197,9 +224,34 @@ impl Tree {
             .any(|p| p.id.start_time_ticks <= stat.start_time_ticks)
     }
 
+    /// The origin of a process that was noticed late, when its client may have
+    /// been demoted and promoted, or bound, several times. Whether it chose
+    /// for itself what it has cannot be known; that it is left demoted or
+    /// bound would be worse than that its choice is lost.
+    fn born_some_time_ago(&self, id: ClientId, pid: u32) -> Origin {
+        let client = self.client(id);
+        let Some(eldest) = client.and_then(|client| client.processes.first()) else {
+            return Origin::Born(Heritage::NONE);
+        };
+        let mut heritage = eldest.threads.heritage();
+        heritage.idle = true;
+        if client.is_some_and(|client| client.was_bound)
+            && let (Ok(own), Ok(ours)) = (eldest.threads.own_cpus(), scheduler::affinity(pid))
+            && own != ours
+        {
+            heritage.bindings = vec![Binding { own, ours }];
+        }
+        Origin::Born(heritage)
+    }
+
+    /// The origin of a process that ran before it was managed.
+    pub(crate) fn found(&self, _: ClientId, _: u32) -> Origin {
+        Origin::Found
+    }
+
     /// Walks through all processes and lets those join whose parents have a
     /// client. Cost: 5 us for each process of the system.
-    pub(crate) fn walk(&mut self, origin: Origin, now_ns: u64) {
+    pub(crate) fn walk(&mut self, origin: fn(&Tree, ClientId, u32) -> Origin, now_ns: u64) {
         // Parents first, as far as clock ticks tell; hence more than once.
         let all = everyone();
         loop {
@@ -208,8 +260,8 @@ impl Tree {
                 if self.owners.contains_key(pid) {
                     continue;
                 }
-                if let Some(id) = self.client_of_parent(stat) {
-                    self.admit(id, *pid, stat, origin, now_ns);
+                if let Some(id) = self.client_of_parent(*pid, stat) {
+                    self.admit(id, *pid, stat, origin(self, id, *pid), now_ns);
                 }
             }
             if self.process_count() == before {

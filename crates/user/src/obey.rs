@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::command::Command;
 use crate::decision::DecisionThread;
-use crate::process::Origin;
 use crate::time::SECOND_NS;
+use crate::tree::Tree;
 
 /// How long to wait before trying once more to start a guardian.
 const GUARDIAN_PAUSE: Duration = Duration::from_nanos(SECOND_NS);
@@ -31,7 +31,7 @@ impl DecisionThread {
             } => {
                 let result = self.tree.add_foster_parent(client, parent, now_ns);
                 if result.is_ok() {
-                    self.tree.walk(Origin::Found, now_ns);
+                    self.tree.walk(Tree::found, now_ns);
                     self.publish_now();
                 }
                 let _ = answer.send(result);
@@ -60,11 +60,11 @@ impl DecisionThread {
                 let _ = answer.send(was_stopped);
             }
             Command::Resume { client, answer } => {
-                // What it used while it was out is nobody's business.
+                // All that it used until now belongs to the suspension.
                 self.tree.sample(client, now_ns);
-                if let Some(client) = self.tree.client_mut(client) {
-                    client.uncharged_ns = 0;
-                    client.advance_ns = 0;
+                let cpus = self.cpus.count();
+                if let Some((client, journal)) = self.tree.with_journal(client) {
+                    client.look(now_ns, cpus, journal);
                     client.suspended = false;
                     client.looked_ns = 0;
                 }

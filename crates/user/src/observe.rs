@@ -30,34 +30,38 @@ impl DecisionThread {
                 client.is_winner() || now_ns - client.sampled_ns >= sample_interval_ns
             });
             if due {
-                self.observe_one(id, now_ns);
+                self.tree.sample(id, now_ns);
+            }
+        }
+        // Only now: a child whose end a sample of one client showed may have
+        // been waited for by a process of another.
+        for &id in &ids {
+            if self.tree.client(id).is_some_and(|c| c.sampled_ns == now_ns) {
+                self.look_at(id, now_ns);
             }
         }
         self.ids = ids;
     }
 
-    fn observe_one(&mut self, id: ClientId, now_ns: u64) {
-        let usage = self.tree.sample(id, now_ns);
+    fn look_at(&mut self, id: ClientId, now_ns: u64) {
         let quantum_ns = self.quantum_ns;
         let look_interval_ns =
             (UNLOOKED_QUANTA * quantum_ns).clamp(*UNLOOKED_NS.start(), *UNLOOKED_NS.end());
-        let cpus = self.cpus;
+        let cpus = self.cpus.count();
         let Some((client, journal)) = self.tree.with_journal(id) else {
             return;
         };
-        if client.suspended {
-            client.uncharged_ns -= usage.0;
-        }
+        let usage_ns = client.usage_ns;
         let look_due = client.is_winner()
-            || usage.0 > 0
+            || usage_ns.0 > 0
             || client.unsettled
             || client.watched.is_none()
             || now_ns - client.looked_ns >= look_interval_ns;
         if !look_due {
             return;
         }
-        let look = client.look(now_ns, cpus, usage, journal);
-        client.judge(look, usage.0, quantum_ns);
+        let look = client.look(now_ns, cpus, journal);
+        client.judge(look, usage_ns.0, quantum_ns);
         if client.is_winner() {
             client.busy_turns = if look.awake {
                 client.busy_turns.saturating_add(1)
@@ -66,7 +70,7 @@ impl DecisionThread {
             };
         }
         if look.moved {
-            self.tree.review_groups_of(id);
+            self.tree.review_client(id);
         }
         if !look.alive {
             self.bury(id);
@@ -96,10 +100,10 @@ impl DecisionThread {
             let id = self.winners[index].client;
             let known = |client: &Client| client.looked_ns == now_ns || client.is_stopped_by_us();
             if !self.tree.client(id).is_none_or(known) {
-                let usage = self.tree.sample(id, now_ns);
-                let cpus = self.cpus;
+                self.tree.sample(id, now_ns);
+                let cpus = self.cpus.count();
                 if let Some((client, journal)) = self.tree.with_journal(id) {
-                    client.runnable = client.look(now_ns, cpus, usage, journal).runnable;
+                    client.runnable = client.look(now_ns, cpus, journal).runnable;
                 }
             }
             if let Some(client) = self.tree.client_mut(id) {

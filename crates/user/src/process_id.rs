@@ -10,6 +10,7 @@ use crate::procfs;
 
 /// A process named for ever: a pid is used again, its start time is not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessId {
     /// Process identifier.
     pub pid: u32,
@@ -60,7 +61,7 @@ impl Handle {
     }
 
     /// Whether it runs or is a zombie. That we may not signal it is an error.
-    fn exists(&self) -> rustix::io::Result<bool> {
+    pub(crate) fn exists(&self) -> rustix::io::Result<bool> {
         let nothing = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: the descriptor is open; signal 0 tests for existence and
         // permission and is never delivered; a null siginfo is allowed.

@@ -1,5 +1,5 @@
 //! What `/proc` tells about processes and threads. Nothing here allocates
-//! except [`carries_marker`].
+//! except [`environment_variable`].
 
 use std::ffi::CStr;
 use std::fmt;
@@ -159,13 +159,19 @@ pub(crate) fn thread_stat(pid: u32, tid: u32) -> io::Result<Stat> {
 
 /// The process that a thread belongs to.
 pub(crate) fn process_of_thread(tid: u32) -> io::Result<u32> {
+    status_number(tid, b"Tgid:\t")
+}
+
+/// The first number in the line of `/proc/PID/status` that begins so.
+fn status_number(tid: u32, label: &[u8]) -> io::Result<u32> {
     let file = ProcPath::new(format_args!("/proc/{tid}/status")).open(OFlags::RDONLY)?;
+    // The lines that are asked for come first.
     let mut buffer = [0; 512];
     let length = rustix::io::pread(&file, &mut buffer, 0)?;
     buffer[..length]
         .split(|&b| b == b'\n')
-        .find_map(|line| line.strip_prefix(b"Tgid:\t"))
-        .and_then(number)
+        .find_map(|line| line.strip_prefix(label))
+        .and_then(|rest| number(rest.split(|&b| b == b'\t').next()?))
         .ok_or_else(|| io::Error::from(Errno::SRCH))
 }
 
@@ -222,9 +228,7 @@ const MAX_ENVIRONMENT_BYTES: u64 = 256 << 10;
 
 /// Real user id of a process.
 pub(crate) fn real_uid(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    ids.split_ascii_whitespace().next()?.parse().ok()
+    status_number(pid, b"Uid:\t").ok()
 }
 
 /// The value of environment variable `name` that a process was started with,

@@ -28,11 +28,12 @@ use rustix::thread::CpuSet;
 use crate::error::EngineError;
 use crate::process_id::ProcessId;
 use crate::scheduler::Policy;
+use crate::threads::Binding;
 
 const FILE_NAME: &str = "demoted.table";
 
 /// "prorata" and the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x02");
 
 /// Records in a table; a process needs one, and so does each thread whose
 /// policy is not the ordinary one.
@@ -50,7 +51,8 @@ pub(crate) mod flag {
     pub(crate) const STOPPED: u32 = 1;
     /// The process's fair threads were put in `SCHED_IDLE`.
     pub(crate) const IDLE: u32 = 2;
-    /// This one thread was bound to CPUs; `affinity` holds its own.
+    /// This one thread was bound to CPUs; `own_cpus` holds its own, `cpus`
+    /// ours.
     pub(crate) const BOUND: u32 = 4;
     /// `policy` holds this thread's own policy. Says nothing about whether it
     /// was changed.
@@ -71,8 +73,9 @@ struct Header {
     releases: AtomicU64,
 }
 
-/// Fields other than `flags` change only while `flags` is zero or by adding
-/// what no set flag speaks of, so a reader that sees a flag sees its fields.
+/// Fields other than `flags` and the CPUs change only while `flags` is zero or
+/// by adding what no set flag speaks of, so a reader that sees a flag sees its
+/// fields.
 #[repr(C)]
 struct Record {
     flags: AtomicU32,
@@ -81,7 +84,8 @@ struct Record {
     /// Process that the thread `tid` belongs to.
     pid: AtomicU32,
     policy: AtomicU32,
-    affinity: [AtomicU64; CpuSet::MAX_CPU / 64],
+    own_cpus: [AtomicU64; CpuSet::MAX_CPU / 64],
+    cpus: [AtomicU64; CpuSet::MAX_CPU / 64],
 }
 
 /// A copy of a record that is in use.
@@ -93,7 +97,7 @@ pub(crate) struct Entry {
     pub(crate) thread: ProcessId,
     pub(crate) pid: u32,
     pub(crate) policy: Policy,
-    pub(crate) affinity: CpuSet,
+    pub(crate) binding: Option<Binding>,
 }
 
 /// The mapped file.
@@ -200,10 +204,11 @@ impl Table {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Makes every record free, once everything has been put right.
-    pub(crate) fn clear_all(&self) {
+    /// Makes every record free that speaks of nothing to be undone.
+    fn clear_untouched(&self) {
         for record in self.records() {
-            if record.flags.load(Ordering::Relaxed) != 0 {
+            let flags = record.flags.load(Ordering::Relaxed);
+            if flags != 0 && flags & flag::TOUCHED == 0 {
                 record.flags.store(0, Ordering::Release);
             }
         }
@@ -221,6 +226,10 @@ impl Table {
     pub(crate) fn is_anything_touched(&self) -> bool {
         let touched = |record: &Record| record.flags.load(Ordering::Relaxed) & flag::TOUCHED != 0;
         self.records().iter().any(touched)
+    }
+
+    fn is_unused(&self, index: u32) -> bool {
+        self.records()[index as usize].flags.load(Ordering::Relaxed) == 0
     }
 
     /// Takes back some flags of a record.
@@ -270,15 +279,10 @@ impl Drop for Table {
 
 impl Record {
     fn entry(&self, index: u32, flags: u32) -> Entry {
-        let mut affinity = CpuSet::new();
-        if flags & flag::BOUND != 0 {
-            for cpu in 0..CpuSet::MAX_CPU {
-                let word = self.affinity[cpu / 64].load(Ordering::Relaxed);
-                if word >> (cpu % 64) & 1 == 1 {
-                    affinity.set(cpu);
-                }
-            }
-        }
+        let binding = (flags & flag::BOUND != 0).then(|| Binding {
+            own: load_cpus(&self.own_cpus),
+            ours: load_cpus(&self.cpus),
+        });
         Entry {
             index,
             flags,
@@ -288,8 +292,26 @@ impl Record {
             },
             pid: self.pid.load(Ordering::Relaxed),
             policy: Policy(self.policy.load(Ordering::Relaxed)),
-            affinity,
+            binding,
         }
+    }
+}
+
+fn load_cpus(words: &[AtomicU64]) -> CpuSet {
+    let mut cpus = CpuSet::new();
+    for (index, word) in words.iter().enumerate() {
+        let bits = word.load(Ordering::Relaxed);
+        (0..64)
+            .filter(|bit| bits >> bit & 1 == 1)
+            .for_each(|bit| cpus.set(index * 64 + bit));
+    }
+    cpus
+}
+
+fn store_cpus(words: &[AtomicU64], cpus: &CpuSet) {
+    for (index, word) in words.iter().enumerate() {
+        let bits = (0..64).filter(|bit| cpus.is_set(index * 64 + bit));
+        word.store(bits.map(|bit| 1 << bit).sum(), Ordering::Relaxed);
     }
 }
 
@@ -308,10 +330,10 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Takes over a table in which nothing is touched.
+    /// Takes over a table after a sweep. Records of what the sweep was refused
+    /// stay as they are, for the sweeps to come.
     pub(crate) fn new(table: Arc<Table>) -> Self {
-        debug_assert!(!table.is_anything_touched());
-        table.clear_all();
+        table.clear_untouched();
         Self {
             table,
             free: Vec::new(),
@@ -323,8 +345,9 @@ impl Journal {
     /// `None` when all are in use.
     pub(crate) fn take(&mut self, thread: ProcessId, pid: u32) -> Option<Slot> {
         let index = self.free.pop().or_else(|| {
-            let index = self.fresh;
-            (index < MAX_RECORDS).then(|| self.fresh += 1)?;
+            let unused = |&index: &u32| self.table.is_unused(index);
+            let index = (self.fresh..MAX_RECORDS).find(unused)?;
+            self.fresh = index + 1;
             Some(index)
         })?;
         let record = &self.table.records()[index as usize];
@@ -360,14 +383,13 @@ impl Journal {
         record.flags.fetch_or(flag::OWN_POLICY, Ordering::Release);
     }
 
-    /// Writes down a thread's own CPUs, before it is bound to others.
-    #[cfg_attr(not(test), expect(dead_code, reason = "placement comes next"))]
-    pub(crate) fn keep_affinity(&self, slot: &Slot, affinity: &CpuSet) {
+    /// Writes down a thread's own CPUs and ours, before it is bound to these.
+    /// A thread that is bound already has the same own CPUs, or has left the
+    /// former binding by itself; so a reader in between does no harm.
+    pub(crate) fn keep_binding(&self, slot: &Slot, binding: &Binding) {
         let record = &self.table.records()[slot.0 as usize];
-        for (index, word) in record.affinity.iter().enumerate() {
-            let bits = (0..64).filter(|bit| affinity.is_set(index * 64 + bit));
-            word.store(bits.map(|bit| 1 << bit).sum(), Ordering::Relaxed);
-        }
+        store_cpus(&record.own_cpus, &binding.own);
+        store_cpus(&record.cpus, &binding.ours);
         record.flags.fetch_or(flag::BOUND, Ordering::Release);
     }
 }
@@ -415,7 +437,11 @@ mod tests {
         cpus.set(CpuSet::MAX_CPU - 1);
         journal.mark(&first, flag::STOPPED);
         journal.keep_policy(&second, Policy(3));
-        journal.keep_affinity(&second, &cpus);
+        let binding = Binding {
+            own: cpus,
+            ours: CpuSet::new(),
+        };
+        journal.keep_binding(&second, &binding);
         drop((journal, table));
 
         let table = Table::open(directory.path()).expect("opens again");
@@ -427,7 +453,7 @@ mod tests {
         );
         assert_eq!(entries[1].flags, flag::BOUND | flag::OWN_POLICY);
         assert_eq!((entries[1].pid, entries[1].policy), (2, Policy(3)));
-        assert_eq!(entries[1].affinity, cpus);
+        assert_eq!(entries[1].binding, Some(binding));
         table.clear(entries[0].index, flag::STOPPED);
         table.clear(entries[1].index, flag::BOUND);
         assert!(!table.is_anything_touched());

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use prorata_core::ids::ClientId;
+use rustix::thread::CpuSet;
 
 use crate::births::Births;
-use crate::client::{Client, FosterParent};
+use crate::client::Client;
 use crate::directory::Change;
 use crate::error::EngineError;
 use crate::group::{Group, Groups};
-use crate::process::{Failure, Origin, Process, Treatment};
+use crate::process::{Failure, Origin, Process};
 use crate::process_id::ProcessId;
-use crate::procfs::{Stat, StatFile};
+use crate::procfs::{self, Stat};
 use crate::scheduler::Return;
 use crate::table::{Journal, MAX_RECORDS};
-use crate::waited::Waited;
 
 /// Most processes that an engine manages; half of the records stay for
 /// threads of their own policy.
@@ -35,7 +35,12 @@ pub(crate) struct Tree {
     clients: Vec<Option<Client>>,
     /// Clients by pid, of every managed process.
     pub(crate) owners: HashMap<u32, ClientId>,
-    pub(crate) foster_parents: HashMap<u32, ClientId>,
+    /// Clients by pid, of every foster parent, ended ones too until the next
+    /// survey.
+    pub(crate) foster_parents: HashMap<u32, Vec<ClientId>>,
+    /// Processes that are no client's any more but could not be put right yet.
+    /// Their records stay until they are, or have ended.
+    unreleased: Vec<Process>,
     groups: Groups,
     /// Where the next review of groups goes on.
     review_from: usize,
@@ -59,6 +64,8 @@ pub(crate) struct Tree {
     gone: Vec<Process>,
     /// By this socket clients reach their daemon, ours.
     pub(crate) socket: PathBuf,
+    /// CPUs that are shared out.
+    cpus: CpuSet,
 }
 
 impl Tree {
@@ -66,11 +73,13 @@ impl Tree {
         journal: Journal,
         way_back: Return,
         socket: PathBuf,
+        cpus: CpuSet,
     ) -> std::io::Result<Self> {
         Ok(Self {
             clients: Vec::new(),
             owners: HashMap::new(),
             foster_parents: HashMap::new(),
+            unreleased: Vec::new(),
             groups: Groups::default(),
             review_from: 0,
             births: Births::watch()?,
@@ -85,6 +94,7 @@ impl Tree {
             indispensable: vec![1, std::process::id()],
             gone: Vec::new(),
             socket,
+            cpus,
         })
     }
 
@@ -173,106 +183,137 @@ impl Tree {
                 limit: self.limit,
             });
         }
-        let group = Group::of(pid, stat.session).map_err(|_| EngineError::NoSuchProcess(pid))?;
+        let gone = || EngineError::NoSuchProcess(pid);
+        let user = procfs::real_uid(pid).ok_or_else(gone)?;
+        let is_named = matches!(origin, Origin::Named);
+        let is_foreign = !is_named && !self.client(id).is_none_or(|c| c.may_hold(user));
+        if is_foreign || self.unreleased.iter().any(|p| p.id == process) {
+            return Err(EngineError::NotPermitted(pid));
+        }
+        let group = Group::of(pid, stat.session).map_err(|_| gone())?;
         let group = self.groups.enter(group);
         let joined = Process::new(process, group, origin, self.way_back, &mut self.journal);
-        let joined = joined.map_err(|failure| {
+        let mut joined = joined.map_err(|failure| {
             self.groups.leave(group);
             match failure {
-                Failure::Gone => EngineError::NoSuchProcess(pid),
+                Failure::Gone => gone(),
                 Failure::Refused => EngineError::NotPermitted(pid),
             }
         })?;
+        joined.adopts = self.foster_parents.contains_key(&pid);
         self.captives += u32::from(joined.captive);
         self.owners.insert(pid, id);
         self.changes.push(Change::Joined(id, process));
+        let cpus = self.cpus;
         let client = self.client_or_new(id, now_ns);
+        if (is_named || client.users.is_empty()) && !client.users.contains(&user) {
+            client.users.push(user);
+        }
         client.processes.push(joined);
+        client.find_usable(&cpus);
         client.had_processes = true;
         client.unsettled = true;
         Ok(())
     }
 
-    /// Children of `parent` are the client's from now on.
-    pub(crate) fn add_foster_parent(
-        &mut self,
-        id: ClientId,
-        parent: ProcessId,
-        now_ns: u64,
-    ) -> Result<(), EngineError> {
-        let opened = StatFile::of_process(parent.pid).and_then(|file| Ok((file.read()?, file)));
-        let Ok((stat, stat_file)) = opened else {
-            return Err(EngineError::NoSuchProcess(parent.pid));
-        };
-        if stat.start_time_ticks != parent.start_time_ticks {
-            return Err(EngineError::NoSuchProcess(parent.pid));
-        }
-        self.client_or_new(id, now_ns)
-            .foster_parents
-            .push(FosterParent {
-                id: parent,
-                stat_file,
-                waited: Waited::since(stat.waited_ns),
-            });
-        self.foster_parents.insert(parent.pid, id);
-        Ok(())
-    }
-
     /// Samples a client and drops those of its processes that are gone.
-    /// Returns what it used, and the time since the last sample.
-    pub(crate) fn sample(&mut self, id: ClientId, now_ns: u64) -> (u64, u64) {
+    pub(crate) fn sample(&mut self, id: ClientId, now_ns: u64) {
         let mut gone = std::mem::take(&mut self.gone);
-        let Some(client) = self.client_mut(id) else {
-            return (0, 0);
-        };
-        let window_ns = now_ns - client.sampled_ns;
-        let used_ns = client.sample(now_ns, &mut gone);
+        if let Some(client) = self.client_mut(id) {
+            client.sample(now_ns, &mut gone);
+        }
         for process in gone.drain(..) {
-            self.strike(id, process);
+            self.tell_parent_elsewhere(id, &process);
+            self.strike(id, &process);
+            process.retire(&mut self.journal);
         }
         self.gone = gone;
-        (used_ns, window_ns)
     }
 
-    /// Forgets a process that is gone or as it was.
-    fn strike(&mut self, id: ClientId, process: Process) {
+    /// A process is gone. If a process of another client waits for it, that
+    /// must not be charged for what this client was.
+    fn tell_parent_elsewhere(&mut self, id: ClientId, child: &Process) {
+        let Some(&owner) = self.owners.get(&child.parent) else {
+            return;
+        };
+        let parent = self.client_mut(owner).filter(|_| owner != id);
+        let mut processes = parent.into_iter().flat_map(|c| &mut c.processes);
+        if let Some(parent) = processes.find(|p| p.id.pid == child.parent) {
+            parent.waited.child_gone(child.life_ns());
+        }
+    }
+
+    /// A process is a client's no more.
+    fn strike(&mut self, id: ClientId, process: &Process) {
         self.owners.remove(&process.id.pid);
         self.groups.leave(process.group);
         self.captives -= u32::from(process.captive);
         self.changes.push(Change::Left(id, process.id));
-        process.retire(&mut self.journal);
     }
 
-    /// Undoes everything done to a client, and forgets it.
+    /// Undoes everything done to a client, and forgets it. What cannot be
+    /// undone now is tried again with every survey.
     pub(crate) fn remove(&mut self, id: ClientId) -> Option<Client> {
         let (client, journal) = self.with_journal(id)?;
-        client.treat(Treatment::Normal, journal);
+        client.let_go(journal);
         let mut client = self.clients[id.index() as usize].take()?;
         for process in client.processes.drain(..) {
-            self.strike(id, process);
+            self.strike(id, &process);
+            self.release(process);
         }
-        for foster_parent in &client.foster_parents {
-            self.foster_parents.remove(&foster_parent.id.pid);
+        for foster_parent in client.foster_parents.drain(..) {
+            self.dismiss_foster_parent(id, foster_parent.id.pid);
         }
         self.changes.push(Change::Forgotten(id));
         Some(client)
     }
 
-    /// Undoes everything done to anybody.
-    pub(crate) fn treat_all_normally(&mut self) {
-        for client in self.clients.iter_mut().flatten() {
-            client.treat(Treatment::Normal, &mut self.journal);
+    fn release(&mut self, mut process: Process) {
+        if process.let_go(&mut self.journal) {
+            process.retire(&mut self.journal);
+        } else {
+            self.unreleased.push(process);
         }
     }
 
-    /// Finds out whether a client's processes have changed their groups.
-    pub(crate) fn review_groups_of(&mut self, id: ClientId) {
+    /// Tries again to undo what was refused.
+    pub(crate) fn release_again(&mut self) {
+        for process in std::mem::take(&mut self.unreleased) {
+            self.release(process);
+        }
+    }
+
+    /// Whether something is still to be undone to processes of no client.
+    pub(crate) fn owes_release(&self) -> bool {
+        !self.unreleased.is_empty()
+    }
+
+    /// Undoes everything done to anybody.
+    pub(crate) fn let_all_go(&mut self) {
+        for client in self.clients.iter_mut().flatten() {
+            client.let_go(&mut self.journal);
+        }
+        self.release_again();
+    }
+
+    /// Finds out whether a client's processes have changed their groups or the
+    /// CPUs that they may use, and lets go of those that became another user's.
+    pub(crate) fn review_client(&mut self, id: ClientId) {
+        let cpus = self.cpus;
         let Some(Some(client)) = self.clients.get_mut(id.index() as usize) else {
             return;
         };
-        for process in &mut client.processes {
+        client.find_usable(&cpus);
+        let mut foreign = Vec::new();
+        for index in 0..client.processes.len() {
+            let process = &mut client.processes[index];
             let Ok(stat) = process.look() else { continue };
             process.session = stat.session;
+            let pid = process.id.pid;
+            if procfs::real_uid(pid).is_some_and(|user| !client.may_hold(user)) {
+                foreign.push(index);
+            }
+            let process = &mut client.processes[index];
             let Ok(group) = Group::of(process.id.pid, stat.session) else {
                 continue;
             };
@@ -281,18 +322,26 @@ impl Tree {
                 process.group = self.groups.enter(group);
             }
         }
+        let foreign: Vec<Process> = (foreign.into_iter().rev())
+            .map(|index| client.processes.remove(index))
+            .collect();
+        for process in foreign {
+            tracing::warn!("process {} became another user's", process.id.pid);
+            self.left_alone += 1;
+            self.strike(id, &process);
+            self.release(process);
+        }
     }
 
-    /// Reviews the groups of some clients; control groups change without a
-    /// sign.
-    pub(crate) fn review_groups(&mut self) {
+    /// Reviews some clients; control groups and CPUs change without a sign.
+    pub(crate) fn review_some(&mut self) {
         let mut reviewed = 0;
         for _ in 0..self.clients.len() {
             let index = self.review_from % self.clients.len();
             self.review_from = index + 1;
             if let Some(client) = &self.clients[index] {
                 reviewed += client.processes.len();
-                self.review_groups_of(client.id);
+                self.review_client(client.id);
             }
             if reviewed >= REVIEWED_AT_ONCE {
                 break;

@@ -11,10 +11,10 @@ use super::values::{CpuList, Policy, cpu_list, duration};
 /// How decisions are made.
 #[derive(Clone, Args, Debug)]
 pub struct Settings {
-    /// Length of a quantum, 1ms to 1s [default: 20ms]
+    /// Length of a quantum, 1ms to 1s; at first 20ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
-    /// What picks the winners [default: stride]
+    /// What picks the winners; at first stride
     #[arg(long)]
     pub policy: Option<Policy>,
 }
@@ -23,7 +23,10 @@ pub struct Settings {
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
 The daemon starts by itself when it is needed; this starts it with settings of its own. On one that \
-runs already, --quantum and --policy take effect at once; --cpus is refused.
+runs already, --quantum and --policy take effect at once; other --cpus are refused.
+
+`prorata run` binds its command to the CPUs that are shared out. A running process that `prorata \
+set` takes over is not bound: it may run on others too, unless you bind it yourself (taskset -p).
 
 Examples:
   prorata start --quantum 10ms
@@ -31,7 +34,7 @@ Examples:
 pub struct Start {
     #[command(flatten)]
     pub settings: Settings,
-    /// CPUs to share out, such as 0,2-3, instead of all; `prorata run` binds commands to them
+    /// CPUs to share out, such as 0,2-3, instead of all
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     #[command(flatten)]
@@ -66,7 +69,8 @@ pub struct Status {
 /// `prorata stop`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-Everything that is managed goes on as if it had never been.
+Everything that is managed goes on as if it had never been; each `prorata run` says so and waits \
+for its command. Currencies, tickets and settings are kept for the next daemon.
 
 Example:
   prorata stop")]

@@ -14,7 +14,9 @@ Examples:
   prorata set simulation 300
   prorata set c3 50 -c batch
   prorata set 4711 200          the client of process 4711, or that process as a new client
-  prorata set --ticket t9 500   one ticket, whatever it funds")]
+  prorata set --ticket t9 500   one ticket, whatever it funds
+
+A process that becomes a client by this stays on the CPUs that it may use; see `prorata start`.")]
 pub struct Set {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
@@ -27,6 +29,8 @@ pub struct Set {
     /// CLIENT is the identifier of a ticket (t9)
     #[arg(long)]
     pub ticket: bool,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 /// `prorata transfer`.

@@ -35,6 +35,9 @@ Examples:
   prorata set simulation 300           now both get the same
   prorata demo                         see it work
 
+Environment: PRORATA_SOCKET names the socket of the daemon to talk to; PRORATA_CLIENT tells a \
+command under `prorata run` which client it is.
+
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Commands that run a command pass its exit \
 code or signal on."
 )]
@@ -62,8 +65,9 @@ pub enum Command {
     ///
     /// The command and everything that it starts share its tickets. prorata stays beside it as its
     /// parent: it passes on the exit code or the signal that ends it, sends TERM, HUP, INT, QUIT,
-    /// USR1, USR2 and ALRM on to it, and follows the terminal's job control. If the daemon dies,
-    /// prorata starts it again.
+    /// USR1, USR2 and ALRM on to it, and follows the terminal's job control. If the daemon ends in
+    /// any way but by `prorata stop`, prorata starts it again or joins one that others start; after
+    /// `prorata stop` it says so, and the command runs on without its share.
     ///
     /// Exit codes: those of the command; 126 if it cannot be executed, 127 if it is not found; 1 if
     /// it was refused its tickets (then nothing was run); 2 for wrong usage.
@@ -84,7 +88,8 @@ pub enum Command {
     ///
     /// With a command the transfer lasts as long as the command runs, else until
     /// `prorata transfer --end` undoes it or one of the two is gone. Undone, every ticket is back
-    /// where it was. The command itself does not become a client.
+    /// where it was. The command itself does not become a client; if the daemon ends while it runs,
+    /// so does the transfer.
     Transfer(ledger::Transfer),
     /// Stop managing a client; its processes go on
     Release(ledger::Release),

@@ -84,7 +84,7 @@ pub fn set(caller: &Caller, args: &Set) -> Result<()> {
     };
     match ask(&mut caller.open()?, &request)? {
         Response::Done => Ok(()),
-        Response::Client(client) => output::line(&client.id),
+        Response::Client(client) => output::created(args.format, &client.id),
         other => Err(unexpected(&other)),
     }
 }

@@ -14,7 +14,8 @@ use crate::output;
 /// `prorata man`: the page of the program itself, or the pages of all commands
 /// as files.
 pub fn man(args: &Man) -> Result<()> {
-    let mut command = Cli::command();
+    // `prorata help` has no page of its own to be pointed at.
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let Some(directory) = &args.directory else {
         return output::write(&page(&command)?);
@@ -23,7 +24,7 @@ pub fn man(args: &Man) -> Result<()> {
         .with_context(|| format!("cannot make directory {}", directory.display()))?;
     let with_page = command
         .get_subcommands()
-        .filter(|command| !command.is_hide_set() && command.get_name() != "help");
+        .filter(|command| !command.is_hide_set());
     for command in std::iter::once(&command).chain(with_page) {
         let name = command
             .get_display_name()
@@ -37,7 +38,11 @@ pub fn man(args: &Man) -> Result<()> {
 
 fn page(command: &Command) -> Result<String> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    let source = format!("prorata {}", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command.clone())
+        .source(source)
+        .manual("User Commands")
+        .render(&mut page)?;
     Ok(String::from_utf8(page)?)
 }
 

@@ -1,12 +1,13 @@
 //! Keeping a client managed for as long as its command runs.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use prorata_control::Connection;
 use prorata_control::protocol::{Request, Response};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
-use crate::caller::{Caller, ask, status, tell, unexpected};
+use crate::caller::{Caller, ask, clients, status, tell, unexpected};
 
 /// The mechanism that stops losers, as the daemon calls it.
 const STOPPING: &str = "stop";
@@ -23,54 +24,145 @@ pub enum Notice {
     Lost,
 }
 
+/// Starts of a daemon within [`STARTS_TIME`] after which it is left to others
+/// to start one that lasts.
+const MOST_STARTS: usize = 5;
+
+/// See [`MOST_STARTS`].
+const STARTS_TIME: Duration = Duration::from_secs(60);
+
+/// Pause between two looks for a daemon that others are to start.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Speaks to the daemon for one client, and starts a new daemon if the present
-/// one dies.
+/// one ends without having been told to.
 #[derive(Debug)]
 pub struct Keeper<'a> {
     caller: &'a Caller,
     client: String,
-    /// Readable when the daemon ends; none if it ended in good order or could
-    /// not be started again: then the client is no longer managed.
-    daemon: Option<OwnedFd>,
+    daemon: Daemon,
+    /// When we started daemons, within [`STARTS_TIME`].
+    starts: Vec<Instant>,
+}
+
+#[derive(Debug)]
+enum Daemon {
+    /// Readable when it ends.
+    Runs(OwnedFd),
+    /// None runs and we do not start one; look for one then.
+    Sought(Instant),
+    /// The client is managed no more.
+    Left,
 }
 
 impl<'a> Keeper<'a> {
     /// Keeps `client`, which the daemon at the other end of `connection` has.
     pub fn new(caller: &'a Caller, client: String, connection: &mut Connection) -> Self {
-        let daemon = process_of(connection).ok();
+        let daemon = process_of(connection).map_or(Daemon::Left, Daemon::Runs);
         Self {
             caller,
             client,
             daemon,
+            starts: Vec::new(),
         }
     }
 
     /// Readable when [`look_after_daemon`](Self::look_after_daemon) has
     /// something to do.
     pub fn daemon(&self) -> Option<BorrowedFd<'_>> {
-        self.daemon.as_ref().map(AsFd::as_fd)
+        match &self.daemon {
+            Daemon::Runs(process) => Some(process.as_fd()),
+            Daemon::Sought(_) | Daemon::Left => None,
+        }
     }
 
-    /// The daemon has ended. In good order (somebody stopped it) it takes its
-    /// socket with it, and that is that; a dead one leaves it, and is started
-    /// again to find its processes by its journal.
+    /// When it has something to do in any case.
+    pub fn look_at(&self) -> Option<Instant> {
+        match self.daemon {
+            Daemon::Sought(time) => Some(time),
+            Daemon::Runs(_) | Daemon::Left => None,
+        }
+    }
+
+    /// The daemon has ended, or one that others have started is to be looked
+    /// for. A daemon that was stopped says so; one that nobody needed takes its
+    /// socket with it; any other is started again, to find its processes by its
+    /// journal.
     pub fn look_after_daemon(&mut self) {
-        self.daemon = None;
-        if !self.caller.place().socket.path().exists() {
-            return;
+        let client = &self.client;
+        let place = self.caller.place();
+        if place.was_stopped() {
+            eprintln!(
+                "prorata: the daemon was stopped by hand, so {client} runs on as if never managed"
+            );
+            self.daemon = Daemon::Left;
+        } else if let Daemon::Sought(_) = self.daemon {
+            self.join();
+        } else if place.socket.path().exists() {
+            self.start_again();
+        } else {
+            self.daemon = Daemon::Left;
         }
-        // The new daemon must not become our child, as the command's orphans
-        // do. That a flag which could be set can be changed is no question.
-        let _ = set_child_subreaper(None);
-        let reopened = self.open().and_then(|mut new| process_of(&mut new));
-        let _ = set_child_subreaper(Some(getpid()));
+    }
+
+    fn start_again(&mut self) {
+        let now = Instant::now();
+        self.starts
+            .retain(|start| now.duration_since(*start) < STARTS_TIME);
+        let reopened = if self.starts.len() < MOST_STARTS {
+            self.starts.push(now);
+            // The new daemon must not become our child, as the command's
+            // orphans do. That a flag which could be set can be changed is no
+            // question.
+            let _ = set_child_subreaper(None);
+            let reopened = self.open();
+            let _ = set_child_subreaper(Some(getpid()));
+            reopened
+        } else {
+            Err(anyhow::anyhow!(
+                "it ended {MOST_STARTS} times within a minute"
+            ))
+        };
         match reopened {
-            Ok(daemon) => self.daemon = Some(daemon),
-            Err(error) => eprintln!(
-                "prorata: the daemon died and cannot be started again, so {} runs without its share: {error:#}",
-                self.client
-            ),
+            Ok(mut connection) => self.settle_with(&mut connection),
+            Err(error) => {
+                eprintln!(
+                    "prorata: the daemon died and is not started again, so {} runs without its share until somebody starts one: {error:#}",
+                    self.client
+                );
+                self.daemon = Daemon::Sought(now + LOOK_AGAIN);
+            }
         }
+    }
+
+    /// Joins a daemon that somebody else has started.
+    fn join(&mut self) {
+        self.daemon = Daemon::Sought(Instant::now() + LOOK_AGAIN);
+        // One that cannot be reached now is asked again.
+        if let Ok(Some(mut connection)) = self.caller.open_running() {
+            self.settle_with(&mut connection);
+            if let Daemon::Runs(_) = self.daemon {
+                eprintln!("prorata: {} has its share again", self.client);
+            }
+        }
+    }
+
+    /// Keeps the client with another daemon than before, if that has it.
+    fn settle_with(&mut self, connection: &mut Connection) {
+        let known = clients(connection)
+            .map(|clients| clients.iter().any(|client| client.id == self.client));
+        self.daemon = match (known, process_of(connection)) {
+            (Ok(true), Ok(process)) => Daemon::Runs(process),
+            (Ok(false), _) => {
+                eprintln!(
+                    "prorata: the new daemon does not know {}, which runs on as if never managed",
+                    self.client
+                );
+                Daemon::Left
+            }
+            // It has ended too.
+            (Err(_), _) | (_, Err(_)) => Daemon::Sought(Instant::now() + LOOK_AGAIN),
+        };
     }
 
     /// The user stops the client: it is out of the competition, and whatever
@@ -82,7 +174,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn try_suspend(&mut self) -> anyhow::Result<Notice> {
-        if self.daemon.is_none() {
+        if self.daemon().is_none() {
             return Ok(Notice::Taken);
         }
         let mut connection = self.open()?;
@@ -104,7 +196,7 @@ impl<'a> Keeper<'a> {
 
     /// The user lets the client go on.
     pub fn resume(&mut self) {
-        if self.daemon.is_some() {
+        if self.daemon().is_some() {
             let request = Request::Resume {
                 client: self.client.clone(),
             };

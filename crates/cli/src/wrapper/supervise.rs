@@ -106,9 +106,11 @@ struct Stopping {
 impl Supervisor<'_> {
     fn wait_for_news(&mut self, signals: &Signals) -> io::Result<()> {
         let daemon = self.keeper.as_ref().and_then(Keeper::daemon);
-        let next = self
+        let look_at = self.keeper.as_ref().and_then(Keeper::look_at);
+        let stopping = self
             .stopping
             .map(|stopping| stopping.again_at.unwrap_or(stopping.until));
+        let next = stopping.into_iter().chain(look_at).min();
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,
@@ -125,7 +127,8 @@ impl Supervisor<'_> {
             Err(error) => return Err(error.into()),
         }
         let daemon_ended = daemon.is_some() && !fds[1].revents().is_empty();
-        if let (true, Some(keeper)) = (daemon_ended, &mut self.keeper) {
+        let due = look_at.is_some_and(|time| time <= Instant::now());
+        if let (true, Some(keeper)) = (daemon_ended || due, &mut self.keeper) {
             keeper.look_after_daemon();
         }
         Ok(())

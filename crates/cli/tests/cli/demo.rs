@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::pty::{CTRL_C, Pty};
-use crate::support::{OrdinaryUser, eventually, output, stderr, stdout};
+use crate::support::{OrdinaryUser, end_with_test, eventually, output, stderr, stdout};
 
 /// A demo with a directory for its temporary files, by which all its processes
 /// are known.
@@ -79,18 +79,26 @@ fn shares_move_and_nothing_stays() {
             .as_f64()
             .unwrap()
     };
+    let quantum_s = summary["quantum_ns"].as_f64().unwrap() / 1e9;
     for (phase, tickets) in [[3.0, 2.0, 1.0], [3.0, 2.0, 4.0]].iter().enumerate() {
         let total: f64 = tickets.iter().sum();
+        // On a busy machine a phase has few quanta, of which none is divided.
+        let of_phase = |name: &str| summary["phases"][phase][name].as_f64().unwrap();
+        let quantum = quantum_s / (of_phase("cpu_share") * of_phase("seconds"));
         for (program, tickets_of_one) in tickets.iter().enumerate() {
             assert_eq!(number(phase, program, "tickets"), *tickets_of_one);
             let specified = number(phase, program, "specified_share");
+            let wanted = tickets_of_one / total;
             assert!(
-                (specified - tickets_of_one / total).abs() < 0.02,
+                (specified - wanted).abs() < quantum.max(0.02),
                 "{summary:#}"
             );
-            // Coarse, as this machine may be busy; benches look closer.
+            // Coarse; benches look closer.
             let received = number(phase, program, "received_share");
-            assert!((received - specified).abs() < 0.1, "{summary:#}");
+            assert!(
+                (received - specified).abs() < (4.0 * quantum).max(0.1),
+                "{summary:#}"
+            );
         }
     }
     let drawn = std::fs::read_to_string(drawing.path()).unwrap();
@@ -104,11 +112,13 @@ fn shares_move_and_nothing_stays() {
 fn snapshots_where_there_is_no_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let printed = stdout(&output(&mut demo(directory.path(), &["--seconds", "2"])));
-    assert_eq!(
-        printed.matches("PROGRAM").count(),
-        5,
-        "four snapshots and a summary: {printed}"
+    // A machine that stands still for a while skips some.
+    let tables = printed.matches("PROGRAM").count();
+    assert!(
+        (2..=5).contains(&tables),
+        "at most four snapshots, and a summary: {printed}"
     );
+    assert!(printed.contains("2.0 of 2 s"), "the last one: {printed}");
     assert!(
         printed.contains("3:2:1") && printed.contains("3:2:4"),
         "{printed}"
@@ -122,8 +132,6 @@ fn on_a_terminal_it_is_drawn_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "2"]));
     terminal.expect("RECEIVED");
-    // Drawn again over itself.
-    terminal.expect("A\rPROGRAM");
     terminal.expect("Summary:");
     terminal.expect("prorata --help");
     assert_eq!(terminal.child().wait().unwrap().code(), Some(0));
@@ -135,6 +143,8 @@ fn interrupted_it_clears_away() {
     let directory = tempfile::tempdir().unwrap();
     let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "600"]));
     terminal.expect("RECEIVED");
+    // Drawn again over itself.
+    terminal.expect("A\rPROGRAM");
     terminal.keys(CTRL_C);
     // The cursor is back.
     terminal.expect("\u{1b}[?25h");
@@ -158,10 +168,8 @@ fn a_closed_terminal_is_no_reason_to_leave_anything() {
 #[test]
 fn terminated_it_clears_away() {
     let directory = tempfile::tempdir().unwrap();
-    let mut running = demo(directory.path(), &["--seconds", "600"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut demo = demo(directory.path(), &["--seconds", "600"]);
+    let mut running = end_with_test(demo.stdout(Stdio::null())).spawn().unwrap();
     eventually("it runs", || processes(directory.path()).len() >= 5);
     kill(Pid::from_raw(running.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(
@@ -174,10 +182,8 @@ fn terminated_it_clears_away() {
 #[test]
 fn even_killed_it_leaves_no_process() {
     let directory = tempfile::tempdir().unwrap();
-    let mut running = demo(directory.path(), &["--seconds", "600"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut demo = demo(directory.path(), &["--seconds", "600"]);
+    let mut running = end_with_test(demo.stdout(Stdio::null())).spawn().unwrap();
     eventually("it runs", || processes(directory.path()).len() >= 5);
     running.kill().unwrap();
     running.wait().unwrap();

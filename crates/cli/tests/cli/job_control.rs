@@ -96,15 +96,19 @@ fn a_background_reader_stops_until_it_is_in_the_foreground() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
     shell.line("prorata run -- cat &");
+    shell.prompt();
     eventually("registered", || fake.registered().len() == 1);
     let command = fake.registered()[0];
     eventually("stopped by its read", || {
         process_state(command) == Some('T')
     });
     eventually("suspended", || fake.heard()[1..] == [suspend()]);
-    shell.line("jobs");
-    shell.expect("Stopped ");
-    shell.prompt();
+    // The wrapper stops after it has told the daemon, and the shell hears of it
+    // some time later.
+    eventually("the shell knows", || {
+        shell.line("jobs");
+        shell.prompt().contains("Stopped ")
+    });
     shell.line("fg");
     eventually("resumed", || fake.heard()[2..] == [resume()]);
     shell.line("spoken");

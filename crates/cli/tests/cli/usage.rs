@@ -151,6 +151,14 @@ fn every_command_has_a_man_page() {
     let whole = std::fs::read_to_string(pages.join("prorata.1")).unwrap();
     assert_eq!(whole, stdout(&run(&["man"])));
     assert!(whole.contains("Exit codes"));
+    let named = whole.replace("\\-", "-");
+    let named = named.lines().filter_map(|line| line.strip_suffix("(1)"));
+    for page in named {
+        assert!(
+            pages.join(format!("{page}.1")).exists(),
+            "{page}(1) is not there"
+        );
+    }
     let files = std::fs::read_dir(&pages).unwrap().count();
     assert_eq!(
         files,

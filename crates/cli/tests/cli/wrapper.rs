@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use prorata_control::protocol::{Funding, Request, Response, TransferPortion};
 
 use crate::support::fake::{Fake, allowed_cpus};
-use crate::support::{eventually, output, process_state, prorata, stderr, stdout};
+use crate::support::{end_with_test, eventually, output, process_state, prorata, stderr, stdout};
 
 fn run(fake: &Fake, arguments: &[&str]) -> std::process::Output {
     output(prorata(&fake.socket()).args(arguments))
@@ -22,7 +22,9 @@ fn send(child: &Child, signal: Signal) {
 
 /// Starts a command and waits until it has printed a line.
 fn start_talking(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = end_with_test(command.stdout(Stdio::piped()))
+        .spawn()
+        .unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -372,6 +374,59 @@ fn stops_by_the_engine_are_none_of_the_wrappers_business() {
     send(&child, Signal::SIGTERM);
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert_eq!(fake.heard().len(), 1, "{:?}", fake.heard());
+}
+
+/// A daemon that is not the process at the other end of the socket, but one
+/// that ends at the test's wish; then it is the test.
+fn under_a_daemon_that_ends(known_after: bool) -> (Fake, String) {
+    let mut process = end_with_test(Command::new("sleep").arg("100"))
+        .spawn()
+        .unwrap();
+    let pid = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(process.id()));
+    let shared = std::sync::Arc::clone(&pid);
+    let fake = Fake::answering(move |request| {
+        let pid = shared.load(std::sync::atomic::Ordering::Relaxed);
+        let status = prorata_control::protocol::StatusReport {
+            pid,
+            ..crate::support::fake::status()
+        };
+        match request {
+            Request::Status => Some(Response::Status(status)),
+            Request::Clients if !known_after => Some(Response::Clients(Vec::new())),
+            _ => None,
+        }
+    });
+    let script = "echo begun; read line";
+    let (mut child, _reader) = start_talking(
+        prorata(&fake.socket())
+            .args(["run", "--", "sh", "-c", script])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped()),
+    );
+    pid.store(std::process::id(), std::sync::atomic::Ordering::Relaxed);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    eventually("the client is asked for", || {
+        fake.heard().contains(&Request::Clients)
+    });
+    drop(child.stdin.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "the command's own end");
+    (fake, stderr(&ended))
+}
+
+#[test]
+fn a_daemon_that_others_have_started_is_joined() {
+    assert_eq!(under_a_daemon_that_ends(true).1, "");
+}
+
+#[test]
+fn a_daemon_that_does_not_know_the_client_is_left() {
+    let said = under_a_daemon_that_ends(false).1;
+    assert_eq!(
+        said,
+        "prorata: the new daemon does not know c7, which runs on as if never managed\n"
+    );
 }
 
 #[test]

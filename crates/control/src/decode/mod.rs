@@ -12,13 +12,14 @@ mod processes;
 mod quota;
 mod transfers;
 
+use std::time::Duration;
+
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Principal};
 
 use crate::engine::Engine;
 use crate::host::Host;
 use crate::peer::Peer;
-use crate::process::ProcessId;
 use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
@@ -31,8 +32,6 @@ pub(crate) use quota::QUOTA;
 pub(crate) struct Plan {
     /// All of them, or none.
     pub changes: Vec<Change>,
-    /// Who inherits the orphans of a new client.
-    pub adopter: Option<ProcessId>,
     pub answer: Answer,
 }
 
@@ -68,7 +67,6 @@ pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<P
         view,
         who: &peer.principal,
         asker_pid: peer.pid,
-        adopter: None,
         draft: Draft::new(&view.state.ledger),
     };
     let answer = decoder.decode(request)?;
@@ -77,11 +75,7 @@ pub(crate) fn decode(request: &Request, peer: &Peer, view: View<'_>) -> Result<P
     if !peer.principal.acts_for(daemon_uid) {
         quota::check(view.state, &changes, daemon_uid)?;
     }
-    Ok(Plan {
-        changes,
-        adopter: decoder.adopter,
-        answer,
-    })
+    Ok(Plan { changes, answer })
 }
 
 /// One request on its way.
@@ -89,7 +83,6 @@ struct Decoder<'a> {
     view: View<'a>,
     who: &'a Principal,
     asker_pid: u32,
-    adopter: Option<ProcessId>,
     draft: Draft<'a>,
 }
 
@@ -109,7 +102,8 @@ impl Decoder<'_> {
             } => {
                 let client = self.register(*pid, name.as_deref(), funding)?;
                 if *adopts {
-                    self.adopter = Some(self.parent_who_asks(*pid)?);
+                    let parent = self.parent_who_asks(*pid)?;
+                    self.draft.push(Change::Adopter { client, parent });
                 }
                 Ok(Answer::Client(client))
             }
@@ -175,7 +169,7 @@ impl Decoder<'_> {
         if settings != now {
             self.check_daemon_owner("change how the daemon decides")?;
             if !(MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&settings.quantum_ns) {
-                return Err(Refusal::Quantum(settings.quantum_ns));
+                return Err(Refusal::Quantum(Duration::from_nanos(settings.quantum_ns)));
             }
             self.draft.push(Change::Configure(settings));
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use prorata_core::ledger::Ledger;
+use prorata_core::ledger::{Ledger, Operation, Portion};
 
 use crate::refusal::Refusal;
 use crate::state::{Change, LIMITS, State};
@@ -22,10 +22,13 @@ struct Holdings {
     transfers: u32,
 }
 
-/// Refuses changes that take a user past its quota, or further past it. Cost:
-/// a clone of the state, and a look at everything in both.
+/// Refuses changes that take a user past its quota, or further past it.
+///
+/// Cost: a count of the things of which there are to be more; where all users
+/// together have more than one may, a clone of the state, and a look at
+/// everything in both.
 pub(super) fn check(state: &State, changes: &[Change], daemon_uid: u32) -> Result<(), Refusal> {
-    if changes.is_empty() {
+    if has_room(&state.ledger, changes) {
         return Ok(());
     }
     let mut next = state.clone();
@@ -54,6 +57,62 @@ pub(super) fn check(state: &State, changes: &[Change], daemon_uid: u32) -> Resul
         }
     }
     Ok(())
+}
+
+/// Whether everybody stays within its quota for certain: whatever the changes
+/// make is counted as if it were each user's, and nothing that they destroy.
+fn has_room(ledger: &Ledger, changes: &[Change]) -> bool {
+    let more = changes
+        .iter()
+        .map(|change| made_by(ledger, change))
+        .fold(Holdings::default(), Holdings::plus);
+    if more == Holdings::default() {
+        return true;
+    }
+    let within = |all: usize, more: u32, limit: u32| {
+        // A user has no more than all users together.
+        more == 0 || u32::try_from(all).is_ok_and(|all| all.saturating_add(more) <= limit / QUOTA)
+    };
+    within(
+        ledger.currencies().count(),
+        more.currencies,
+        LIMITS.currencies,
+    ) && within(ledger.clients().count(), more.clients, LIMITS.clients)
+        && within(ledger.tickets().count(), more.tickets, LIMITS.tickets)
+        && within(ledger.transfers().count(), more.transfers, LIMITS.transfers)
+}
+
+/// The most that a change makes.
+fn made_by(ledger: &Ledger, change: &Change) -> Holdings {
+    let mut made = Holdings::default();
+    match change {
+        Change::Ledger(Operation::CreateCurrency { .. }) => made.currencies = 1,
+        Change::Ledger(Operation::CreateClient { .. }) => made.clients = 1,
+        Change::Ledger(Operation::Issue { .. }) => made.tickets = 1,
+        Change::Ledger(Operation::Transfer { from, portion }) => {
+            let receivers = match portion {
+                Portion::Whole(targets) => targets.len(),
+                Portion::Part { shares, .. } => shares.len(),
+            };
+            made.transfers = 1;
+            // A piece of each ticket for each receiver.
+            let pieces = ledger.funding(*from).count() * receivers;
+            made.tickets = u32::try_from(pieces).unwrap_or(u32::MAX);
+        }
+        _ => {}
+    }
+    made
+}
+
+impl Holdings {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            currencies: self.currencies.saturating_add(other.currencies),
+            clients: self.clients.saturating_add(other.clients),
+            tickets: self.tickets.saturating_add(other.tickets),
+            transfers: self.transfers.saturating_add(other.transfers),
+        }
+    }
 }
 
 fn holdings(ledger: &Ledger) -> BTreeMap<u32, Holdings> {

@@ -5,15 +5,16 @@
 //! relied on, a new file with a new image is renamed over it. So there is at
 //! every moment exactly one journal, and it is whole but for its last record.
 
+mod disk;
 mod record;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use disk::Disk;
 pub(crate) use record::Damage;
 
 use crate::state::{Change, State};
@@ -39,9 +40,9 @@ struct Image<B, S> {
 pub(crate) struct Journal {
     path: PathBuf,
     boot_id: String,
-    /// The file at `path`, if its changes lead to the present state. If not,
-    /// it must be written anew before the next change.
-    file: Option<File>,
+    /// The file at `path`, if its changes lead to the present state, on the
+    /// disk too. If not, it must be written anew before the next change.
+    file: Option<Disk>,
     /// Bytes of it that count.
     length: u64,
     /// Bytes of its image.
@@ -122,25 +123,22 @@ impl Journal {
     ///
     /// Cost: one write and one flush; now and then the whole image.
     pub fn append(&mut self, changes: &[Change], state: &State) -> Result<(), JournalError> {
-        if self.file.is_none() {
-            self.rewrite(state)?;
-        } else if self.length - self.image_length > self.image_length.max(MIN_GROWTH_BYTES)
-            && let Err(error) = self.rewrite(state)
-        {
-            tracing::warn!("{error}");
+        let grown = self.length - self.image_length > self.image_length.max(MIN_GROWTH_BYTES);
+        if self.file.is_none() || grown {
+            match self.rewrite(state) {
+                Err(error) if self.file.is_none() => return Err(error),
+                Err(error) => tracing::warn!("{error}"),
+                Ok(()) => {}
+            }
         }
         let mut bytes = Vec::new();
         let payload = serde_json::to_vec(changes).expect("changes have string keys only");
         record::encode(&mut bytes, self.next_sequence, &payload);
         let file = self.file.as_ref().expect("written just now or before");
-        let written = file.write_all_at(&bytes, self.length);
-        // After a failed flush nobody knows what is on the disk.
-        let uncertain = written.is_ok();
-        if let Err(source) = written.and_then(|()| file.sync_data()) {
-            // What was refused must not be found here later.
-            if file.set_len(self.length).is_err() || uncertain {
-                self.file = None;
-            }
+        let written = file.write(&bytes, self.length);
+        let flush_failed = written.is_ok();
+        if let Err(source) = written.and_then(|()| file.flush()) {
+            self.take_back(flush_failed, state);
             return Err(JournalError::Write {
                 path: self.path.clone(),
                 source,
@@ -149,6 +147,23 @@ impl Journal {
         self.length += bytes.len() as u64;
         self.next_sequence += 1;
         Ok(())
+    }
+
+    /// Takes back a record that was not written, or whose flush failed: what
+    /// was refused must not be found here later, not after a power cut either.
+    ///
+    /// Where the disk is full the cut can be flushed, and the file goes on. If
+    /// a flush has failed nobody knows what is on the disk, the records before
+    /// this one included: only a new file helps, or else there is none.
+    fn take_back(&mut self, flush_failed: bool, state: &State) {
+        let file = self.file.as_ref().expect("it was written to");
+        let cut = file.cut(self.length).and_then(|()| file.flush());
+        if flush_failed || cut.is_err() {
+            self.file = None;
+            if let Err(error) = self.rewrite(state) {
+                tracing::warn!("{error}");
+            }
+        }
     }
 
     /// Changes that have happened whether they can be written or not. If not,
@@ -161,7 +176,7 @@ impl Journal {
     }
 
     /// Writes a new journal that starts with `state` and puts it in the place
-    /// of the old one. If this fails, the old one goes on.
+    /// of the old one. If this fails, the old one goes on, or there is none.
     pub fn rewrite(&mut self, state: &State) -> Result<(), JournalError> {
         let new = self.path.with_extension("new");
         self.write_image(&new, state).map_err(|source| {
@@ -182,21 +197,22 @@ impl Journal {
         let payload = serde_json::to_vec(&image).expect("images have string keys only");
         let mut bytes = record::MAGIC.to_vec();
         record::encode(&mut bytes, self.next_sequence, &payload);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(new)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
+        let file = Disk::create(new)?;
+        file.write(&bytes, 0)?;
+        file.flush()?;
         if self.keep_damaged {
             self.set_aside()?;
         }
-        fs::rename(new, &self.path)?;
-        // From here on the new file is the journal, flushed or not.
-        self.length = bytes.len() as u64;
-        self.image_length = self.length;
-        self.next_sequence += 1;
-        self.file = Some(file);
-        File::open(self.path.parent().expect("a file has a directory"))?.sync_all()
+        let renamed = disk::rename(new, &self.path);
+        // If it failed after the file had its name, that may be lost by a power
+        // cut, and the old file is not ours any more: neither can go on.
+        if renamed.is_ok() || !new.exists() {
+            self.length = bytes.len() as u64;
+            self.image_length = self.length;
+            self.next_sequence += 1;
+            self.file = renamed.is_ok().then_some(file);
+        }
+        renamed
     }
 
     /// Gives a damaged journal a second name, under which it stays.
@@ -276,5 +292,7 @@ fn replay(payloads: &[&[u8]]) -> Result<Option<(State, String)>, usize> {
     Ok(Some((state, boot_id)))
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

@@ -255,3 +255,96 @@ fn a_journal_that_has_grown_is_written_anew() {
     );
     assert_eq!(found(opened(directory.path())), Some(image(&state)));
 }
+
+#[test]
+fn whatever_fails_what_was_refused_is_not_found() {
+    proptest!(config(256), |(
+        changes in proptest::collection::vec(
+            (change(), proptest::collection::vec(proptest::bool::weighted(0.3), 0..9)),
+            1..40,
+        ),
+    )| {
+        let directory = fast_directory();
+        let mut journal = opened(directory.path()).journal;
+        let mut state = State::new(0, 0);
+        journal.rewrite(&state).unwrap();
+        // Of a record that was written and could not be taken back: as long as
+        // no journal can be written, what it says may be found.
+        let mut doubtful = image(&state);
+        for (change, faults) in changes {
+            let was_good = journal.file.is_some();
+            let mut next = state.clone();
+            if next.apply(&change).is_err() {
+                continue;
+            }
+            disk::faults::plan(faults.clone());
+            let appended = journal.append(std::slice::from_ref(&change), &state);
+            disk::faults::plan([]);
+            if appended.is_ok() {
+                state = next.clone();
+            }
+            let found = found(opened(directory.path())).unwrap();
+            if journal.file.is_some() {
+                prop_assert_eq!(&found, &image(&state), "{:?}", faults);
+            } else {
+                prop_assert!(appended.is_err());
+                if was_good {
+                    doubtful = image(&next);
+                }
+                let sensible = [&image(&state), &doubtful];
+                prop_assert!(sensible.contains(&&found), "{:?}", faults);
+            }
+        }
+        // With room again, all is as it was confirmed.
+        journal.append(&[Change::Hold], &state).unwrap();
+        prop_assert_eq!(found(opened(directory.path())), Some(image(&state)));
+    });
+}
+
+#[test]
+fn a_refused_record_is_cut_off_on_the_disk_too() {
+    let appended = |faults: &[bool]| {
+        let directory = fast_directory();
+        let mut journal = opened(directory.path()).journal;
+        let state = State::new(0, 0);
+        journal.rewrite(&state).unwrap();
+        let inode = || {
+            std::os::unix::fs::MetadataExt::ino(
+                &fs::metadata(directory.path().join("journal")).unwrap(),
+            )
+        };
+        let before = inode();
+        disk::faults::plan(faults.iter().copied());
+        journal.append(&[Change::Hold], &state).unwrap_err();
+        disk::faults::plan([]);
+        (inode() != before, journal.file.is_some())
+    };
+    let (kept, renewed, broken) = ((false, true), (true, true), (false, false));
+    // Write; cut; flush of the cut.
+    assert_eq!(appended(&[true]), kept, "a full disk");
+    assert_eq!(appended(&[true, true]), renewed, "it cannot be cut");
+    assert_eq!(
+        appended(&[true, false, true]),
+        renewed,
+        "the cut stays in memory"
+    );
+    assert_eq!(
+        appended(&[true, false, true, true]),
+        broken,
+        "nor can it be replaced"
+    );
+    // Write; flush.
+    assert_eq!(
+        appended(&[false, true]),
+        renewed,
+        "nobody knows what is there"
+    );
+    assert_eq!(appended(&[false, true, false, false, true]), broken);
+    // ... cut; flush of the cut; create, write, flush, rename, flush of the directory.
+    let names_lost = [false, true, false, false, false, false, false, false, true];
+    assert_eq!(
+        appended(&names_lost),
+        (true, false),
+        "the new name may be lost"
+    );
+}

@@ -178,9 +178,15 @@ fn what_was_confirmed_survives_kill_9() {
     for round in 0..12 {
         let mut reference = Reference::after(&history, &host);
         let mut connection = daemon.connect();
-        let delay = Duration::from_micros(random.next_u64() % 60_000);
+        // So many answers, however fast the machine, and a moment more.
+        let answers = 3 + 2 * (round % 5);
+        let delay = Duration::from_micros(random.next_u64() % 5_000);
+        let (answered, heard) = std::sync::mpsc::channel();
         let pid = daemon.pid();
         let killer = std::thread::spawn(move || {
+            for _ in 0..answers {
+                heard.recv().unwrap();
+            }
             std::thread::sleep(delay);
             kill_process(pid, Signal::KILL).unwrap();
         });
@@ -192,6 +198,8 @@ fn what_was_confirmed_survives_kill_9() {
                 Err(_) => break Event::Asked(request),
             }
             history.push(Event::Asked(request));
+            // The killer listens only so long.
+            let _ = answered.send(());
         };
         killer.join().unwrap();
 

@@ -5,13 +5,14 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prorata_core::ids::ClientId;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::daemon::serve;
 use crate::engine::{Engine, EngineError, EngineStatus};
@@ -24,7 +25,7 @@ const DIRECTORY: &str = "PRORATA_TEST_DAEMON_DIRECTORY";
 const LINGER_MS: &str = "PRORATA_TEST_DAEMON_LINGER_MS";
 
 /// Longest wait for anything in these tests; none waits for it to pass.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// How long test daemons wait for clients that are slow.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);
@@ -51,6 +52,11 @@ fn daemon_process() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
         return;
     };
+    std::thread::spawn(|| {
+        // Closed when the tests end, however they do.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(4);
+    });
     let linger_ms = std::env::var(LINGER_MS).unwrap().parse().unwrap();
     let timing = Timing {
         linger: Duration::from_millis(linger_ms),
@@ -154,6 +160,7 @@ impl Daemon {
             ])
             .env(DIRECTORY, directory.path())
             .env(LINGER_MS, linger.as_millis().to_string())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -242,7 +249,14 @@ pub(super) struct Sleeper(Child);
 
 impl Sleeper {
     pub fn start() -> Sleeper {
-        Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
+        let mut sleep = Command::new("sleep");
+        sleep.arg("600");
+        // SAFETY: between fork and exec one system call is made. The signal
+        // comes when the thread that starts it ends, which is its test.
+        unsafe {
+            sleep.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+        }
+        Sleeper(sleep.spawn().unwrap())
     }
 
     pub fn pid(&self) -> u32 {

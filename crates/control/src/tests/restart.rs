@@ -10,7 +10,7 @@ use crate::host::{Account, Host, Linux};
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::protocol::{Request, Response};
-use crate::testing::{ALICE, FakeEngine, FakeHost, ask, control, fast_directory, user};
+use crate::testing::{ALICE, ASKER, FakeEngine, FakeHost, ask, control, fast_directory, user};
 
 /// This machine, as if the daemon were a process that is not there.
 struct Live;
@@ -123,4 +123,33 @@ fn a_client_within_another_stays_its_own() {
     let order: Vec<ClientId> = engine.books().order.clone();
     // The outer one takes along all its descendants that have no client.
     assert_eq!(order, [inner, outer]);
+}
+
+#[test]
+fn who_inherits_the_orphans_inherits_them_still() {
+    let directory = fast_directory();
+    let mut first = control(directory.path(), FakeHost::new(0), &FakeEngine::default());
+    let request = |adopts, pid| Request::Register {
+        pid,
+        name: None,
+        funding: tickets(100),
+        adopts,
+    };
+    for (adopts, pid) in [(true, 91), (false, 100)] {
+        let answer = ask(&mut first, &user(ALICE), request(adopts, pid));
+        assert!(matches!(answer, Response::Client(_)), "{answer:?}");
+    }
+    let client = *first.state.adopters.keys().next().unwrap();
+    drop(first);
+    let engine = FakeEngine::default();
+    let mut second = control(directory.path(), FakeHost::new(0), &engine);
+    second.manage_again();
+    let adopters = engine.books().adopters.clone();
+    assert_eq!(adopters.into_iter().collect::<Vec<_>>(), [(ASKER, client)]);
+
+    let release = Request::Release {
+        client: client.to_string(),
+    };
+    assert_eq!(ask(&mut second, &user(ALICE), release), Response::Done);
+    assert!(second.state.adopters.is_empty());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::harness::{Daemon, Sleeper, directory, eventually, refusal};
 use crate::place::Place;
 use crate::protocol::{Request, Response};
-use crate::server::MAX_CONNECTIONS_OF_OTHERS;
+use crate::server::{MAX_CONNECTIONS, MAX_CONNECTIONS_FOR_OTHERS, MAX_CONNECTIONS_OF_ONE};
 use crate::{ConnectError, Connection};
 
 /// A user who has no account.
@@ -15,6 +15,11 @@ const STRANGER: u32 = 4_711;
 /// Runs on a thread of its own as another user. (The system call concerns the
 /// calling thread alone; the C library would have changed them all.)
 fn as_stranger<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    as_user(STRANGER, work)
+}
+
+/// The same as a user of any number.
+fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let stranger = scope.spawn(|| {
             // SAFETY: the call takes numbers, and the thread that changes its
@@ -22,8 +27,8 @@ fn as_stranger<T: Send>(work: impl FnOnce() -> T + Send) -> T {
             let results = unsafe {
                 [
                     libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()),
-                    libc::syscall(libc::SYS_setresgid, STRANGER, STRANGER, STRANGER),
-                    libc::syscall(libc::SYS_setresuid, STRANGER, STRANGER, STRANGER),
+                    libc::syscall(libc::SYS_setresgid, uid, uid, uid),
+                    libc::syscall(libc::SYS_setresuid, uid, uid, uid),
                 ]
             };
             assert_eq!(results, [0, 0, 0]);
@@ -97,7 +102,7 @@ fn one_of_the_others_does_not_take_all_connections() {
     let daemon = Daemon::start(&directory);
     let open = || Connection::open(&daemon.place.socket);
     let kept = as_stranger(|| {
-        let mut connections: Vec<_> = (0..MAX_CONNECTIONS_OF_OTHERS)
+        let mut connections: Vec<_> = (0..MAX_CONNECTIONS_OF_ONE)
             .map(|_| open().unwrap())
             .collect();
         let Err(ConnectError::Refused { message, .. }) = open() else {
@@ -113,4 +118,38 @@ fn one_of_the_others_does_not_take_all_connections() {
     });
     assert!(open().is_ok(), "there is room for others");
     drop(kept);
+}
+
+/// So many connections, and that one more is refused with these words.
+fn fill(daemon: &Daemon, count: usize, words: &str) -> Vec<Connection> {
+    let open = || Connection::open(&daemon.place.socket);
+    // A connection that was closed may not have been noticed yet.
+    let one = || eventually(|| open().ok());
+    let connections = (0..count).map(|_| one()).collect();
+    let Err(ConnectError::Refused { message, .. }) = open() else {
+        panic!("one too many is let in");
+    };
+    assert!(message.contains(words), "{message}");
+    connections
+}
+
+#[test]
+fn many_others_do_not_lock_root_out() {
+    let Some(directory) = shared_directory() else {
+        return;
+    };
+    let daemon = Daemon::start(&directory);
+    let users = (MAX_CONNECTIONS_FOR_OTHERS / MAX_CONNECTIONS_OF_ONE) as u32;
+    let mut all = Vec::new();
+    for number in 1..=users {
+        let uid = STRANGER + number;
+        let words = "32 connections of a single user";
+        all.push(as_user(uid, || {
+            fill(&daemon, MAX_CONNECTIONS_OF_ONE, words)
+        }));
+    }
+    let words = "192 connections and keeps room for its owner";
+    as_stranger(|| fill(&daemon, 0, words));
+    let left = MAX_CONNECTIONS - MAX_CONNECTIONS_FOR_OTHERS;
+    all.push(fill(&daemon, left, "serves 256 connections, its limit"));
 }

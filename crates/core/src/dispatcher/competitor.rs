@@ -1,27 +1,54 @@
 //! What a dispatcher knows about one client, and its account of service.
 
 use super::Usage;
+use crate::feasible::Demand;
 use crate::ids::ClientId;
 
-/// Fractional bits of the service that one ticket is due.
-const SERVICE_BITS: u32 = 32;
+/// Fractional bits of the service that one ticket is due: enough that what a
+/// reading loses, multiplied by 2^32 tickets, is below 2^-24 ns, and few
+/// enough that 10^5 years of CPU time fit.
+const SERVICE_BITS: u32 = 56;
 
-/// CPU time due to each ticket of those who compete, since the start, in
-/// nanoseconds with [`SERVICE_BITS`] fractional bits.
+/// CPU time due to each ticket of those who compete, since the start.
 ///
 /// Like the global pass (1995, 2.2) it advances with every charge by what was
 /// used over the sum of all tickets, so that a client's ideal share is found
-/// from two readings, without a visit to any other client.
+/// from two readings, without a visit to any other client. The division is
+/// made once a change of that sum, not once a charge.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Service(u128);
+pub(super) struct Service {
+    /// In nanoseconds with [`SERVICE_BITS`] fractional bits.
+    per_ticket: u128,
+    /// Dispensed since the sum of the tickets changed last, and so not yet in
+    /// `per_ticket`.
+    undivided_ns: u64,
+}
+
+/// A reading of [`Service`], in its units.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Reading(u128);
 
 impl Service {
-    /// Accounts for `used_ns` dispensed among `total_tickets`. Rounding costs
-    /// each ticket less than 2^-32 ns a call.
-    pub(super) fn dispense(&mut self, used_ns: u64, total_tickets: u64) {
-        if total_tickets > 0 {
-            self.0 += (u128::from(used_ns) << SERVICE_BITS) / u128::from(total_tickets);
+    /// Accounts for `used_ns` dispensed among all who compete.
+    pub(super) fn dispense(&mut self, used_ns: u64) {
+        self.undivided_ns += used_ns;
+    }
+
+    /// What each ticket is due now. What is dispensed while nobody holds
+    /// tickets is due to nobody.
+    pub(super) fn read(&self, total_tickets: u64) -> Reading {
+        let dispensed = u128::from(self.undivided_ns) << SERVICE_BITS;
+        let due = dispensed.checked_div(total_tickets.into());
+        Reading(self.per_ticket + due.unwrap_or(0))
+    }
+
+    /// To be called before the sum of the tickets changes.
+    pub(super) fn settle(&mut self, total_tickets: u64) -> Reading {
+        if self.undivided_ns > 0 {
+            self.per_ticket = self.read(total_tickets).0;
+            self.undivided_ns = 0;
         }
+        Reading(self.per_ticket)
     }
 }
 
@@ -30,44 +57,70 @@ impl Service {
 pub(super) struct Competitor {
     /// Full identifier, to tell it from an earlier client at its index.
     pub(super) client: ClientId,
-    /// Runnable threads; zero exactly while it is not in the active list.
+    /// Runnable threads; zero exactly while it is not active.
     pub(super) threads: u32,
-    /// Where it stands in the active list, meaningful while `threads > 0`.
-    pub(super) place: u32,
-    /// CPUs that it has been given; zero unless it is a winner that still
-    /// runs. Never above `threads`.
+    /// CPUs that it has been given; above zero exactly while its turn lasts.
+    /// Never above `threads`.
     pub(super) cpus: u32,
-    /// Tickets that the policy has been told of, readjusted to be feasible.
+    /// Where it stands among those whose turn lasts, while it does.
+    pub(super) turn_place: u32,
+    /// Where it stands in its density class, while active.
+    pub(super) class_place: u32,
+    /// Its density class, that of its demand, while active.
+    pub(super) class: u8,
+    /// Bits of its value, while active.
+    pub(super) magnitude: u8,
+    /// Whether it is in the dispatcher's list of those whose weight was found
+    /// infeasible; only while active.
+    pub(super) infeasible: bool,
+    /// Tickets by its value, while active.
+    pub(super) weight: u32,
+    /// Tickets that the policy has been told of: the weight, readjusted if it
+    /// was infeasible.
     pub(super) tickets: u32,
     /// CPU time used but not yet charged to the policy.
     pub(super) uncharged_ns: u64,
     received_ns: u64,
-    /// Due since the start, with [`SERVICE_BITS`] fractional bits; right up to
-    /// the reading `seen`.
-    specified: u128,
-    seen: Service,
+    /// CPU time due since the start, right up to the reading `seen`. Less than
+    /// a nanosecond is lost each time that its tickets change or it blocks.
+    specified_ns: u64,
+    /// Its words, lower first: a `u128` would be aligned to 16 bytes.
+    seen: [u64; 2],
 }
 
 impl Competitor {
-    pub(super) fn new(client: ClientId, service: Service) -> Self {
+    pub(super) fn new(client: ClientId) -> Self {
         Self {
             client,
             threads: 0,
-            place: 0,
             cpus: 0,
+            turn_place: 0,
+            class_place: 0,
+            class: 0,
+            magnitude: 0,
+            infeasible: false,
+            weight: 0,
             tickets: 0,
             uncharged_ns: 0,
             received_ns: 0,
-            specified: 0,
-            seen: service,
+            specified_ns: 0,
+            seen: [0; 2],
         }
     }
 
-    /// Brings the specified time up to date; to be called before `tickets` or
-    /// `threads` change.
-    pub(super) fn settle(&mut self, service: Service) {
-        self.specified = self.due(service);
-        self.seen = service;
+    /// What it asks of the machine, while active.
+    pub(super) fn demand(&self) -> Demand {
+        Demand {
+            weight: self.weight,
+            cpus: self.threads,
+        }
+    }
+
+    /// Brings the specified time up to date; to be called before `tickets`
+    /// change, or whether it is active.
+    pub(super) fn settle(&mut self, reading: Reading) {
+        self.specified_ns = self.due_ns(reading);
+        self.seen = [reading.0 as u64, (reading.0 >> 64) as u64];
     }
 
     pub(super) fn receive(&mut self, used_ns: u64) {
@@ -75,18 +128,20 @@ impl Competitor {
         self.uncharged_ns += used_ns;
     }
 
-    pub(super) fn usage(&self, service: Service) -> Usage {
+    pub(super) fn usage(&self, reading: Reading) -> Usage {
         Usage {
             received_ns: self.received_ns,
-            specified_ns: (self.due(service) >> SERVICE_BITS) as u64,
+            specified_ns: self.due_ns(reading),
             share: 0.0,
         }
     }
 
-    fn due(&self, service: Service) -> u128 {
+    fn due_ns(&self, reading: Reading) -> u64 {
         if self.threads == 0 {
-            return self.specified;
+            return self.specified_ns;
         }
-        self.specified + (service.0 - self.seen.0) * u128::from(self.tickets)
+        let seen = u128::from(self.seen[1]) << 64 | u128::from(self.seen[0]);
+        let due = (reading.0 - seen) * u128::from(self.tickets);
+        self.specified_ns + (due >> SERVICE_BITS) as u64
     }
 }

@@ -16,16 +16,18 @@
 //! What happened is recorded at once; its effect on weights is worked out once
 //! a decision, however many clients woke, blocked or were inflated meanwhile.
 
+mod active;
 mod competitor;
 mod scale;
+mod weights;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::feasible::{Demand, readjust};
 use crate::ids::ClientId;
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::{ClientIndex, Policy, PolicyError};
+use active::{Classes, Magnitudes};
 use competitor::{Competitor, Service};
 use scale::Scale;
 
@@ -67,22 +69,33 @@ pub struct Dispatcher {
     /// By client index. A competitor stays until its client is destroyed, so
     /// that its account survives a block.
     competitors: Vec<Option<Competitor>>,
-    /// Indices of the competitors with runnable threads, in no order. The
-    /// ledger's clients of these, and no others, are active.
-    active: Vec<u32>,
+    /// The competitors with runnable threads. The ledger's clients of these,
+    /// and no others, are active.
+    classes: Classes,
+    magnitudes: Magnitudes,
+    /// Sum of the active clients' weights.
+    total_weight: u64,
+    /// Sum of the active clients' tickets: what the policy counts, too.
+    total_tickets: u64,
+    /// Those whose weight is infeasible, and so their tickets fewer.
+    infeasible: Vec<u32>,
     /// Indices of the winners whose turn has not ended, those with `cpus`
-    /// above zero, in the order in which they won.
+    /// above zero.
     running: Vec<u32>,
+    /// CPUs that nobody was given.
+    cpus_free: u32,
+    /// Sum of the runnable threads of those whose turn lasts.
+    running_threads: u64,
     /// Sum of the runnable threads of all clients.
     threads: u64,
     service: Service,
     scale: Scale,
-    /// Epoch of the ledger that the tickets were worked out from.
-    epoch_seen: u64,
-    /// Threads or CPUs changed since then.
+    /// Threads, CPUs or weights changed since feasibility was looked at.
     stale: bool,
-    /// Work space of [`Self::refresh`], kept to spare the allocation.
-    demands: Vec<Demand>,
+    changes_since_rescale: usize,
+    /// Work space, kept to spare the allocations.
+    changed: Vec<ClientId>,
+    spare: Vec<u32>,
 }
 
 impl Dispatcher {
@@ -90,18 +103,25 @@ impl Dispatcher {
     pub fn new(ledger: Ledger, policy: Box<dyn Policy + Send>, machine: Machine) -> Self {
         debug_assert!(ledger.clients().all(|client| !client.active));
         Self {
-            epoch_seen: ledger.epoch(),
             ledger,
             policy,
             machine,
             competitors: Vec::new(),
-            active: Vec::new(),
+            classes: Classes::new(),
+            magnitudes: Magnitudes::new(),
+            total_weight: 0,
+            total_tickets: 0,
+            infeasible: Vec::new(),
             running: Vec::new(),
+            cpus_free: machine.cpus,
+            running_threads: 0,
             threads: 0,
             service: Service::default(),
             scale: Scale::INITIAL,
             stale: false,
-            demands: Vec::new(),
+            changes_since_rescale: 0,
+            changed: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -131,48 +151,29 @@ impl Dispatcher {
     ///
     /// Cost: O(1) and a block or wake of the ledger and the policy.
     pub fn set_runnable(&mut self, client: ClientId, threads: u32) {
-        let Some(before) = self.competitor_or_new(client).map(|c| c.threads) else {
+        let Some(competitor) = self.competitor_or_new(client) else {
             return;
         };
+        let before = competitor.threads;
         if before == threads {
             return;
         }
         let index = client.index();
-        let service = self.service;
-        self.stale = true;
-        self.threads = self.threads - u64::from(before) + u64::from(threads);
         match (before, threads) {
-            (0, _) => {
-                self.ledger.activate(client);
-                let tickets = self.scale.tickets(self.ledger.value(client));
-                let place = self.active.len() as u32;
-                self.active.push(index);
-                let competitor = self.existing(index);
-                competitor.settle(service);
-                competitor.threads = threads;
-                competitor.tickets = tickets;
-                competitor.place = place;
-                expect(self.policy.join(ClientIndex(index), tickets));
-            }
+            (0, _) => self.enter(index, threads),
             (_, 0) => {
                 self.charge_policy(index);
-                expect(self.policy.leave(ClientIndex(index)));
-                self.deactivate(index);
-                self.ledger.deactivate(client);
+                self.exit(index);
             }
-            _ => {
-                let competitor = self.existing(index);
-                competitor.threads = threads;
-                competitor.cpus = competitor.cpus.min(threads);
-            }
+            _ => self.change_threads(index, threads),
         }
+        self.threads = self.threads - u64::from(before) + u64::from(threads);
     }
 
     /// Accounts for CPU time of a runnable client, whether it had won or not.
     /// Time of a client that is not runnable is not accounted for: say that it
     /// woke first.
     pub fn charge(&mut self, client: ClientId, used_ns: u64) {
-        let total_tickets = self.policy.total_tickets();
         let Some(competitor) = self.competitor_mut(client) else {
             return;
         };
@@ -180,57 +181,97 @@ impl Dispatcher {
             return;
         }
         competitor.receive(used_ns);
-        let index = client.index();
         let runs = competitor.cpus > 0;
-        self.service.dispense(used_ns, total_tickets);
+        self.service.dispense(used_ns);
         // A turn is charged whole, when it ends: that is what compensation
         // goes by. Time used outside a turn moves the client back at once, if
         // the policy can tell it from a turn cut short.
         if !runs && self.policy.charges_add_up() {
-            self.charge_policy(index);
+            self.charge_policy(client.index());
+        }
+    }
+
+    /// Ends a client's turn, if it has one: its CPUs are free to be given
+    /// away. What it used is to be charged before.
+    ///
+    /// Cost: a charge of the policy.
+    pub fn end_turn(&mut self, client: ClientId) {
+        if self.runs(client) {
+            self.charge_policy(client.index());
         }
     }
 
     /// Ends all turns and decides anew who runs on every CPU. `winners` is
-    /// cleared and filled until all CPUs are given away or nobody is left.
-    ///
-    /// Cost: a pick, take and charge for each winner; and, if the ledger or
-    /// anybody's threads changed since the last decision, O(active clients).
+    /// cleared and filled, in no order, until all CPUs are given away or
+    /// nobody is left.
     pub fn decide(&mut self, winners: &mut Vec<Winner>) {
         self.end_turns();
         self.fill(winners);
     }
 
     /// Gives away the CPUs that are free, because a winner blocked, and lets
-    /// the others finish their turns. `winners` is cleared and filled with all
-    /// who run now.
+    /// the others finish their turns. `winners` is cleared and filled, in no
+    /// order, with all who run now.
     pub fn fill(&mut self, winners: &mut Vec<Winner>) {
-        self.refresh();
+        while self.next_winner().is_some() {}
         winners.clear();
-        let mut cpus_left = self.machine.cpus;
-        for &index in &self.running {
+        winners.extend(self.running.iter().map(|&index| {
             let competitor = self.competitors[index as usize].as_ref().expect(ACTIVE);
-            winners.push(Winner {
+            Winner {
                 client: competitor.client,
                 cpus: competitor.cpus,
-            });
-            cpus_left -= competitor.cpus;
+            }
+        }));
+    }
+
+    /// Gives free CPUs to one client: who is to run next, or one whose turn
+    /// lasts and who has threads that wait. `None` when no CPU is free or
+    /// nobody can use one.
+    ///
+    /// Cost: a pick and a take of the policy; more only if something changed
+    /// that weights depend on, see `weights.rs`. O(CPUs) for each client that
+    /// gets CPUs during its turn.
+    pub fn next_winner(&mut self) -> Option<Winner> {
+        if self.cpus_free == 0 {
+            return None;
         }
-        while cpus_left > 0 {
-            let Some(ClientIndex(index)) = self.policy.pick() else {
-                break;
-            };
-            expect(self.policy.take(ClientIndex(index)));
-            let competitor = self.existing(index);
-            let cpus = competitor.threads.min(cpus_left);
-            competitor.cpus = cpus;
-            winners.push(Winner {
-                client: competitor.client,
-                cpus,
-            });
-            self.running.push(index);
-            cpus_left -= cpus;
+        self.refresh();
+        let Some(ClientIndex(index)) = self.policy.pick() else {
+            return self.widen();
+        };
+        expect(self.policy.take(ClientIndex(index)));
+        let turn_place = self.running.len() as u32;
+        let cpus_free = self.cpus_free;
+        let competitor = self.existing(index);
+        let cpus = competitor.threads.min(cpus_free);
+        competitor.cpus = cpus;
+        competitor.turn_place = turn_place;
+        let (client, threads) = (competitor.client, competitor.threads);
+        self.running.push(index);
+        self.running_threads += u64::from(threads);
+        self.cpus_free -= cpus;
+        Some(Winner { client, cpus })
+    }
+
+    /// CPUs that nobody else can use go to a client whose turn lasts.
+    fn widen(&mut self) -> Option<Winner> {
+        let given = u64::from(self.machine.cpus - self.cpus_free);
+        if self.running_threads == given {
+            return None;
         }
+        let cpus_free = self.cpus_free;
+        let competitors = &mut self.competitors;
+        let waits = |index: &&u32| {
+            let competitor = competitors[**index as usize].as_ref().expect(ACTIVE);
+            competitor.threads > competitor.cpus
+        };
+        let index = *self.running.iter().find(waits)?;
+        let competitor = self.existing(index);
+        let cpus = (competitor.threads - competitor.cpus).min(cpus_free);
+        competitor.cpus += cpus;
+        let client = competitor.client;
+        self.cpus_free -= cpus;
+        Some(Winner { client, cpus })
     }
 
     /// What a client got and should have got; nothing for one that never was
@@ -239,12 +280,11 @@ impl Dispatcher {
         let Some(competitor) = self.competitor(client) else {
             return Usage::default();
         };
-        let mut usage = competitor.usage(self.service);
-        let total_tickets = self.policy.total_tickets();
-        if competitor.threads > 0 && total_tickets > 0 {
+        let mut usage = competitor.usage(self.service.read(self.total_tickets));
+        if competitor.threads > 0 && self.total_tickets > 0 {
             let usable =
                 self.threads.min(self.machine.cpus.into()) as f64 / f64::from(self.machine.cpus);
-            usage.share = f64::from(competitor.tickets) / total_tickets as f64 * usable;
+            usage.share = f64::from(competitor.tickets) / self.total_tickets as f64 * usable;
         }
         usage
     }
@@ -254,15 +294,15 @@ impl Dispatcher {
         self.competitor(client).is_some_and(|c| c.cpus > 0)
     }
 
-    /// Goes on under another policy; everyone competes afresh in it.
+    /// Goes on under another policy; everyone competes afresh in it, and all
+    /// turns end.
     pub fn set_policy(&mut self, mut policy: Box<dyn Policy + Send>) {
-        for &index in &self.active {
+        self.end_turns();
+        for index in self.classes.iter() {
             let competitor = self.competitors[index as usize].as_mut().expect(ACTIVE);
-            competitor.cpus = 0;
             competitor.uncharged_ns = 0;
             expect(policy.join(ClientIndex(index), competitor.tickets));
         }
-        self.running.clear();
         self.policy = policy;
     }
 
@@ -275,6 +315,7 @@ impl Dispatcher {
     pub fn set_cpus(&mut self, cpus: u32) {
         self.end_turns();
         self.machine.cpus = cpus.max(1);
+        self.cpus_free = self.machine.cpus;
         self.stale = true;
     }
 
@@ -284,78 +325,25 @@ impl Dispatcher {
         }
     }
 
-    /// Works out feasible ticket counts for all active clients, if anything
-    /// changed that they depend on.
-    fn refresh(&mut self) {
-        if !self.stale && self.epoch_seen == self.ledger.epoch() {
-            return;
-        }
-        self.stale = false;
-        self.epoch_seen = self.ledger.epoch();
-        let value = |index: u32| {
-            let competitor = self.competitors[index as usize].as_ref().expect(ACTIVE);
-            (self.ledger.value(competitor.client), competitor.threads)
-        };
-        let largest = self
-            .active
-            .iter()
-            .map(|&i| value(i).0)
-            .max()
-            .unwrap_or_default();
-        self.scale = self.scale.suited_to(largest);
-        self.demands.clear();
-        self.demands.extend(self.active.iter().map(|&index| {
-            let (value, threads) = value(index);
-            Demand {
-                weight: self.scale.tickets(value),
-                cpus: threads,
-            }
-        }));
-        readjust(&mut self.demands, self.machine.cpus);
-        for (&index, demand) in self.active.iter().zip(&self.demands) {
-            let competitor = self.competitors[index as usize].as_mut().expect(ACTIVE);
-            if competitor.tickets != demand.weight {
-                competitor.settle(self.service);
-                competitor.tickets = demand.weight;
-                expect(self.policy.set_tickets(ClientIndex(index), demand.weight));
-            }
-        }
-    }
-
     /// Ends a turn, or accounts for time outside one: the policy learns of all
     /// time used since it was last told.
     fn charge_policy(&mut self, index: u32) {
         let quantum_ns = self.machine.quantum_ns;
         let competitor = self.existing(index);
-        let ran = core::mem::take(&mut competitor.cpus) > 0;
+        let cpus = core::mem::take(&mut competitor.cpus);
         let used_ns = core::mem::take(&mut competitor.uncharged_ns);
-        if ran {
-            // Turns mostly end last first, so the search is short.
-            let place = self
-                .running
-                .iter()
-                .rposition(|&i| i == index)
-                .expect("who has CPUs is running");
-            self.running.remove(place);
+        let (turn_place, threads) = (competitor.turn_place, competitor.threads);
+        if cpus > 0 {
+            self.cpus_free += cpus;
+            self.running_threads -= u64::from(threads);
+            self.running.swap_remove(turn_place as usize);
+            if let Some(&moved) = self.running.get(turn_place as usize) {
+                self.existing(moved).turn_place = turn_place;
+            }
         }
-        if ran || used_ns > 0 {
+        if cpus > 0 || used_ns > 0 {
             expect(self.policy.charge(ClientIndex(index), used_ns, quantum_ns));
         }
-    }
-
-    /// Takes a competitor, charged and out of the policy's competition, off
-    /// the active list.
-    fn deactivate(&mut self, index: u32) {
-        let service = self.service;
-        let competitor = self.existing(index);
-        competitor.settle(service);
-        competitor.threads = 0;
-        let place = competitor.place;
-        self.active.swap_remove(place as usize);
-        if let Some(&moved) = self.active.get(place as usize) {
-            self.existing(moved).place = place;
-        }
-        self.stale = true;
     }
 
     fn forget(&mut self, client: ClientId) {
@@ -377,7 +365,7 @@ impl Dispatcher {
             if index >= self.competitors.len() {
                 self.competitors.resize_with(index + 1, || None);
             }
-            self.competitors[index] = Some(Competitor::new(client, self.service));
+            self.competitors[index] = Some(Competitor::new(client));
         }
         self.competitors[index].as_mut()
     }
@@ -397,7 +385,7 @@ impl Dispatcher {
     }
 }
 
-/// Everyone in the active list has a competitor.
+/// Everyone who is active has a competitor.
 const ACTIVE: &str = "an active client has a competitor";
 
 /// The dispatcher keeps to the policy's rules; a refusal is a bug here.

@@ -3,8 +3,8 @@
 //! Policies count tickets in 32 bits; values span 52 bits before the binary
 //! point and 32 behind it. Only ratios matter to a policy, so all values are
 //! shifted by the same number of bits, chosen so that the largest keeps at
-//! least 24 significant bits. The shift changes rarely: only when the largest
-//! value leaves that range.
+//! least 24 significant bits. The shift changes rarely: when the largest value
+//! leaves that range, and for the sake of precision only after many changes.
 
 use crate::ledger::Value;
 
@@ -25,15 +25,24 @@ impl Scale {
     /// One base unit is one ticket, until the first values are known.
     pub(super) const INITIAL: Scale = Scale { shift: 32 };
 
-    /// This scale if it suits a largest value of `largest`, else one that does.
-    pub(super) fn suited_to(self, largest: Value) -> Scale {
-        let bits = 128 - largest.0.leading_zeros() as i32;
-        if bits == 0 || BITS.contains(&(bits - self.shift)) {
-            self
-        } else {
-            Scale {
-                shift: bits - CHOSEN_BITS,
-            }
+    /// Whether it suits a largest value of so many bits.
+    pub(super) fn suits(self, bits: u8) -> bool {
+        bits == 0 || BITS.contains(&(i32::from(bits) - self.shift))
+    }
+
+    /// Whether a value of so many bits would be more tickets than there are.
+    pub(super) fn overflows(self, bits: u8) -> bool {
+        i32::from(bits) - self.shift > *BITS.end()
+    }
+
+    /// This scale if it suits a largest value of so many bits, else one that
+    /// does.
+    pub(super) fn suited_to(self, bits: u8) -> Scale {
+        if self.suits(bits) {
+            return self;
+        }
+        Scale {
+            shift: i32::from(bits) - CHOSEN_BITS,
         }
     }
 
@@ -61,7 +70,7 @@ mod tests {
     fn the_scale_keeps_ratios_for_tiny_and_for_huge_values() {
         for bits in [1, 5, 20, 32, 40, 63, 84] {
             let largest = Value(3 << bits);
-            let scale = Scale::INITIAL.suited_to(largest);
+            let scale = Scale::INITIAL.suited_to(largest.bits());
             assert!(scale.tickets(largest) >= 1 << 24, "{bits}");
             let third = scale.tickets(Value(1 << bits));
             assert!(scale.tickets(largest).abs_diff(3 * third) <= 3, "{bits}");
@@ -70,16 +79,16 @@ mod tests {
 
     #[test]
     fn the_scale_stays_while_it_suits() {
-        let scale = Scale::INITIAL.suited_to(Value(1000 << 32));
-        assert_eq!(scale.suited_to(Value(4000 << 32)), scale);
-        assert_eq!(scale.suited_to(Value(100 << 32)), scale);
-        assert_ne!(scale.suited_to(Value(1)), scale);
-        assert_eq!(scale.suited_to(Value(0)), scale);
+        let scale = Scale::INITIAL.suited_to(Value(1000 << 32).bits());
+        assert_eq!(scale.suited_to(Value(4000 << 32).bits()), scale);
+        assert_eq!(scale.suited_to(Value(100 << 32).bits()), scale);
+        assert_ne!(scale.suited_to(1), scale);
+        assert_eq!(scale.suited_to(0), scale);
     }
 
     #[test]
     fn a_value_above_zero_is_never_worth_nothing() {
-        let scale = Scale::INITIAL.suited_to(Value(1 << 84));
+        let scale = Scale::INITIAL.suited_to(85);
         assert_eq!(scale.tickets(Value(1)), 1);
         assert_eq!(scale.tickets(Value(0)), 0);
     }

@@ -22,7 +22,7 @@
 use super::Ledger;
 use super::arena::Handle;
 use super::list::Chain;
-use super::objects::{Currency, Ticket};
+use super::objects::{Currency, Funding, Ticket};
 use crate::ids::ClientId;
 
 impl Ledger {
@@ -34,8 +34,8 @@ impl Ledger {
         };
         let client = &mut self.clients[client];
         if !core::mem::replace(&mut client.active, true) {
-            let first = client.funding.first();
-            self.activate_from(first);
+            let funding = client.funding;
+            self.activate_funding(funding);
         }
     }
 
@@ -47,43 +47,39 @@ impl Ledger {
         };
         let client = &mut self.clients[client];
         if core::mem::replace(&mut client.active, false) {
-            let first = client.funding.first();
-            self.deactivate_from(first);
+            let funding = client.funding;
+            self.deactivate_funding(funding);
         }
     }
 
-    /// Activates `ticket` and those after it that fund the same.
-    fn activate_from(&mut self, mut ticket: Option<Handle<Ticket>>) {
+    /// All tickets that fund a holder become active, as the holder has.
+    fn activate_funding(&mut self, funding: Funding) {
+        if let Some((currency, amount)) = funding.sole {
+            return self.raise_active_amount(currency, amount);
+        }
+        let mut ticket = funding.list.first();
         while let Some(handle) = ticket {
-            self.activate_ticket(handle);
+            let Ticket {
+                currency, amount, ..
+            } = self.tickets[handle];
+            self.raise_active_amount(currency, amount);
             ticket = self.tickets[handle].next(Chain::Holder);
         }
     }
 
-    /// Deactivates `ticket` and those after it that fund the same.
-    fn deactivate_from(&mut self, mut ticket: Option<Handle<Ticket>>) {
+    /// All tickets that fund a holder become inactive, as the holder has.
+    fn deactivate_funding(&mut self, funding: Funding) {
+        if let Some((currency, amount)) = funding.sole {
+            return self.lower_active_amount(currency, amount);
+        }
+        let mut ticket = funding.list.first();
         while let Some(handle) = ticket {
-            self.deactivate_ticket(handle);
+            let Ticket {
+                currency, amount, ..
+            } = self.tickets[handle];
+            self.lower_active_amount(currency, amount);
             ticket = self.tickets[handle].next(Chain::Holder);
         }
-    }
-
-    /// An inactive ticket becomes active.
-    pub(super) fn activate_ticket(&mut self, ticket: Handle<Ticket>) {
-        let ticket = &mut self.tickets[ticket];
-        debug_assert!(!ticket.active);
-        ticket.active = true;
-        let (currency, amount) = (ticket.currency, ticket.amount);
-        self.raise_active_amount(currency, amount);
-    }
-
-    /// An active ticket becomes inactive.
-    pub(super) fn deactivate_ticket(&mut self, ticket: Handle<Ticket>) {
-        let ticket = &mut self.tickets[ticket];
-        debug_assert!(ticket.active);
-        ticket.active = false;
-        let (currency, amount) = (ticket.currency, ticket.amount);
-        self.lower_active_amount(currency, amount);
     }
 
     /// Every value follows from active amounts, so the epochs change with
@@ -97,8 +93,8 @@ impl Ledger {
         let was_inactive = currency.active_amount == 0;
         currency.active_amount += u64::from(amount);
         if was_inactive {
-            let first = currency.backing.first();
-            self.activate_from(first);
+            let funding = currency.backing;
+            self.activate_funding(funding);
         }
     }
 
@@ -111,8 +107,8 @@ impl Ledger {
         let currency = &mut self.currencies[handle];
         currency.active_amount -= u64::from(amount);
         if currency.active_amount == 0 {
-            let first = currency.backing.first();
-            self.deactivate_from(first);
+            let funding = currency.backing;
+            self.deactivate_funding(funding);
         }
     }
 
@@ -123,6 +119,7 @@ impl Ledger {
     /// currencies' values as they are; that is what most blocks and wakes are.
     fn active_amount_changes(&mut self, handle: Handle<Currency>) {
         self.epoch += 1;
+        self.note_currency(handle);
         if handle != self.base && !self.currencies[handle].backs.is_empty() {
             self.currency_epoch += 1;
         }

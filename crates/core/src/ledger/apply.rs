@@ -31,6 +31,7 @@ impl Ledger {
                 let currency = Currency::new(name.clone(), owner, group, mode);
                 let currency = self.currencies.insert(currency);
                 self.currency_names.insert(name, currency);
+                self.changes.reserve(self.currencies.len());
                 return Outcome::Currency(self.currencies.id(currency));
             }
             Plan::Issue {
@@ -85,12 +86,13 @@ impl Ledger {
     /// A currency without issued tickets goes: its backing tickets become
     /// idle, those that were transferred to it go back to their givers.
     fn destroy_currency(&mut self, currency: Handle<Currency>) {
-        while let Some(ticket) = self.currencies[currency].backing.first() {
+        while let Some(ticket) = self.currencies[currency].backing.list.first() {
             match self.tickets[ticket].loan {
                 Some(_) => self.reclaim(ticket),
                 None => self.unfund(ticket),
             }
         }
+        self.changes.forget_currency(currency);
         let Currency { name, .. } = self.currencies.remove(currency);
         self.currency_names.remove(&name);
     }
@@ -100,7 +102,7 @@ impl Ledger {
     fn destroy_client(&mut self, client: Handle<Client>) {
         // Ending a transfer destroys pieces carved out of the giver's tickets,
         // never the lender at hand; so reading its successor afterwards is safe.
-        let mut ticket = self.clients[client].funding.first();
+        let mut ticket = self.clients[client].funding.list.first();
         while let Some(lender) = ticket {
             while let Some(loan) = self.tickets[lender]
                 .pieces
@@ -111,12 +113,13 @@ impl Ledger {
             }
             ticket = self.tickets[lender].next(Chain::Holder);
         }
-        while let Some(ticket) = self.clients[client].funding.first() {
+        while let Some(ticket) = self.clients[client].funding.list.first() {
             match self.tickets[ticket].loan {
                 Some(_) => self.reclaim(ticket),
                 None => self.destroy_ticket(ticket),
             }
         }
+        self.changes.forget_client(client);
         let Client { name, .. } = self.clients.remove(client);
         self.client_names.remove(&name);
     }

@@ -5,7 +5,7 @@
 use super::Ledger;
 use super::arena::Handle;
 use super::list::{Chain, List, Tickets};
-use super::objects::{Currency, Holder, Loan, Ticket};
+use super::objects::{Currency, Funding, Holder, Loan, Ticket};
 
 impl Ledger {
     /// Makes a ticket that funds nothing and is not active.
@@ -26,15 +26,28 @@ impl Ledger {
     pub(super) fn fund(&mut self, ticket: Handle<Ticket>, holder: Holder) {
         self.unlink(ticket);
         self.link(ticket, Some(holder));
-        if self.is_active(holder) {
-            self.activate_ticket(ticket);
+        if self.is_active(ticket) {
+            let Ticket {
+                currency, amount, ..
+            } = self.tickets[ticket];
+            self.raise_active_amount(currency, amount);
+            self.note_holder(holder);
         }
     }
 
     /// Takes a ticket away from what it funds, if anything.
     pub(super) fn unfund(&mut self, ticket: Handle<Ticket>) {
-        if self.tickets[ticket].active {
-            self.deactivate_ticket(ticket);
+        if self.is_active(ticket) {
+            let Ticket {
+                currency,
+                amount,
+                holder,
+                ..
+            } = self.tickets[ticket];
+            self.lower_active_amount(currency, amount);
+            if let Some(holder) = holder {
+                self.note_holder(holder);
+            }
         }
         self.unlink(ticket);
         self.link(ticket, None);
@@ -54,11 +67,17 @@ impl Ledger {
     pub(super) fn set_own_amount(&mut self, ticket: Handle<Ticket>, amount: u32) {
         let changed = &mut self.tickets[ticket];
         let before = core::mem::replace(&mut changed.amount, amount);
-        let (active, currency) = (changed.active, changed.currency);
+        let (currency, holder) = (changed.currency, changed.holder);
         let issued_amount = &mut self.currencies[currency].issued_amount;
         *issued_amount = *issued_amount - u64::from(before) + u64::from(amount);
-        if !active {
+        if let Some(holder) = holder {
+            self.renew_sole(holder);
+        }
+        if !self.is_active(ticket) {
             return;
+        }
+        if let Some(holder) = holder {
+            self.note_holder(holder);
         }
         if amount > before {
             self.raise_active_amount(currency, amount - before);
@@ -67,7 +86,14 @@ impl Ledger {
         }
     }
 
-    fn is_active(&self, holder: Holder) -> bool {
+    /// Whether a ticket competes.
+    pub(super) fn is_active(&self, ticket: Handle<Ticket>) -> bool {
+        let holder = self.tickets[ticket].holder;
+        holder.is_some_and(|holder| self.is_holder_active(holder))
+    }
+
+    /// Whether the tickets that fund `holder` compete.
+    pub(super) fn is_holder_active(&self, holder: Holder) -> bool {
         match holder {
             Holder::Currency(currency) => self.currencies[currency].active_amount > 0,
             Holder::Client(client) => self.clients[client].active,
@@ -103,11 +129,29 @@ impl Ledger {
             Some(Holder::Client(_)) | None => &mut issuer.others,
         };
         change(issued, &mut self.tickets, Chain::Issued);
-        let funds = match holder {
-            Some(Holder::Currency(currency)) => &mut self.currencies[currency].backing,
-            Some(Holder::Client(client)) => &mut self.clients[client].funding,
-            None => return,
+        let Some(holder) = holder else { return };
+        let (funding, tickets) = self.funding_of(holder);
+        change(&mut funding.list, tickets, Chain::Holder);
+        self.renew_sole(holder);
+    }
+
+    /// Restores what `Funding::sole` says after a change among the tickets
+    /// that fund `holder`.
+    fn renew_sole(&mut self, holder: Holder) {
+        let (funding, tickets) = self.funding_of(holder);
+        funding.sole = funding.list.only().map(|ticket| {
+            let Ticket {
+                currency, amount, ..
+            } = tickets[ticket];
+            (currency, amount)
+        });
+    }
+
+    fn funding_of(&mut self, holder: Holder) -> (&mut Funding, &mut Tickets) {
+        let funding = match holder {
+            Holder::Currency(currency) => &mut self.currencies[currency].backing,
+            Holder::Client(client) => &mut self.clients[client].funding,
         };
-        change(funds, &mut self.tickets, Chain::Holder);
+        (funding, &mut self.tickets)
     }
 }

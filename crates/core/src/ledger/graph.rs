@@ -115,6 +115,7 @@ impl Ledger {
     ) -> impl Iterator<Item = Handle<Currency>> {
         let backing = self.currencies[currency]
             .backing
+            .list
             .iter(&self.tickets, Chain::Holder);
         backing.map(|ticket| self.tickets[ticket].currency)
     }

@@ -46,6 +46,11 @@ impl List {
         self.first
     }
 
+    /// The ticket, where there is exactly one.
+    pub(super) fn only(&self) -> Option<Handle<Ticket>> {
+        self.first.filter(|_| self.first == self.last)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none()
     }

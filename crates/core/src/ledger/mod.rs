@@ -14,6 +14,7 @@
 mod activation;
 mod apply;
 mod arena;
+mod changes;
 mod check;
 mod error;
 mod funding;
@@ -43,6 +44,7 @@ pub use views::{ClientView, CurrencyView, TicketView, TransferView};
 
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use arena::{Arena, Handle};
+use changes::Changes;
 use objects::{Client, Currency, Ticket, Transfer};
 
 /// Tickets, currencies, clients and transfers.
@@ -74,6 +76,9 @@ pub struct Ledger {
     currency_epoch: u64,
     /// Number of operations applied; a [`Checked`] of another version is stale.
     version: u64,
+    /// Of whom an engine that asks has yet to hear.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    changes: Changes,
 }
 
 impl Ledger {
@@ -104,6 +109,7 @@ impl Ledger {
             epoch: 0,
             currency_epoch: 0,
             version: 0,
+            changes: Changes::default(),
         }
     }
 

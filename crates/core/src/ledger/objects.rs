@@ -34,7 +34,7 @@ pub(super) struct Currency {
     pub(super) others: List,
     /// The tickets that fund this currency; all of them are active if
     /// `active_amount` is above zero, else none. Empty for the base currency.
-    pub(super) backing: List,
+    pub(super) backing: Funding,
     /// Sum of `amount` over all tickets of this denomination.
     pub(super) issued_amount: u64,
     /// The same over those that are active.
@@ -42,6 +42,9 @@ pub(super) struct Currency {
     /// Its value, if that is known. Never serialised.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) cached: Cell<CachedValue>,
+    /// Whether it stands in [`super::changes::Changes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) noted: bool,
 }
 
 impl Currency {
@@ -54,15 +57,19 @@ impl Currency {
             mode,
             backs: List::default(),
             others: List::default(),
-            backing: List::default(),
+            backing: Funding::default(),
             issued_amount: 0,
             active_amount: 0,
             cached: Cell::default(),
+            noted: false,
         }
     }
 }
 
 /// A ticket: an amount of a currency, funding a currency or a client.
+///
+/// It is active, that is, it competes, while what it funds is active: a client
+/// that competes, or a currency that has an active amount (1994, 4.4).
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Ticket {
@@ -74,9 +81,6 @@ pub(super) struct Ticket {
     /// What the ticket funds; always something while part of it is lent, and
     /// always if it is a piece.
     pub(super) holder: Option<Holder>,
-    /// Whether it competes: its client is active, or the currency that it
-    /// backs has an active amount (1994, 4.4).
-    pub(super) active: bool,
     /// Where it comes from, if a transfer made it.
     pub(super) loan: Option<Loan>,
     /// What transfers have carved out of it.
@@ -93,12 +97,25 @@ impl Ticket {
             amount,
             lent: 0,
             holder: None,
-            active: false,
             loan,
             pieces: List::default(),
             links: Default::default(),
         }
     }
+}
+
+/// The tickets that fund one holder.
+///
+/// A block or wake, and whoever reads a value, needs to know only the currency
+/// and the amount of each. Most holders have one ticket, so what is needed of
+/// that one stands here too: half as many reads from memory on the way to the
+/// base currency, each of which has to wait for the one before it.
+#[derive(Clone, Copy, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Funding {
+    pub(super) list: List,
+    /// Currency and amount of the only ticket, where there is exactly one.
+    pub(super) sole: Option<(Handle<Currency>, u32)>,
 }
 
 /// What a ticket funds.
@@ -125,8 +142,11 @@ pub(super) struct Client {
     pub(super) name: Arc<str>,
     pub(super) owner: u32,
     pub(super) active: bool,
+    /// Whether it stands in [`super::changes::Changes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) noted: bool,
     /// The tickets that fund it, active exactly if it is.
-    pub(super) funding: List,
+    pub(super) funding: Funding,
 }
 
 impl Client {
@@ -136,7 +156,8 @@ impl Client {
             name,
             owner,
             active: false,
-            funding: List::default(),
+            noted: false,
+            funding: Funding::default(),
         }
     }
 }

@@ -205,6 +205,7 @@ impl Ledger {
         let mut holdings = Holdings::new();
         for handle in self.clients[client]
             .funding
+            .list
             .iter(&self.tickets, Chain::Holder)
         {
             let ticket = &self.tickets[handle];

@@ -40,8 +40,8 @@
 
 use super::Ledger;
 use super::arena::Handle;
-use super::list::{Chain, List};
-use super::objects::{Client, Currency, Ticket};
+use super::list::Chain;
+use super::objects::{Client, Currency, Funding};
 use crate::ids::ClientId;
 
 /// An amount of base units, with 32 fractional bits.
@@ -56,6 +56,12 @@ impl Value {
     /// Whole base units and the fraction, for people.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / (1u64 << Self::FRACTION_BITS) as f64
+    }
+
+    /// Bits without leading zeros: it is below two to this power, in units of
+    /// 2^-32.
+    pub fn bits(self) -> u8 {
+        (u128::BITS - self.0.leading_zeros()) as u8
     }
 
     fn from_base_units(units: u64) -> Self {
@@ -129,25 +135,29 @@ impl Ledger {
         value
     }
 
-    pub(super) fn ticket_value(&self, ticket: &Ticket) -> Value {
-        if !ticket.active || ticket.amount == 0 {
+    /// What an active ticket is worth.
+    pub(super) fn ticket_value(&self, handle: Handle<Currency>, amount: u32) -> Value {
+        if amount == 0 {
             return Value(0);
         }
-        if ticket.currency == self.base {
-            return Value::from_base_units(u64::from(ticket.amount));
+        if handle == self.base {
+            return Value::from_base_units(u64::from(amount));
         }
-        let Value(worth) = self.currency_value(ticket.currency);
-        let active_amount = self.currencies[ticket.currency].active_amount;
-        Value(worth * u128::from(ticket.amount) / u128::from(active_amount))
+        let Value(worth) = self.currency_value(handle);
+        let active_amount = self.currencies[handle].active_amount;
+        Value(worth * u128::from(amount) / u128::from(active_amount))
     }
 
-    /// What all tickets that fund the same are worth.
-    fn sum(&self, funding: &List) -> Value {
-        let tickets = funding.iter(&self.tickets, Chain::Holder);
-        Value(
-            tickets
-                .map(|ticket| self.ticket_value(&self.tickets[ticket]).0)
-                .sum(),
-        )
+    /// What all tickets of an active holder are worth.
+    fn sum(&self, funding: &Funding) -> Value {
+        if let Some((currency, amount)) = funding.sole {
+            return self.ticket_value(currency, amount);
+        }
+        let tickets = funding.list.iter(&self.tickets, Chain::Holder);
+        let values = tickets.map(|ticket| {
+            let ticket = &self.tickets[ticket];
+            self.ticket_value(ticket.currency, ticket.amount).0
+        });
+        Value(values.sum())
     }
 }

@@ -183,7 +183,7 @@ impl Ledger {
         let backing = self
             .currencies
             .find(currency)
-            .map(|currency| self.currencies[currency].backing);
+            .map(|currency| self.currencies[currency].backing.list);
         self.ids(
             backing
                 .unwrap_or_default()
@@ -206,7 +206,7 @@ impl Ledger {
         let funding = self
             .clients
             .find(client)
-            .map(|client| self.clients[client].funding);
+            .map(|client| self.clients[client].funding.list);
         self.ids(
             funding
                 .unwrap_or_default()
@@ -247,14 +247,20 @@ impl Ledger {
     }
 
     fn ticket_view(&self, handle: Handle<Ticket>, ticket: &Ticket) -> TicketView {
+        let active = self.is_active(handle);
+        let value = if active {
+            self.ticket_value(ticket.currency, ticket.amount)
+        } else {
+            Value(0)
+        };
         TicketView {
             id: self.tickets.id(handle),
             currency: self.currencies.id(ticket.currency),
             amount: ticket.amount,
             lent: ticket.lent,
             target: ticket.holder.map(|holder| self.target(holder)),
-            active: ticket.active,
-            value: self.ticket_value(ticket),
+            active,
+            value,
             transfer: ticket.loan.map(|loan| {
                 (
                     self.transfers.id(loan.transfer),

@@ -46,9 +46,13 @@ impl GlobalPass {
     #[inline]
     pub(super) fn advance(&mut self, service: u64) {
         const QUANTUM_BITS: u32 = STRIDE1.ilog2();
-        let service = u128::from(service);
-        let (whole, part) = (self.stride >> 64, self.stride & u128::from(u64::MAX));
-        let step = ((service * whole) << (64 - QUANTUM_BITS)) + ((service * part) >> QUANTUM_BITS);
+        let step = if service == STRIDE1 {
+            self.stride
+        } else {
+            let service = u128::from(service);
+            let (whole, part) = (self.stride >> 64, self.stride & u128::from(u64::MAX));
+            ((service * whole) << (64 - QUANTUM_BITS)) + ((service * part) >> QUANTUM_BITS)
+        };
         let pass = (u128::from(self.pass) << 64 | u128::from(self.part)).wrapping_add(step);
         self.pass = (pass >> 64) as u64;
         self.part = pass as u64;

@@ -1,8 +1,9 @@
 //! Every lottery against the multinomial distribution (1994, 2.2), with both
 //! generators, and the power of the test itself.
 
-use prorata_core::policy::ClientIndex;
-use prorata_core::rng::{ParkMiller, SeedableRng};
+use prorata_core::policy::lottery::ClassLottery;
+use prorata_core::policy::{ClientIndex, Policy};
+use prorata_core::rng::{ParkMiller, SeedableRng, Xoshiro256PlusPlus};
 
 use crate::every_lottery::{every_lottery, every_lottery_with, join_all, wins};
 use crate::statistics::ChiSquare;
@@ -45,6 +46,29 @@ fn a_thousand_clients_in_proportion() {
         let counts = wins(&mut *lottery, tickets.len(), 200_000);
         let chi_square = ChiSquare::of(&counts, &as_weights(&tickets));
         assert!(!chi_square.refuses(), "{name}: {chi_square:?}");
+    }
+}
+
+/// The sum of the constant-time lottery's columns passes 64 bits.
+#[test]
+fn a_million_clients_with_the_most_tickets() {
+    const CLIENTS: u32 = 1 << 20;
+    for seed in SEEDS {
+        println!("seed {seed}");
+        let mut lottery = ClassLottery::new(Xoshiro256PlusPlus::seed_from_u64(seed));
+        // One in four each: all that there are, and just above, at and just
+        // below the border of a class.
+        let tickets = [u32::MAX, (1 << 31) + 1, 1 << 31, (1 << 31) - 1];
+        for client in 0..CLIENTS {
+            let tickets = tickets[client as usize % 4];
+            lottery.join(ClientIndex(client), tickets).unwrap();
+        }
+        let mut counts = [0; 4];
+        for _ in 0..40_000 {
+            counts[lottery.pick().unwrap().0 as usize % 4] += 1;
+        }
+        let chi_square = ChiSquare::of(&counts, &as_weights(&tickets));
+        assert!(!chi_square.refuses(), "{counts:?}: {chi_square:?}");
     }
 }
 

@@ -121,7 +121,7 @@ fn cpus() {
         let config = EngineConfig {
             cpus: Some(cpus.clone()),
             state_directory: directory.path().to_owned(),
-            socket: support::SOCKET.into(),
+            socket: support::socket(),
             mechanism: None,
         };
         let refused = start(config).err();
@@ -134,7 +134,7 @@ fn second_engine() {
     let config = EngineConfig {
         cpus: None,
         state_directory: world.directory.path().to_owned(),
-        socket: support::SOCKET.into(),
+        socket: support::socket(),
         mechanism: None,
     };
     let refused = start(config.clone()).err();

@@ -30,6 +30,12 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     }
     add(
         trials,
+        "the engine is killed with threads bound",
+        mechanism,
+        bound,
+    );
+    add(
+        trials,
         "engine and guardian are killed",
         mechanism,
         both_die,
@@ -143,6 +149,32 @@ fn daemon_dies(mechanism: Mechanism, signal: i32) {
     });
 }
 
+fn bound(mechanism: Mechanism) {
+    let Some(cpus) = crate::shares::two_usable_cpus() else {
+        return;
+    };
+    let crowd = Program::start_on(&cpus, &["threads", "4"]);
+    let programs = [crowd, Program::start_on(&cpus, &["hog"])];
+    support::wait_for_threads(programs[0].pid(), 5);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_str().expect("plain text");
+    let pids = programs.each_ref().map(|program| program.pid().to_string());
+    let mechanism = format!("{mechanism:?}");
+    let arguments = ["daemon", &mechanism, path, &pids[0], &pids[1]];
+    let mut daemon = Program::start_on(&cpus, &arguments);
+    assert_eq!(daemon.hear(), "ready");
+    let cpus_of = |program: &Program| support::cpus_of_threads(program.pid());
+    let unbound = || programs.iter().flat_map(cpus_of).all(|count| count == 2);
+    wait_until("threads are bound", PATIENCE, || !unbound());
+    support::signal(daemon.pid(), libc::SIGKILL);
+    wait_until("none is bound any more", RELEASE, unbound);
+    assert!(
+        programs
+            .iter()
+            .all(|program| support::is_normal(program.pid()))
+    );
+}
+
 fn both_die(mechanism: Mechanism) {
     let daemon = Daemon::start(mechanism);
     let guardian = daemon.guardian();
@@ -155,7 +187,7 @@ fn both_die(mechanism: Mechanism) {
     let config = EngineConfig {
         cpus: None,
         state_directory: daemon.directory.path().to_owned(),
-        socket: support::SOCKET.into(),
+        socket: support::socket(),
         mechanism: None,
     };
     let dispatcher = support::dispatcher(Box::new(Stride::new()), QUANTUM_NS);

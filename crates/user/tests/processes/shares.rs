@@ -1,13 +1,13 @@
 //! Programs that compute without end get CPU time in proportion to tickets.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use prorata_user::Mechanism;
 
 use crate::add;
-use crate::support::{MS, Program, World};
+use crate::support::{self, MS, Program, World};
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     add(trials, "three to one", mechanism, three_to_one);
@@ -26,6 +26,12 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     );
     add(trials, "threads count as one client", mechanism, threads);
     add(trials, "three hogs on two CPUs", mechanism, two_cpus);
+    add(
+        trials,
+        "four threads against one on two CPUs",
+        mechanism,
+        crowd,
+    );
 }
 
 const QUANTUM_NS: u64 = 20 * MS;
@@ -92,7 +98,7 @@ fn inflation(mechanism: Mechanism) {
     {
         let mut dispatcher = world.dispatcher.lock().expect("nobody panicked");
         let first = dispatcher.ledger().find_client("hog 0").expect("it exists");
-        crate::support::issue(&mut dispatcher, first, 3);
+        support::issue(&mut dispatcher, first, 3);
     }
     world.engine().nudge();
     assert_shares(
@@ -142,7 +148,7 @@ fn threads(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let programs = [Program::start(&["threads", "4"]), Program::hog()];
     // Not before all threads are there.
-    crate::support::wait_for_threads(programs[0].pid(), 5);
+    support::wait_for_threads(programs[0].pid(), 5);
     world.enter("threads", 1, &programs[0]);
     world.enter("hog", 1, &programs[1]);
     assert_shares(
@@ -152,24 +158,60 @@ fn threads(mechanism: Mechanism) {
     );
 }
 
-fn two_cpus(mechanism: Mechanism) {
+/// Two CPUs to share, or `None`, having said so, where there are no two.
+pub fn two_usable_cpus() -> Option<[usize; 2]> {
     let usable = rustix::thread::sched_getaffinity(None).expect("we have an affinity");
-    let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU)
-        .filter(|&cpu| usable.is_set(cpu))
-        .take(2)
-        .collect();
-    if cpus.len() < 2 {
-        return println!("skipped: there is only one CPU");
+    let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| usable.is_set(cpu));
+    let two = cpus.next().zip(cpus.next());
+    if two.is_none() {
+        println!("skipped: there is only one CPU");
     }
-    let numbers: Vec<u32> = cpus.iter().map(|&cpu| cpu as u32).collect();
-    let world = World::with_cpus(Some(mechanism), QUANTUM_NS, &numbers);
+    two.map(|(first, second)| [first, second])
+}
+
+fn two_cpus(mechanism: Mechanism) {
+    let Some(cpus) = two_usable_cpus() else {
+        return;
+    };
+    let world = World::with_cpus(Some(mechanism), QUANTUM_NS, &cpus.map(|cpu| cpu as u32));
     let programs: Vec<Program> = (0..3).map(|_| Program::start_on(&cpus, &["hog"])).collect();
     for (index, program) in programs.iter().enumerate() {
         world.enter(&format!("hog {index}"), 1, program);
     }
-    assert_shares(
-        &used_during(Duration::from_secs(3), &programs),
-        &[1, 1, 1],
-        QUANTUM_NS,
+    let used_ns = used_during(Duration::from_secs(3), &programs);
+    assert_shares(&used_ns, &[1, 1, 1], QUANTUM_NS);
+}
+
+/// The kernel shares CPUs out between threads; the engine does not.
+fn crowd(mechanism: Mechanism) {
+    let Some(cpus) = two_usable_cpus() else {
+        return;
+    };
+    let mut world = World::with_cpus(Some(mechanism), QUANTUM_NS, &cpus.map(|cpu| cpu as u32));
+    let crowd = Program::start_on(&cpus, &["threads", "4"]);
+    let programs = [crowd, Program::start_on(&cpus, &["hog"])];
+    support::wait_for_threads(programs[0].pid(), 5);
+    world.enter("crowd", 1, &programs[0]);
+    world.enter("hog", 1, &programs[1]);
+    sleep(Duration::from_millis(200));
+    // With two CPUs and equal tickets each is due one whole CPU. Left alone,
+    // the crowd would use one and a half.
+    let start = Instant::now();
+    let used_ns = used_during(Duration::from_secs(2), &programs);
+    let elapsed_ns = start.elapsed().as_nanos() as u64;
+    assert!(
+        used_ns[0] <= elapsed_ns + 2 * QUANTUM_NS,
+        "{used_ns:?} in {elapsed_ns} ns"
     );
+    let cpus_of = |program: &Program| support::cpus_of_threads(program.pid());
+    assert!(
+        cpus_of(&programs[0]).iter().all(|&count| count == 1),
+        "the crowd is bound"
+    );
+    assert!(
+        cpus_of(&programs[1]).iter().all(|&count| count == 1),
+        "the hog is, elsewhere"
+    );
+    world.end_engine();
+    assert!(programs.iter().flat_map(cpus_of).all(|count| count == 2));
 }

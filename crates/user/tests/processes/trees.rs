@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use prorata_user::{ClientActivity, Mechanism};
 
 use crate::add;
-use crate::support::{self, MS, Program, SOCKET, World, wait_until};
+use crate::support::{self, MS, Program, World, wait_until};
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     add(
@@ -135,7 +135,7 @@ fn marked(mechanism: Mechanism) {
     let client = world.client("marked", 1);
     let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
     let socket = |path: &str| format!("{}={path}", prorata_user::SOCKET_MARKER);
-    let ours = socket(SOCKET);
+    let ours = socket(support::socket().to_str().expect("plain text"));
     let script = "read x; (while :; do :; done) & exec sleep 100";
     let mut program = Program::start(&["run", "env", &marker, &ours, "sh", "-c", script]);
     world

@@ -1,5 +1,7 @@
 //! The programs that tests and benches share a CPU between.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use prorata_core::policy::Stride;
 use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
 
-use super::{MS, Program, SOCKET};
+use super::{MS, Program};
 
 /// What a helper is called, by which it knows itself.
 pub const NAME: &str = "prorata-test-helper";
@@ -44,6 +46,21 @@ pub fn helper_entry() {
             let sleep = Duration::from_micros(number(sleep_us));
             loop {
                 compute_for(run);
+                std::thread::sleep(sleep);
+            }
+        }
+        // Counts units of work into a file, a number of eight bytes.
+        ["count", path] => count_into(&open(path)),
+        // Writes down when it ran again after a pause.
+        ["pauses", path] => note_pauses(&open(path)),
+        // Like bursts, and writes down when each sleep begins.
+        ["noted-bursts", run_us, sleep_us, path] => {
+            let mut file = open(path);
+            let run = Duration::from_micros(number(run_us));
+            let sleep = Duration::from_micros(number(sleep_us));
+            loop {
+                compute_for(run);
+                note(&mut file, monotonic_ns());
                 std::thread::sleep(sleep);
             }
         }
@@ -105,6 +122,56 @@ fn thread_cpu() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
+fn open(path: &str) -> File {
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .expect("a file that we may write")
+}
+
+/// Appends a number of eight bytes.
+fn note(file: &mut File, number: u64) {
+    file.write_all(&number.to_le_bytes())
+        .expect("there is room");
+}
+
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1000 * MS + now.tv_nsec as u64
+}
+
+/// Work between two notes: well below a millisecond.
+const UNITS_AT_ONCE: u64 = 100_000;
+
+fn count_into(file: &File) -> ! {
+    let mut sum = 0u64;
+    for units in 1.. {
+        for _ in 0..UNITS_AT_ONCE {
+            sum = std::hint::black_box(sum.wrapping_mul(3).wrapping_add(1));
+        }
+        let units: u64 = units;
+        rustix::io::pwrite(file, &units.to_le_bytes(), 0).expect("there is room");
+    }
+    unreachable!("numbers do not end that soon")
+}
+
+/// Longer than a look at the clock takes, shorter than any turn.
+const PAUSE_NS: u64 = 200_000;
+
+fn note_pauses(mut file: &File) -> ! {
+    let mut before_ns = monotonic_ns();
+    loop {
+        let now_ns = monotonic_ns();
+        if now_ns - before_ns > PAUSE_NS {
+            file.write_all(&now_ns.to_le_bytes())
+                .expect("there is room");
+        }
+        before_ns = now_ns;
+    }
+}
+
 fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().ok().expect("a number")
 }
@@ -122,7 +189,7 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
     let config = EngineConfig {
         cpus: None,
         state_directory: directory.into(),
-        socket: SOCKET.into(),
+        socket: super::socket(),
         mechanism: Some(match mechanism {
             "Idle" => Mechanism::Idle,
             _ => Mechanism::Stop,

@@ -21,8 +21,12 @@ use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target
 use prorata_core::policy::{Policy, Stride};
 use prorata_user::{EngineConfig, Mechanism, ProcessId, UserEngine};
 
-/// Where the programs' daemon would listen if there were one.
-pub const SOCKET: &str = "/nonexistent/prorata-test/socket";
+/// Where the programs' daemon would listen if there were one. Each run of the
+/// tests has its own, or it would take the programs of another, which may run
+/// at the same time, for its own by their markers.
+pub fn socket() -> PathBuf {
+    format!("/nonexistent/prorata-test/{}/socket", std::process::id()).into()
+}
 
 pub const MS: u64 = 1_000_000;
 
@@ -172,6 +176,19 @@ pub fn is_normal(pid: u32) -> bool {
     !stopped && !idle
 }
 
+/// How many CPUs each thread of a process may use.
+pub fn cpus_of_threads(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
+    tasks
+        .map(|task| {
+            let tid = task.expect("readable").file_name();
+            let tid = tid.to_str().expect("a number").parse().expect("a number");
+            let tid = rustix::process::Pid::from_raw(tid);
+            rustix::thread::sched_getaffinity(tid).map_or(0, |cpus| cpus.count())
+        })
+        .collect()
+}
+
 pub fn policy_of(tid: u32) -> i32 {
     // SAFETY: takes and returns plain numbers.
     unsafe { libc::sched_getscheduler(tid as libc::pid_t) }
@@ -266,7 +283,7 @@ impl World {
         let config = EngineConfig {
             cpus: Some(cpus.to_vec()),
             state_directory: directory.path().to_owned(),
-            socket: PathBuf::from(SOCKET),
+            socket: socket(),
             mechanism,
         };
         let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use prorata_user::SOCKET_MARKER;
-use rustix::process::set_parent_process_death_signal;
+use rustix::process::{getpid, getppid, kill_process, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::wrapper::gate::Gated;
@@ -78,13 +78,17 @@ impl Running {
         command.env(SOCKET_MARKER, socket);
         // A group of its own: the terminal's signals are for us, and we end it.
         command.process_group(0);
-        // SAFETY: between fork and exec one system call is made, which is
+        let parent = getpid();
+        // SAFETY: between fork and exec only system calls are made, which are
         // async-signal-safe.
         unsafe {
-            command.pre_exec(|| {
-                Ok(set_parent_process_death_signal(Some(
-                    rustix::process::Signal::KILL,
-                ))?)
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                // We may have died before that.
+                if getppid() != Some(parent) {
+                    kill_process(getpid(), rustix::process::Signal::KILL)?;
+                }
+                Ok(())
             });
         }
         let gated =

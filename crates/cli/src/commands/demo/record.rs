@@ -121,8 +121,10 @@ impl Record {
                 error_quanta: (received_ns as f64 - specified_ns as f64) / self.quantum_ns as f64,
             }
         });
+        let seconds = (after.at - before.at).as_secs_f64();
         Phase {
-            seconds: (after.at - before.at).as_secs_f64(),
+            seconds,
+            cpu_share: total_ns as f64 / 1e9 / seconds,
             programs: programs.collect(),
         }
     }
@@ -226,6 +228,9 @@ pub struct Summary {
 pub struct Phase {
     /// How long it took.
     pub seconds: f64,
+    /// Part of the CPU that the three received together; other programs had
+    /// the rest.
+    pub cpu_share: f64,
     /// Who got what.
     pub programs: Vec<Program>,
 }
@@ -320,6 +325,7 @@ mod tests {
             panic!("{summary:?}")
         };
         assert_eq!((first.seconds, second.seconds), (2.0, 2.0));
+        assert_eq!((first.cpu_share, second.cpu_share), (1.0, 1.0));
         let shares = |phase: &Phase| {
             phase
                 .programs

@@ -16,6 +16,9 @@ use crate::terminal::{self, InPlace};
 
 const BAR_COLUMNS: usize = 32;
 
+/// A CPU of which the programs get less than this has other work to do.
+const QUIET: f64 = 0.9;
+
 /// Snapshots of a run whose output is no terminal.
 const SNAPSHOTS: u32 = 4;
 
@@ -30,7 +33,7 @@ pub struct Show {
 enum Way {
     /// Over and over in place.
     Live(InPlace),
-    /// So many snapshots have been printed.
+    /// The snapshot that was printed last.
     Snapshots(u32),
     /// `--json`: nothing before the end.
     Silent,
@@ -69,8 +72,11 @@ impl Show {
             Way::Silent => {}
             Way::Live(in_place) => in_place.draw(&frame(record, now, length))?,
             Way::Snapshots(printed) => {
-                if now >= length * (*printed + 1) / SNAPSHOTS {
-                    *printed += 1;
+                let due = (1..=SNAPSHOTS)
+                    .rev()
+                    .find(|&number| now >= length * number / SNAPSHOTS);
+                if let Some(due) = due.filter(|due| due > printed) {
+                    *printed = due;
                     frame(record, now, length)
                         .iter()
                         .try_for_each(|line| output::line(line))?;
@@ -153,6 +159,17 @@ pub fn summary(summary: &Summary) -> Vec<String> {
         summary.mechanism,
         summary.daemon_cpu_share * 100.0
     ));
+    let least = summary
+        .phases
+        .iter()
+        .map(|phase| phase.cpu_share)
+        .fold(1.0, f64::min);
+    if least < QUIET {
+        lines.push(format!(
+            "Other programs were busy and left {:.0} % of the CPU: tickets divide what is left.",
+            least * 100.0
+        ));
+    }
     lines.push(
         "Next: prorata run -t 300 -- COMMAND, and prorata ps; prorata --help lists the rest."
             .to_owned(),

@@ -197,8 +197,9 @@ impl View {
         let direction = if self.reversed { ", reversed" } else { "" };
         let mut lines = vec![
             format!(
-                "prorata top: {} clients, by {}{direction}",
+                "prorata top: {} client{}, by {}{direction}",
                 self.rows.len(),
+                if self.rows.len() == 1 { "" } else { "s" },
                 self.order.name()
             ),
             prorata_report::text::printable(&self.message),

@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 /// Longest wait for anything: far more than needed, so that only a hang
@@ -75,10 +76,20 @@ impl OrdinaryUser {
     }
 }
 
+/// Lets a process that a test starts end with the test: with its thread, even
+/// if that is killed. A wrapper that is terminated ends its command too.
+pub fn end_with_test(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec one system call is made.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+    }
+    command
+}
+
 /// Runs it to its end.
 pub fn output(command: &mut Command) -> Output {
     let program = format!("{command:?}");
-    let output = command.output().expect("the program starts");
+    let output = end_with_test(command).output().expect("the program starts");
     // Captured, so seen only when a test fails.
     println!("{program}: {}", output.status);
     print!(

@@ -112,10 +112,11 @@ impl Pty {
         self.keys(&format!("{line}\n"));
     }
 
-    /// Waits for the shell to be ready for the next line.
+    /// Waits for the shell to be ready for the next line; what it printed
+    /// before.
     #[track_caller]
-    pub fn prompt(&mut self) {
-        self.expect(PROMPT);
+    pub fn prompt(&mut self) -> String {
+        self.expect(PROMPT)
     }
 
     /// Waits until the terminal's keys are for the job of a process.

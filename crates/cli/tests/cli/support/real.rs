@@ -9,7 +9,10 @@ use tempfile::TempDir;
 
 use super::fake::allowed_cpus;
 use super::pty::Pty;
-use super::{OrdinaryUser, eventually, on_socket, output, process_state, prorata, stderr, stdout};
+use super::{
+    OrdinaryUser, end_with_test, eventually, on_socket, output, process_state, prorata, stderr,
+    stdout,
+};
 
 /// A place; the daemon in it ends with this, and takes nothing along.
 pub struct Real {
@@ -118,6 +121,13 @@ impl Real {
         u32::try_from(self.json(&["status"])["pid"].as_u64().unwrap()).unwrap()
     }
 
+    /// The daemon's pid, if one runs.
+    pub fn daemon_if_any(&self) -> Option<u32> {
+        let status = output(self.prorata().args(["status", "--json"]));
+        let status: Value = serde_json::from_slice(&status.stdout).ok()?;
+        status["pid"].as_u64()?.try_into().ok()
+    }
+
     /// Runs something that only computes as client `name`, and waits until it
     /// is managed.
     pub fn compute(&self, name: &str, tickets: &str) -> Running {
@@ -133,7 +143,9 @@ impl Real {
             "-c",
             "while :; do :; done",
         ]);
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let child = end_with_test(command.stdout(Stdio::null()))
+            .spawn()
+            .unwrap();
         eventually("the client is managed", || {
             self.clients().iter().any(|client| client.name == name)
         });

@@ -29,14 +29,14 @@ fn audit_lists(ledger: &Ledger) {
     }
     for (handle, currency) in ledger.currencies.iter() {
         meet(
-            currency.backing,
+            currency.backing.list,
             Chain::Holder,
             Place::Holder(Holder::Currency(handle)),
         );
     }
     for (handle, client) in ledger.clients.iter() {
         meet(
-            client.funding,
+            client.funding.list,
             Chain::Holder,
             Place::Holder(Holder::Client(handle)),
         );
@@ -79,10 +79,10 @@ enum Place {
 fn audit_amounts(ledger: &Ledger) {
     let mut sums: BTreeMap<Handle<Currency>, (u64, u64)> = BTreeMap::new();
     let mut lent: BTreeMap<Handle<Ticket>, u32> = BTreeMap::new();
-    for (_, ticket) in ledger.tickets.iter() {
+    for (handle, ticket) in ledger.tickets.iter() {
         let (issued, active) = sums.entry(ticket.currency).or_default();
         *issued += u64::from(ticket.amount);
-        *active += if ticket.active {
+        *active += if ledger.is_active(handle) {
             u64::from(ticket.amount)
         } else {
             0
@@ -95,12 +95,21 @@ fn audit_amounts(ledger: &Ledger) {
         if let Some(loan) = ticket.loan {
             *lent.entry(loan.lender).or_default() += face_value;
         }
-        let holder_is_active = match ticket.holder {
-            Some(Holder::Client(client)) => ledger.clients[client].active,
-            Some(Holder::Currency(currency)) => ledger.currencies[currency].active_amount > 0,
-            None => false,
+    }
+    let currencies = ledger
+        .currencies
+        .iter()
+        .map(|(_, currency)| currency.backing);
+    let clients = ledger.clients.iter().map(|(_, client)| client.funding);
+    for funding in currencies.chain(clients) {
+        let sole = match funding.list.audit(&ledger.tickets, Chain::Holder)[..] {
+            [only] => Some(&ledger.tickets[only]),
+            _ => None,
         };
-        assert_eq!(ticket.active, holder_is_active, "{ticket:?}");
+        assert_eq!(
+            funding.sole,
+            sole.map(|ticket| (ticket.currency, ticket.amount))
+        );
     }
     for (handle, currency) in ledger.currencies.iter() {
         let sums = sums.get(&handle).copied().unwrap_or_default();
@@ -150,7 +159,7 @@ fn audit_transfers(ledger: &Ledger) {
 /// The currencies form an acyclic graph no deeper than the limit, in which
 /// nothing backs the base.
 fn audit_graph(ledger: &Ledger) {
-    assert!(ledger.currencies[ledger.base].backing.is_empty());
+    assert!(ledger.currencies[ledger.base].backing.list.is_empty());
     for (handle, _) in ledger.currencies.iter() {
         audit_chains(ledger, handle, &mut Vec::new());
     }

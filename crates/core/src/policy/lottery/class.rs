@@ -17,7 +17,7 @@ use crate::rng::{below_of, below_wide};
 /// exact.
 ///
 /// `pick` costs O(1): at most two throws expected, each a search of at most 64
-/// classes and one read in a table of four bytes a client. Every change costs
+/// classes and one read in a table of eight bytes a client. Every change costs
 /// O(1), but for the doubling of tables. 28 bytes a client.
 ///
 /// All weights of a class lie between a power of two and the next. Draw a
@@ -32,6 +32,9 @@ pub type ClassLottery<R> = Lottery<Classes, R>;
 
 /// One for each number of leading zeros that a weight can have.
 const CLASSES: usize = u64::BITS as usize;
+
+/// Darts thrown between fetching what a dart will hit and its throw.
+const AHEAD: usize = 8;
 
 /// The search looks at so many classes at once.
 const STEP: usize = 4;
@@ -61,9 +64,11 @@ pub struct Classes {
     seats: Seats,
     /// Where the last dart hit. The client may be gone from there since.
     winner: (ClientIndex, Spot),
-    /// The random word of the next dart, drawn a throw early so that what it
-    /// is going to hit can be fetched meanwhile.
-    ahead: u64,
+    /// The random words of the darts to come, drawn so many throws early that
+    /// what they are going to hit can be fetched meanwhile. A ring; the next
+    /// one is at `turn`.
+    ahead: [u64; AHEAD],
+    turn: usize,
 }
 
 /// Sixteen bytes apart, lest the compiler read two at once: a processor cannot
@@ -107,7 +112,8 @@ impl<R: Rng> ClassLottery<R> {
             spots: Vec::new(),
             seats: Seats::default(),
             winner: (ClientIndex(0), Spot::NONE),
-            ahead: rng.next_u64(),
+            ahead: array::from_fn(|_| rng.next_u64()),
+            turn: 0,
         };
         Lottery::over(classes, rng)
     }
@@ -201,15 +207,21 @@ impl Classes {
     /// Throws a dart where the area fits 64 bits, and draws the next one.
     #[inline]
     fn throw<R: Rng>(&mut self, rng: &mut R, area: u64) -> Option<(ClientIndex, Spot)> {
-        let ahead = &mut self.ahead;
-        let dart = below_of(|| mem::replace(ahead, rng.next_u64()), area);
-        let (class, next) = self.class_at(
-            // But for the rare draw that is thrown away, and for changes until
-            // then, this is where the next dart will be.
-            ((u128::from(self.ahead) * u128::from(area)) >> 64) as u64,
-            |class| self.areas[class].0,
+        let mut fresh = 0;
+        let dart = below_of(
+            || {
+                fresh = rng.next_u64();
+                let word = mem::replace(&mut self.ahead[self.turn], fresh);
+                self.turn = (self.turn + 1) % AHEAD;
+                word
+            },
+            area,
         );
-        self.classes[class].prefetch(column_at(class, next).0);
+        // But for the rare draw that is thrown away, and for changes until
+        // then, this is where the fresh dart will be.
+        let there = ((u128::from(fresh) * u128::from(area)) >> 64) as u64;
+        let (class, there) = self.class_at(there, |class| self.areas[class].0);
+        self.classes[class].prefetch(column_at(class, there).0);
         let (class, dart) = self.class_at(dart, |class| self.areas[class].0);
         let (place, height) = column_at(class, dart);
         let winner = self.classes[class].hit(place, height)?;

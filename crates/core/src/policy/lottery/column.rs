@@ -7,53 +7,31 @@ use super::Weight;
 use super::prefetch::prefetch;
 use crate::policy::{ClientIndex, MAX_CLIENTS};
 
-/// A client and the 8 highest bits of its weight, in four bytes: all that a
-/// throw of the dart has to read but for one in 256.
+/// A client and its weight in eight bytes, so that a throw of the dart and the
+/// change of the winner's tickets wait for the same read from memory.
 #[derive(Clone, Copy, Debug)]
-struct Column(u32);
+struct Column(u64);
 
-const CLIENT_BITS: u32 = 24;
-const _: () = assert!(MAX_CLIENTS == 1 << CLIENT_BITS);
+const _: () = assert!(MAX_CLIENTS <= PLAIN as u32);
+
+/// Set where the weight is that of plain tickets.
+const PLAIN: u64 = 1 << 31;
 
 impl Column {
     #[inline]
-    fn new(client: ClientIndex, significand: u32) -> Column {
-        Column(significand >> CLIENT_BITS << CLIENT_BITS | client.0)
+    fn new(client: ClientIndex, significand: u32, plain: bool) -> Column {
+        let plain = if plain { PLAIN } else { 0 };
+        Column(u64::from(significand) << 32 | plain | u64::from(client.0))
     }
 
     #[inline]
     fn client(self) -> ClientIndex {
-        ClientIndex(self.0 & (MAX_CLIENTS - 1))
-    }
-
-    /// The 8 highest bits of the significand.
-    #[inline]
-    fn height(self) -> u32 {
-        self.0 >> CLIENT_BITS
-    }
-}
-
-/// The whole weight, and whether it is that of plain tickets.
-#[derive(Clone, Copy, Debug)]
-struct Measure(u32);
-
-/// Takes the place of the significand's highest bit, which is always set.
-const PLAIN: u32 = 1 << 31;
-
-impl Measure {
-    #[inline]
-    fn new(significand: u32, plain: bool) -> Measure {
-        debug_assert!(significand & PLAIN != 0);
-        if plain {
-            Measure(significand)
-        } else {
-            Measure(significand & !PLAIN)
-        }
+        ClientIndex((self.0 & (PLAIN - 1)) as u32)
     }
 
     #[inline]
     fn significand(self) -> u32 {
-        self.0 | PLAIN
+        (self.0 >> 32) as u32
     }
 
     #[inline]
@@ -64,12 +42,9 @@ impl Measure {
 
 /// The clients of one class, in no order: those whose weights have the same
 /// number of leading zeros.
-///
-/// Invariant: the two tables are equally long, entry by entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Class {
     columns: Vec<Column>,
-    measures: Vec<Measure>,
 }
 
 impl Class {
@@ -89,9 +64,9 @@ impl Class {
     /// without compensation. `zeros` is the number of this class.
     #[inline]
     pub(super) fn plain_weight(&self, zeros: u32, place: u32) -> Option<Weight> {
-        let measure = self.measures[place as usize];
-        let weight = Weight::from_significand(measure.significand(), zeros);
-        measure.is_plain().then_some(weight)
+        let column = self.columns[place as usize];
+        let weight = Weight::from_significand(column.significand(), zeros);
+        column.is_plain().then_some(weight)
     }
 
     /// The client at `place`, if a dart at this height hits its weight there.
@@ -99,24 +74,23 @@ impl Class {
     #[inline]
     pub(super) fn hit(&self, place: usize, height: u32) -> Option<ClientIndex> {
         let column = self.columns[place];
-        let high = height >> CLIENT_BITS;
-        let hit = high < column.height()
-            || high == column.height() && height < self.measures[place].significand();
-        hit.then_some(column.client())
+        (height < column.significand()).then_some(column.client())
     }
 
-    /// Starts to fetch what [`Class::hit`] will read at `place`.
+    /// Starts to fetch what [`Class::hit`] will read at `place`, or a few
+    /// places beside it: changes until then may shift what a dart hits.
     #[inline]
     pub(super) fn prefetch(&self, place: usize) {
-        prefetch(&self.columns, place);
+        const FEW: usize = 4;
+        prefetch(&self.columns, place.saturating_sub(FEW));
+        prefetch(&self.columns, place + FEW);
     }
 
     /// Adds a client and returns its place.
     #[inline]
     pub(super) fn push(&mut self, client: ClientIndex, significand: u32, plain: bool) -> u32 {
         let place = self.columns.len() as u32;
-        self.columns.push(Column::new(client, significand));
-        self.measures.push(Measure::new(significand, plain));
+        self.columns.push(Column::new(client, significand, plain));
         place
     }
 
@@ -129,8 +103,7 @@ impl Class {
         significand: u32,
         plain: bool,
     ) {
-        self.columns[place as usize] = Column::new(client, significand);
-        self.measures[place as usize] = Measure::new(significand, plain);
+        self.columns[place as usize] = Column::new(client, significand, plain);
     }
 
     /// Removes the client at `place`. The last one takes its place and is
@@ -138,7 +111,6 @@ impl Class {
     #[inline]
     pub(super) fn remove(&mut self, place: u32) -> Option<ClientIndex> {
         self.columns.swap_remove(place as usize);
-        self.measures.swap_remove(place as usize);
         let moved = self.columns.get(place as usize);
         moved.map(|column| column.client())
     }

@@ -4,9 +4,9 @@
 /// Nothing happens outside the table, nor where the processor cannot be asked
 /// in stable Rust.
 ///
-/// A draw among a million clients waits for one read that misses all caches;
-/// asked for one draw earlier, it costs a fourth less when they come in
-/// succession, and nothing when they do not.
+/// A draw among a million clients waits for one read that misses all caches.
+/// Asked for a few draws earlier, it is there when they come in succession;
+/// when they do not, asking costs next to nothing.
 #[inline]
 pub(super) fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

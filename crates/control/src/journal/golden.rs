@@ -1,0 +1,136 @@
+//! The form in which journals are written: it must not change unnoticed, as
+//! another version would take a journal for damaged, or misread it.
+
+use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
+use prorata_core::ledger::{Mode, Operation, Portion, Target};
+
+use super::{Image, record};
+use crate::process::ProcessId;
+use crate::protocol::PolicyKind;
+use crate::state::{Change, Settings, State};
+
+/// A journal of the present format: its first line, an image, and a line for
+/// each change that led to it.
+const GOLDEN: &str = include_str!("golden.txt");
+
+/// Every change and every operation, in an order that makes sense.
+fn changes() -> Vec<Change> {
+    let currency = CurrencyId::from_parts(1, 0);
+    let client = |index| ClientId::from_parts(index, 0);
+    let ticket = |index| TicketId::from_parts(index, 0);
+    let create_client = |name: &str| Operation::CreateClient {
+        name: name.into(),
+        owner: 7,
+    };
+    let create_currency = |name: &str| Operation::CreateCurrency {
+        name: name.into(),
+        owner: 7,
+        group: 8,
+        mode: Mode::DEFAULT,
+    };
+    let issue = |currency, amount, target| Operation::Issue {
+        currency,
+        amount,
+        target,
+    };
+    let part = Portion::Part {
+        currency: Some(currency),
+        shares: vec![(Target::Client(client(1)), 30)],
+    };
+    let whole = Portion::Whole(vec![Target::Currency(currency)]);
+    let transfer = |from, portion| Operation::Transfer { from, portion };
+    let process = |pid| ProcessId {
+        pid,
+        start_time_ticks: 99,
+    };
+    let operations = [
+        create_currency("alice"),
+        create_client("giver"),
+        create_client("taker"),
+        issue(
+            CurrencyId::from_parts(0, 0),
+            1_000,
+            Some(Target::Currency(currency)),
+        ),
+        issue(currency, 100, Some(Target::Client(client(0)))),
+        issue(currency, 50, None),
+        Operation::Fund {
+            ticket: ticket(2),
+            target: Target::Client(client(1)),
+        },
+        Operation::Unfund { ticket: ticket(2) },
+        Operation::SetAmount {
+            ticket: ticket(2),
+            amount: 60,
+        },
+        Operation::DestroyTicket { ticket: ticket(2) },
+        Operation::Protect {
+            currency,
+            owner: 7,
+            group: 9,
+            mode: Mode::try_from(0o764).unwrap(),
+        },
+        create_currency("gone"),
+        Operation::DestroyCurrency {
+            currency: CurrencyId::from_parts(2, 0),
+        },
+        create_client("gone"),
+        Operation::DestroyClient { client: client(2) },
+        issue(
+            CurrencyId::from_parts(0, 0),
+            10,
+            Some(Target::Client(client(1))),
+        ),
+        transfer(client(1), whole),
+        Operation::EndTransfer {
+            transfer: TransferId::from_parts(0, 0),
+        },
+        transfer(client(0), part),
+    ];
+    let beside = [
+        Change::Hold,
+        Change::Roots {
+            client: client(0),
+            roots: vec![process(100)],
+        },
+        Change::Adopter {
+            client: client(0),
+            parent: process(90),
+        },
+        Change::Suspend(client(0)),
+        Change::Resume(client(0)),
+        Change::Suspend(client(1)),
+        Change::Configure(Settings {
+            quantum_ns: 5_000_000,
+            policy: PolicyKind::HierarchicalStride,
+        }),
+    ];
+    operations
+        .into_iter()
+        .map(Change::Ledger)
+        .chain(beside)
+        .collect()
+}
+
+#[test]
+fn the_form_of_journals_changes_only_with_their_magic() {
+    let mut state = State::new(7, 8);
+    let changes = changes();
+    for change in &changes {
+        state.apply(change).unwrap();
+    }
+    let image = Image {
+        boot_id: "boot",
+        state: &state,
+    };
+    let mut written = String::from_utf8(record::MAGIC.to_vec()).unwrap();
+    written += &(serde_json::to_string(&image).unwrap() + "\n");
+    for change in &changes {
+        written += &(serde_json::to_string(change).unwrap() + "\n");
+    }
+    assert!(
+        written == GOLDEN,
+        "journals are written in another form than before: bump MAGIC in journal/record.rs, and \
+         only then put this into journal/golden.txt:\n{written}"
+    );
+}

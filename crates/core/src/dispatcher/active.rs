@@ -1,0 +1,108 @@
+//! The active clients, ordered as far as weights need it: by the magnitude of
+//! their values, for the scale, and by the density of their demands, for
+//! feasibility. Every change is O(1).
+
+use alloc::vec::Vec;
+
+/// How many active clients have a value of so many bits.
+#[derive(Debug)]
+pub(super) struct Magnitudes {
+    counts: [u32; VALUE_BITS + 1],
+    /// Bit `b` is set exactly if `counts[b]` is above zero; there is none for
+    /// values of zero.
+    present: u128,
+}
+
+const VALUE_BITS: usize = 128;
+
+impl Magnitudes {
+    pub(super) fn new() -> Self {
+        Self {
+            counts: [0; VALUE_BITS + 1],
+            present: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, bits: u8) {
+        self.counts[usize::from(bits)] += 1;
+        if bits > 0 {
+            self.present |= 1 << (bits - 1);
+        }
+    }
+
+    pub(super) fn remove(&mut self, bits: u8) {
+        let count = &mut self.counts[usize::from(bits)];
+        *count -= 1;
+        if bits > 0 && *count == 0 {
+            self.present &= !(1 << (bits - 1));
+        }
+    }
+
+    /// Bits of the largest value, zero if there is none above zero.
+    pub(super) fn largest(&self) -> u8 {
+        (VALUE_BITS as u32 - self.present.leading_zeros()) as u8
+    }
+}
+
+/// Indexes of the active clients, by the bits of their density
+/// ([`crate::feasible::Demand::density_bits`]).
+#[derive(Debug)]
+pub(super) struct Classes {
+    classes: [Vec<u32>; CLASSES],
+    /// Bit `c` is set exactly if `classes[c]` holds something.
+    occupied: u64,
+    len: usize,
+}
+
+const CLASSES: usize = 33;
+
+impl Classes {
+    pub(super) const fn new() -> Self {
+        Self {
+            classes: [const { Vec::new() }; CLASSES],
+            occupied: 0,
+            len: 0,
+        }
+    }
+
+    /// Returns its place in the class.
+    pub(super) fn add(&mut self, class: u8, index: u32) -> u32 {
+        let members = &mut self.classes[usize::from(class)];
+        members.push(index);
+        self.occupied |= 1 << class;
+        self.len += 1;
+        members.len() as u32 - 1
+    }
+
+    /// Returns the index that now stands at the place, if any does.
+    pub(super) fn remove(&mut self, class: u8, place: u32) -> Option<u32> {
+        let members = &mut self.classes[usize::from(class)];
+        members.swap_remove(place as usize);
+        if members.is_empty() {
+            self.occupied &= !(1 << class);
+        }
+        self.len -= 1;
+        members.get(place as usize).copied()
+    }
+
+    pub(super) fn members(&self, class: u8) -> &[u32] {
+        &self.classes[usize::from(class)]
+    }
+
+    /// The densest class below `below` that holds anybody.
+    pub(super) fn densest_below(&self, below: u8) -> Option<u8> {
+        let lower = self.occupied & ((1 << below) - 1);
+        (lower > 0).then(|| lower.ilog2() as u8)
+    }
+
+    /// The densest class of all, see [`Self::densest_below`].
+    pub(super) const END: u8 = CLASSES as u8;
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.classes.iter().flatten().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}

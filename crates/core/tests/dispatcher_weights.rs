@@ -1,0 +1,296 @@
+//! Weights kept up to date change by change are those worked out afresh.
+
+use proptest::prelude::*;
+use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_core::ids::{ClientId, CurrencyId};
+use prorata_core::ledger::{
+    Ledger, Limits, Mode, Operation, Outcome, Portion, Principal, Target, Value,
+};
+use prorata_core::policy::Stride;
+
+const CURRENCIES: usize = 4;
+
+/// Something that changes weights. Numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+enum Change {
+    Create(usize, u32),
+    Destroy(usize),
+    Runnable(usize, u32),
+    Inflate(usize, u32),
+    Back(usize, u32),
+    Transfer(usize, usize),
+    EndTransfer,
+    Cpus(u32),
+}
+
+fn amount() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => 100u32..1000, 1 => Just(100_000)]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let any = any::<usize>;
+    prop_oneof![
+        3 => (any(), amount()).prop_map(|(currency, amount)| Change::Create(currency, amount)),
+        1 => any().prop_map(Change::Destroy),
+        6 => (any(), prop_oneof![Just(0), Just(1), 1u32..5])
+            .prop_map(|(client, threads)| Change::Runnable(client, threads)),
+        2 => (any(), amount()).prop_map(|(client, amount)| Change::Inflate(client, amount)),
+        1 => (any(), amount()).prop_map(|(currency, amount)| Change::Back(currency, amount)),
+        1 => (any(), any()).prop_map(|(from, to)| Change::Transfer(from, to)),
+        1 => Just(Change::EndTransfer),
+        1 => (1u32..9).prop_map(Change::Cpus),
+    ]
+}
+
+struct World {
+    dispatcher: Dispatcher,
+    /// The base currency, two that it backs, and one that these back.
+    currencies: [CurrencyId; CURRENCIES],
+    clients: Vec<(ClientId, u32)>,
+    created: u32,
+}
+
+impl World {
+    fn new() -> World {
+        let mut ledger = Ledger::new(Limits::default());
+        let mut execute = |operation| ledger.execute(&Principal::ROOT, operation).expect("legal");
+        let mut create = |name: &str| {
+            let outcome = execute(Operation::CreateCurrency {
+                name: name.into(),
+                owner: 0,
+                group: 0,
+                mode: Mode::DEFAULT,
+            });
+            let Outcome::Currency(currency) = outcome else {
+                panic!("{outcome:?}")
+            };
+            currency
+        };
+        let [a, b, c] = ["a", "b", "c"].map(&mut create);
+        let base = ledger.base();
+        for (currency, amount, backed) in [(base, 500, a), (base, 9, b), (a, 70, c), (b, 30, c)] {
+            let target = Some(Target::Currency(backed));
+            let issue = Operation::Issue {
+                currency,
+                amount,
+                target,
+            };
+            ledger.execute(&Principal::ROOT, issue).expect("legal");
+        }
+        let machine = Machine {
+            cpus: 2,
+            quantum_ns: 1000,
+        };
+        World {
+            dispatcher: Dispatcher::new(ledger, Box::new(Stride::new()), machine),
+            currencies: [base, a, b, c],
+            clients: Vec::new(),
+            created: 0,
+        }
+    }
+
+    /// Applies an operation unless the ledger refuses it.
+    fn apply(&mut self, operation: Operation) -> Option<Outcome> {
+        let checked = self
+            .dispatcher
+            .ledger()
+            .check(&Principal::ROOT, operation)
+            .ok()?;
+        Some(self.dispatcher.apply(checked))
+    }
+
+    fn change(&mut self, change: Change) {
+        let n = self.clients.len();
+        match change {
+            Change::Create(currency, amount) => {
+                self.created += 1;
+                let name = format!("client {}", self.created);
+                let Some(Outcome::Client(client)) =
+                    self.apply(Operation::CreateClient { name, owner: 0 })
+                else {
+                    panic!("a client can be made");
+                };
+                self.apply(Operation::Issue {
+                    currency: self.currencies[currency % CURRENCIES],
+                    amount,
+                    target: Some(Target::Client(client)),
+                });
+                self.clients.push((client, 0));
+            }
+            Change::Back(currency, amount) => {
+                let backed = self.currencies[1 + currency % (CURRENCIES - 1)];
+                let ticket = self
+                    .dispatcher
+                    .ledger()
+                    .backing(backed)
+                    .next()
+                    .expect("backed");
+                self.apply(Operation::SetAmount { ticket, amount });
+            }
+            Change::EndTransfer => {
+                let transfer = self
+                    .dispatcher
+                    .ledger()
+                    .transfers()
+                    .next()
+                    .map(|view| view.id);
+                if let Some(transfer) = transfer {
+                    self.apply(Operation::EndTransfer { transfer });
+                }
+            }
+            Change::Cpus(cpus) => self.dispatcher.set_cpus(cpus),
+            _ if n == 0 => {}
+            Change::Destroy(client) => {
+                let (client, _) = self.clients.swap_remove(client % n);
+                self.apply(Operation::DestroyClient { client });
+            }
+            Change::Runnable(client, threads) => {
+                self.clients[client % n].1 = threads;
+                self.dispatcher
+                    .set_runnable(self.clients[client % n].0, threads);
+            }
+            Change::Inflate(client, amount) => {
+                let client = self.clients[client % n].0;
+                let ticket = self.dispatcher.ledger().funding(client).next();
+                if let Some(ticket) = ticket {
+                    self.apply(Operation::SetAmount { ticket, amount });
+                }
+            }
+            Change::Transfer(from, to) => {
+                let to = vec![Target::Client(self.clients[to % n].0)];
+                self.apply(Operation::Transfer {
+                    from: self.clients[from % n].0,
+                    portion: Portion::Whole(to),
+                });
+            }
+        }
+    }
+
+    /// Part of the machine that each client should get: by value, at most one
+    /// CPU a thread, what one cannot use going to the others.
+    fn shares(&self) -> Vec<f64> {
+        let cpus = f64::from(self.dispatcher.machine().cpus);
+        let ledger = self.dispatcher.ledger();
+        let value = |i: usize| {
+            let (client, threads) = self.clients[i];
+            if threads == 0 {
+                0.0
+            } else {
+                ledger.value(client).to_f64()
+            }
+        };
+        let usable = |i: usize| f64::from(self.clients[i].1).min(cpus);
+        let mut shares = vec![0.0; self.clients.len()];
+        let mut left: Vec<usize> = (0..shares.len()).filter(|i| value(*i) > 0.0).collect();
+        let mut cpus_left = cpus;
+        loop {
+            let total: f64 = left.iter().map(|i| value(*i)).sum();
+            let over = left
+                .iter()
+                .position(|i| value(*i) / total * cpus_left > usable(*i) * (1.0 + 1e-9));
+            match over {
+                Some(place) => {
+                    let client = left.swap_remove(place);
+                    shares[client] = usable(client);
+                    cpus_left -= usable(client);
+                }
+                None => {
+                    left.iter()
+                        .for_each(|i| shares[*i] = value(*i) / total * cpus_left);
+                    return shares.iter().map(|share| share / cpus).collect();
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1995),
+        cases: 512,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn shares_are_those_worked_out_afresh(changes in prop::collection::vec((change(), any::<bool>()), 1..120)) {
+        let mut world = World::new();
+        let mut winners = Vec::new();
+        let mut largest = 0.0f64;
+        for (change, decides) in changes {
+            world.change(change);
+            if !decides {
+                continue;
+            }
+            world.dispatcher.decide(&mut winners);
+            let expected = world.shares();
+            let total: f64 = expected.iter().sum();
+            let values = world.clients.iter().filter(|client| client.1 > 0);
+            let values = values.map(|client| world.dispatcher.ledger().value(client.0).to_f64());
+            let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+            largest = values.iter().copied().fold(largest, f64::max);
+            let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+            // The largest value there was has at least 24 bits; a weight is
+            // rounded to a ticket, and a readjusted one once more.
+            let tolerance = 2.0 * largest / smallest / f64::from(1 << 24);
+            let cpus = f64::from(world.dispatcher.machine().cpus);
+            let usable = world.clients.iter().map(|client| f64::from(client.1)).sum::<f64>();
+            for ((client, threads), expected) in world.clients.iter().zip(&expected) {
+                let share = world.dispatcher.usage(*client).share;
+                if *threads == 0 || world.dispatcher.ledger().value(*client) == Value(0) {
+                    prop_assert!(share == 0.0, "{share}");
+                    continue;
+                }
+                // Where all together cannot use the machine, what is used of
+                // it is shared.
+                let expected = expected / total * usable.min(cpus) / cpus;
+                prop_assert!((share - expected).abs() <= tolerance, "{share} instead of {expected}");
+            }
+        }
+    }
+}
+
+/// The notes of [`Ledger::take_changes`] name everybody whose value changed.
+fn assert_nobody_is_missed(changes: Vec<Change>, limit: usize) -> Result<(), TestCaseError> {
+    let mut world = World::new();
+    let mut winners = Vec::new();
+    for change in changes {
+        // The dispatcher takes all notes made so far.
+        world.dispatcher.decide(&mut winners);
+        prop_assert!(!world.dispatcher.ledger().has_changes());
+        let before = world.dispatcher.ledger().clone();
+        world.change(change);
+        let mut after = world.dispatcher.ledger().clone();
+        let mut named = Vec::new();
+        let complete = after.take_changes(&mut named, limit);
+        prop_assert!(!after.has_changes());
+        prop_assert!(named.iter().all(|client| after.client(*client).is_some()));
+        for view in after.clients() {
+            let was_active = before.client(view.id).is_some_and(|client| client.active);
+            let changed = before.value(view.id) != view.value;
+            if was_active && view.active && changed && complete {
+                prop_assert!(named.contains(&view.id), "{} is not named", view.name);
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1994),
+        cases: 128,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_ledger_names_everybody_whose_value_changed(changes in prop::collection::vec(change(), 1..60)) {
+        assert_nobody_is_missed(changes, usize::MAX)?;
+    }
+
+    #[test]
+    fn a_short_look_says_that_it_is_not_complete(changes in prop::collection::vec(change(), 1..60)) {
+        assert_nobody_is_missed(changes, 2)?;
+    }
+}

@@ -1,0 +1,251 @@
+//! The machine's own books, and whether they balance.
+
+use prorata_core::ledger::Value;
+
+use super::threads::{NO_TURN, State};
+use super::{Machine, NONE};
+use crate::plan::client_id;
+
+/// Totals since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Counts {
+    /// Events handled.
+    pub events: u64,
+    /// Turns given, that is, decisions by the policy.
+    pub turns: u64,
+    /// Times that a thread was put on a CPU.
+    pub dispatches: u64,
+    /// Dispatches after which another thread ran on the CPU than before.
+    pub context_switches: u64,
+    /// Dispatches of threads that ran on another CPU before.
+    pub migrations: u64,
+    /// Operations that the ledger refused.
+    pub refused: u64,
+    /// CPU time used by threads, all CPUs together.
+    pub busy_ns: u64,
+    /// CPU time spent on context switches and interrupts.
+    pub overhead_ns: u64,
+    /// CPU time of CPUs that had nobody to run, up to when they had again.
+    pub idle_ns: u64,
+}
+
+/// Books that do not balance: a bug in the machine or below it.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Imbalance {
+    /// Value came or went.
+    #[error("active clients are worth {clients} base units, active base tickets {base}")]
+    Value {
+        /// What the clients are worth.
+        clients: f64,
+        /// What they should be worth.
+        base: f64,
+    },
+    /// CPU time came or went.
+    #[error("{accounted_ns} ns of CPU time are accounted for, {passed_ns} ns have passed")]
+    Time {
+        /// Busy, idle and overhead.
+        accounted_ns: u64,
+        /// On all CPUs.
+        passed_ns: u64,
+    },
+    /// Clients received other than what CPUs gave.
+    #[error("clients received {received_ns} ns, CPUs were busy for {busy_ns} ns")]
+    Service {
+        /// Sum over the clients.
+        received_ns: u64,
+        /// Sum over the CPUs.
+        busy_ns: u64,
+    },
+    /// A thread is lost, or in two places.
+    #[error("client {client} has {counted} threads that can run, but says {said}")]
+    Threads {
+        /// Which client.
+        client: u32,
+        /// By looking at every thread.
+        counted: u32,
+        /// By its own count.
+        said: u32,
+    },
+    /// The queues are longer or shorter than they say.
+    #[error("{counted} threads wait for a CPU, but {said} are said to")]
+    Queue {
+        /// By looking at every thread.
+        counted: u64,
+        /// By the machine's own count.
+        said: u64,
+    },
+    /// The machine and the dispatcher disagree.
+    #[error("client {client} runs on {machine} CPUs, the dispatcher says {dispatcher}")]
+    Turn {
+        /// Which client.
+        client: u32,
+        /// By the machine.
+        machine: bool,
+        /// By the dispatcher.
+        dispatcher: bool,
+    },
+    /// A CPU idles while somebody with tickets waits for one.
+    #[error("a CPU is idle while client {client} waits for one")]
+    Idle {
+        /// Which client.
+        client: u32,
+    },
+}
+
+impl Machine {
+    /// Totals since the start.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Threads that can run but have no CPU.
+    pub fn waiting_threads(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Threads of a client that can run, those that do included.
+    pub fn runnable_threads(&self, client: u32) -> u32 {
+        self.clients[client as usize].runnable
+    }
+
+    /// Whether a client has threads.
+    pub fn is_alive(&self, client: u32) -> bool {
+        self.clients[client as usize].threads > 0
+    }
+
+    /// Checks the books. O(clients, threads and CPUs); for tests, at any
+    /// event.
+    ///
+    /// # Errors
+    ///
+    /// The first imbalance found.
+    pub fn check(&self) -> Result<(), Imbalance> {
+        self.check_value()?;
+        self.check_time()?;
+        self.check_threads()
+    }
+
+    /// Checks also that no CPU idles while somebody could use it. Holds when
+    /// everything due at a time has happened, so not between two events of
+    /// the same time.
+    ///
+    /// # Errors
+    ///
+    /// The first imbalance found.
+    pub fn check_settled(&self) -> Result<(), Imbalance> {
+        self.check()?;
+        let busy = self
+            .cpus
+            .all
+            .iter()
+            .filter(|cpu| cpu.thread != NONE)
+            .count();
+        if busy == self.cpus.all.len() {
+            return Ok(());
+        }
+        let ledger = self.dispatcher.ledger();
+        let waits = |client: &u32| {
+            let state = &self.clients[*client as usize];
+            state.runnable > state.cpus && ledger.value(client_id(*client)) > Value(0)
+        };
+        match (0..self.client_count()).find(waits) {
+            Some(client) => Err(Imbalance::Idle { client }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_value(&self) -> Result<(), Imbalance> {
+        let ledger = self.dispatcher.ledger();
+        let clients: u128 = (0..self.client_count())
+            .map(|c| ledger.value(client_id(c)).0)
+            .sum();
+        let base = u128::from(ledger.active_base_amount()) << Value::FRACTION_BITS;
+        // Each active ticket loses less than one unit, and none is gained.
+        let lost = base.checked_sub(clients);
+        if lost.is_some_and(|lost| lost <= ledger.tickets().count() as u128) {
+            return Ok(());
+        }
+        Err(Imbalance::Value {
+            clients: Value(clients).to_f64(),
+            base: Value(base).to_f64(),
+        })
+    }
+
+    fn check_time(&self) -> Result<(), Imbalance> {
+        let (mut idle_ns, mut running_ns, mut to_come_ns) = (0, 0, 0);
+        for cpu in &self.cpus.all {
+            let since_ns = self.now_ns.saturating_sub(cpu.since_ns);
+            if cpu.thread == NONE {
+                idle_ns += since_ns;
+            } else {
+                running_ns += since_ns;
+                to_come_ns += cpu.since_ns.saturating_sub(self.now_ns);
+            }
+        }
+        let Counts {
+            busy_ns,
+            overhead_ns,
+            ..
+        } = self.counts;
+        let accounted_ns =
+            busy_ns + self.counts.idle_ns + overhead_ns + idle_ns + running_ns - to_come_ns;
+        let passed_ns = self.now_ns * self.cpus.all.len() as u64;
+        if accounted_ns != passed_ns {
+            return Err(Imbalance::Time {
+                accounted_ns,
+                passed_ns,
+            });
+        }
+        let received_ns = (0..self.client_count())
+            .map(|client| self.dispatcher.usage(client_id(client)).received_ns)
+            .sum();
+        if received_ns != busy_ns {
+            return Err(Imbalance::Service {
+                received_ns,
+                busy_ns,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_threads(&self) -> Result<(), Imbalance> {
+        let mut runnable = vec![0; self.clients.len()];
+        let waiting = self
+            .threads
+            .all
+            .iter()
+            .filter(|thread| thread.state == State::Ready);
+        let waiting = waiting.count() as u64;
+        if waiting != self.waiting {
+            return Err(Imbalance::Queue {
+                counted: waiting,
+                said: self.waiting,
+            });
+        }
+        for thread in &self.threads.all {
+            let can_run = matches!(thread.state, State::Ready | State::Running);
+            runnable[thread.client as usize] += u32::from(can_run);
+        }
+        for (client, (state, &counted)) in self.clients.iter().zip(&runnable).enumerate() {
+            let client = client as u32;
+            if state.runnable != counted {
+                return Err(Imbalance::Threads {
+                    client,
+                    counted,
+                    said: state.runnable,
+                });
+            }
+            let dispatcher = self.dispatcher.runs(client_id(client));
+            let machine = state.cpus > 0;
+            if machine != dispatcher || machine != (state.turn_end_ns != NO_TURN) {
+                return Err(Imbalance::Turn {
+                    client,
+                    machine,
+                    dispatcher,
+                });
+            }
+        }
+        Ok(())
+    }
+}

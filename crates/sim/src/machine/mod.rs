@@ -1,0 +1,444 @@
+//! The machine: a discrete-event simulation around a [`Dispatcher`], the very
+//! code that decides for real processes.
+//!
+//! ```text
+//!            +------------- events, by time -------------+
+//!            v                                           |
+//!   what is due happens: a step ends, a thread wakes, ---+
+//!   a turn is over, something comes from outside
+//!            |
+//!            v   when nothing more is due at this time
+//!   free CPUs are given away: dispatcher.next_winner() --+
+//! ```
+//!
+//! Time is whole nanoseconds. All that is due at one time happens, in the
+//! order in which it became due, before anybody is given a CPU at that time;
+//! so who wakes together competes together.
+//!
+//! The hot loop (turns end and begin, threads sleep and wake) allocates only
+//! while tables grow; calls, mutexes with lotteries and changes of rights go
+//! through the ledger's checked operations, which allocate.
+
+mod accounts;
+mod cpus;
+mod deeds;
+mod rights;
+mod rules;
+mod steps;
+mod threads;
+mod turns;
+mod waiting;
+
+use std::collections::BTreeMap;
+
+use prorata_core::dispatcher::{self, Dispatcher};
+use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::rng::Xoshiro256PlusPlus;
+
+pub use accounts::{Counts, Imbalance};
+use cpus::Cpus;
+use rules::RuleState;
+use threads::{Client, Threads};
+use waiting::{Mutex, Pipe, Service, Signal};
+
+use crate::observer::{Event, Observer};
+use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
+use crate::policy::policy;
+use crate::queue::EventQueue;
+use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
+
+/// No thread, no CPU.
+const NONE: u32 = u32::MAX;
+
+/// Steps that may be taken without any time passing, and so many more for each
+/// thread: programs which wake one another for ever are found out.
+pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
+
+/// A run that cannot go on.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum RunError {
+    /// Programs that go on without using time.
+    #[error(
+        "at {at} no time passes any more, {client} goes round and round: \
+         put a step into its program that computes or sleeps"
+    )]
+    Stuck {
+        /// When.
+        at: Time,
+        /// Who took the last step.
+        client: String,
+    },
+    /// Programs that fork without end.
+    #[error("at {at} {client} starts thread number {limit}: let threads exit", limit = crate::plan::limits::THREADS)]
+    TooManyThreads {
+        /// When.
+        at: Time,
+        /// Who.
+        client: String,
+    },
+}
+
+/// Something due at a time; eight bytes.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    /// A thread's step or turn ends, if the CPU still has this stamp.
+    Cpu { cpu: u16, stamp: u32 },
+    /// A sleep is over.
+    Wake { thread: u32 },
+    /// All turns end.
+    Tick,
+    /// All clients of a group start.
+    Start { group: u32 },
+    /// A client's tickets change by its rule.
+    Rule { client: u32 },
+    /// Something from outside.
+    Deed { index: u32 },
+    /// A point of the time series.
+    Sample,
+    /// A time that an assertion speaks of.
+    Mark,
+}
+
+/// The simulated machine, to look at; it is driven by a [`Simulation`].
+pub struct Machine {
+    now_ns: u64,
+    end_ns: u64,
+    queue: EventQueue<Due>,
+    dispatcher: Dispatcher,
+    cpus: Cpus,
+    threads: Threads,
+    clients: Vec<Client>,
+    mutexes: Vec<Mutex>,
+    pipes: Vec<Pipe>,
+    services: Vec<Service>,
+    signals: Vec<Signal>,
+    /// Tickets lent by threads that wait, by thread.
+    loans: BTreeMap<u32, Vec<TransferId>>,
+    /// By client: threads that wait and have lent their part of its tickets.
+    lending: BTreeMap<u32, u32>,
+    /// Transfers from outside, by name.
+    transfers: BTreeMap<String, TransferId>,
+    /// By client, of those that have one.
+    rules: BTreeMap<u32, RuleState>,
+    /// Threads that can run but have no CPU.
+    waiting: u64,
+    counts: Counts,
+    code: Code,
+    groups: Vec<Group>,
+    timeline: Vec<(u64, Deed)>,
+    machine: crate::scenario::Machine,
+    pairs: Vec<(u32, u32)>,
+    sample_every_ns: Option<u64>,
+    seed: u64,
+    /// Policies so far.
+    policies: u64,
+    /// A tick is due; only where quanta are aligned.
+    tick_pending: bool,
+    /// All turns are to end now.
+    tick_now: bool,
+    /// Steps taken since time passed.
+    steps_at_once: u64,
+    failure: Option<RunError>,
+    finished: bool,
+}
+
+/// A run: a machine and whoever watches it.
+pub struct Simulation<O = ()> {
+    machine: Machine,
+    observer: O,
+}
+
+impl Simulation {
+    /// A run that nobody watches.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the scenario breaks.
+    pub fn new(scenario: &Scenario, seed: u64) -> Result<Simulation, ScenarioError> {
+        Simulation::watched(scenario, seed, ())
+    }
+}
+
+impl<O: Observer> Simulation<O> {
+    /// A run that `observer` watches.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the scenario breaks.
+    pub fn watched(scenario: &Scenario, seed: u64, observer: O) -> Result<Self, ScenarioError> {
+        Ok(Simulation::of(Plan::new(scenario)?, seed, observer))
+    }
+
+    /// A run of a plan. All randomness comes from `seed`; the scenario's own
+    /// seed is for whoever has no other.
+    pub fn of(plan: Plan, seed: u64, observer: O) -> Self {
+        let mut simulation = Simulation {
+            machine: Machine::new(plan, seed),
+            observer,
+        };
+        simulation.tell(Event::Began);
+        simulation
+    }
+
+    /// Handles one event. Returns whether there was one left.
+    ///
+    /// # Errors
+    ///
+    /// If the run cannot go on.
+    pub fn step(&mut self) -> Result<bool, RunError> {
+        let due = match self.machine.queue.pop() {
+            Some(due) => due,
+            None => match self.pass_time() {
+                Some(due) => due,
+                None => return self.machine.failure.clone().map_or(Ok(false), Err),
+            },
+        };
+        self.machine.counts.events += 1;
+        self.handle(due);
+        Ok(true)
+    }
+
+    /// Handles all events that are left.
+    ///
+    /// # Errors
+    ///
+    /// If the run cannot go on.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        while self.step()? {}
+        Ok(())
+    }
+
+    /// The machine as it is now.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Who watches.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The machine and who watched it.
+    pub fn into_parts(self) -> (Machine, O) {
+        (self.machine, self.observer)
+    }
+
+    /// Settles the present and goes on to the next time that something is
+    /// due; nothing if there is none before the end.
+    #[inline]
+    fn pass_time(&mut self) -> Option<Due> {
+        if self.machine.finished {
+            return None;
+        }
+        loop {
+            self.settle();
+            // Settling may have made something due at once.
+            if let Some(due) = self.machine.queue.pop() {
+                return Some(due);
+            }
+            let machine = &mut self.machine;
+            if machine.failure.is_some() {
+                break;
+            }
+            let Some(now_ns) = machine.queue.advance(machine.end_ns) else {
+                machine.now_ns = machine.end_ns;
+                self.account_all();
+                break;
+            };
+            machine.now_ns = now_ns;
+            machine.steps_at_once = 0;
+            if let Some(due) = machine.queue.pop() {
+                return Some(due);
+            }
+        }
+        self.machine.finished = true;
+        self.tell(Event::Finished);
+        None
+    }
+
+    #[inline]
+    fn handle(&mut self, due: Due) {
+        match due {
+            Due::Cpu { cpu, stamp } => self.cpu_due(cpu.into(), stamp),
+            Due::Wake { thread } => self.wake(thread),
+            Due::Tick => {
+                self.machine.tick_pending = false;
+                self.machine.tick_now = true;
+            }
+            Due::Start { group } => {
+                let clients = self.machine.groups[group as usize].clients.clone();
+                clients.into_iter().for_each(|client| self.start(client));
+            }
+            Due::Rule { client } => self.rule_due(client),
+            Due::Deed { index } => self.deed_due(index),
+            Due::Sample => {
+                self.account_all();
+                self.tell(Event::Sample);
+                self.machine.push_next_sample();
+            }
+            Due::Mark => {
+                self.account_all();
+                self.tell(Event::Mark);
+            }
+        }
+    }
+
+    #[inline]
+    fn tell(&mut self, event: Event<'_>) {
+        if O::WATCHES {
+            self.observer
+                .observe(self.machine.now_ns, event, &self.machine);
+        }
+    }
+}
+
+impl Machine {
+    fn new(plan: Plan, seed: u64) -> Machine {
+        let mut clients = Vec::new();
+        let mut queue = EventQueue::new();
+        for (group, planned) in plan.groups.iter().enumerate() {
+            let group = group as u32;
+            clients.resize(planned.clients.end as usize, Client::NEW);
+            queue.push(planned.start_ns, Due::Start { group });
+        }
+        for (index, (time_ns, _)) in plan.timeline.iter().enumerate() {
+            queue.push(
+                *time_ns,
+                Due::Deed {
+                    index: index as u32,
+                },
+            );
+        }
+        for mark_ns in plan.marks_ns {
+            queue.push(mark_ns, Due::Mark);
+        }
+        let decided = dispatcher::Machine {
+            cpus: plan.machine.cpus,
+            quantum_ns: plan.machine.quantum.0,
+        };
+        let mut machine = Machine {
+            now_ns: 0,
+            end_ns: plan.duration_ns,
+            queue,
+            dispatcher: Dispatcher::new(plan.ledger, policy(plan.machine.policy, seed, 0), decided),
+            cpus: Cpus::new(plan.machine.cpus),
+            threads: Threads::default(),
+            clients,
+            mutexes: waiting::mutexes(plan.mutexes, seed),
+            pipes: plan.pipes.into_iter().map(Pipe::new).collect(),
+            services: plan.services.into_iter().map(Service::new).collect(),
+            signals: vec![Signal::default(); plan.signals],
+            loans: BTreeMap::new(),
+            lending: BTreeMap::new(),
+            transfers: BTreeMap::new(),
+            rules: rules::states(&plan.groups, seed),
+            waiting: 0,
+            counts: Counts::default(),
+            code: plan.code,
+            groups: plan.groups,
+            timeline: plan.timeline,
+            machine: plan.machine,
+            pairs: plan.pairs,
+            sample_every_ns: plan.sample_every_ns,
+            seed,
+            policies: 1,
+            tick_pending: false,
+            tick_now: false,
+            steps_at_once: 0,
+            failure: None,
+            finished: false,
+        };
+        machine.push_next_sample();
+        machine
+    }
+
+    fn push_next_sample(&mut self) {
+        if let Some(every_ns) = self.sample_every_ns {
+            self.queue.push(self.now_ns + every_ns, Due::Sample);
+        }
+    }
+
+    /// Nanoseconds since the start.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// When the run ends.
+    pub fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    /// What decides here: the ledger, and what each client is due.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
+    /// The machine of the scenario, with the policy and the quantum of now.
+    pub fn spec(&self) -> &crate::scenario::Machine {
+        &self.machine
+    }
+
+    /// Number of clients; they are numbered from 0, in the order of the file.
+    pub fn client_count(&self) -> u32 {
+        self.clients.len() as u32
+    }
+
+    /// A client's name.
+    pub fn client_name(&self, client: u32) -> &str {
+        let view = self.dispatcher.ledger().client(client_id(client));
+        view.map_or("", |view| view.name)
+    }
+
+    /// A client's identifier in the ledger.
+    pub fn client_id(&self, client: u32) -> ClientId {
+        client_id(client)
+    }
+
+    /// The numbers of a client's copies, or of the one copy of that name.
+    pub fn find_clients(&self, name: &str) -> Option<std::ops::Range<u32>> {
+        find_clients(self.dispatcher.ledger(), &self.groups, name)
+    }
+
+    /// Names of the file's clients and the numbers of their copies.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, std::ops::Range<u32>)> {
+        self.groups
+            .iter()
+            .map(|group| (group.name.as_str(), group.clients.clone()))
+    }
+
+    /// Names of the mutexes, by number.
+    pub fn mutex_names(&self) -> impl Iterator<Item = &str> {
+        self.mutexes.iter().map(|mutex| mutex.name.as_str())
+    }
+
+    /// Names of the services, by number.
+    pub fn service_names(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().map(|service| service.name.as_str())
+    }
+
+    /// Pairs of clients whose relative error the scenario asks for.
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.pairs
+    }
+
+    /// The client whose thread a CPU runs, and the thread.
+    pub fn running(&self, cpu: u32) -> Option<(u32, u32)> {
+        let thread = self.cpus.all.get(cpu as usize)?.thread;
+        (thread != NONE).then(|| (self.threads.all[thread as usize].client, thread))
+    }
+
+    /// Which line of the scenario a client comes from.
+    fn group(&self, client: u32) -> &Group {
+        let place = self
+            .groups
+            .partition_point(|group| group.clients.end <= client);
+        &self.groups[place]
+    }
+
+    fn is_aligned(&self) -> bool {
+        self.machine.quanta == Quanta::Aligned
+    }
+}
+
+/// A generator of random numbers for lotteries among waiters.
+type Lots = Xoshiro256PlusPlus;

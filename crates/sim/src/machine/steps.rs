@@ -1,0 +1,268 @@
+//! What threads do: the instructions of their programs.
+
+use prorata_core::dispatcher::Dispatcher;
+
+use super::threads::{NO_TURN, State};
+use super::{Due, MAX_STEPS_AT_ONCE, NONE, RunError, Simulation};
+use crate::observer::{Event, Observer, Why};
+use crate::plan::{Instruction, client_id, limits};
+use crate::scenario::Time;
+use crate::stream::{Purpose, small_stream};
+
+impl<O: Observer> Simulation<O> {
+    /// Takes the steps of the thread on a CPU until it computes (true), or
+    /// has left the CPU.
+    pub(super) fn advance(&mut self, cpu: u32, thread: u32) -> bool {
+        loop {
+            let machine = &mut self.machine;
+            let threads = machine.threads.len() as u64;
+            let state = &mut machine.threads.all[thread as usize];
+            if state.remaining_ns > 0 {
+                return true;
+            }
+            let instruction = machine.code.instructions[state.instruction as usize];
+            state.instruction += 1;
+            machine.steps_at_once += 1;
+            // A thread takes up to this many steps by itself, and its program
+            // has no more (`limits::STEPS`) unless it loops.
+            if machine.steps_at_once / MAX_STEPS_AT_ONCE > threads {
+                let client = state.client;
+                self.fail(client, |at, client| RunError::Stuck { at, client });
+                self.exit(cpu, thread);
+                return false;
+            }
+            let stays = match instruction {
+                Instruction::Compute(draw) => {
+                    let draw = &machine.code.draws[draw as usize];
+                    let compute_ns = machine.threads.draw(thread, draw);
+                    machine.threads.all[thread as usize].remaining_ns = compute_ns;
+                    true
+                }
+                Instruction::Sleep(draw) => self.sleep(cpu, thread, draw),
+                Instruction::Set { register, to } => {
+                    *machine.threads.register(thread, register) = to;
+                    true
+                }
+                Instruction::Again { register, to } => {
+                    let left = machine.threads.register(thread, register);
+                    *left -= 1;
+                    if *left > 0 {
+                        machine.threads.all[thread as usize].instruction = to;
+                    }
+                    true
+                }
+                Instruction::Jump(to) => {
+                    state.instruction = to;
+                    true
+                }
+                Instruction::Yield => self.give_way(cpu, thread),
+                Instruction::Fork(program) => self.fork(thread, program),
+                Instruction::Exit => {
+                    self.exit(cpu, thread);
+                    false
+                }
+                other => self.meet(cpu, thread, other),
+            };
+            if !stays {
+                return false;
+            }
+        }
+    }
+
+    /// Steps that involve other threads.
+    fn meet(&mut self, cpu: u32, thread: u32, instruction: Instruction) -> bool {
+        match instruction {
+            Instruction::Wait(signal) => self.wait(cpu, thread, signal),
+            Instruction::Signal(signal) => {
+                self.signal(signal);
+                true
+            }
+            Instruction::Lock(mutex) => self.lock(cpu, thread, mutex),
+            Instruction::Unlock(mutex) => !self.unlock(thread, mutex) || self.give_way(cpu, thread),
+            Instruction::Call(service) => {
+                self.call(cpu, thread, service);
+                false
+            }
+            Instruction::Accept(service) => self.accept(cpu, thread, service),
+            Instruction::Reply => {
+                self.reply(thread);
+                true
+            }
+            Instruction::Send(pipe) => self.send(cpu, thread, pipe),
+            Instruction::Receive(pipe) => self.receive(cpu, thread, pipe),
+            _ => unreachable!("all other steps were taken"),
+        }
+    }
+
+    fn sleep(&mut self, cpu: u32, thread: u32, draw: u32) -> bool {
+        let machine = &mut self.machine;
+        let sleep_ns = machine
+            .threads
+            .draw(thread, &machine.code.draws[draw as usize]);
+        if sleep_ns == 0 {
+            return true;
+        }
+        machine
+            .queue
+            .push(machine.now_ns + sleep_ns, Due::Wake { thread });
+        self.block(cpu, thread, State::Sleeping, Why::Sleeps);
+        false
+    }
+
+    pub(super) fn wake(&mut self, thread: u32) {
+        match self.machine.threads.all[thread as usize].state {
+            State::Dying => self.machine.threads.free(thread),
+            _ => self.ready(thread),
+        }
+    }
+
+    /// The rest of the turn goes to the client's other threads if any waits,
+    /// else to whom the policy chooses. A client that runs on other CPUs too
+    /// keeps them all.
+    fn give_way(&mut self, cpu: u32, thread: u32) -> bool {
+        let client = self.machine.threads.all[thread as usize].client;
+        let state = &self.machine.clients[client as usize];
+        let alone = state.ready.first == NONE;
+        if alone && state.cpus > 1 {
+            return true;
+        }
+        self.leave(cpu, Why::Yielded);
+        self.queue_up(thread);
+        if alone {
+            self.machine.dispatcher.end_turn(client_id(client));
+            self.close_turn(client);
+        }
+        false
+    }
+
+    fn fork(&mut self, thread: u32, program: u32) -> bool {
+        let client = self.machine.threads.all[thread as usize].client;
+        if self.machine.threads.len() as u64 >= u64::from(limits::THREADS) {
+            self.fail(client, |at, client| RunError::TooManyThreads { at, client });
+        } else {
+            self.add_thread(client, program);
+        }
+        true
+    }
+
+    fn add_thread(&mut self, client: u32, program: u32) {
+        let machine = &mut self.machine;
+        let entry = machine.code.entries[program as usize];
+        let rng = small_stream(machine.seed, Purpose::Durations, machine.threads.made);
+        let thread = machine.threads.add(client, entry, rng);
+        machine.clients[client as usize].threads += 1;
+        self.ready(thread);
+    }
+
+    /// The thread on a CPU is gone.
+    fn exit(&mut self, cpu: u32, thread: u32) {
+        let client = self.machine.threads.all[thread as usize].client;
+        self.drop_obligations(thread);
+        self.leave(cpu, Why::Exited);
+        self.machine.clients[client as usize].runnable -= 1;
+        self.machine.threads.free(thread);
+        self.runnable_changed(client);
+        self.thread_gone(client);
+    }
+
+    fn thread_gone(&mut self, client: u32) {
+        let state = &mut self.machine.clients[client as usize];
+        state.threads -= 1;
+        if state.threads == 0 {
+            self.tell(Event::Ended { client });
+        }
+    }
+
+    /// A client starts afresh, unless it has threads.
+    pub(super) fn start(&mut self, client: u32) {
+        let state = &self.machine.clients[client as usize];
+        if state.threads > 0 {
+            return;
+        }
+        let program = self.machine.group(client).program;
+        self.tell(Event::Started { client });
+        self.start_rule(client);
+        self.add_thread(client, program);
+    }
+
+    /// Ends all threads of a client. O(all threads).
+    pub(super) fn stop(&mut self, client: u32) {
+        for thread in 0..self.machine.threads.all.len() as u32 {
+            if self.machine.threads.all[thread as usize].client == client {
+                self.kill(client, thread);
+            }
+        }
+    }
+
+    fn kill(&mut self, client: u32, thread: u32) {
+        let machine = &mut self.machine;
+        let state = &machine.threads.all[thread as usize];
+        let cpu = state.cpu;
+        match state.state {
+            State::Free | State::Dying => return,
+            State::Running => {
+                self.account(cpu.into());
+                self.exit(cpu.into(), thread);
+                return;
+            }
+            State::Ready => {
+                let state = &mut machine.clients[client as usize];
+                state.ready.remove(&mut machine.threads.all, thread);
+                state.runnable -= 1;
+                machine.waiting -= 1;
+                self.drop_obligations(thread);
+                self.machine.threads.free(thread);
+                self.runnable_changed(client);
+            }
+            State::Sleeping => {
+                // Its number is free when the event that wakes it has come.
+                machine.threads.all[thread as usize].state = State::Dying;
+                self.drop_obligations(thread);
+            }
+            State::Waiting | State::Served => {
+                self.stop_waiting(thread);
+                self.drop_obligations(thread);
+                self.machine.threads.free(thread);
+            }
+        }
+        self.thread_gone(client);
+    }
+
+    /// The thread on a CPU waits for something.
+    pub(super) fn block(&mut self, cpu: u32, thread: u32, state: State, why: Why) {
+        let machine = &mut self.machine;
+        let waiter = &mut machine.threads.all[thread as usize];
+        waiter.state = state;
+        waiter.since_ns = machine.now_ns;
+        let client = waiter.client;
+        machine.clients[client as usize].runnable -= 1;
+        self.leave(cpu, why);
+        self.runnable_changed(client);
+    }
+
+    /// A thread that is new or has waited can run.
+    pub(super) fn ready(&mut self, thread: u32) {
+        self.queue_up(thread);
+        let client = self.machine.threads.all[thread as usize].client;
+        self.machine.clients[client as usize].runnable += 1;
+        self.runnable_changed(client);
+        self.tell(Event::Ready { client, thread });
+    }
+
+    fn runnable_changed(&mut self, client: u32) {
+        let machine = &mut self.machine;
+        let state = &machine.clients[client as usize];
+        let dispatcher: &mut Dispatcher = &mut machine.dispatcher;
+        dispatcher.set_runnable(client_id(client), state.runnable);
+        if state.runnable == 0 && state.turn_end_ns != NO_TURN {
+            self.close_turn(client);
+        }
+    }
+
+    /// The run cannot go on.
+    fn fail(&mut self, client: u32, error: impl FnOnce(Time, String) -> RunError) {
+        let at = Time(self.machine.now_ns);
+        let name = self.machine.client_name(client).to_owned();
+        self.machine.failure.get_or_insert_with(|| error(at, name));
+    }
+}

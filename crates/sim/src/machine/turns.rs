@@ -1,0 +1,306 @@
+//! Turns: who is given CPUs, for how long, and what it used.
+
+use prorata_core::dispatcher::Winner;
+
+use super::threads::{NO_CPU, NO_TURN, State};
+use super::{Due, NONE, Simulation};
+use crate::observer::{Event, Observer, Why};
+use crate::plan::client_id;
+
+impl<O: Observer> Simulation<O> {
+    /// Everything that was due now has happened: gives free CPUs away.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if std::mem::take(&mut self.machine.tick_now) {
+            self.end_all_turns();
+        }
+        while let Some(winner) = self.machine.dispatcher.next_winner() {
+            self.give(winner);
+        }
+    }
+
+    /// A client gets CPUs: its turn begins, or it gets more of them.
+    fn give(&mut self, winner: Winner) {
+        let machine = &mut self.machine;
+        let client = winner.client.index();
+        let begins = machine.clients[client as usize].turn_end_ns == NO_TURN;
+        if begins {
+            machine.counts.turns += 1;
+            let turn_end_ns = machine.turn_end_ns();
+            let state = &mut machine.clients[client as usize];
+            state.turn_end_ns = turn_end_ns;
+            state.turn_used_ns = 0;
+            self.tell(Event::TurnBegan { client });
+        }
+        for _ in 0..winner.cpus {
+            let machine = &mut self.machine;
+            let state = &machine.clients[client as usize];
+            // What its other threads have just done may have ended the turn,
+            // or given this thread another of the CPUs.
+            if state.turn_end_ns == NO_TURN {
+                break;
+            }
+            let Some(thread) = machine.next_ready(client) else {
+                break;
+            };
+            let wanted = machine.threads.all[thread as usize].cpu;
+            let cpu = machine.cpus.take_idle(wanted.into());
+            let aligned = machine.is_aligned();
+            let delay_ns = self.place(cpu, thread);
+            let state = &mut self.machine.clients[client as usize];
+            if begins && state.cpus == 1 && !aligned {
+                // The quantum is counted from when it begins to run.
+                state.turn_end_ns += delay_ns;
+            }
+            self.drive(cpu);
+        }
+    }
+
+    /// Puts a thread, neither ready nor running, on a CPU taken for it.
+    /// Returns the time that passes before it runs.
+    pub(super) fn place(&mut self, cpu: u32, thread: u32) -> u64 {
+        let machine = &mut self.machine;
+        let now_ns = machine.now_ns;
+        let costs = &machine.machine.costs;
+        let place = &mut machine.cpus.all[cpu as usize];
+        let mover = &mut machine.threads.all[thread as usize];
+        let switched = place.last != thread;
+        let migrated = u32::from(mover.cpu) != cpu && mover.cpu != NO_CPU;
+        let idle_ns = now_ns - place.since_ns;
+        let mut delay_ns = 0;
+        if switched {
+            delay_ns += costs.context_switch.0;
+            machine.counts.context_switches += 1;
+        }
+        if idle_ns > 0 {
+            delay_ns += costs.interrupt.0;
+        }
+        if migrated {
+            mover.remaining_ns += costs.cache_refill.0;
+            machine.counts.migrations += 1;
+        }
+        machine.counts.idle_ns += idle_ns;
+        machine.counts.overhead_ns += delay_ns;
+        machine.counts.dispatches += 1;
+        place.thread = thread;
+        place.since_ns = now_ns + delay_ns;
+        let client = mover.client;
+        let state = &mut machine.clients[client as usize];
+        mover.state = State::Running;
+        mover.cpu = cpu as u16;
+        mover.next = std::mem::replace(&mut state.running, thread);
+        state.cpus += 1;
+        let event = Event::Dispatched {
+            client,
+            thread,
+            cpu,
+            start_ns: now_ns + delay_ns,
+            ready_ns: mover.since_ns,
+            switched,
+            migrated,
+        };
+        self.tell(event);
+        delay_ns
+    }
+
+    /// Lets the thread on a CPU go on, and when it leaves another one of the
+    /// same client, until one computes or there is none.
+    pub(super) fn drive(&mut self, cpu: u32) {
+        loop {
+            let machine = &self.machine;
+            let place = &machine.cpus.all[cpu as usize];
+            let thread = place.thread;
+            let waits_for_switch = place.since_ns > machine.now_ns;
+            if waits_for_switch || self.advance(cpu, thread) {
+                self.plan_end(cpu);
+                return;
+            }
+            let machine = &mut self.machine;
+            let client = machine.threads.all[thread as usize].client;
+            if machine.clients[client as usize].turn_end_ns == NO_TURN {
+                return;
+            }
+            let Some(next) = machine.next_ready(client) else {
+                return;
+            };
+            let cpu_again = machine.cpus.take_idle(cpu);
+            debug_assert_eq!(cpu_again, cpu);
+            self.place(cpu, next);
+        }
+    }
+
+    /// The thread on a CPU computes: sees to it that its step and its turn
+    /// end in time.
+    fn plan_end(&mut self, cpu: u32) {
+        let machine = &mut self.machine;
+        let place = &machine.cpus.all[cpu as usize];
+        let thread = &machine.threads.all[place.thread as usize];
+        let turn_end_ns = machine.clients[thread.client as usize].turn_end_ns;
+        let step_end_ns = place.since_ns + thread.remaining_ns;
+        let due = Due::Cpu {
+            cpu: cpu as u16,
+            stamp: place.stamp,
+        };
+        if machine.is_aligned() {
+            // The tick ends the turn.
+            if step_end_ns <= turn_end_ns {
+                machine.queue.push(step_end_ns, due);
+            }
+        } else if turn_end_ns <= machine.now_ns {
+            let client = thread.client;
+            self.end_turn(client);
+        } else {
+            machine.queue.push(step_end_ns.min(turn_end_ns), due);
+        }
+    }
+
+    /// A step or a turn is to end on a CPU, unless its thread has left.
+    pub(super) fn cpu_due(&mut self, cpu: u32, stamp: u32) {
+        let place = &self.machine.cpus.all[cpu as usize];
+        if place.stamp != stamp {
+            return;
+        }
+        let thread = place.thread;
+        self.account(cpu);
+        if self.machine.threads.all[thread as usize].remaining_ns == 0 {
+            self.drive(cpu);
+        } else {
+            self.plan_end(cpu);
+        }
+    }
+
+    /// A client's turn is over; its threads could go on.
+    pub(super) fn end_turn(&mut self, client: u32) {
+        loop {
+            let machine = &self.machine;
+            let thread = machine.clients[client as usize].running;
+            if thread == NONE {
+                break;
+            }
+            let cpu = machine.threads.all[thread as usize].cpu;
+            self.account(cpu.into());
+            self.leave(cpu.into(), Why::TurnEnded);
+            self.queue_up(thread);
+        }
+        self.machine.dispatcher.end_turn(client_id(client));
+        self.close_turn(client);
+    }
+
+    pub(super) fn end_all_turns(&mut self) {
+        for cpu in 0..self.machine.cpus.all.len() as u32 {
+            if let Some((client, _)) = self.machine.running(cpu) {
+                self.end_turn(client);
+            }
+        }
+    }
+
+    /// The dispatcher knows that the turn is over.
+    pub(super) fn close_turn(&mut self, client: u32) {
+        let state = &mut self.machine.clients[client as usize];
+        state.turn_end_ns = NO_TURN;
+        let used_ns = state.turn_used_ns;
+        self.tell(Event::TurnEnded { client, used_ns });
+    }
+
+    /// A thread that can run goes to the end of its client's queue.
+    pub(super) fn queue_up(&mut self, thread: u32) {
+        let machine = &mut self.machine;
+        let threads = &mut machine.threads.all;
+        let state = &mut threads[thread as usize];
+        state.state = State::Ready;
+        state.since_ns = machine.now_ns;
+        let client = state.client;
+        machine.clients[client as usize].ready.push(threads, thread);
+        machine.waiting += 1;
+    }
+
+    /// Takes the thread, accounted for, off a CPU. What becomes of it is the
+    /// caller's business.
+    pub(super) fn leave(&mut self, cpu: u32, why: Why) {
+        let machine = &mut self.machine;
+        let place = &machine.cpus.all[cpu as usize];
+        let thread = place.thread;
+        // It may leave before the switch to it is through.
+        machine.counts.overhead_ns -= place.since_ns.saturating_sub(machine.now_ns);
+        machine.cpus.release(cpu, machine.now_ns);
+        let client = machine.threads.all[thread as usize].client;
+        machine.unlink_running(client, thread);
+        machine.clients[client as usize].cpus -= 1;
+        let event = Event::Left {
+            client,
+            thread,
+            cpu,
+            why,
+        };
+        self.tell(event);
+    }
+
+    /// Brings what the thread on a CPU used up to date.
+    pub(super) fn account(&mut self, cpu: u32) {
+        let machine = &mut self.machine;
+        let now_ns = machine.now_ns;
+        let place = &mut machine.cpus.all[cpu as usize];
+        let used_ns = now_ns.saturating_sub(place.since_ns);
+        if place.thread == NONE || used_ns == 0 {
+            return;
+        }
+        place.since_ns = now_ns;
+        let thread = place.thread;
+        let state = &mut machine.threads.all[thread as usize];
+        state.remaining_ns -= used_ns;
+        let client = state.client;
+        machine.clients[client as usize].turn_used_ns += used_ns;
+        machine.counts.busy_ns += used_ns;
+        machine.dispatcher.charge(client_id(client), used_ns);
+        self.tell(Event::Ran {
+            client,
+            thread,
+            cpu,
+            used_ns,
+        });
+    }
+
+    /// Brings everything that depends on time up to date.
+    pub(super) fn account_all(&mut self) {
+        for cpu in 0..self.machine.cpus.all.len() as u32 {
+            self.account(cpu);
+        }
+    }
+}
+
+impl super::Machine {
+    /// When a turn that begins now ends at the latest.
+    fn turn_end_ns(&mut self) -> u64 {
+        let quantum_ns = self.machine.quantum.0;
+        if !self.is_aligned() {
+            return self.now_ns + quantum_ns;
+        }
+        let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;
+        if !std::mem::replace(&mut self.tick_pending, true) {
+            self.queue.push(tick_ns, Due::Tick);
+        }
+        tick_ns
+    }
+
+    /// Takes the thread of a client that has been ready longest.
+    fn next_ready(&mut self, client: u32) -> Option<u32> {
+        let ready = &mut self.clients[client as usize].ready;
+        let thread = ready.pop(&self.threads.all)?;
+        self.waiting -= 1;
+        Some(thread)
+    }
+
+    fn unlink_running(&mut self, client: u32, thread: u32) {
+        let after = self.threads.all[thread as usize].next;
+        let state = &mut self.clients[client as usize];
+        if state.running == thread {
+            state.running = after;
+            return;
+        }
+        let mut before = state.running;
+        while self.threads.all[before as usize].next != thread {
+            before = self.threads.all[before as usize].next;
+        }
+        self.threads.all[before as usize].next = after;
+    }
+}

@@ -1,0 +1,109 @@
+//! How far service strays from the ideal, in quanta (1995, 2).
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+
+/// The absolute error of a client: the difference between what it received
+/// and what it is due.
+///
+/// What a client is due grows steadily, what it received grows when a turn of
+/// its own is charged. So its error is largest just before one of its own
+/// turns is charged or just after, and nothing is missed by looking at it only
+/// when its turns begin and end.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AbsoluteError {
+    /// Largest so far.
+    pub largest: f64,
+    /// When it was looked at last; positive for a client ahead of its due.
+    pub last: f64,
+    /// Mean magnitude over the ends of its turns.
+    #[serde(skip)]
+    sum: f64,
+    #[serde(skip)]
+    count: u64,
+}
+
+impl AbsoluteError {
+    pub(super) fn look(&mut self, machine: &Machine, client: u32) {
+        let usage = machine.dispatcher().usage(machine.client_id(client));
+        let ahead_ns = usage.received_ns as f64 - usage.specified_ns as f64;
+        self.last = ahead_ns / machine.spec().quantum.0 as f64;
+        self.largest = self.largest.max(self.last.abs());
+    }
+
+    pub(super) fn count_turn(&mut self) {
+        self.sum += self.last.abs();
+        self.count += 1;
+    }
+
+    /// Mean magnitude over the ends of its turns.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum / self.count as f64
+        }
+    }
+}
+
+/// The relative error of two clients: the absolute error in the subsystem of
+/// only the two.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RelativeError {
+    /// Which two.
+    pub clients: (u32, u32),
+    /// Largest so far, in quanta.
+    pub largest: f64,
+    /// Now; positive if the first is ahead.
+    pub last: f64,
+    /// What they were worth when both competed last.
+    values: Option<(f64, f64)>,
+    /// By how much the first is ahead.
+    ahead_ns: f64,
+}
+
+impl RelativeError {
+    pub(super) fn new(clients: (u32, u32)) -> RelativeError {
+        RelativeError {
+            clients,
+            largest: 0.0,
+            last: 0.0,
+            values: None,
+            ahead_ns: 0.0,
+        }
+    }
+
+    /// Reads what both are worth, if both compete.
+    pub(super) fn look(&mut self, machine: &Machine) {
+        let ledger = machine.dispatcher().ledger();
+        let value = |client| ledger.value(machine.client_id(client)).to_f64();
+        let (first, second) = (value(self.clients.0), value(self.clients.1));
+        if first > 0.0 && second > 0.0 {
+            self.values = Some((first, second));
+        } else if !(machine.runnable_threads(self.clients.0) > 0
+            && machine.runnable_threads(self.clients.1) > 0)
+        {
+            // One of them is away: what the other gets is no error. The turn
+            // that just ended is counted before this.
+            self.values = None;
+        }
+    }
+
+    /// Counts a turn of one of the two, with the values from before it ended.
+    pub(super) fn count_turn(&mut self, client: u32, used_ns: u64, quantum_ns: u64) {
+        let Some((first, second)) = self.values else {
+            return;
+        };
+        let used_ns = used_ns as f64;
+        let received_ns = if client == self.clients.0 {
+            used_ns
+        } else {
+            0.0
+        };
+        self.ahead_ns += received_ns - used_ns * first / (first + second);
+        self.last = self.ahead_ns / quantum_ns as f64;
+        self.largest = self.largest.max(self.last.abs());
+    }
+}

@@ -1,0 +1,250 @@
+//! A run in figures, to be printed, compared or drawn.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::verdict::{Verdict, judge};
+use super::{Measures, Summary, Times};
+use crate::machine::{Counts, Machine};
+use crate::scenario::{PolicyName, Scenario};
+
+/// A run in figures.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Report {
+    /// What the scenario shows.
+    pub title: String,
+    /// All that chance came from.
+    pub seed: u64,
+    /// How long it ran.
+    pub duration_ns: u64,
+    /// CPUs.
+    pub cpus: u32,
+    /// Quantum at the end.
+    pub quantum_ns: u64,
+    /// Policy at the end.
+    pub policy: PolicyName,
+    /// Totals.
+    pub counts: Counts,
+    /// Threads that could run but had no CPU: mean over time.
+    pub mean_waiting_threads: f64,
+    /// Threads that could run but had no CPU: most at a time.
+    pub most_waiting_threads: u64,
+    /// By client.
+    pub clients: Vec<ClientReport>,
+    /// The pairs that the scenario asks for.
+    pub pairs: Vec<PairReport>,
+    /// By mutex and client.
+    pub mutexes: Vec<WaitReport>,
+    /// By service and client.
+    pub services: Vec<WaitReport>,
+    /// The time series, if the scenario asks for one.
+    pub series: Vec<PointReport>,
+    /// What the ledger refused, the first few.
+    pub refused: Vec<String>,
+    /// The scenario's assertions.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// A client in figures.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ClientReport {
+    /// Who.
+    pub name: String,
+    /// CPU time received.
+    pub received_ns: u64,
+    /// CPU time due while it could run.
+    pub specified_ns: u64,
+    /// Its part of all CPU time received.
+    pub share: f64,
+    /// Largest absolute error, in quanta.
+    pub largest_error: f64,
+    /// Mean absolute error at the ends of its turns, in quanta.
+    pub mean_error: f64,
+    /// Turns that it had.
+    pub turns: u64,
+    /// Times that a thread of it began to wait or to sleep.
+    pub blocks: u64,
+    /// Times that a thread of it went on on another CPU.
+    pub migrations: u64,
+    /// From the end of one turn to the end of the next.
+    pub response_time: Option<Summary>,
+    /// From a wake, or a start, to the CPU.
+    pub dispatch_latency: Option<Summary>,
+}
+
+/// A pair of clients in figures.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PairReport {
+    /// Who.
+    pub clients: (String, String),
+    /// Largest relative error, in quanta.
+    pub largest_error: f64,
+}
+
+/// Times of a client at a mutex or a service.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct WaitReport {
+    /// Which mutex or service.
+    pub name: String,
+    /// Who waited, or called.
+    pub client: String,
+    /// From lock to acquisition, or from call to reply.
+    pub times: Option<Summary>,
+}
+
+/// A point of the time series.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PointReport {
+    /// When.
+    pub time_ns: u64,
+    /// CPU time received, by client.
+    pub received_ns: Vec<u64>,
+    /// CPU time due, by client.
+    pub specified_ns: Vec<u64>,
+    /// Relative error in quanta, by pair.
+    pub relative_errors: Vec<f64>,
+    /// Threads that could run but had no CPU.
+    pub waiting_threads: u64,
+}
+
+impl Report {
+    /// The figures of a run that is over.
+    pub fn new(scenario: &Scenario, seed: u64, machine: &Machine, measures: &Measures) -> Report {
+        let (mean_waiting_threads, most_waiting_threads) = measures.queue_length();
+        Report {
+            title: scenario.title.clone(),
+            seed,
+            duration_ns: machine.now_ns(),
+            cpus: machine.spec().cpus,
+            quantum_ns: machine.spec().quantum.0,
+            policy: machine.spec().policy,
+            counts: machine.counts(),
+            mean_waiting_threads,
+            most_waiting_threads,
+            clients: clients(machine, measures),
+            pairs: pairs(machine, measures),
+            mutexes: waits(machine, machine.mutex_names(), |mutex| {
+                Box::new(measures.mutex_waits(mutex))
+            }),
+            services: waits(machine, machine.service_names(), |service| {
+                Box::new(measures.call_times(service))
+            }),
+            series: series(measures),
+            refused: measures.refused().to_vec(),
+            verdicts: judge(scenario, machine, measures),
+        }
+    }
+
+    /// Whether all assertions hold.
+    pub fn holds(&self) -> bool {
+        self.verdicts.iter().all(|verdict| verdict.holds)
+    }
+
+    /// Writes the time series as CSV, a line for each client and time; the
+    /// end of the run alone if there is no series.
+    ///
+    /// # Errors
+    ///
+    /// The first error of the writer.
+    pub fn write_csv(&self, mut writer: impl io::Write) -> io::Result<()> {
+        writeln!(
+            writer,
+            "time_ns,client,received_ns,specified_ns,error_quanta"
+        )?;
+        let mut line = |time_ns: u64, name: &str, received_ns: u64, specified_ns: u64| {
+            let error = (received_ns as f64 - specified_ns as f64) / self.quantum_ns as f64;
+            writeln!(
+                writer,
+                "{time_ns},{name},{received_ns},{specified_ns},{error}"
+            )
+        };
+        for point in &self.series {
+            for (i, client) in self.clients.iter().enumerate() {
+                line(
+                    point.time_ns,
+                    &client.name,
+                    point.received_ns[i],
+                    point.specified_ns[i],
+                )?;
+            }
+        }
+        if self.series.is_empty() {
+            for client in &self.clients {
+                line(
+                    self.duration_ns,
+                    &client.name,
+                    client.received_ns,
+                    client.specified_ns,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
+    let busy_ns = machine.counts().busy_ns.max(1);
+    let clients = measures.clients().iter().zip(0..);
+    let clients = clients.map(|(measured, client)| {
+        let usage = machine.dispatcher().usage(machine.client_id(client));
+        ClientReport {
+            name: machine.client_name(client).to_owned(),
+            received_ns: usage.received_ns,
+            specified_ns: usage.specified_ns,
+            share: usage.received_ns as f64 / busy_ns as f64,
+            largest_error: measured.absolute_error.largest,
+            mean_error: measured.absolute_error.mean(),
+            turns: measured.turns,
+            blocks: measured.blocks,
+            migrations: measured.migrations,
+            response_time: measured.response_times.summary(),
+            dispatch_latency: measured.dispatch_latencies.summary(),
+        }
+    });
+    clients.collect()
+}
+
+fn pairs(machine: &Machine, measures: &Measures) -> Vec<PairReport> {
+    let name = |client| machine.client_name(client).to_owned();
+    let pairs = measures.pairs().iter().map(|pair| PairReport {
+        clients: (name(pair.clients.0), name(pair.clients.1)),
+        largest_error: pair.largest,
+    });
+    pairs.collect()
+}
+
+/// Times by client, of one mutex or service.
+type ByClient<'a> = Box<dyn Iterator<Item = (u32, &'a Times)> + 'a>;
+
+fn waits<'a>(
+    machine: &Machine,
+    names: impl Iterator<Item = &'a str>,
+    times: impl Fn(u32) -> ByClient<'a>,
+) -> Vec<WaitReport> {
+    let mut reports = Vec::new();
+    for (name, number) in names.zip(0..) {
+        reports.extend(times(number).map(|(client, times)| WaitReport {
+            name: name.to_owned(),
+            client: machine.client_name(client).to_owned(),
+            times: times.summary(),
+        }));
+    }
+    reports
+}
+
+fn series(measures: &Measures) -> Vec<PointReport> {
+    let points = measures.series().iter().map(|point| PointReport {
+        time_ns: point.time_ns,
+        received_ns: point.service.iter().map(|service| service.0).collect(),
+        specified_ns: point.service.iter().map(|service| service.1).collect(),
+        relative_errors: point.relative_errors.clone(),
+        waiting_threads: point.waiting_threads,
+    });
+    points.collect()
+}

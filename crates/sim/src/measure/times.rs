@@ -1,0 +1,187 @@
+//! Distributions of times, as compact as they are narrow.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Significant bits of a time that are told apart: to less than one part in a
+/// thousand, and exactly below 2048 ns.
+const PRECISION_BITS: u32 = 11;
+
+/// Times in nanoseconds, counted in buckets of a relative width below 2^-10.
+/// Count, sum, mean and standard deviation are exact.
+#[derive(Clone, Default, Debug)]
+pub struct Times {
+    buckets: BTreeMap<u64, u64>,
+    count: u64,
+    sum: u128,
+    squares: u128,
+    largest_ns: u64,
+}
+
+/// The usual figures of a distribution; times in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Summary {
+    /// How many times.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Standard deviation, of all times there were.
+    pub deviation_ns: f64,
+    /// Shortest.
+    pub shortest_ns: u64,
+    /// Half of them are at most this.
+    pub median_ns: u64,
+    /// Nine in ten are at most this.
+    pub p90_ns: u64,
+    /// Ninety-nine in a hundred are at most this.
+    pub p99_ns: u64,
+    /// Longest.
+    pub longest_ns: u64,
+}
+
+impl Times {
+    /// Counts one more time.
+    pub fn record(&mut self, time_ns: u64) {
+        *self.buckets.entry(bucket(time_ns)).or_default() += 1;
+        self.count += 1;
+        self.sum += u128::from(time_ns);
+        self.squares = self
+            .squares
+            .saturating_add(u128::from(time_ns) * u128::from(time_ns));
+        self.largest_ns = self.largest_ns.max(time_ns);
+    }
+
+    /// Adds all times of another distribution.
+    pub fn merge(&mut self, other: &Times) {
+        for (bucket, count) in &other.buckets {
+            *self.buckets.entry(*bucket).or_default() += count;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.largest_ns = self.largest_ns.max(other.largest_ns);
+    }
+
+    /// How many times were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Buckets in ascending order: the shortest time of each, and how many
+    /// times fell into it.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.buckets
+            .iter()
+            .map(|(time_ns, count)| (*time_ns, *count))
+    }
+
+    /// Arithmetic mean; zero without times.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        self.sum as f64 / self.count as f64
+    }
+
+    /// Standard deviation of all times there were; zero without times.
+    pub fn deviation_ns(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let mean = self.mean_ns();
+        (self.squares as f64 / self.count as f64 - mean * mean)
+            .max(0.0)
+            .sqrt()
+    }
+
+    /// The time that `percentile` of a hundred are at most, to the precision
+    /// of a bucket; 100 is the longest, exactly. Nothing without times.
+    pub fn percentile_ns(&self, percentile: f64) -> Option<u64> {
+        if percentile >= 100.0 {
+            return (self.count > 0).then_some(self.largest_ns);
+        }
+        let rank = ((percentile / 100.0 * self.count as f64).ceil() as u64).max(1);
+        let mut below = 0;
+        let reaches = |(_, count): &(&u64, &u64)| {
+            below += **count;
+            below >= rank
+        };
+        self.buckets
+            .iter()
+            .find(reaches)
+            .map(|(time_ns, _)| *time_ns)
+    }
+
+    /// The usual figures; nothing without times.
+    pub fn summary(&self) -> Option<Summary> {
+        Some(Summary {
+            count: self.count,
+            mean_ns: self.mean_ns(),
+            deviation_ns: self.deviation_ns(),
+            shortest_ns: *self.buckets.first_key_value()?.0,
+            median_ns: self.percentile_ns(50.0)?,
+            p90_ns: self.percentile_ns(90.0)?,
+            p99_ns: self.percentile_ns(99.0)?,
+            longest_ns: self.largest_ns,
+        })
+    }
+}
+
+/// The shortest time that is counted together with this one.
+fn bucket(time_ns: u64) -> u64 {
+    let bits = u64::BITS - time_ns.leading_zeros();
+    let dropped = bits.saturating_sub(PRECISION_BITS);
+    time_ns >> dropped << dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_exact_below_2048_and_narrow_above() {
+        for time in [0, 1, 2, 1000, 2047] {
+            assert_eq!(bucket(time), time);
+        }
+        for time in [2049, 1_000_001, u64::MAX] {
+            assert!(bucket(time) <= time);
+            assert!((time - bucket(time)) as f64 / (time as f64) < 1.0 / 1024.0);
+        }
+        assert_eq!(bucket(2048), 2048);
+        assert_eq!(bucket(2049), 2048);
+    }
+
+    #[test]
+    fn figures_of_a_small_distribution() {
+        let mut times = Times::default();
+        assert_eq!(times.summary(), None);
+        assert_eq!(times.percentile_ns(100.0), None);
+        for time in [1, 2, 2, 3, 100] {
+            times.record(time);
+        }
+        let summary = times.summary().expect("there are times");
+        assert_eq!(summary.count, 5);
+        assert!((summary.mean_ns - 21.6).abs() < 1e-9);
+        // Variance: (4 + 1 + ... ) computed by hand: 10018 / 5 - 21.6^2.
+        assert!((summary.deviation_ns - (10018.0f64 / 5.0 - 21.6 * 21.6).sqrt()).abs() < 1e-9);
+        assert_eq!((summary.shortest_ns, summary.median_ns), (1, 2));
+        assert_eq!((summary.p90_ns, summary.longest_ns), (100, 100));
+        assert_eq!(times.percentile_ns(0.0), Some(1));
+        assert_eq!(times.percentile_ns(80.0), Some(3));
+    }
+
+    #[test]
+    fn merging_is_as_good_as_recording() {
+        let (mut all, mut even, mut odd) = (Times::default(), Times::default(), Times::default());
+        for time in 0..10_000u64 {
+            let time = time * time;
+            all.record(time);
+            if time % 2 == 0 { &mut even } else { &mut odd }.record(time);
+        }
+        even.merge(&odd);
+        assert_eq!(even.summary(), all.summary());
+        assert!(even.buckets().eq(all.buckets()));
+    }
+}

@@ -1,0 +1,184 @@
+//! What happens in a simulation, told to whoever measures or records it.
+
+use prorata_core::ledger::LedgerError;
+
+use crate::machine::Machine;
+
+/// Somebody who watches. Static dispatch: watching nothing costs nothing.
+pub trait Observer {
+    /// Whether events are wanted at all.
+    const WATCHES: bool = true;
+
+    /// Something happened at `now_ns`; `machine` is as it was just after.
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine);
+}
+
+/// Watches nothing.
+impl Observer for () {
+    const WATCHES: bool = false;
+
+    fn observe(&mut self, _: u64, _: Event<'_>, _: &Machine) {}
+}
+
+/// Two that watch the same run.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    const WATCHES: bool = A::WATCHES || B::WATCHES;
+
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        self.0.observe(now_ns, event, machine);
+        self.1.observe(now_ns, event, machine);
+    }
+}
+
+impl<O: Observer> Observer for &mut O {
+    const WATCHES: bool = O::WATCHES;
+
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        (**self).observe(now_ns, event, machine);
+    }
+}
+
+/// Something that happened. Clients, CPUs, mutexes and services are given by
+/// their numbers, see [`Machine`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event<'a> {
+    /// The run is about to begin.
+    Began,
+    /// A client started, with one thread.
+    Started {
+        /// Which.
+        client: u32,
+    },
+    /// The last thread of a client is gone.
+    Ended {
+        /// Which.
+        client: u32,
+    },
+    /// A thread can run from now on: it woke, or is new.
+    Ready {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+    },
+    /// A turn begins.
+    TurnBegan {
+        /// Whose.
+        client: u32,
+    },
+    /// A thread was given a CPU.
+    Dispatched {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+        /// Where.
+        cpu: u32,
+        /// When it begins to run: after switch and interrupt.
+        start_ns: u64,
+        /// Since when it was ready.
+        ready_ns: u64,
+        /// Whether another thread ran there before.
+        switched: bool,
+        /// Whether it ran elsewhere before.
+        migrated: bool,
+    },
+    /// A thread used CPU time, until now.
+    Ran {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+        /// Where.
+        cpu: u32,
+        /// For how long.
+        used_ns: u64,
+    },
+    /// A thread left its CPU, having run until now.
+    Left {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+        /// Where.
+        cpu: u32,
+        /// Why.
+        why: Why,
+    },
+    /// A turn is over.
+    TurnEnded {
+        /// Whose.
+        client: u32,
+        /// CPU time used in it, on all CPUs.
+        used_ns: u64,
+    },
+    /// A thread has a mutex now.
+    Acquired {
+        /// Whose.
+        client: u32,
+        /// Which thread.
+        thread: u32,
+        /// Which mutex.
+        mutex: u32,
+        /// For how long it waited.
+        waited_ns: u64,
+    },
+    /// A thread gave a mutex up.
+    Released {
+        /// Whose.
+        client: u32,
+        /// Which mutex.
+        mutex: u32,
+    },
+    /// A client calls a service.
+    Called {
+        /// Which client.
+        client: u32,
+        /// Which service.
+        service: u32,
+    },
+    /// A call was answered.
+    Answered {
+        /// Who called.
+        client: u32,
+        /// Which service.
+        service: u32,
+        /// Time from call to reply.
+        took_ns: u64,
+    },
+    /// A client's ticket has a new face value, by rule or from outside.
+    TicketsSet {
+        /// Which client.
+        client: u32,
+        /// Tickets, in the currency of that ticket.
+        amount: u32,
+    },
+    /// The ledger refused something; the run goes on without it.
+    Refused {
+        /// Why.
+        error: &'a LedgerError,
+    },
+    /// Time for a point of the time series.
+    Sample,
+    /// A time that an assertion of the scenario speaks of.
+    Mark,
+    /// The run is over.
+    Finished,
+}
+
+/// Why a thread left its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The turn ended; it can still run.
+    TurnEnded,
+    /// It gave the rest of the turn away; it can still run.
+    Yielded,
+    /// It sleeps.
+    Sleeps,
+    /// It waits for a signal, a pipe, a call or a reply.
+    Waits,
+    /// It waits for a mutex.
+    WaitsForMutex,
+    /// It is gone.
+    Exited,
+}

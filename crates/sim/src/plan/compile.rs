@@ -1,0 +1,304 @@
+//! From steps to instructions. What cannot make sense is refused here: a
+//! mutex locked twice or left locked at the end of a loop's body, a wait that
+//! nobody can end, an endless loop that takes no time.
+
+use std::collections::BTreeMap;
+
+use super::code::{Code, Entry, Instruction};
+use super::limits;
+use super::names::Names;
+use crate::draw::Draw;
+use crate::scenario::{
+    COMPUTE, Distribution, Loop, Normal, Place, Problem, Program, ScenarioError, Serve, Step,
+    Trace, Varying,
+};
+
+type Result<T> = core::result::Result<T, ScenarioError>;
+
+/// What programs can name.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    pub(crate) programs: Names,
+    pub(crate) mutexes: Names,
+    pub(crate) pipes: Names,
+    pub(crate) services: Names,
+    pub(crate) signals: Names,
+}
+
+/// Compiles all programs and the built-in one.
+pub(crate) fn compile(
+    programs: &BTreeMap<String, Program>,
+    words: &mut Vocabulary,
+) -> Result<Code> {
+    let root = Place::default().key("program");
+    let mut code = Code::default();
+    for (name, program) in programs {
+        words.programs.number(name);
+        declare(&program.steps, words);
+    }
+    let has_own = words.programs.get(COMPUTE).is_some();
+    words.programs.number(COMPUTE);
+    for (name, program) in programs {
+        let place = root.key(name).key("steps");
+        let mut compiler = Compiler {
+            words,
+            code: &mut code,
+            registers: 0,
+            held: Vec::new(),
+            serving: false,
+            steps: 0,
+        };
+        let start = compiler.code.instructions.len() as u32;
+        compiler.block(&program.steps, &place)?;
+        compiler.emit(Instruction::Exit);
+        if !compiler.held.is_empty() {
+            return Err(place.problem(Problem::Step(
+                "the program ends with a mutex locked: unlock it before the end",
+            )));
+        }
+        let registers = compiler.registers;
+        code.entries.push(Entry { start, registers });
+    }
+    if !has_own {
+        built_in(&mut code);
+    }
+    Ok(code)
+}
+
+/// Computes for ever, in steps too long to be noticed.
+fn built_in(code: &mut Code) {
+    let start = code.instructions.len() as u32;
+    let draw = code.draws.len() as u32;
+    code.draws.push(Draw::Fixed(crate::scenario::Time::MAX.0));
+    code.instructions
+        .extend([Instruction::Compute(draw), Instruction::Jump(start)]);
+    code.entries.push(Entry {
+        start,
+        registers: 0,
+    });
+}
+
+/// Services and signals need no declaration: serving and signalling make them.
+fn declare(steps: &[Step], words: &mut Vocabulary) {
+    for step in steps {
+        match step {
+            Step::Signal(name) => {
+                words.signals.number(name);
+            }
+            Step::Serve(serve) => {
+                words.services.number(&serve.service);
+                declare(&serve.steps, words);
+            }
+            Step::Loop(repeat) => declare(&repeat.steps, words),
+            _ => {}
+        }
+    }
+}
+
+struct Compiler<'a> {
+    words: &'a Vocabulary,
+    code: &'a mut Code,
+    /// Given away so far.
+    registers: u8,
+    /// Mutexes held at this point, in the order of locking.
+    held: Vec<u32>,
+    /// Whether this point lies between a call and its reply.
+    serving: bool,
+    /// Of the program, so far.
+    steps: usize,
+}
+
+impl Compiler<'_> {
+    fn emit(&mut self, instruction: Instruction) {
+        self.code.instructions.push(instruction);
+    }
+
+    fn here(&self) -> u32 {
+        self.code.instructions.len() as u32
+    }
+
+    fn register(&mut self, place: &Place) -> Result<u8> {
+        let register = self.registers;
+        if u32::from(register) >= limits::REGISTERS {
+            return Err(place.problem(limits::too_many(
+                "the number of counted loops and traces in a program",
+                limits::REGISTERS + 1,
+                limits::REGISTERS,
+            )));
+        }
+        self.registers += 1;
+        Ok(register)
+    }
+
+    fn block(&mut self, steps: &[Step], place: &Place) -> Result<()> {
+        if steps.is_empty() {
+            return Err(place.problem(Problem::Step("there are no steps: write at least one")));
+        }
+        self.steps += steps.len();
+        limits::at_most(
+            "the number of steps in a program",
+            self.steps,
+            limits::STEPS,
+            place,
+        )?;
+        let steps = steps.iter().enumerate();
+        steps
+            .into_iter()
+            .try_for_each(|(i, step)| self.step(step, &place.index(i)))
+    }
+
+    fn step(&mut self, step: &Step, place: &Place) -> Result<()> {
+        let words = self.words;
+        let instruction = match step {
+            Step::Compute(time) => Instruction::Compute(self.draw(time, &place.key("compute"))?),
+            Step::Sleep(time) => Instruction::Sleep(self.draw(time, &place.key("sleep"))?),
+            Step::Wait(name) => Instruction::Wait(words.signals.find(name, &place.key("wait"))?),
+            Step::Signal(name) => {
+                Instruction::Signal(words.signals.find(name, &place.key("signal"))?)
+            }
+            Step::Lock(name) => self.lock(name, &place.key("lock"))?,
+            Step::Unlock(name) => self.unlock(name, &place.key("unlock"))?,
+            Step::Call(name) => Instruction::Call(words.services.find(name, &place.key("call"))?),
+            Step::Serve(serve) => return self.serve(serve, &place.key("serve")),
+            Step::Send(name) => Instruction::Send(words.pipes.find(name, &place.key("send"))?),
+            Step::Receive(name) => {
+                Instruction::Receive(words.pipes.find(name, &place.key("receive"))?)
+            }
+            Step::Yield => Instruction::Yield,
+            Step::Fork(name) => Instruction::Fork(words.programs.find(name, &place.key("fork"))?),
+            Step::Exit => Instruction::Exit,
+            Step::Loop(repeat) => return self.repeat(repeat, &place.key("loop")),
+        };
+        self.emit(instruction);
+        Ok(())
+    }
+
+    fn lock(&mut self, name: &str, place: &Place) -> Result<Instruction> {
+        let mutex = self.words.mutexes.find(name, place)?;
+        if self.held.contains(&mutex) {
+            return Err(place.problem(Problem::Step(
+                "the thread holds this mutex here: unlock it before locking it again",
+            )));
+        }
+        self.held.push(mutex);
+        Ok(Instruction::Lock(mutex))
+    }
+
+    fn unlock(&mut self, name: &str, place: &Place) -> Result<Instruction> {
+        let mutex = self.words.mutexes.find(name, place)?;
+        let Some(position) = self.held.iter().position(|held| *held == mutex) else {
+            return Err(place.problem(Problem::Step(
+                "the thread does not hold this mutex here: lock it first",
+            )));
+        };
+        self.held.remove(position);
+        Ok(Instruction::Unlock(mutex))
+    }
+
+    fn serve(&mut self, serve: &Serve, place: &Place) -> Result<()> {
+        let service = self
+            .words
+            .services
+            .find(&serve.service, &place.key("service"))?;
+        if self.serving {
+            return Err(place.problem(Problem::Step(
+                "a call is being served here: one thread serves one call at a time",
+            )));
+        }
+        self.serving = true;
+        self.emit(Instruction::Accept(service));
+        self.body(&serve.steps, &place.key("steps"))?;
+        self.emit(Instruction::Reply);
+        self.serving = false;
+        Ok(())
+    }
+
+    fn repeat(&mut self, repeat: &Loop, place: &Place) -> Result<()> {
+        let steps_place = place.key("steps");
+        match repeat.times {
+            None => {
+                if !takes_time(&repeat.steps) {
+                    return Err(place.problem(Problem::Step(
+                        "an endless loop takes no time: put a step into it that computes, sleeps or waits",
+                    )));
+                }
+                let start = self.here();
+                self.body(&repeat.steps, &steps_place)?;
+                self.emit(Instruction::Jump(start));
+            }
+            Some(times) => {
+                limits::within("times", times, 1, u32::MAX, &place.key("times"))?;
+                let register = self.register(place)?;
+                self.emit(Instruction::Set {
+                    register,
+                    to: times,
+                });
+                let to = self.here();
+                self.body(&repeat.steps, &steps_place)?;
+                self.emit(Instruction::Again { register, to });
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps that may be carried out again, and so must leave mutexes as they
+    /// found them.
+    fn body(&mut self, steps: &[Step], place: &Place) -> Result<()> {
+        let held = self.held.clone();
+        self.block(steps, place)?;
+        if self.held == held {
+            return Ok(());
+        }
+        Err(place.problem(Problem::Step(
+            "the steps do not leave the mutexes as they found them: unlock inside what is locked inside",
+        )))
+    }
+
+    fn draw(&mut self, distribution: &Distribution, place: &Place) -> Result<u32> {
+        let draw = match distribution {
+            Distribution::Fixed(time) => Draw::Fixed(time.0),
+            Distribution::Varying(Varying::Uniform(low, high)) => {
+                if low > high {
+                    return Err(place.problem(Problem::Range {
+                        what: "the shortest time",
+                        is: low.to_string(),
+                        low: "0s".to_owned(),
+                        high: format!("the longest, {high}"),
+                    }));
+                }
+                Draw::Uniform(low.0, high.0)
+            }
+            Distribution::Varying(Varying::Exponential(mean)) => Draw::Exponential(mean.0 as f64),
+            Distribution::Varying(Varying::Normal(Normal { mean, deviation })) => {
+                Draw::Normal(mean.0 as f64, deviation.0 as f64)
+            }
+            Distribution::Varying(Varying::Trace(Trace::File(path))) => {
+                return Err(place.problem(Problem::TraceNotRead(path.clone())));
+            }
+            Distribution::Varying(Varying::Trace(Trace::Times(times))) => {
+                limits::within(
+                    "the length of a trace",
+                    times.len() as u32,
+                    1,
+                    limits::TRACE,
+                    place,
+                )?;
+                Draw::Trace {
+                    times_ns: times.iter().map(|time| time.0).collect(),
+                    register: self.register(place)?,
+                }
+            }
+        };
+        self.code.draws.push(draw);
+        Ok(self.code.draws.len() as u32 - 1)
+    }
+}
+
+/// Whether time can pass in these steps.
+fn takes_time(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Signal(_) | Step::Unlock(_) | Step::Yield | Step::Fork(_) => false,
+        Step::Loop(repeat) => takes_time(&repeat.steps),
+        _ => true,
+    })
+}

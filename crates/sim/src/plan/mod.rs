@@ -1,0 +1,328 @@
+//! A scenario made ready to run: every name looked up, every rule checked,
+//! the ledger filled.
+
+mod code;
+mod compile;
+pub mod limits;
+mod names;
+mod rights;
+mod timeline;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use prorata_core::ids::{ClientId, CurrencyId, TicketId};
+use prorata_core::ledger::Ledger;
+
+pub(crate) use code::{Code, Entry, Instruction};
+use compile::{Vocabulary, compile};
+use names::Names;
+
+pub(crate) use timeline::{Deed, PlannedTransfer};
+
+use crate::scenario::{
+    Action, Assertion, Machine, MutexKind, Place, Problem, Rule, Scenario, ScenarioError, Tickets,
+    Time,
+};
+
+/// A scenario that is ready to run once.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) machine: Machine,
+    pub(crate) duration_ns: u64,
+    pub(crate) ledger: Ledger,
+    pub(crate) code: Code,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) mutexes: Vec<MutexPlan>,
+    /// Capacities, by pipe.
+    pub(crate) pipes: Vec<u32>,
+    pub(crate) services: Vec<ServicePlan>,
+    pub(crate) signals: usize,
+    /// In the order of time, and for equal times of the file.
+    pub(crate) timeline: Vec<(u64, Deed)>,
+    /// Times that assertions speak of.
+    pub(crate) marks_ns: BTreeSet<u64>,
+    pub(crate) sample_every_ns: Option<u64>,
+    /// Pairs whose relative error is followed.
+    pub(crate) pairs: Vec<(u32, u32)>,
+}
+
+/// One client of the scenario file with its copies.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// Their indexes, in the ledger as in the simulation.
+    pub(crate) clients: Range<u32>,
+    pub(crate) program: u32,
+    pub(crate) start_ns: u64,
+    /// How their tickets change, and where in `tickets` each has the ticket
+    /// concerned.
+    pub(crate) rule: Option<Rule>,
+    /// By client, if there is a rule.
+    pub(crate) ruled: Vec<TicketId>,
+}
+
+/// A mutex.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct MutexPlan {
+    pub(crate) name: String,
+    /// The mutex currency and the inheritance ticket issued in it, if those
+    /// that wait hold lotteries (1994, 6.1).
+    pub(crate) lottery: Option<(CurrencyId, TicketId)>,
+}
+
+/// A service.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct ServicePlan {
+    pub(crate) name: String,
+    /// The clients that take its calls.
+    pub(crate) servers: Vec<u32>,
+}
+
+impl Plan {
+    /// Checks a scenario and makes it ready.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that it breaks, with its place.
+    pub fn new(scenario: &Scenario) -> Result<Plan, ScenarioError> {
+        check_machine(scenario)?;
+        let mut words = vocabulary(scenario)?;
+        let code = compile(&scenario.programs, &mut words)?;
+        let groups = groups(scenario, &words)?;
+        let mut builder = rights::Builder::new(groups);
+        builder.currencies(&scenario.currencies)?;
+        builder.clients(&scenario.clients)?;
+        let mutexes = builder.mutexes(&scenario.mutexes)?;
+        let (ledger, groups) = builder.finish();
+        let names = timeline::Directory {
+            ledger: &ledger,
+            groups: &groups,
+            signals: &words.signals,
+        };
+        let timeline = timeline::plan(&scenario.timeline, &names)?;
+        let pairs = pairs(scenario, &names)?;
+        for (i, assertion) in scenario.assertions.iter().enumerate() {
+            timeline::check_assertion(
+                assertion,
+                scenario,
+                &names,
+                &Place::default().key("assert").index(i),
+            )?;
+        }
+        let services = services(&words.services, &code, &groups);
+        Ok(Plan {
+            machine: scenario.machine.clone(),
+            duration_ns: scenario.duration.0,
+            code,
+            mutexes,
+            pipes: pipes(scenario)?,
+            services,
+            signals: words.signals.len(),
+            timeline,
+            marks_ns: marks(&scenario.assertions),
+            sample_every_ns: scenario.measure.every.map(|time| time.0),
+            pairs,
+            ledger,
+            groups,
+        })
+    }
+}
+
+/// Clients are the ledger's first objects of their kind, and never destroyed.
+pub(crate) fn client_id(index: u32) -> ClientId {
+    ClientId::from_parts(index, 0)
+}
+
+pub(crate) fn find_clients(ledger: &Ledger, groups: &[Group], name: &str) -> Option<Range<u32>> {
+    let group = groups.iter().find(|group| group.name == name);
+    group.map(|group| group.clients.clone()).or_else(|| {
+        let index = ledger.find_client(name)?.index();
+        Some(index..index + 1)
+    })
+}
+
+fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let root = Place::default();
+    let machine = root.key("machine");
+    limits::within(
+        "cpus",
+        scenario.machine.cpus,
+        1,
+        limits::CPUS,
+        &machine.key("cpus"),
+    )?;
+    check_quantum(scenario.machine.quantum, &machine.key("quantum"))?;
+    limits::within(
+        "duration",
+        scenario.duration,
+        Time(1),
+        Time::MAX,
+        &root.key("duration"),
+    )?;
+    if let Some(every) = scenario.measure.every {
+        let place = root.key("measure").key("every");
+        limits::within("every", every, Time(1), Time::MAX, &place)?;
+        let points = scenario.duration.0 / every.0;
+        limits::within(
+            "the number of points",
+            points,
+            0,
+            limits::POINTS.into(),
+            &place,
+        )?;
+    }
+    let steps = scenario.timeline.len();
+    limits::at_most(
+        "the number of events",
+        steps,
+        limits::TIMELINE,
+        &root.key("at"),
+    )
+}
+
+/// A quantum is a microsecond at least, so that no event is shorter than what
+/// the machine can tell apart.
+fn check_quantum(quantum: Time, place: &Place) -> Result<(), ScenarioError> {
+    limits::within(
+        "quantum",
+        quantum,
+        Time(1_000),
+        Time::from_secs(3600),
+        place,
+    )
+}
+
+fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
+    let mut words = Vocabulary {
+        programs: Names::new("program", "write a [program.NAME] with steps"),
+        mutexes: Names::new("mutex", "write a [mutex.NAME]"),
+        pipes: Names::new("pipe", "write a [pipe.NAME] with a capacity"),
+        services: Names::new("service", "let a program serve it"),
+        signals: Names::new("signal", "let a program or an event signal it"),
+    };
+    let root = Place::default();
+    for (kind, count) in [
+        ("program", scenario.programs.len()),
+        ("mutex", scenario.mutexes.len()),
+        ("pipe", scenario.pipes.len()),
+    ] {
+        limits::at_most(
+            "the number of objects of a kind",
+            count,
+            limits::OBJECTS,
+            &root.key(kind),
+        )?;
+    }
+    for name in scenario.mutexes.keys() {
+        check_name(name, &root.key("mutex").key(name))?;
+        words.mutexes.number(name);
+    }
+    for name in scenario.pipes.keys() {
+        words.pipes.number(name);
+    }
+    for at in &scenario.timeline {
+        if let Action::Signal(name) = &at.action {
+            words.signals.number(name);
+        }
+    }
+    Ok(words)
+}
+
+fn check_name(name: &str, place: &Place) -> Result<(), ScenarioError> {
+    let fits = (1..=crate::scenario::MAX_NAME_BYTES).contains(&name.len());
+    if fits && !name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Ok(());
+    }
+    Err(place.problem(Problem::Name(name.to_owned())))
+}
+
+fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, ScenarioError> {
+    let place = Place::default().key("client");
+    if scenario.clients.is_empty() {
+        return Err(place.problem(Problem::Step("there is no client: write at least one")));
+    }
+    let (mut groups, mut next) = (Vec::new(), 0);
+    for (i, client) in scenario.clients.iter().enumerate() {
+        let place = place.index(i);
+        check_name(&client.name, &place.key("name"))?;
+        let count = client.count.unwrap_or(1);
+        limits::within("count", count, 1, limits::CLIENTS, &place.key("count"))?;
+        limits::at_most(
+            "the number of clients",
+            (next + count) as usize,
+            limits::CLIENTS,
+            &place,
+        )?;
+        let rule = match &client.tickets {
+            Tickets::Ruled(rule) => Some(rule.clone()),
+            Tickets::Fixed(_) => None,
+        };
+        groups.push(Group {
+            name: client.name.clone(),
+            clients: next..next + count,
+            program: words
+                .programs
+                .find(&client.program, &place.key("program"))?,
+            start_ns: client.start.0,
+            rule,
+            ruled: Vec::new(),
+        });
+        next += count;
+    }
+    Ok(groups)
+}
+
+fn services(names: &Names, code: &Code, groups: &[Group]) -> Vec<ServicePlan> {
+    let services = names.by_number().into_iter().zip(0..);
+    let services = services.map(|(name, service)| {
+        let programs = code.servers(service);
+        let serve = groups
+            .iter()
+            .filter(|group| programs.contains(&group.program));
+        ServicePlan {
+            name,
+            servers: serve.flat_map(|group| group.clients.clone()).collect(),
+        }
+    });
+    services.collect()
+}
+
+fn pipes(scenario: &Scenario) -> Result<Vec<u32>, ScenarioError> {
+    let pipes = scenario.pipes.iter().map(|(name, pipe)| {
+        let place = Place::default().key("pipe").key(name).key("capacity");
+        limits::within("capacity", pipe.capacity, 1, limits::PIPE, &place)?;
+        Ok(pipe.capacity)
+    });
+    pipes.collect()
+}
+
+fn marks(assertions: &[Assertion]) -> BTreeSet<u64> {
+    let spans = assertions.iter().flat_map(|assertion| match assertion {
+        Assertion::Share(share) => [share.from, share.to],
+        Assertion::Ratio(ratio) => [ratio.from, ratio.to],
+        _ => [None, None],
+    });
+    spans.flatten().map(|time| time.0).collect()
+}
+
+fn pairs(
+    scenario: &Scenario,
+    names: &timeline::Directory<'_>,
+) -> Result<Vec<(u32, u32)>, ScenarioError> {
+    let place = Place::default().key("measure").key("pairs");
+    limits::at_most(
+        "the number of pairs",
+        scenario.measure.pairs.len(),
+        limits::PAIRS,
+        &place,
+    )?;
+    let pairs = scenario.measure.pairs.iter().enumerate();
+    let pairs = pairs.map(|(i, pair)| names.pair(pair, &place.index(i)));
+    pairs.collect()
+}
+
+/// Whether a mutex of this kind needs a currency.
+fn needs_currency(kind: MutexKind) -> bool {
+    kind == MutexKind::Lottery
+}

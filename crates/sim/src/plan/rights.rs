@@ -1,0 +1,239 @@
+//! Filling the ledger: currencies, clients, tickets, and the currencies of
+//! mutexes.
+
+use std::collections::BTreeMap;
+
+use prorata_core::ids::{CurrencyId, TicketId};
+use prorata_core::ledger::{
+    Ledger, LedgerError, Limits, Mode, Operation, Outcome, Principal, Target,
+};
+
+use super::{Group, MutexPlan, check_name, client_id, limits, needs_currency};
+use crate::scenario::{
+    Amount, BASE, Client, Currency, Mutex, Place, Problem, Rule, ScenarioError, Tickets, Time,
+};
+
+type Result<T> = core::result::Result<T, ScenarioError>;
+
+/// Enough for a scenario at all its limits, transfers included.
+const LIMITS: Limits = Limits {
+    currencies: limits::CURRENCIES,
+    tickets: 8 * limits::CLIENTS,
+    clients: limits::CLIENTS,
+    transfers: limits::THREADS,
+    depth: 64,
+    lending_depth: 64,
+    receivers: 64,
+    name_bytes: 64,
+};
+
+/// A ledger in the making.
+pub(super) struct Builder {
+    ledger: Ledger,
+    groups: Vec<Group>,
+}
+
+/// Checks and applies an operation as the super-user.
+fn apply(ledger: &mut Ledger, operation: Operation) -> core::result::Result<Outcome, LedgerError> {
+    ledger.execute(&Principal::ROOT, operation)
+}
+
+impl Builder {
+    pub(super) fn new(groups: Vec<Group>) -> Builder {
+        Builder {
+            ledger: Ledger::new(LIMITS),
+            groups,
+        }
+    }
+
+    pub(super) fn finish(self) -> (Ledger, Vec<Group>) {
+        (self.ledger, self.groups)
+    }
+
+    /// Makes all currencies before any ticket, so that they can stand in any
+    /// order.
+    pub(super) fn currencies(&mut self, currencies: &[Currency]) -> Result<()> {
+        let root = Place::default().key("currency");
+        for (i, currency) in currencies.iter().enumerate() {
+            let place = root.index(i).key("name");
+            check_name(&currency.name, &place)?;
+            if self.groups.iter().any(|group| group.name == currency.name) {
+                return Err(place.problem(Problem::Duplicate(currency.name.clone())));
+            }
+            self.create_currency(&currency.name, &place)?;
+        }
+        for (i, currency) in currencies.iter().enumerate() {
+            let place = root.index(i);
+            let id = self.currency(&currency.name, &place)?;
+            self.fund(
+                &currency.tickets,
+                Target::Currency(id),
+                &place.key("tickets"),
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn clients(&mut self, clients: &[Client]) -> Result<()> {
+        let root = Place::default().key("client");
+        for (i, client) in clients.iter().enumerate() {
+            let place = root.index(i);
+            let range = self.groups[i].clients.clone();
+            let mut ruled = Vec::new();
+            for index in range.clone() {
+                let name = match client.count {
+                    None => client.name.clone(),
+                    Some(_) => format!("{}{}", client.name, index - range.start + 1),
+                };
+                self.create_client(index, name, &place.key("name"))?;
+                let (place, holder) = (place.key("tickets"), Target::Client(client_id(index)));
+                match &client.tickets {
+                    Tickets::Fixed(amounts) => self.fund(amounts, holder, &place)?,
+                    Tickets::Ruled(rule) => ruled.push(self.rule(rule, holder, &place)?),
+                }
+            }
+            self.groups[i].ruled = ruled;
+        }
+        Ok(())
+    }
+
+    /// A lottery-scheduled mutex has a currency, and an inheritance ticket in
+    /// it that will fund the holder (1994, 6.1).
+    pub(super) fn mutexes(&mut self, mutexes: &BTreeMap<String, Mutex>) -> Result<Vec<MutexPlan>> {
+        let root = Place::default().key("mutex");
+        let mutexes = mutexes.iter().map(|(name, mutex)| {
+            let place = root.key(name);
+            let lottery = needs_currency(mutex.kind).then(|| -> Result<_> {
+                let currency = self.create_currency(&format!("mutex {name}"), &place)?;
+                Ok((currency, self.issue(currency, 1, None, &place)?))
+            });
+            Ok(MutexPlan {
+                name: name.clone(),
+                lottery: lottery.transpose()?,
+            })
+        });
+        mutexes.collect()
+    }
+
+    fn fund(&mut self, amounts: &[Amount], holder: Target, place: &Place) -> Result<()> {
+        for (i, amount) in amounts.iter().enumerate() {
+            // An amount alone is written without a list.
+            let place = if amounts.len() > 1 {
+                place.index(i)
+            } else {
+                place.clone()
+            };
+            if amounts[..i]
+                .iter()
+                .any(|other| other.currency == amount.currency)
+            {
+                return Err(place.problem(Problem::Duplicate(amount.currency.clone())));
+            }
+            let currency = self.currency(&amount.currency, &place)?;
+            self.issue(currency, amount.amount, Some(holder), &place)?;
+        }
+        Ok(())
+    }
+
+    /// The ticket that a rule changes.
+    fn rule(&mut self, rule: &Rule, holder: Target, place: &Place) -> Result<TicketId> {
+        let (initial, inner) = match rule {
+            Rule::Random(random) => {
+                let (low, high) = random.between;
+                let place = place.key("random").key("between");
+                limits::within("the fewest tickets", low, 1, high, &place)?;
+                (low, "random")
+            }
+            Rule::MonteCarlo(monte_carlo) => {
+                let place = place.key("monte-carlo");
+                limits::within("scale", monte_carlo.scale, 1, u32::MAX, &place.key("scale"))?;
+                limits::within("power", monte_carlo.power, 1, 3, &place.key("power"))?;
+                let trial = monte_carlo.trial;
+                limits::within("trial", trial, Time(1), Time::MAX, &place.key("trial"))?;
+                (monte_carlo.scale, "monte-carlo")
+            }
+        };
+        let place = place.key(inner);
+        limits::within(
+            "every",
+            rule.every(),
+            Time(1),
+            Time::MAX,
+            &place.key("every"),
+        )?;
+        let currency = self.currency(rule.currency(), &place.key("currency"))?;
+        self.issue(currency, initial, Some(holder), &place)
+    }
+
+    fn currency(&self, name: &str, place: &Place) -> Result<CurrencyId> {
+        let found = self.ledger.find_currency(name);
+        found.ok_or_else(|| place.problem(unknown_currency(&self.ledger, name)))
+    }
+
+    fn create_currency(&mut self, name: &str, place: &Place) -> Result<CurrencyId> {
+        let operation = Operation::CreateCurrency {
+            name: name.to_owned(),
+            owner: 0,
+            group: 0,
+            mode: Mode::DEFAULT,
+        };
+        match self.apply(operation, place)? {
+            Outcome::Currency(currency) => Ok(currency),
+            other => unreachable!("a new currency gave {other:?}"),
+        }
+    }
+
+    fn create_client(&mut self, index: u32, name: String, place: &Place) -> Result<()> {
+        let operation = Operation::CreateClient { name, owner: 0 };
+        let outcome = self.apply(operation, place)?;
+        assert_eq!(
+            outcome,
+            Outcome::Client(client_id(index)),
+            "clients are numbered from zero"
+        );
+        Ok(())
+    }
+
+    fn issue(
+        &mut self,
+        currency: CurrencyId,
+        amount: u32,
+        target: Option<Target>,
+        place: &Place,
+    ) -> Result<TicketId> {
+        let operation = Operation::Issue {
+            currency,
+            amount,
+            target,
+        };
+        match self.apply(operation, place)? {
+            Outcome::Ticket(ticket) => Ok(ticket),
+            other => unreachable!("a new ticket gave {other:?}"),
+        }
+    }
+
+    fn apply(&mut self, operation: Operation, place: &Place) -> Result<Outcome> {
+        apply(&mut self.ledger, operation).map_err(|error| place.problem(error))
+    }
+}
+
+pub(super) fn unknown_currency(ledger: &Ledger, name: &str) -> Problem {
+    let known: Vec<&str> = ledger
+        .currencies()
+        .map(|currency| currency.name)
+        .take(8)
+        .collect();
+    let fix = if known == [BASE] {
+        "write a [[currency]] of that name, or use base".to_owned()
+    } else {
+        format!(
+            "write a [[currency]] of that name, or use one of {}",
+            known.join(", ")
+        )
+    };
+    Problem::Unknown {
+        kind: "currency",
+        name: name.to_owned(),
+        fix,
+    }
+}

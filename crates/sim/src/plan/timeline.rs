@@ -1,0 +1,254 @@
+//! What happens from outside, with its names looked up.
+
+use std::ops::Range;
+
+use prorata_core::ids::CurrencyId;
+use prorata_core::ledger::{Ledger, Portion, Target};
+
+use super::names::Names;
+use super::{Group, check_quantum, client_id, find_clients, limits, rights};
+use crate::scenario::{
+    Action, Amount, Assertion, At, Place, PolicyName, Problem, Scenario, ScenarioError, Time,
+};
+
+type Result<T> = core::result::Result<T, ScenarioError>;
+
+/// Something that happens from outside.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Deed {
+    Start(Range<u32>),
+    Stop(Range<u32>),
+    /// A new face value for a holder's ticket in a currency.
+    SetTickets(Vec<Target>, CurrencyId, u32),
+    Unfund(Vec<Target>, CurrencyId),
+    Transfer(PlannedTransfer),
+    /// Ends the transfer that this event began.
+    EndTransfer(String),
+    Policy(PolicyName),
+    Quantum(u64),
+    Signal(u32),
+}
+
+/// A loan of tickets.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct PlannedTransfer {
+    pub(crate) name: String,
+    pub(crate) from: u32,
+    pub(crate) portion: Portion,
+}
+
+/// Where names are looked up.
+pub(super) struct Directory<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) groups: &'a [Group],
+    pub(super) signals: &'a Names,
+}
+
+impl Directory<'_> {
+    fn clients(&self, name: &str, place: &Place) -> Result<Range<u32>> {
+        find_clients(self.ledger, self.groups, name)
+            .ok_or_else(|| place.problem(self.unknown("client", name)))
+    }
+
+    fn client(&self, name: &str, place: &Place) -> Result<u32> {
+        let clients = self.clients(name, place)?;
+        if clients.len() > 1 {
+            return Err(place.problem(Problem::Step(
+                "the name stands for several clients: name one of them, by its number",
+            )));
+        }
+        Ok(clients.start)
+    }
+
+    pub(super) fn pair(&self, pair: &(String, String), place: &Place) -> Result<(u32, u32)> {
+        let first = self.client(&pair.0, &place.index(0))?;
+        let second = self.client(&pair.1, &place.index(1))?;
+        if first == second {
+            return Err(place.problem(Problem::Duplicate(pair.0.clone())));
+        }
+        Ok((first, second))
+    }
+
+    fn currency(&self, name: &str, place: &Place) -> Result<CurrencyId> {
+        let found = self.ledger.find_currency(name);
+        found.ok_or_else(|| place.problem(rights::unknown_currency(self.ledger, name)))
+    }
+
+    /// A currency, or all copies of a client.
+    fn holders(&self, name: &str, place: &Place) -> Result<Vec<Target>> {
+        if let Some(clients) = find_clients(self.ledger, self.groups, name) {
+            return Ok(clients
+                .map(|index| Target::Client(client_id(index)))
+                .collect());
+        }
+        match self.ledger.find_currency(name) {
+            Some(currency) => Ok(vec![Target::Currency(currency)]),
+            None => Err(place.problem(self.unknown("client or currency", name))),
+        }
+    }
+
+    fn unknown(&self, kind: &'static str, name: &str) -> Problem {
+        let known: Vec<&str> = self
+            .groups
+            .iter()
+            .map(|g| g.name.as_str())
+            .take(8)
+            .collect();
+        Problem::Unknown {
+            kind,
+            name: name.to_owned(),
+            fix: format!("name one that is written, such as {}", known.join(", ")),
+        }
+    }
+}
+
+/// The timeline in the order of time.
+pub(super) fn plan(timeline: &[At], names: &Directory<'_>) -> Result<Vec<(u64, Deed)>> {
+    let root = Place::default().key("at");
+    let deeds = timeline.iter().enumerate().map(|(i, at)| {
+        let deed = deed(&at.action, names, &root.index(i).key("do"))?;
+        Ok((at.time.0, deed))
+    });
+    let mut deeds: Vec<_> = deeds.collect::<Result<_>>()?;
+    check_transfers(timeline, &root)?;
+    deeds.sort_by_key(|deed| deed.0);
+    Ok(deeds)
+}
+
+fn deed(action: &Action, names: &Directory<'_>, place: &Place) -> Result<Deed> {
+    Ok(match action {
+        Action::Start(client) => Deed::Start(names.clients(client, &place.key("start"))?),
+        Action::Stop(client) => Deed::Stop(names.clients(client, &place.key("stop"))?),
+        Action::SetTickets(set) => {
+            let place = place.key("set-tickets");
+            let currency = names.currency(&set.tickets.currency, &place.key("tickets"))?;
+            let holders = names.holders(&set.of, &place.key("of"))?;
+            Deed::SetTickets(holders, currency, set.tickets.amount)
+        }
+        Action::Unfund(unfund) => {
+            let place = place.key("unfund");
+            let currency = names.currency(&unfund.currency, &place.key("currency"))?;
+            Deed::Unfund(names.holders(&unfund.of, &place.key("of"))?, currency)
+        }
+        Action::Transfer(transfer) => {
+            let place = place.key("transfer");
+            let to = place.key("to");
+            let mut receivers = Vec::new();
+            for (i, name) in transfer.to.iter().enumerate() {
+                receivers.extend(names.holders(name, &to.index(i))?);
+            }
+            Deed::Transfer(PlannedTransfer {
+                name: transfer.name.clone(),
+                from: names.client(&transfer.from, &place.key("from"))?,
+                portion: portion(receivers, transfer.tickets.as_ref(), names, &place)?,
+            })
+        }
+        Action::EndTransfer(name) => Deed::EndTransfer(name.clone()),
+        Action::Policy(policy) => Deed::Policy(*policy),
+        Action::Quantum(quantum) => {
+            check_quantum(*quantum, &place.key("quantum"))?;
+            Deed::Quantum(quantum.0)
+        }
+        Action::Signal(name) => Deed::Signal(names.signals.find(name, &place.key("signal"))?),
+    })
+}
+
+fn portion(
+    receivers: Vec<Target>,
+    tickets: Option<&Amount>,
+    names: &Directory<'_>,
+    place: &Place,
+) -> Result<Portion> {
+    let Some(tickets) = tickets else {
+        return Ok(Portion::Whole(receivers));
+    };
+    let currency = names.currency(&tickets.currency, &place.key("tickets"))?;
+    let shares = receivers
+        .into_iter()
+        .map(|receiver| (receiver, tickets.amount));
+    Ok(Portion::Part {
+        currency: Some(currency),
+        shares: shares.collect(),
+    })
+}
+
+/// Every transfer that is ended must have begun; a name means one transfer.
+fn check_transfers(timeline: &[At], root: &Place) -> Result<()> {
+    let mut begun: Vec<&str> = Vec::new();
+    for (i, at) in timeline.iter().enumerate() {
+        if let Action::Transfer(transfer) = &at.action {
+            if begun.contains(&transfer.name.as_str()) {
+                let place = root.index(i).key("do").key("transfer").key("name");
+                return Err(place.problem(Problem::Duplicate(transfer.name.clone())));
+            }
+            begun.push(&transfer.name);
+        }
+    }
+    for (i, at) in timeline.iter().enumerate() {
+        if let Action::EndTransfer(name) = &at.action
+            && !begun.contains(&name.as_str())
+        {
+            let place = root.index(i).key("do").key("end-transfer");
+            return Err(place.problem(Problem::Unknown {
+                kind: "transfer",
+                name: name.clone(),
+                fix: "let an event begin it".to_owned(),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Names and times of an assertion.
+pub(super) fn check_assertion(
+    assertion: &Assertion,
+    scenario: &Scenario,
+    names: &Directory<'_>,
+    place: &Place,
+) -> Result<()> {
+    let span = |from: Option<Time>, to: Option<Time>, place: &Place| {
+        let to = to.unwrap_or(scenario.duration);
+        limits::within("to", to, Time(1), scenario.duration, &place.key("to"))?;
+        let from = from.unwrap_or_default();
+        limits::within("from", from, Time::ZERO, Time(to.0 - 1), &place.key("from"))
+    };
+    match assertion {
+        Assertion::Share(share) => {
+            let place = place.key("share");
+            names.clients(&share.client, &place.key("client"))?;
+            limits::within("is", share.is, 0.0, 1.0, &place.key("is"))?;
+            span(share.from, share.to, &place)
+        }
+        Assertion::Ratio(ratio) => {
+            let place = place.key("ratio");
+            names.clients(&ratio.of.0, &place.key("of"))?;
+            names.clients(&ratio.of.1, &place.key("of"))?;
+            span(ratio.from, ratio.to, &place)
+        }
+        Assertion::AbsoluteError(bound) => {
+            let place = place.key("absolute-error").key("client");
+            names.clients(&bound.client, &place).map(|_| ())
+        }
+        Assertion::RelativeError(bound) => {
+            let place = place.key("relative-error").key("of");
+            names.pair(&bound.of, &place).map(|_| ())
+        }
+        Assertion::DispatchLatency(bound) | Assertion::ResponseTime(bound) => {
+            let place = match assertion {
+                Assertion::DispatchLatency(_) => place.key("dispatch-latency"),
+                _ => place.key("response-time"),
+            };
+            limits::within(
+                "percentile",
+                bound.percentile,
+                0.0,
+                100.0,
+                &place.key("percentile"),
+            )?;
+            names
+                .clients(&bound.client, &place.key("client"))
+                .map(|_| ())
+        }
+        Assertion::Conservation(_) => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+//! What must hold after a run: the same assertions in every engine.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Time;
+
+/// A condition on what was measured. A client named with a count stands for
+/// the sum, or the worst, of all its copies.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assertion {
+    /// A client's part of the CPU time that all received.
+    Share(Share),
+    /// CPU time of one client over that of another.
+    Ratio(Ratio),
+    /// A client's largest absolute error (1995, 2).
+    AbsoluteError(ClientBound),
+    /// The largest relative error of two clients (1995, 2).
+    RelativeError(PairBound),
+    /// Time from a wake to the CPU.
+    DispatchLatency(TimeBound),
+    /// Time from the end of one turn to the end of the next (1995, 5.3).
+    ResponseTime(TimeBound),
+    /// All active clients' values together are the active base amount, and
+    /// all time of all CPUs is accounted for.
+    Conservation(bool),
+}
+
+/// A part of the CPU time received.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Share {
+    /// Whose.
+    pub client: String,
+    /// How much, 0 to 1.
+    pub is: f64,
+    /// Largest difference, in parts of the whole.
+    pub within: f64,
+    /// Start of the time looked at; without it, that of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// End of the time looked at; without it, that of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Time>,
+}
+
+/// A quotient of CPU times received.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Ratio {
+    /// Of the first to the second.
+    pub of: (String, String),
+    /// How much.
+    pub is: f64,
+    /// Largest difference, in parts of `is`.
+    pub within: f64,
+    /// Start of the time looked at; without it, that of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// End of the time looked at; without it, that of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Time>,
+}
+
+/// A bound on a client's error.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClientBound {
+    /// Whose.
+    pub client: String,
+    /// Largest error allowed, in quanta.
+    pub at_most: f64,
+}
+
+/// A bound on the error between two clients.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PairBound {
+    /// Which two.
+    pub of: (String, String),
+    /// Largest error allowed, in quanta.
+    pub at_most: f64,
+}
+
+/// A bound on a client's times.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TimeBound {
+    /// Whose.
+    pub client: String,
+    /// Of all its times, which: 50 is the median, 100 the longest.
+    pub percentile: f64,
+    /// Longest time allowed.
+    pub at_most: Time,
+}

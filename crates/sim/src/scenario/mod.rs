@@ -1,0 +1,195 @@
+//! Scenarios: a machine, programs with their rights, and what happens to them.
+//!
+//! A scenario is written in TOML and read by every engine; the simulator runs
+//! it to the nanosecond. The types here are the file's own shape. What they
+//! cannot express wrongly is checked while reading, everything else when a
+//! [`crate::plan::Plan`] is made; both name the line and the fix.
+
+mod assertion;
+mod distribution;
+mod error;
+mod program;
+mod read;
+mod tickets;
+mod time;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use assertion::{Assertion, ClientBound, PairBound, Ratio, Share, TimeBound};
+pub use distribution::{Distribution, Normal, Trace, Varying};
+pub use error::{MAX_NAME_BYTES, Place, Problem, ReadError, ScenarioError, Segment};
+pub use program::{COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Serve, Step};
+pub use read::MAX_FILE_BYTES;
+pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
+pub use time::{BadTime, Time};
+pub use timeline::{Action, At, SetTickets, Transfer, Unfund};
+
+/// A whole scenario.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scenario {
+    /// What it shows, in a line.
+    pub title: String,
+    /// How long it runs.
+    pub duration: Time,
+    /// From which all randomness comes, unless another seed is asked for.
+    #[serde(default)]
+    pub seed: u32,
+    /// What is shared out, and how.
+    #[serde(default)]
+    pub machine: Machine,
+    /// Currencies beside the base currency, in any order.
+    #[serde(default, rename = "currency")]
+    pub currencies: Vec<Currency>,
+    /// Who competes.
+    #[serde(rename = "client")]
+    pub clients: Vec<Client>,
+    /// What clients do, by name.
+    #[serde(default, rename = "program")]
+    pub programs: BTreeMap<String, Program>,
+    /// Mutexes, by name.
+    #[serde(default, rename = "mutex")]
+    pub mutexes: BTreeMap<String, Mutex>,
+    /// Pipes, by name.
+    #[serde(default, rename = "pipe")]
+    pub pipes: BTreeMap<String, Pipe>,
+    /// What happens from outside.
+    #[serde(default, rename = "at")]
+    pub timeline: Vec<At>,
+    /// What is measured beyond what always is.
+    #[serde(default)]
+    pub measure: Measure,
+    /// What must hold afterwards.
+    #[serde(default, rename = "assert")]
+    pub assertions: Vec<Assertion>,
+}
+
+/// What is shared out, and how.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Machine {
+    /// CPUs, all alike.
+    pub cpus: u32,
+    /// Length of a standard quantum.
+    pub quantum: Time,
+    /// When turns end.
+    pub quanta: Quanta,
+    /// Who runs next.
+    pub policy: PolicyName,
+    /// What the machine spends on itself.
+    pub costs: Costs,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Machine {
+            cpus: 1,
+            quantum: Time::from_ms(20),
+            quanta: Quanta::default(),
+            policy: PolicyName::default(),
+            costs: Costs::default(),
+        }
+    }
+}
+
+/// When turns end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quanta {
+    /// Each a quantum after it began, as in a kernel.
+    #[default]
+    Own,
+    /// All together at every multiple of the quantum, as in the user engine.
+    /// Who is given a CPU in between has it until then.
+    Aligned,
+}
+
+/// Who runs next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyName {
+    /// Stride scheduling (1995, 2).
+    #[default]
+    Stride,
+    /// Lottery scheduling (1994), as an exponential race.
+    Lottery,
+    /// Hierarchical stride scheduling (1995, 4).
+    HierarchicalStride,
+    /// Lottery over a list with move-to-front (1994, 4.2).
+    ListLottery,
+    /// Lottery over a tree of partial sums (1994, 4.2).
+    TreeLottery,
+    /// Lottery in constant time over power-of-two ticket classes.
+    ClassLottery,
+}
+
+/// What the machine spends on itself, beside what programs use.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Costs {
+    /// A CPU goes from one thread to another: so long nobody runs on it.
+    pub context_switch: Time,
+    /// A thread goes on on another CPU: so much of its CPU time does nothing
+    /// but refill the cache.
+    pub cache_refill: Time,
+    /// An idle CPU is given work: so long it takes to hear of it.
+    pub interrupt: Time,
+}
+
+/// A currency (1994, 3.3).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Currency {
+    /// Other than those of the clients.
+    pub name: String,
+    /// What backs it.
+    #[serde(default)]
+    pub tickets: Vec<Amount>,
+}
+
+/// One client, or several alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Client {
+    /// Its name. Copies are named by it and a number from 1.
+    pub name: String,
+    /// Copies, each with the same tickets; without it, one without a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// What funds it.
+    #[serde(default)]
+    pub tickets: Tickets,
+    /// What it does; without it, it computes.
+    #[serde(default = "compute")]
+    pub program: String,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Time,
+}
+
+fn compute() -> String {
+    COMPUTE.to_owned()
+}
+
+/// What is measured beyond what always is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Measure {
+    /// Time between two points of the time series; without it, there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<Time>,
+    /// Pairs of clients whose relative error is followed.
+    pub pairs: Vec<(String, String)>,
+}
+
+/// The JSON schema of scenario files: what tools can check without us. Rules
+/// that span several places, such as names that must be known, are beyond it.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Scenario);
+    schema.insert("title".to_owned(), "prorata scenario".into());
+    schema.to_value()
+}

@@ -1,0 +1,419 @@
+//! Sweeps: one scenario under a grid of settings and seeds, over all cores.
+//!
+//! Results are kept as lines of JSON in a file, one a run, as runs end. A
+//! sweep that was broken off is taken up where it stopped: runs whose line is
+//! there are not repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, Write};
+use std::num::NonZero;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::machine::{RunError, Simulation};
+use crate::measure::{Measures, Report};
+use crate::scenario::{ReadError, Scenario};
+use crate::trace::Fingerprint;
+
+/// Most runs of a sweep.
+pub const MAX_RUNS: usize = 1 << 24;
+
+/// One setting of the scenario and the values that it takes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Axis {
+    /// Where it stands: keys with points between them, and for lists names or
+    /// numbers, such as `machine.quantum` or `client.A.tickets`.
+    pub setting: String,
+    /// As TOML.
+    pub values: Vec<Value>,
+}
+
+/// A scenario with axes and seeds.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    path: PathBuf,
+    scenario: Table,
+    fingerprint: String,
+    axes: Vec<Axis>,
+    seeds: RangeInclusive<u64>,
+}
+
+/// One run of a sweep.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Values by setting, as they stand in TOML.
+    pub settings: BTreeMap<String, String>,
+    /// All that chance comes from.
+    pub seed: u64,
+}
+
+/// A line of the results.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    point: &'a Point,
+    report: &'a Report,
+}
+
+/// The first line of the results.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    scenario: String,
+}
+
+/// A sweep that cannot be run or taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The scenario is refused, with some settings.
+    #[error(transparent)]
+    Scenario(#[from] ReadError),
+    /// A setting stands nowhere in the scenario.
+    #[error("there is no place {setting} in the scenario: {segment} is {why}")]
+    Setting {
+        /// The setting.
+        setting: String,
+        /// The part of it that leads nowhere.
+        segment: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A value that is not TOML.
+    #[error(
+        "{0} is no list of values: write them as in TOML, with commas between them, text in quotes or without spaces"
+    )]
+    Values(String),
+    /// More runs than a sweep may have.
+    #[error("the sweep has more than {MAX_RUNS} runs: leave out settings or seeds")]
+    TooManyRuns,
+    /// The results are of another scenario.
+    #[error("{} holds results of another scenario: name another file", .0.display())]
+    OtherScenario(PathBuf),
+    /// The results cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A run cannot go on.
+    #[error("seed {seed}: {error}")]
+    Run {
+        /// Its seed.
+        seed: u64,
+        /// Why.
+        error: RunError,
+    },
+}
+
+impl Axis {
+    /// From `SETTING=VALUE,VALUE...`; a value that is not TOML is taken as
+    /// text, so that times need no quotes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no `=` or no value.
+    pub fn parse(text: &str) -> Result<Axis, SweepError> {
+        let error = || SweepError::Values(text.to_owned());
+        let (setting, values) = text.split_once('=').ok_or_else(error)?;
+        if setting.is_empty() || values.is_empty() {
+            return Err(error());
+        }
+        let list = |values: &str| -> Option<Vec<Value>> {
+            let table: Table = toml::from_str(&format!("values = [{values}]")).ok()?;
+            table.get("values")?.as_array().cloned()
+        };
+        let bare = || {
+            values
+                .split(',')
+                .map(|value| Value::String(value.trim().to_owned()))
+        };
+        Ok(Axis {
+            setting: setting.trim().to_owned(),
+            values: list(values).unwrap_or_else(|| bare().collect()),
+        })
+    }
+}
+
+impl Sweep {
+    /// A sweep of the scenario at `path`, whose first point is checked.
+    ///
+    /// # Errors
+    ///
+    /// If the scenario is refused or a setting stands nowhere in it.
+    pub fn new(
+        path: &Path,
+        axes: Vec<Axis>,
+        seeds: RangeInclusive<u64>,
+    ) -> Result<Sweep, SweepError> {
+        let text = std::fs::read_to_string(path).map_err(|error| SweepError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        Scenario::parse(path, text.clone())?;
+        let scenario: Table = toml::from_str(&text).expect("it was read already");
+        let mut fingerprint = Fingerprint::default();
+        write!(fingerprint, "{scenario}").expect("a fingerprint takes everything");
+        let sweep = Sweep {
+            path: path.to_owned(),
+            scenario,
+            fingerprint: format!("{:016x}", fingerprint.value()),
+            axes,
+            seeds,
+        };
+        let seeds = sweep
+            .seeds
+            .end()
+            .saturating_sub(*sweep.seeds.start())
+            .saturating_add(1);
+        let runs = sweep.axes.iter().map(|axis| axis.values.len() as u64);
+        if runs.fold(seeds, u64::saturating_mul) > MAX_RUNS as u64 {
+            return Err(SweepError::TooManyRuns);
+        }
+        for point in sweep.points().iter().step_by(seeds as usize) {
+            sweep.scenario(point)?;
+        }
+        Ok(sweep)
+    }
+
+    /// All runs: the first axis changes slowest, the seed fastest.
+    pub fn points(&self) -> Vec<Point> {
+        let mut settings = vec![BTreeMap::new()];
+        for axis in &self.axes {
+            let with = |point: &BTreeMap<String, String>, value: &Value| {
+                let mut point = point.clone();
+                point.insert(axis.setting.clone(), value.to_string());
+                point
+            };
+            let points = settings.iter();
+            settings = points
+                .flat_map(|point| axis.values.iter().map(move |value| with(point, value)))
+                .collect();
+        }
+        let points = settings.into_iter().flat_map(|settings| {
+            self.seeds.clone().map(move |seed| Point {
+                settings: settings.clone(),
+                seed,
+            })
+        });
+        points.collect()
+    }
+
+    /// The scenario with a point's settings.
+    fn scenario(&self, point: &Point) -> Result<Scenario, SweepError> {
+        let mut table = self.scenario.clone();
+        for (axis, value) in point.settings.iter().map(|(setting, text)| {
+            let axis = self.axes.iter().find(|axis| axis.setting == *setting);
+            let axis = axis.expect("points are made of axes");
+            (
+                axis,
+                axis.values.iter().find(|value| value.to_string() == *text),
+            )
+        }) {
+            let value = value.expect("points are made of values").clone();
+            set(&mut table, &axis.setting, value)?;
+        }
+        Ok(Scenario::parse(&self.path, table.to_string())?)
+    }
+
+    /// Makes all runs whose results are not in the file at `results`, on as
+    /// many threads, and tells how many are done of how many each time one is.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a run or of the file; what was done stays there.
+    pub fn run(
+        &self,
+        results: &Path,
+        threads: NonZero<usize>,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<(), SweepError> {
+        let file_error = |error| SweepError::File {
+            path: results.to_owned(),
+            error,
+        };
+        let (mut file, done) = self.take_up(results)?;
+        let points = self.points();
+        let total = points.len();
+        let left: Vec<&Point> = points
+            .iter()
+            .filter(|point| !done.contains(&key(point)))
+            .collect();
+        let mut finished = total - left.len();
+        progress(finished, total);
+        let next = AtomicUsize::new(0);
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..threads.get().min(left.len()) {
+                let (sender, next, left) = (sender.clone(), &next, &left);
+                scope.spawn(move || {
+                    while let Some(point) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if sender.send(self.line(point)).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let written = receiver.iter().try_for_each(|line| {
+                writeln!(file, "{}", line?).map_err(file_error)?;
+                finished += 1;
+                progress(finished, total);
+                Ok(())
+            });
+            // The threads find nothing left to do, or nobody to tell.
+            next.store(left.len(), Ordering::Relaxed);
+            drop(receiver);
+            written
+        })
+    }
+
+    fn line(&self, point: &Point) -> Result<String, SweepError> {
+        let scenario = self.scenario(point)?;
+        let seed = point.seed;
+        let simulation = Simulation::watched(&scenario, seed, Measures::new());
+        let mut simulation = simulation.expect("the scenario was checked when it was read");
+        simulation
+            .run()
+            .map_err(|error| SweepError::Run { seed, error })?;
+        let report = Report::new(&scenario, seed, simulation.machine(), simulation.observer());
+        let line = Line {
+            point,
+            report: &report,
+        };
+        Ok(serde_json::to_string(&line).expect("a report is JSON"))
+    }
+
+    /// Opens the results, and finds which runs are there. A last line that
+    /// was not written to its end is cut off.
+    fn take_up(&self, path: &Path) -> Result<(File, BTreeSet<String>), SweepError> {
+        let file_error = |error| SweepError::File {
+            path: path.to_owned(),
+            error,
+        };
+        let open = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let mut file = open.map_err(file_error)?;
+        let (mut done, mut end) = (BTreeSet::new(), 0);
+        let mut reader = BufReader::new(&file);
+        let mut line = String::new();
+        while reader.read_line(&mut line).map_err(file_error)? > 0 && line.ends_with('\n') {
+            if end == 0 {
+                let head = serde_json::from_str::<Head>(&line).ok();
+                if head.is_none_or(|head| head.scenario != self.fingerprint) {
+                    return Err(SweepError::OtherScenario(path.to_owned()));
+                }
+            } else if let Ok(point) = serde_json::from_str::<Point>(&line) {
+                done.insert(key(&point));
+            }
+            end += line.len() as u64;
+            line.clear();
+        }
+        file.set_len(end).map_err(file_error)?;
+        file.seek(io::SeekFrom::End(0)).map_err(file_error)?;
+        if end == 0 {
+            let scenario = self.fingerprint.clone();
+            let head = serde_json::to_string(&Head { scenario }).expect("text is JSON");
+            writeln!(file, "{head}").map_err(file_error)?;
+        }
+        Ok((file, done))
+    }
+}
+
+/// By which a run is known in the results.
+fn key(point: &Point) -> String {
+    serde_json::to_string(point).expect("text and numbers are JSON")
+}
+
+/// Puts a value into a scenario.
+fn set(table: &mut Table, setting: &str, value: Value) -> Result<(), SweepError> {
+    let error = |segment: &str, why| SweepError::Setting {
+        setting: setting.to_owned(),
+        segment: segment.to_owned(),
+        why,
+    };
+    let (path, last) = setting.rsplit_once('.').unwrap_or(("", setting));
+    let mut place = table;
+    let mut segments = path.split('.').filter(|segment| !segment.is_empty());
+    while let Some(segment) = segments.next() {
+        let inner = place
+            .entry(segment)
+            .or_insert_with(|| Value::Table(Table::new()));
+        place = match inner {
+            Value::Table(inner) => inner,
+            Value::Array(list) => {
+                let name = segments
+                    .next()
+                    .ok_or_else(|| error(segment, "a list: name one of its entries"))?;
+                let found = match name.parse::<usize>() {
+                    Ok(index) => list.get_mut(index),
+                    Err(_) => list
+                        .iter_mut()
+                        .find(|entry| entry.get("name").and_then(Value::as_str) == Some(name)),
+                };
+                let found = found.and_then(Value::as_table_mut);
+                found.ok_or_else(|| error(name, "not in that list"))?
+            }
+            _ => return Err(error(segment, "neither a table nor a list")),
+        };
+    }
+    place.insert(last.to_owned(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<String> {
+        let axis = Axis::parse(text).expect(text);
+        axis.values.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn values_are_toml_or_bare_text() {
+        assert_eq!(values("a=1,2"), ["1", "2"]);
+        assert_eq!(values("a=10ms, 20ms"), ["\"10ms\"", "\"20ms\""]);
+        assert_eq!(values("a=stride,lottery"), ["\"stride\"", "\"lottery\""]);
+        assert_eq!(values("a={ random = { between = [1, 2] } }").len(), 1);
+        for text in ["", "a", "a=", "=1"] {
+            assert!(Axis::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_put_where_it_says() {
+        let text = "title = \"t\"\n[[client]]\nname = \"A\"\n[[client]]\nname = \"B\"\n";
+        let mut table: Table = toml::from_str(text).expect("TOML");
+        set(&mut table, "client.B.tickets", Value::Integer(3)).expect("there");
+        set(&mut table, "client.0.tickets", Value::Integer(4)).expect("there");
+        set(&mut table, "machine.cpus", Value::Integer(2)).expect("made");
+        set(&mut table, "duration", Value::String("1s".into())).expect("made");
+        assert_eq!(table["client"][1]["tickets"], Value::Integer(3));
+        assert_eq!(table["client"][0]["tickets"], Value::Integer(4));
+        assert_eq!(table["machine"]["cpus"], Value::Integer(2));
+        for wrong in [
+            "client.C.tickets",
+            "client.tickets",
+            "title.x",
+            "client.7.tickets",
+        ] {
+            assert!(
+                set(&mut table, wrong, Value::Integer(1)).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the tests of the simulator share.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::path::{Path, PathBuf};
+
+use prorata_sim::{Machine, Measures, Observer, Report, Scenario, Simulation};
+
+/// Where the scenario files are.
+pub fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// All scenario files, by name.
+pub fn files() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory()).expect("scenarios are there");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let mut files: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+pub fn read(path: &Path) -> Scenario {
+    Scenario::read(path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub fn parse(text: &str) -> Scenario {
+    Scenario::parse(Path::new("test.toml"), text.to_owned())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a scenario to its end.
+pub fn run<O: Observer>(scenario: &Scenario, seed: u64, observer: O) -> (Machine, O) {
+    let mut simulation = Simulation::watched(scenario, seed, observer).expect("checked");
+    simulation.run().unwrap_or_else(|error| panic!("{error}"));
+    simulation.into_parts()
+}
+
+/// Runs a scenario to its end, checking all books at every event.
+pub fn run_checked<O: Observer>(scenario: &Scenario, seed: u64, observer: O) -> (Machine, O) {
+    let mut simulation = Simulation::watched(scenario, seed, observer).expect("checked");
+    let mut now_ns = 0;
+    while simulation.step().unwrap_or_else(|error| panic!("{error}")) {
+        let machine = simulation.machine();
+        let checked = if machine.now_ns() > now_ns {
+            machine.check()
+        } else {
+            Ok(())
+        };
+        checked.unwrap_or_else(|error| panic!("at {} ns: {error}", machine.now_ns()));
+        now_ns = machine.now_ns();
+    }
+    simulation.into_parts()
+}
+
+/// Runs a scenario given as text, and measures it.
+pub fn measured(text: &str) -> (Machine, Measures) {
+    run_checked(&parse(text), 1, Measures::new())
+}
+
+/// Runs a scenario given as text, and reports.
+pub fn report(text: &str) -> Report {
+    let scenario = parse(text);
+    let (machine, measures) = run_checked(&scenario, 1, Measures::new());
+    Report::new(&scenario, 1, &machine, &measures)
+}
+
+/// Milliseconds of CPU time that a client received.
+pub fn received_ms(machine: &Machine, client: &str) -> f64 {
+    let clients = machine.find_clients(client).expect("a client of that name");
+    clients
+        .map(|client| machine.received_ns(client))
+        .sum::<u64>() as f64
+        / 1e6
+}

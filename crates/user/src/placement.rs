@@ -1,0 +1,102 @@
+//! Placement: who may use which CPUs.
+//!
+//! The kernel moves runnable threads to CPUs that have nothing better to do,
+//! and the little that it gets wrong meanwhile is charged. What it cannot
+//! know is that a client won fewer CPUs than it has runnable threads: it
+//! would share all CPUs out between threads. As long as there is such a
+//! client among the winners, each winner is bound to as many CPUs as it won.
+
+use rustix::thread::CpuSet;
+
+use crate::decision::DecisionThread;
+
+impl DecisionThread {
+    /// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
+    /// together they won no more than there are. Whoever had a fitting set
+    /// keeps it.
+    pub(crate) fn place_winners(&mut self) {
+        let mut crowded = false;
+        for client in self.tree.clients_mut() {
+            client.place = None;
+            crowded |= client.is_winner() && client.cpus < client.runnable;
+        }
+        if !crowded {
+            return;
+        }
+        let mut free = self.cpus;
+        for keep in [true, false] {
+            for winner in &self.winners {
+                let Some(client) = self.tree.client_mut(winner.client) else {
+                    continue;
+                };
+                if client.place.is_some() {
+                    continue;
+                }
+                let before = client.bound.unwrap_or_default();
+                let fits = before.count() == winner.cpus && is_within(&before, &free);
+                if keep && !fits {
+                    continue;
+                }
+                let place = if keep {
+                    before
+                } else {
+                    choose(&free, &before, winner.cpus)
+                };
+                remove(&mut free, &place);
+                client.place = Some(place);
+            }
+        }
+    }
+}
+
+/// So many of the free CPUs, the preferred ones first.
+fn choose(free: &CpuSet, preferred: &CpuSet, count: u32) -> CpuSet {
+    let mut chosen = CpuSet::new();
+    let mut left = count;
+    for want_preferred in [true, false] {
+        for cpu in 0..CpuSet::MAX_CPU {
+            if left > 0 && free.is_set(cpu) && preferred.is_set(cpu) == want_preferred {
+                chosen.set(cpu);
+                left -= 1;
+            }
+        }
+    }
+    chosen
+}
+
+fn is_within(part: &CpuSet, whole: &CpuSet) -> bool {
+    (0..CpuSet::MAX_CPU).all(|cpu| !part.is_set(cpu) || whole.is_set(cpu))
+}
+
+fn remove(from: &mut CpuSet, part: &CpuSet) {
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| part.is_set(cpu))
+        .for_each(|cpu| from.unset(cpu));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(cpus: &[usize]) -> CpuSet {
+        let mut set = CpuSet::new();
+        cpus.iter().for_each(|&cpu| set.set(cpu));
+        set
+    }
+
+    #[test]
+    fn preferred_cpus_are_chosen_first_and_only_free_ones() {
+        let free = set(&[1, 2, 3, 900]);
+        assert_eq!(choose(&free, &set(&[3]), 1), set(&[3]));
+        assert_eq!(choose(&free, &set(&[0, 3]), 2), set(&[1, 3]));
+        assert_eq!(choose(&free, &set(&[]), 4), free);
+    }
+
+    #[test]
+    fn sets_are_compared_and_taken_away() {
+        let mut free = set(&[1, 2, 900]);
+        assert!(is_within(&set(&[1, 900]), &free) && !is_within(&set(&[0]), &free));
+        remove(&mut free, &set(&[1, 900]));
+        assert_eq!(free, set(&[2]));
+    }
+}
