@@ -79,7 +79,7 @@ fn reap(child: &Child) -> Result<ExitStatus> {
         if let Some((pid, status)) = ended
             && pid.as_raw_nonzero().get().unsigned_abs() == child.id()
         {
-            return Ok(ExitStatus::from_raw(status.as_raw() as i32));
+            return Ok(ExitStatus::from_raw(status.as_raw()));
         }
     }
 }
