@@ -4,8 +4,11 @@
 #   make test     everything that CI runs
 #   make vm-demo  see a scheduler inside Linux, in a machine of its own
 #   make bench    all benches, beside their peers and the papers' figures
+#   make figures  the papers' figures on one page, reproduced by simulation and,
+#                 for some ten minutes, on real processes (ENGINES=sim: without)
 #   make install  program, man pages and completions below PREFIX (/usr/local)
 
+ENGINES ?= sim,user
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO_TARGET_DIR ?= target
@@ -16,7 +19,7 @@ SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run test vm-demo bench build install uninstall clean need-cargo
+.PHONY: run test vm-demo bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
@@ -32,6 +35,10 @@ vm-demo: need-cargo
 
 bench: need-cargo
 	scripts/bench
+
+figures: build
+	$(PRORATA) reproduce --engine $(ENGINES) --html "$(CARGO_TARGET_DIR)/figures.html"; \
+		code=$$?; echo "$(CARGO_TARGET_DIR)/figures.html"; exit $$code
 
 install: build
 	for place in $(PLACES); do install -d "$(DESTDIR)$(PREFIX)/$$place" || exit; done

@@ -176,7 +176,10 @@ impl Control {
         }
         for (client, roots) in self.state.roots.clone() {
             let since_ticks = roots.iter().map(|root| root.start_time_ticks).min();
-            let marked = since_ticks.map_or(0, |ticks| self.engine.manage_marked(client, ticks));
+            let owner = self.state.ledger.client(client).map(|client| client.owner);
+            let marked = owner.zip(since_ticks).map_or(0, |(owner, ticks)| {
+                self.engine.manage_marked(client, owner, ticks)
+            });
             if marked == 0 && !found.contains(&client) {
                 self.undo(&[Outcome::Client(client)]);
                 continue;

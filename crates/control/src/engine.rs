@@ -43,9 +43,9 @@ pub trait Engine {
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError>;
 
     /// Finds processes of a client by the marker that they carry, as far as
-    /// they started at `since_ticks` or later, and manages them. Returns how
-    /// many there are.
-    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32;
+    /// they are its owner's, `user`, and started at `since_ticks` or later, and
+    /// manages them. Returns how many there are.
+    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32;
 
     /// Lets go of a client, all enforcement undone. Unknown ones are ignored.
     fn release(&self, client: ClientId);

@@ -48,9 +48,11 @@ impl Engine for ForUser {
         Ok(self.engine.also_children_of(client, parent)?)
     }
 
-    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
         // It fails only if the engine has, which it tells by itself.
-        self.engine.manage_marked(client, since_ticks).unwrap_or(0)
+        self.engine
+            .manage_marked(client, user, since_ticks)
+            .unwrap_or(0)
     }
 
     fn release(&self, client: ClientId) {

@@ -136,7 +136,13 @@ fn currency(ledger: &mut Ledger, name: String) -> Target {
 }
 
 fn client(ledger: &mut Ledger, name: String) -> Target {
-    match run(ledger, Operation::CreateClient { name, owner: 0 }) {
+    match run(
+        ledger,
+        Operation::CreateClient {
+            name: Some(name),
+            owner: 0,
+        },
+    ) {
         Outcome::Client(client) => Target::Client(client),
         outcome => unreachable!("{outcome:?}"),
     }

@@ -244,7 +244,10 @@ fn main() {
     let mut reached = Vec::new();
     for clients in [10, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let tickets = distinct(clients);
-        let shared: Vec<u32> = tickets.iter().map(|ticket| 1 + ticket % 64).collect();
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(64);
+        let values: [u32; 64] = std::array::from_fn(|_| 1 + generator.next_u32() % 1000);
+        let shared = tickets.iter().map(|ticket| values[*ticket as usize % 64]);
+        let shared: Vec<u32> = shared.collect();
         let distinct = compare(&format!("{clients}, distinct tickets"), &tickets);
         let shared = compare(&format!("{clients}, 64 ticket values"), &shared);
         if clients == 1_000_000 {

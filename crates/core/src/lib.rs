@@ -18,4 +18,5 @@ pub mod feasible;
 pub mod ids;
 pub mod ledger;
 pub mod policy;
+pub mod prefetch;
 pub mod rng;

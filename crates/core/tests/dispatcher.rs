@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use prorata_core::dispatcher::{Dispatcher, Machine, Winner};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
+use prorata_core::policy::baseline::Eevdf;
 use prorata_core::policy::lottery::ClassLottery;
 use prorata_core::policy::{HierarchicalStride, Policy, Race, Stride};
 use rand_core::SeedableRng;
@@ -25,7 +26,7 @@ fn stride() -> BoxedPolicy {
 /// n quanta.
 type Contender = (&'static str, BoxedPolicy, fn(f64) -> f64);
 
-fn policies() -> [Contender; 4] {
+fn policies() -> [Contender; 5] {
     // A lottery's error after n draws has a standard deviation of at most
     // sqrt(n)/2 (1994, 2.2); five of them are ample for a fixed seed.
     let random: fn(f64) -> f64 = |n| 2.5 * n.sqrt();
@@ -36,6 +37,7 @@ fn policies() -> [Contender; 4] {
             Box::new(HierarchicalStride::new()),
             |_| 2.0,
         ),
+        ("EEVDF", Box::new(Eevdf::new()), |_| 1.0),
         ("race", Box::new(Race::new(seeded(1))), random),
         (
             "class lottery",
@@ -104,7 +106,10 @@ impl Bench {
     fn client(&mut self, currency: CurrencyId, tickets: u32) -> ClientId {
         self.created += 1;
         let name = format!("client{}", self.created);
-        let Outcome::Client(client) = self.apply(Operation::CreateClient { name, owner: 0 }) else {
+        let Outcome::Client(client) = self.apply(Operation::CreateClient {
+            name: Some(name),
+            owner: 0,
+        }) else {
             unreachable!()
         };
         self.fund(currency, tickets, Target::Client(client));
@@ -381,7 +386,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Decide),
         2 => Just(Event::Fill),
         1 => (1u32..9).prop_map(Event::Cpus),
-        1 => (0usize..4).prop_map(Event::Policy),
+        1 => (0usize..5).prop_map(Event::Policy),
     ]
 }
 
@@ -453,8 +458,8 @@ proptest! {
                 }
                 Event::Cpus(cpus) => bench.dispatcher.set_cpus(cpus),
                 Event::Policy(i) => {
-                    let [a, b, c, d] = policies().map(|p| p.1);
-                    bench.dispatcher.set_policy([a, b, c, d].into_iter().nth(i).expect("four"));
+                    let policies = policies().map(|p| p.1);
+                    bench.dispatcher.set_policy(policies.into_iter().nth(i).expect("few"));
                 }
             }
             let due_ns: u64 = clients.iter().map(|c| bench.dispatcher.usage(c.0).specified_ns).sum();

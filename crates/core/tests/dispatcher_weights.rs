@@ -105,9 +105,10 @@ impl World {
             Change::Create(currency, amount) => {
                 self.created += 1;
                 let name = format!("client {}", self.created);
-                let Some(Outcome::Client(client)) =
-                    self.apply(Operation::CreateClient { name, owner: 0 })
-                else {
+                let Some(Outcome::Client(client)) = self.apply(Operation::CreateClient {
+                    name: Some(name),
+                    owner: 0,
+                }) else {
                     panic!("a client can be made");
                 };
                 self.apply(Operation::Issue {

@@ -73,7 +73,13 @@ fn currency(ledger: &mut Ledger, name: String, backers: &[CurrencyId]) -> Curren
 }
 
 fn client(ledger: &mut Ledger, name: String, funder: CurrencyId) -> ClientId {
-    let Outcome::Client(client) = run(ledger, Operation::CreateClient { name, owner: 0 }) else {
+    let Outcome::Client(client) = run(
+        ledger,
+        Operation::CreateClient {
+            name: Some(name),
+            owner: 0,
+        },
+    ) else {
         unreachable!()
     };
     let target = Some(Target::Client(client));

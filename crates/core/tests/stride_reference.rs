@@ -189,6 +189,18 @@ fn long_histories_of_very_unlike_clients() {
     }
 }
 
+/// Clients that wait in turns with their equals, among others that come and go.
+#[test]
+fn long_histories_of_equals() {
+    for seed in 30..34 {
+        long_history(seed, 60, 20_000, |random| 1 + random.next_u32() % 3);
+        long_history(seed, 1000, 6000, |random| {
+            1 + (random.next_u32() % 40) * (random.next_u32() % 40)
+        });
+        long_history(seed, 3000, 6000, |random| 1 + random.next_u32() % 300);
+    }
+}
+
 /// A queue that nobody picks from while everything else goes on.
 #[test]
 fn charges_without_picks_are_in_order_at_last() {

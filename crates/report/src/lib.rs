@@ -6,8 +6,10 @@
 //! no name can move a cursor or break out of a drawing.
 
 pub mod bar;
+pub mod chart;
 pub mod figures;
 pub mod graph;
+pub mod page;
 pub mod plot;
 pub mod svg;
 pub mod table;

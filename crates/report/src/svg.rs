@@ -152,6 +152,17 @@ impl Svg {
         );
     }
 
+    /// A text turned to read upwards, centred at a point.
+    pub fn turned_text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        let (x, y) = (Px(x), Px(y));
+        let _ = writeln!(
+            self.out,
+            r#"<text class="{}" x="{x}" y="{y}" text-anchor="middle" transform="rotate(-90 {x} {y})">{}</text>"#,
+            escape(class),
+            escape(text)
+        );
+    }
+
     /// Begins a group that shows `title` under the pointer.
     pub fn begin_group(&mut self, title: &str) {
         let _ = writeln!(self.out, "<g><title>{}</title>", escape(title));

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod fault;
 pub mod machine;
 pub mod measure;
 pub mod observer;
@@ -42,4 +43,5 @@ pub use machine::{Counts, Machine, RunError, Simulation};
 pub use measure::{Measures, Report};
 pub use observer::{Event, Observer, Why};
 pub use plan::Plan;
+pub use policy::policy;
 pub use scenario::Scenario;

@@ -38,6 +38,17 @@ impl<O: Observer> Observer for &mut O {
     }
 }
 
+/// Watches if it is there.
+impl<O: Observer> Observer for Option<O> {
+    const WATCHES: bool = O::WATCHES;
+
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        if let Some(observer) = self {
+            observer.observe(now_ns, event, machine);
+        }
+    }
+}
+
 /// Something that happened. Clients, CPUs, mutexes and services are given by
 /// their numbers, see [`Machine`].
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -164,6 +175,32 @@ pub enum Event<'a> {
     Mark,
     /// The run is over.
     Finished,
+}
+
+impl Event<'_> {
+    /// Whom it happened to, if to one client.
+    pub fn client(&self) -> Option<u32> {
+        match *self {
+            Event::Started { client }
+            | Event::Ended { client }
+            | Event::Ready { client, .. }
+            | Event::TurnBegan { client }
+            | Event::Dispatched { client, .. }
+            | Event::Ran { client, .. }
+            | Event::Left { client, .. }
+            | Event::TurnEnded { client, .. }
+            | Event::Acquired { client, .. }
+            | Event::Released { client, .. }
+            | Event::Called { client, .. }
+            | Event::Answered { client, .. }
+            | Event::TicketsSet { client, .. } => Some(client),
+            Event::Began
+            | Event::Refused { .. }
+            | Event::Sample
+            | Event::Mark
+            | Event::Finished => None,
+        }
+    }
 }
 
 /// Why a thread left its CPU.

@@ -101,7 +101,7 @@ impl<W: io::Write> Perfetto<W> {
             if let Some((client, thread)) = machine.running(cpu) {
                 self.slice(
                     now_ns,
-                    machine.client_name(client),
+                    &machine.client_name(client),
                     thread,
                     cpu,
                     "still runs",
@@ -127,7 +127,7 @@ impl<W: io::Write> Observer for Perfetto<W> {
             } => {
                 self.slice(
                     now_ns,
-                    machine.client_name(client),
+                    &machine.client_name(client),
                     thread,
                     cpu,
                     reason(why),

@@ -31,6 +31,10 @@ pub(crate) struct EventQueue<E> {
 }
 
 const BUCKETS: usize = 65;
+/// A bucket that becomes the lowest with so few events: they are near.
+const NEAR: usize = 64;
+/// With so few they are next.
+const NEAREST: usize = 8;
 
 impl<E: Copy> EventQueue<E> {
     /// An empty queue at time zero.
@@ -54,6 +58,11 @@ impl<E: Copy> EventQueue<E> {
         self.buckets[bucket].push((time, event));
     }
 
+    /// Whether there is an event of the present.
+    pub(crate) fn has_present(&self) -> bool {
+        self.taken < self.buckets[0].len()
+    }
+
     /// Takes the next event of the present out.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<E> {
@@ -63,9 +72,11 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Goes to the time of the next event, unless it is after `end` or there
-    /// is none. Events of the present must have been taken out.
+    /// is none. Events of the present must have been taken out. `soon` is told
+    /// of events that are near, some of them several times; of the nearest
+    /// with true.
     #[inline]
-    pub(crate) fn advance(&mut self, end: u64) -> Option<u64> {
+    pub(crate) fn advance(&mut self, end: u64, soon: impl Fn(E, bool)) -> Option<u64> {
         debug_assert_eq!(self.taken, self.buckets[0].len());
         self.buckets[0].clear();
         self.taken = 0;
@@ -79,6 +90,10 @@ impl<E: Copy> EventQueue<E> {
         if earliest <= end {
             self.now = earliest;
             self.occupied &= self.occupied - 1;
+            let nearest = events.len() <= NEAREST;
+            if events.len() <= NEAR {
+                events.iter().for_each(|(_, event)| soon(*event, nearest));
+            }
             for (time, event) in events.drain(..) {
                 self.push(time, event);
             }
@@ -103,21 +118,21 @@ mod tests {
     fn nothing_comes_out_of_an_empty_queue() {
         let mut queue = EventQueue::<u8>::new();
         assert_eq!(queue.pop(), None);
-        assert_eq!(queue.advance(u64::MAX), None);
+        assert_eq!(queue.advance(u64::MAX, |_, _| ()), None);
     }
 
     #[test]
     fn an_event_after_the_end_stays() {
         let mut queue = EventQueue::new();
         queue.push(10, 'a');
-        assert_eq!(queue.advance(9), None);
+        assert_eq!(queue.advance(9, |_, _| ()), None);
         assert_eq!(queue.pop(), None);
         queue.push(7, 'b');
-        assert_eq!(queue.advance(9), Some(7));
+        assert_eq!(queue.advance(9, |_, _| ()), Some(7));
         assert_eq!(queue.pop(), Some('b'));
-        assert_eq!(queue.advance(10), Some(10));
+        assert_eq!(queue.advance(10, |_, _| ()), Some(10));
         assert_eq!(queue.pop(), Some('a'));
-        assert_eq!(queue.advance(u64::MAX), None);
+        assert_eq!(queue.advance(u64::MAX, |_, _| ()), None);
     }
 
     proptest! {
@@ -145,7 +160,7 @@ mod tests {
                     }
                     None => {
                         let event = queue.pop().or_else(|| {
-                            queue.advance(u64::MAX).and_then(|time| {
+                            queue.advance(u64::MAX, |_, _| ()).and_then(|time| {
                                 now = time;
                                 queue.pop()
                             })

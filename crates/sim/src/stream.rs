@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     Tickets = 3,
     /// Durations; by thread, in the order of their creation.
     Durations = 4,
+    /// Trials of fault mode.
+    Faults = 5,
 }
 
 /// A seed for stream `index` of a purpose.
@@ -48,6 +50,7 @@ mod tests {
                 Purpose::Mutex,
                 Purpose::Tickets,
                 Purpose::Durations,
+                Purpose::Faults,
             ] {
                 for index in 0..10 {
                     assert!(seen.insert(split(seed, purpose, index)));

@@ -41,7 +41,9 @@ pub struct Axis {
 pub struct Sweep {
     path: PathBuf,
     scenario: Table,
+    /// See [`fingerprint`].
     fingerprint: String,
+    /// Each of another setting.
     axes: Vec<Axis>,
     seeds: RangeInclusive<u64>,
 }
@@ -61,6 +63,39 @@ struct Line<'a> {
     #[serde(flatten)]
     point: &'a Point,
     report: &'a Report,
+}
+
+/// What of a line tells which run it is of, and how that ended.
+#[derive(Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    point: Point,
+    report: KeptReport,
+}
+
+#[derive(Deserialize)]
+struct KeptReport {
+    verdicts: Vec<KeptVerdict>,
+}
+
+#[derive(Deserialize)]
+struct KeptVerdict {
+    holds: bool,
+}
+
+impl Kept {
+    fn holds(&self) -> bool {
+        self.report.verdicts.iter().all(|verdict| verdict.holds)
+    }
+}
+
+/// A sweep that is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Done {
+    /// Its runs.
+    pub runs: usize,
+    /// Those in which an assertion does not hold.
+    pub fail: usize,
 }
 
 /// The first line of the results.
@@ -93,9 +128,18 @@ pub enum SweepError {
     /// More runs than a sweep may have.
     #[error("the sweep has more than {MAX_RUNS} runs: leave out settings or seeds")]
     TooManyRuns,
-    /// The results are of another scenario.
-    #[error("{} holds results of another scenario: name another file", .0.display())]
+    /// A setting has two axes.
+    #[error("{0} is swept twice: write all its values in one list, with commas between them")]
+    Twice(String),
+    /// The results are of another scenario, of other traces or of another
+    /// version of the simulator.
+    #[error(
+        "{} holds results of another scenario, trace or version of prorata: name another file", .0.display()
+    )]
     OtherScenario(PathBuf),
+    /// The file is there and holds no results.
+    #[error("{} holds something else than results of a sweep: name another file", .0.display())]
+    NoResults(PathBuf),
     /// The results cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
@@ -148,7 +192,8 @@ impl Sweep {
     ///
     /// # Errors
     ///
-    /// If the scenario is refused or a setting stands nowhere in it.
+    /// If the scenario is refused, or a setting stands nowhere in it or is
+    /// named twice.
     pub fn new(
         path: &Path,
         axes: Vec<Axis>,
@@ -158,14 +203,16 @@ impl Sweep {
             path: path.to_owned(),
             error,
         })?;
-        Scenario::parse(path, text.clone())?;
+        let fingerprint = fingerprint(&Scenario::parse(path, text.clone())?);
         let scenario: Table = toml::from_str(&text).expect("it was read already");
-        let mut fingerprint = Fingerprint::default();
-        write!(fingerprint, "{scenario}").expect("a fingerprint takes everything");
+        let mut settings = BTreeSet::new();
+        if let Some(twice) = axes.iter().find(|axis| !settings.insert(&axis.setting)) {
+            return Err(SweepError::Twice(twice.setting.clone()));
+        }
         let sweep = Sweep {
             path: path.to_owned(),
             scenario,
-            fingerprint: format!("{:016x}", fingerprint.value()),
+            fingerprint,
             axes,
             seeds,
         };
@@ -178,14 +225,25 @@ impl Sweep {
         if runs.fold(seeds, u64::saturating_mul) > MAX_RUNS as u64 {
             return Err(SweepError::TooManyRuns);
         }
-        for point in sweep.points().iter().step_by(seeds as usize) {
-            sweep.scenario(point)?;
+        for settings in sweep.settings() {
+            sweep.scenario(&settings)?;
         }
         Ok(sweep)
     }
 
     /// All runs: the first axis changes slowest, the seed fastest.
     pub fn points(&self) -> Vec<Point> {
+        let points = self.settings().into_iter().flat_map(|settings| {
+            self.seeds.clone().map(move |seed| Point {
+                settings: settings.clone(),
+                seed,
+            })
+        });
+        points.collect()
+    }
+
+    /// All points but for their seeds.
+    fn settings(&self) -> Vec<BTreeMap<String, String>> {
         let mut settings = vec![BTreeMap::new()];
         for axis in &self.axes {
             let with = |point: &BTreeMap<String, String>, value: &Value| {
@@ -198,19 +256,13 @@ impl Sweep {
                 .flat_map(|point| axis.values.iter().map(move |value| with(point, value)))
                 .collect();
         }
-        let points = settings.into_iter().flat_map(|settings| {
-            self.seeds.clone().map(move |seed| Point {
-                settings: settings.clone(),
-                seed,
-            })
-        });
-        points.collect()
+        settings
     }
 
     /// The scenario with a point's settings.
-    fn scenario(&self, point: &Point) -> Result<Scenario, SweepError> {
+    fn scenario(&self, settings: &BTreeMap<String, String>) -> Result<Scenario, SweepError> {
         let mut table = self.scenario.clone();
-        for (axis, value) in point.settings.iter().map(|(setting, text)| {
+        for (axis, value) in settings.iter().map(|(setting, text)| {
             let axis = self.axes.iter().find(|axis| axis.setting == *setting);
             let axis = axis.expect("points are made of axes");
             (
@@ -235,7 +287,7 @@ impl Sweep {
         results: &Path,
         threads: NonZero<usize>,
         mut progress: impl FnMut(usize, usize),
-    ) -> Result<(), SweepError> {
+    ) -> Result<Done, SweepError> {
         let file_error = |error| SweepError::File {
             path: results.to_owned(),
             error,
@@ -245,9 +297,11 @@ impl Sweep {
         let total = points.len();
         let left: Vec<&Point> = points
             .iter()
-            .filter(|point| !done.contains(&key(point)))
+            .filter(|point| !done.contains_key(&key(point)))
             .collect();
         let mut finished = total - left.len();
+        let kept = points.iter().filter_map(|point| done.get(&key(point)));
+        let mut fail = kept.filter(|holds| !**holds).count();
         progress(finished, total);
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
@@ -263,8 +317,10 @@ impl Sweep {
                 });
             }
             drop(sender);
-            let written = receiver.iter().try_for_each(|line| {
-                writeln!(file, "{}", line?).map_err(file_error)?;
+            let written: Result<(), SweepError> = receiver.iter().try_for_each(|run| {
+                let (line, holds) = run?;
+                writeln!(file, "{line}").map_err(file_error)?;
+                fail += usize::from(!holds);
                 finished += 1;
                 progress(finished, total);
                 Ok(())
@@ -273,11 +329,13 @@ impl Sweep {
             next.store(left.len(), Ordering::Relaxed);
             drop(receiver);
             written
-        })
+        })?;
+        Ok(Done { runs: total, fail })
     }
 
-    fn line(&self, point: &Point) -> Result<String, SweepError> {
-        let scenario = self.scenario(point)?;
+    /// Makes a run. Returns its line, and whether its assertions hold.
+    fn line(&self, point: &Point) -> Result<(String, bool), SweepError> {
+        let scenario = self.scenario(&point.settings)?;
         let seed = point.seed;
         let simulation = Simulation::watched(&scenario, seed, Measures::new());
         let mut simulation = simulation.expect("the scenario was checked when it was read");
@@ -289,12 +347,14 @@ impl Sweep {
             point,
             report: &report,
         };
-        Ok(serde_json::to_string(&line).expect("a report is JSON"))
+        let text = serde_json::to_string(&line).expect("a report is JSON");
+        Ok((text, report.holds()))
     }
 
-    /// Opens the results, and finds which runs are there. A last line that
-    /// was not written to its end is cut off.
-    fn take_up(&self, path: &Path) -> Result<(File, BTreeSet<String>), SweepError> {
+    /// Opens the results, and finds which runs are there and whether their
+    /// assertions held. A last line that was not written to its end is cut off.
+    /// Nothing changes in a file whose first line is not ours.
+    fn take_up(&self, path: &Path) -> Result<(File, BTreeMap<String, bool>), SweepError> {
         let file_error = |error| SweepError::File {
             path: path.to_owned(),
             error,
@@ -306,30 +366,46 @@ impl Sweep {
             .truncate(false)
             .open(path);
         let mut file = open.map_err(file_error)?;
-        let (mut done, mut end) = (BTreeSet::new(), 0);
+        let scenario = self.fingerprint.clone();
+        let our_head = serde_json::to_string(&Head { scenario }).expect("text is JSON");
+        let (mut done, mut end) = (BTreeMap::new(), 0);
         let mut reader = BufReader::new(&file);
-        let mut line = String::new();
-        while reader.read_line(&mut line).map_err(file_error)? > 0 && line.ends_with('\n') {
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).map_err(file_error)? > 0 && line.ends_with(b"\n")
+        {
             if end == 0 {
-                let head = serde_json::from_str::<Head>(&line).ok();
-                if head.is_none_or(|head| head.scenario != self.fingerprint) {
+                let head: Head = serde_json::from_slice(&line)
+                    .map_err(|_| SweepError::NoResults(path.to_owned()))?;
+                if head.scenario != self.fingerprint {
                     return Err(SweepError::OtherScenario(path.to_owned()));
                 }
-            } else if let Ok(point) = serde_json::from_str::<Point>(&line) {
-                done.insert(key(&point));
+            } else if let Ok(kept) = serde_json::from_slice::<Kept>(&line) {
+                done.insert(key(&kept.point), kept.holds());
             }
             end += line.len() as u64;
             line.clear();
         }
+        // What is left has no end: of a line of ours only if it begins like one.
+        if end == 0 && !our_head.as_bytes().starts_with(&line) {
+            return Err(SweepError::NoResults(path.to_owned()));
+        }
         file.set_len(end).map_err(file_error)?;
         file.seek(io::SeekFrom::End(0)).map_err(file_error)?;
         if end == 0 {
-            let scenario = self.fingerprint.clone();
-            let head = serde_json::to_string(&Head { scenario }).expect("text is JSON");
-            writeln!(file, "{head}").map_err(file_error)?;
+            writeln!(file, "{our_head}").map_err(file_error)?;
         }
         Ok((file, done))
     }
+}
+
+/// All that results come from but settings and seeds: the scenario with the
+/// traces that it names, and the version of the simulator.
+fn fingerprint(scenario: &Scenario) -> String {
+    let scenario = serde_json::to_string(scenario).expect("a scenario is JSON");
+    let mut fingerprint = Fingerprint::default();
+    write!(fingerprint, "{}\n{scenario}", env!("CARGO_PKG_VERSION"))
+        .expect("a fingerprint takes everything");
+    format!("{:016x}", fingerprint.value())
 }
 
 /// By which a run is known in the results.

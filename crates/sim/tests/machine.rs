@@ -335,7 +335,7 @@ fn acquisitions(kind: &str, rest: &str) -> Vec<(f64, String)> {
         "title = \"t\"\nduration = \"1s\"\nmutex = {{ m = {{ kind = \"{kind}\" }} }}\n{rest}{LOCKERS}"
     );
     kept(&text, |event, machine| match event {
-        Event::Acquired { client, .. } => Some(machine.client_name(*client).to_owned()),
+        Event::Acquired { client, .. } => Some(machine.client_name(*client).into_owned()),
         _ => None,
     })
 }
@@ -671,7 +671,7 @@ fn yielding_gives_the_rest_of_the_turn_away() {
         |event, machine| match event {
             Event::Left { client, why, .. } => {
                 assert_eq!(*why, Why::Yielded);
-                Some(machine.client_name(*client).to_owned())
+                Some(machine.client_name(*client).into_owned())
             }
             _ => None,
         },

@@ -291,3 +291,28 @@ fn a_trace_file_is_read_and_its_errors_have_lines() {
         "{error}"
     );
 }
+
+#[test]
+fn nobody_has_the_name_of_a_copy() {
+    let copies =
+        |name: &str, count: u32| format!("[[client]]\nname = \"{name}\"\ncount = {count}\n");
+    let single = |name: &str| format!("[[client]]\nname = \"{name}\"\n");
+    for (rest, line, twice) in [
+        (copies("x", 3) + &single("x3"), 5, Some("x3")),
+        (single("x3") + &copies("x", 3), 2, Some("x3")),
+        (copies("x", 3) + &single("x4"), 0, None),
+        (copies("x", 3) + &single("x03"), 0, None),
+        (copies("x", 3) + &single("x0"), 0, None),
+        (copies("x", 11) + &copies("x1", 2), 5, Some("x11")),
+        (copies("x", 10) + &copies("x1", 2), 0, None),
+        (copies("x", 2) + &copies("x", 2), 5, Some("x")),
+    ] {
+        match twice {
+            Some(name) => assert_refused(&rest, line, &format!("\"{name}\" names two things")),
+            None => {
+                let text = format!("{HEAD}{CLIENT}{rest}");
+                Scenario::parse(Path::new("test.toml"), text).expect("names differ");
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use prorata_sim::sweep::{Axis, Sweep, SweepError};
+use prorata_sim::sweep::{Axis, MAX_RUNS, Sweep, SweepError};
 
 const SCENARIO: &str = r#"
 title = "t"
@@ -107,4 +107,91 @@ fn a_value_that_does_not_fit_is_refused_before_anything_runs() {
         Sweep::new(&path, vec![axis], 0..=u64::MAX),
         Err(SweepError::TooManyRuns)
     ));
+}
+
+#[test]
+fn a_file_of_somebody_else_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let sweep = sweep(&scenario(&directory, SCENARIO));
+    let results = directory.path().join("r.jsonl");
+    for theirs in [
+        &b"{\"precious\": true}"[..],
+        b"{\"precious\": true}\n",
+        b"{\"scenario\":\"0123",
+        b"x",
+        b"\n",
+        b"\xff\xfe",
+    ] {
+        std::fs::write(&results, theirs).expect("written");
+        let error = sweep
+            .run(&results, threads(1), |_, _| {})
+            .expect_err("not ours");
+        assert!(matches!(error, SweepError::NoResults(_)), "{error}");
+        assert_eq!(std::fs::read(&results).expect("readable"), theirs);
+    }
+}
+
+#[test]
+fn a_head_of_ours_that_was_broken_off_is_written_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let sweep = sweep(&scenario(&directory, SCENARIO));
+    let whole = directory.path().join("whole.jsonl");
+    sweep.run(&whole, threads(1), |_, _| {}).expect("runs");
+    let text = std::fs::read_to_string(&whole).expect("readable");
+    let head = text.lines().next().expect("a head");
+    for length in [0, 1, head.len() / 2, head.len()] {
+        let broken = directory.path().join("broken.jsonl");
+        std::fs::write(&broken, &head[..length]).expect("written");
+        sweep.run(&broken, threads(1), |_, _| {}).expect("runs");
+        assert_eq!(sorted_lines(&broken), sorted_lines(&whole), "{length}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_swept_twice_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = scenario(&directory, SCENARIO);
+    let axes = ["machine.policy=stride", "machine.policy=lottery"];
+    let axes = axes.iter().map(|axis| Axis::parse(axis).expect("an axis"));
+    let error = Sweep::new(&path, axes.collect(), 1..=1).expect_err("named twice");
+    assert!(matches!(&error, SweepError::Twice(setting) if setting == "machine.policy"));
+    assert!(error.to_string().contains("machine.policy is swept twice"));
+}
+
+#[test]
+fn results_of_another_trace_are_not_mixed_in() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "{SCENARIO}program = \"p\"\n[program.p]\nsteps = [{{ compute = {{ trace = \"t.csv\" }} }}]\n"
+    );
+    let path = scenario(&directory, &text);
+    let trace = directory.path().join("t.csv");
+    let results = directory.path().join("r.jsonl");
+    let run = |times: &str| {
+        std::fs::write(&trace, times).expect("written");
+        let axis = Axis::parse("client.A.tickets=1,2").expect("an axis");
+        let sweep = Sweep::new(&path, vec![axis], 1..=1).expect("a sweep");
+        sweep.run(&results, threads(1), |_, _| {})
+    };
+    run("1ms\n").expect("runs");
+    run("1ms\n").expect("nothing is left to do");
+    let error = run("2ms\n").expect_err("another trace");
+    assert!(matches!(error, SweepError::OtherScenario(_)), "{error}");
+}
+
+#[test]
+fn a_sweep_has_as_many_runs_as_it_may() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = scenario(&directory, SCENARIO);
+    let half = MAX_RUNS as u64 / 2;
+    for (seeds, fits) in [(half, true), (half + 1, false)] {
+        let axis = Axis::parse("client.A.tickets=1,2").expect("an axis");
+        match Sweep::new(&path, vec![axis], 1..=seeds) {
+            Ok(_) => assert!(fits, "{seeds}"),
+            Err(error) => assert!(
+                !fits && matches!(error, SweepError::TooManyRuns),
+                "{seeds}: {error}"
+            ),
+        }
+    }
 }

@@ -9,6 +9,10 @@ use crate::procfs::LastBorn;
 /// More births than this between two looks are answered by a walk after all.
 const MAX_BIRTHS: u32 = 256;
 
+/// How often births are noticed after a deed whose effects are inherited;
+/// whoever keeps giving birth meanwhile is looked through later.
+pub(crate) const MAX_NOTICES: u32 = 4;
+
 /// What was born since the last look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Newborn {

@@ -278,7 +278,7 @@ impl Client {
     /// All births to it have been noticed.
     pub(crate) fn forget_the_past(&mut self) {
         for process in &mut self.processes {
-            process.threads.forget_the_past();
+            process.forget_the_past();
         }
     }
 

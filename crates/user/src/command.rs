@@ -24,6 +24,7 @@ pub(crate) enum Command {
     },
     ManageMarked {
         client: ClientId,
+        user: u32,
         since_ticks: u64,
         answer: SyncSender<Result<u32, EngineError>>,
     },

@@ -180,7 +180,7 @@ impl DecisionThread {
                 self.poll_winners(now_ns);
             }
         }
-        self.tree.let_all_go();
+        self.tree.let_all_go(monotonic_ns());
     }
 
     fn sleep_until(&self, wake_ns: u64, events: &mut [epoll::Event]) -> usize {
@@ -382,7 +382,7 @@ impl DecisionThread {
         }
         tracing::warn!("the engine stalled and its guardian released everything");
         self.releases_seen = releases;
-        self.tree.let_all_go();
+        self.tree.let_all_go(monotonic_ns());
         self.next_decision_ns = now_ns;
     }
 

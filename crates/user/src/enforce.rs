@@ -1,15 +1,12 @@
 //! Enforcing: making the winners run and the losers not.
 
+use crate::births::MAX_NOTICES;
 use crate::client::Client;
 use crate::config::Mechanism;
 use crate::decision::DecisionThread;
 use crate::directory::{Change, ClientActivity, Directory};
 use crate::guardian::Guardian;
 use crate::process::Treatment;
-
-/// How often births are noticed after an enforcement; whoever keeps giving
-/// birth meanwhile is looked through with the next one.
-const MAX_NOTICES: u32 = 4;
 
 impl DecisionThread {
     /// Treats everyone as the last decision demands: first those who are to

@@ -133,10 +133,19 @@ impl UserEngine {
     /// ([`CLIENT_MARKER`](crate::CLIENT_MARKER)) and began at or after
     /// `since_ticks` (clock ticks since boot), and manages them. How a
     /// restarted daemon finds what is left of a client whose root has ended.
-    /// Returns how many processes joined, their descendants included.
-    pub fn manage_marked(&self, client: ClientId, since_ticks: u64) -> Result<u32, EngineError> {
+    /// An environment says whatever its owner wants: only processes of `user`,
+    /// the client's owner, are believed, if that is not root, and of the users
+    /// of the client's other processes. Returns how many joined, their
+    /// descendants included.
+    pub fn manage_marked(
+        &self,
+        client: ClientId,
+        user: u32,
+        since_ticks: u64,
+    ) -> Result<u32, EngineError> {
         self.ask(|answer| Command::ManageMarked {
             client,
+            user,
             since_ticks,
             answer,
         })?

@@ -109,3 +109,91 @@ impl Tree {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::scheduler::{self, Return};
+    use crate::table::{Journal, Table};
+    use crate::{CLIENT_MARKER, SOCKET_MARKER};
+
+    const SOCKET: &str = "/nonexistent/foster/socket";
+
+    fn tree(directory: &std::path::Path) -> Tree {
+        let table = Table::open(directory).expect("opens");
+        let cpus = scheduler::affinity(0).expect("we have some");
+        let journal = Journal::new(Arc::new(table));
+        Tree::new(journal, Return::Never, SOCKET.into(), cpus).expect("/proc is readable")
+    }
+
+    fn id_of(child: &Child) -> ProcessId {
+        ProcessId::of(child.id()).expect("it runs")
+    }
+
+    fn start(marker: Option<ClientId>) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("100").env(SOCKET_MARKER, SOCKET);
+        if let Some(marker) = marker {
+            command.env(CLIENT_MARKER, marker.to_string());
+        }
+        command.spawn().expect("starts")
+    }
+
+    fn end(mut child: Child) {
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+
+    /// We are the foster parent, and our children are the orphans.
+    #[test]
+    fn orphans_of_two_clients_with_one_foster_parent_are_told_apart() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = tree(directory.path());
+        let me = ProcessId::of(std::process::id()).expect("we exist");
+        let [one, other, stranger] = [0, 1, 2].map(|index| ClientId::from_parts(index, 0));
+        let orphans = [Some(one), Some(other), None, Some(stranger)].map(start);
+        let owner = |tree: &Tree, orphan: &Child| tree.owners.get(&orphan.id()).copied();
+        tree.add_foster_parent(one, me, 0).expect("we exist");
+        tree.add_foster_parent(other, me, 0).expect("we exist");
+        tree.add_foster_parent(other, me, 0).expect("twice is once");
+        assert_eq!(tree.clients_fostered_by(me.pid), [one, other]);
+        tree.walk_below(0);
+        let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
+        assert_eq!(owners, [Some(one), Some(other), None, None]);
+        // With one client left there is no doubt any more.
+        tree.remove(other, 0);
+        tree.walk_below(0);
+        let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
+        assert_eq!(owners, [Some(one); 4]);
+        orphans.into_iter().for_each(end);
+    }
+
+    #[test]
+    fn a_foster_parent_that_ended_is_none() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = tree(directory.path());
+        let client = ClientId::from_parts(0, 0);
+        let foster_parent = start(None);
+        let id = id_of(&foster_parent);
+        let earlier = ProcessId {
+            start_time_ticks: id.start_time_ticks - 1,
+            ..id
+        };
+        let refused = tree.add_foster_parent(client, earlier, 0);
+        assert!(matches!(refused, Err(EngineError::NoSuchProcess(_))));
+        tree.add_foster_parent(client, id, 0).expect("it runs");
+        assert_eq!(tree.clients_fostered_by(id.pid), [client]);
+        end(foster_parent);
+        // Whoever gets its number now is another.
+        assert_eq!(tree.clients_fostered_by(id.pid), []);
+        tree.review_foster_parents();
+        assert!(tree.foster_parents.is_empty());
+        assert!(
+            tree.client(client)
+                .is_some_and(|c| c.foster_parents.is_empty())
+        );
+    }
+}

@@ -127,7 +127,8 @@ fn guard() -> io::Result<()> {
     detach();
     let table = Table::map(io::stdout().as_fd().try_clone_to_owned()?)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    socket.write_all(&[READY])?;
+    // If the engine has ended already, the loop finds that out and does its duty.
+    let _ = socket.write_all(&[READY]);
     let clients_socket = std::env::args_os().nth(2).unwrap_or_default();
     let clients_socket = Path::new(&clients_socket);
     loop {

@@ -39,6 +39,7 @@ mod process;
 mod process_id;
 mod procfs;
 mod reach;
+mod release;
 mod scheduler;
 mod sweep;
 mod table;

@@ -41,25 +41,34 @@ impl Tree {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, process, &stat, Origin::Named, now_ns)?;
-        self.walk(Self::found, now_ns);
+        self.walk_below(now_ns);
         Ok(())
     }
 
-    /// Manages all processes that carry a client's marker and began at or
-    /// after a time. Returns how many joined.
-    pub(crate) fn manage_marked(&mut self, id: ClientId, since_ticks: u64, now_ns: u64) -> u32 {
+    /// Manages all processes that carry a client's marker, began at or after a
+    /// time and are this user's, anybody's if that is root, or of the users of
+    /// its other processes. Returns how many joined.
+    pub(crate) fn manage_marked(
+        &mut self,
+        id: ClientId,
+        user: u32,
+        since_ticks: u64,
+        now_ns: u64,
+    ) -> u32 {
         let before = self.process_count();
         for (pid, stat) in everyone() {
             let free = !self.owners.contains_key(&pid);
             if free
                 && stat.start_time_ticks >= since_ticks
                 && self.marked(pid) == Some(id)
-                && (self.has_no_process(id) || self.is_of_its_user(id, pid))
+                && (user == 0
+                    || procfs::real_uid(pid) == Some(user)
+                    || self.is_of_its_user(id, pid))
             {
                 self.admit(id, pid, &stat, Origin::Found, now_ns);
             }
         }
-        self.walk(Self::found, now_ns);
+        self.walk_below(now_ns);
         self.process_count() - before
     }
 
@@ -79,13 +88,23 @@ impl Tree {
     }
 
     fn notice(&mut self, pid: u32, now_ns: u64) {
-        let Ok(stat) = procfs::stat(pid) else { return };
+        let Ok(stat) = procfs::stat(pid) else {
+            // Mostly it has ended. But it may not be there yet: a number is
+            // given out some time before it can be looked up.
+            if self.unseen.len() < MAX_STRANGERS {
+                self.unseen.push(pid);
+            }
+            return;
+        };
         if self.owners.contains_key(&pid) {
             return;
         }
         if stat.is_secondary_thread() {
             self.notice_thread(pid);
-        } else if !self.join_parent(pid, &stat, now_ns) && self.strangers.len() < MAX_STRANGERS {
+        } else if !self.join_parent(pid, &stat, now_ns)
+            && !self.restore_posthumous(pid, &stat)
+            && self.strangers.len() < MAX_STRANGERS
+        {
             self.strangers.push(pid);
         }
     }
@@ -147,11 +166,12 @@ impl Tree {
             pid,
             start_time_ticks: stat.start_time_ticks,
         };
-        match self.join(id, process, stat, origin, now_ns) {
+        match self.join(id, process, stat, origin.clone(), now_ns) {
             Ok(()) | Err(EngineError::NoSuchProcess(_)) => {}
             Err(error) => {
                 self.left_alone += 1;
                 tracing::warn!("part of client {id} runs unmanaged: {error}");
+                self.disinherit(process, stat, origin);
             }
         }
     }
@@ -159,6 +179,22 @@ impl Tree {
     /// Finds those that escaped from their trees. To be called every second
     /// or so.
     pub(crate) fn survey(&mut self, now_ns: u64) {
+        for pid in std::mem::take(&mut self.unseen) {
+            let Ok(stat) = procfs::stat(pid) else {
+                continue;
+            };
+            if stat.is_secondary_thread() {
+                self.notice_thread(pid);
+            } else if !self.owners.contains_key(&pid) {
+                match self.client_of_parent(pid, &stat) {
+                    Some(id) => {
+                        let origin = self.born_some_time_ago(id, pid);
+                        self.admit(id, pid, &stat, origin, now_ns);
+                    }
+                    None => self.strangers.push(pid),
+                }
+            }
+        }
         for pid in std::mem::take(&mut self.strangers) {
             let Ok(stat) = procfs::stat(pid) else {
                 continue;
@@ -173,11 +209,12 @@ impl Tree {
                 self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
             }
         }
-        if std::mem::take(&mut self.walk_due) {
-            self.walk(Self::born_some_time_ago, now_ns);
+        if self.walk_due {
+            self.walk_through_births(now_ns);
         }
         self.review_foster_parents();
-        self.review_some();
+        self.review_some(now_ns);
+        self.review_departed();
         self.release_again();
     }
 
@@ -193,13 +230,6 @@ impl Tree {
             .ok()?;
         let socket = procfs::environment_variable(pid, SOCKET_MARKER)?;
         (Path::new(&socket) == self.socket).then_some(client)
-    }
-
-    /// True of a client all of whose known processes ended while no daemon
-    /// watched: who is left of it, only the markers say.
-    fn has_no_process(&self, id: ClientId) -> bool {
-        self.client(id)
-            .is_none_or(|client| client.processes.is_empty())
     }
 
     /// Whether a process belongs to the same user as a client's processes. An
@@ -244,14 +274,32 @@ impl Tree {
         Origin::Born(heritage)
     }
 
-    /// The origin of a process that ran before it was managed.
-    pub(crate) fn found(&self, _: ClientId, _: u32) -> Origin {
-        Origin::Found
+    /// Finds those whose births went unnoticed. Cost: that of a walk.
+    pub(crate) fn walk_through_births(&mut self, now_ns: u64) {
+        self.walk_due = false;
+        self.walk(|tree, id, pid, _| tree.born_some_time_ago(id, pid), now_ns);
+    }
+
+    /// Finds those below processes that were just named. Others may be found
+    /// on the way, born since births were noticed last. Cost: that of a walk.
+    pub(crate) fn walk_below(&mut self, now_ns: u64) {
+        self.walk(Self::found, now_ns);
+    }
+
+    /// The origin of a process that ran before it was managed, or that was
+    /// just born to one to which something was done.
+    fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
+        let client = self.client(id);
+        let heritage = client.and_then(|client| client.heritage_of(stat.parent));
+        match heritage.filter(|heritage| !heritage.is_none()) {
+            Some(heritage) => Origin::Born(heritage),
+            None => Origin::Found,
+        }
     }
 
     /// Walks through all processes and lets those join whose parents have a
     /// client. Cost: 5 us for each process of the system.
-    pub(crate) fn walk(&mut self, origin: fn(&Tree, ClientId, u32) -> Origin, now_ns: u64) {
+    fn walk(&mut self, origin: fn(&Tree, ClientId, u32, &Stat) -> Origin, now_ns: u64) {
         // Parents first, as far as clock ticks tell; hence more than once.
         let all = everyone();
         loop {
@@ -261,7 +309,7 @@ impl Tree {
                     continue;
                 }
                 if let Some(id) = self.client_of_parent(*pid, stat) {
-                    self.admit(id, *pid, stat, origin(self, id, *pid), now_ns);
+                    self.admit(id, *pid, stat, origin(self, id, *pid, stat), now_ns);
                 }
             }
             if self.process_count() == before {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::command::Command;
 use crate::decision::DecisionThread;
 use crate::time::SECOND_NS;
-use crate::tree::Tree;
 
 /// How long to wait before trying once more to start a guardian.
 const GUARDIAN_PAUSE: Duration = Duration::from_nanos(SECOND_NS);
@@ -31,23 +30,24 @@ impl DecisionThread {
             } => {
                 let result = self.tree.add_foster_parent(client, parent, now_ns);
                 if result.is_ok() {
-                    self.tree.walk(Tree::found, now_ns);
+                    self.tree.walk_below(now_ns);
                     self.publish_now();
                 }
                 let _ = answer.send(result);
             }
             Command::ManageMarked {
                 client,
+                user,
                 since_ticks,
                 answer,
             } => {
-                let joined = self.tree.manage_marked(client, since_ticks, now_ns);
+                let joined = self.tree.manage_marked(client, user, since_ticks, now_ns);
                 self.publish_now();
                 let _ = answer.send(Ok(joined));
             }
             Command::Release { client, answer } => {
                 self.tree.sample(client, now_ns);
-                if let Some(mut released) = self.tree.remove(client) {
+                if let Some(mut released) = self.tree.remove(client, now_ns) {
                     released.runnable = 0;
                     self.farewells.push(released);
                 }

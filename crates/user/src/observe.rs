@@ -7,11 +7,17 @@ use crate::client::{Client, Look};
 use crate::decision::DecisionThread;
 use crate::directory::Change;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
+use crate::tree::Tree;
 
 /// For how many quanta, and how long, a client that neither won nor ran is not
 /// looked at.
-const UNLOOKED_QUANTA: u64 = 10;
+const UNLOOKED_QUANTA: u64 = 25;
 const UNLOOKED_NS: std::ops::RangeInclusive<u64> = 100 * MILLISECOND_NS..=SECOND_NS;
+
+/// Whoever wants to run and receives less than this part of a quantum in
+/// `SCHED_IDLE` need not be looked at because of that: a look costs more than
+/// ten samples.
+const LEAK: u64 = 10;
 
 /// Processes that are sampled every quantum; where there are more, those that
 /// did not win take turns.
@@ -33,6 +39,7 @@ impl DecisionThread {
                 self.tree.sample(id, now_ns);
             }
         }
+        self.tree.review_zombies();
         // Only now: a child whose end a sample of one client showed may have
         // been waited for by a process of another.
         for &id in &ids {
@@ -53,7 +60,9 @@ impl DecisionThread {
         };
         let usage_ns = client.usage_ns;
         let look_due = client.is_winner()
-            || usage_ns.0 > 0
+            || usage_ns.0 > quantum_ns / LEAK
+            // It was thought to sleep.
+            || (usage_ns.0 > 0 && client.runnable == 0)
             || client.unsettled
             || client.watched.is_none()
             || now_ns - client.looked_ns >= look_interval_ns;
@@ -70,22 +79,29 @@ impl DecisionThread {
             };
         }
         if look.moved {
-            self.tree.review_client(id);
+            self.tree.review_client(id, now_ns);
         }
         if !look.alive {
-            self.bury(id);
+            self.bury(id, now_ns);
         } else {
             self.watch(id);
         }
     }
 
     /// A client has no living process left.
-    fn bury(&mut self, id: ClientId) {
+    fn bury(&mut self, id: ClientId, now_ns: u64) {
         let may_be_new = |client: &Client| client.processes.is_empty() && !client.had_processes;
         if self.tree.client(id).is_none_or(may_be_new) {
             return;
         }
-        if let Some(mut client) = self.tree.remove(id) {
+        // Its last process may have left a child since births were noticed.
+        let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
+        let before = processes(&self.tree);
+        self.tree.notice_births(now_ns);
+        if processes(&self.tree) > before {
+            return;
+        }
+        if let Some(mut client) = self.tree.remove(id, now_ns) {
             client.runnable = 0;
             self.farewells.push(client);
             self.tree.changes.push(Change::Exited(id));

@@ -9,11 +9,13 @@
 use rustix::thread::CpuSet;
 
 use crate::decision::DecisionThread;
+use crate::threads::intersection;
 
 impl DecisionThread {
     /// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
     /// together they won no more than there are. Whoever had a fitting set
-    /// keeps it.
+    /// keeps it. Whoever may use none that is free is not bound. Allocates where
+    /// somebody is to be placed.
     pub(crate) fn place_winners(&mut self) {
         let mut crowded = false;
         for client in self.tree.clients_mut() {
@@ -23,9 +25,15 @@ impl DecisionThread {
         if !crowded {
             return;
         }
+        // Those with the least choice first.
+        let mut winners = self.winners.clone();
+        winners.sort_by_key(|winner| {
+            let client = self.tree.client(winner.client);
+            client.map_or(0, |client| client.usable.count())
+        });
         let mut free = self.cpus;
         for keep in [true, false] {
-            for winner in &self.winners {
+            for winner in &winners {
                 let Some(client) = self.tree.client_mut(winner.client) else {
                     continue;
                 };
@@ -33,17 +41,18 @@ impl DecisionThread {
                     continue;
                 }
                 let before = client.bound.unwrap_or_default();
-                let fits = before.count() == winner.cpus && is_within(&before, &free);
+                let open = intersection(&free, &client.usable);
+                let fits = before.count() == winner.cpus && is_within(&before, &open);
                 if keep && !fits {
                     continue;
                 }
                 let place = if keep {
                     before
                 } else {
-                    choose(&free, &before, winner.cpus)
+                    choose(&open, &before, winner.cpus)
                 };
                 remove(&mut free, &place);
-                client.place = Some(place);
+                client.place = (place.count() > 0).then_some(place);
             }
         }
     }

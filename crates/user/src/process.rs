@@ -15,6 +15,10 @@ use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
 use crate::waited::Waited;
 
+/// Giving birth takes less CPU time, unless the parent has gigabytes mapped in
+/// small pages.
+pub(crate) const LONGEST_BIRTH_NS: u64 = 10_000_000;
+
 /// What is to be done to a process, or to all those of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Treatment {
@@ -31,23 +35,24 @@ pub(crate) enum Treatment {
 pub(crate) enum Failure {
     /// The process has ended; whoever samples it next will notice.
     Gone,
-    /// It belongs to somebody else by now, a set-uid program for instance.
+    /// It belongs to somebody else by now, a set-uid program for instance, or
+    /// the system lacks something.
     Refused,
 }
 
 impl From<Errno> for Failure {
     fn from(error: Errno) -> Self {
-        if error == Errno::PERM {
-            Failure::Refused
-        } else {
+        if matches!(error, Errno::SRCH | Errno::NOENT) {
             Failure::Gone
+        } else {
+            Failure::Refused
         }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Errno::from_io_error(&error).map_or(Failure::Gone, Failure::from)
+        Errno::from_io_error(&error).map_or(Failure::Refused, Failure::from)
     }
 }
 
@@ -63,6 +68,8 @@ pub(crate) struct Process {
     pub(crate) threads: Threads,
     /// CPU time at the last sample, since the process began.
     clock_ns: u64,
+    /// The same when it was last given back what we had taken.
+    restored_at_ns: u64,
     pub(crate) waited: Waited,
     /// Its ended children are those of a client that it is a foster parent of.
     pub(crate) adopts: bool,
@@ -121,6 +128,7 @@ impl Process {
             stat_file,
             threads: Threads::new(id.pid, slot, &stat, &heritage, journal),
             clock_ns,
+            restored_at_ns: clock_ns,
             waited,
             adopts: false,
             progressed: false,
@@ -155,6 +163,11 @@ impl Process {
     /// Whether it exists and has not ended.
     pub(crate) fn is_alive(&self) -> bool {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
+    }
+
+    /// Whether it has ended and was not waited for yet.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stat_file.read().is_ok_and(|stat| stat.has_ended())
     }
 
     /// The file stays with the process, so it alone says whether that is gone.
@@ -237,6 +250,7 @@ impl Process {
                     self.threads.refresh(journal);
                     // First its policy, so that it wakes as what it is.
                     promoted = self.threads.promote(&self.handle, journal);
+                    self.restored_at_ns = self.clock_ns;
                 }
                 self.go_on(journal).and(promoted)
             }
@@ -275,7 +289,18 @@ impl Process {
     ) -> Result<(), Failure> {
         match cpus {
             Some(cpus) => self.threads.bind(&self.handle, cpus, journal),
-            None => self.threads.unbind(&self.handle, journal),
+            None => {
+                self.restored_at_ns = self.clock_ns;
+                self.threads.unbind(&self.handle, journal)
+            }
+        }
+    }
+
+    /// All births to it have been noticed, but for one that it may have begun
+    /// while it was held down.
+    pub(crate) fn forget_the_past(&mut self) {
+        if self.clock_ns - self.restored_at_ns >= LONGEST_BIRTH_NS {
+            self.threads.forget_the_past();
         }
     }
 

@@ -33,11 +33,14 @@ struct Thread {
 /// What newborn threads and processes may have inherited because of us. It is
 /// not to be taken for their own choice.
 ///
-/// Births are noticed before each enforcement and once more after it, and only
-/// then is forgotten what held before. So a newborn that is found in
-/// `SCHED_IDLE` though its parent was not demoted has chosen it. What cannot be
-/// told apart: one born to a demoted parent that chooses `SCHED_IDLE` before
-/// it is noticed; it gets its parent's own policy back.
+/// Births are noticed before each enforcement and once more after it. What held
+/// before is forgotten then, unless the parent may still be giving birth as it
+/// was: a child has its policy long before it can be seen, and its parent may
+/// lose the CPU in between. So a newborn that is found in `SCHED_IDLE` though its
+/// parent was not demoted lately has chosen it. What cannot be told apart: one
+/// born to a parent that was, which chooses `SCHED_IDLE` before it is noticed; it
+/// gets its parent's own policy back. That somebody's choice is lost is the lesser
+/// evil: else somebody would stay demoted.
 #[derive(Clone, Debug)]
 pub(crate) struct Heritage {
     /// `SCHED_IDLE`.
@@ -55,6 +58,11 @@ impl Heritage {
         own: Policy::OTHER,
         bindings: Vec::new(),
     };
+
+    /// Whether there is nothing that was done by us.
+    pub(crate) fn is_none(&self) -> bool {
+        !self.idle && self.bindings.is_empty()
+    }
 }
 
 /// The threads of a process.
@@ -69,7 +77,7 @@ pub(crate) struct Threads {
     runnable_hint: usize,
     /// Its fair threads were put in `SCHED_IDLE`, or inherited it.
     idle: bool,
-    /// The same at some time since the births before were noticed.
+    /// The same at some time that is not forgotten yet.
     idle_lately: bool,
     /// All bindings that its threads had since then.
     bindings_lately: Vec<Binding>,
@@ -237,7 +245,6 @@ impl Threads {
         if inherited && !self.idle {
             journal.mark(self.slot(), flag::IDLE);
             self.idle = true;
-            self.idle_lately = true;
         }
         if heritage.bindings.is_empty() {
             return;
@@ -257,7 +264,6 @@ impl Threads {
     ) -> Result<(), Failure> {
         journal.mark(self.slot(), flag::IDLE);
         let already = std::mem::replace(&mut self.idle, true);
-        self.idle_lately = true;
         for index in 0..self.list.len() {
             let Thread { tid, own, .. } = self.list[index];
             // Gone threads are dropped when the list is refreshed.
@@ -290,6 +296,7 @@ impl Threads {
         }
         result?;
         self.idle = false;
+        self.idle_lately = true;
         journal.clear(self.slot(), flag::IDLE);
         Ok(())
     }
@@ -326,8 +333,11 @@ impl Threads {
                 // It is not bound, or has chosen anew.
                 _ => now,
             };
-            let ours = intersection(&own, cpus);
-            if ours.count() == 0 || ours == now {
+            let common = intersection(&own, cpus);
+            // Whoever may use none of them must not stay where it was bound
+            // before: that is somebody else's place now.
+            let ours = if common.count() == 0 { own } else { common };
+            if ours == now {
                 continue;
             }
             let tid = thread.tid;
@@ -423,7 +433,7 @@ fn change(result: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
+pub(crate) fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
     let mut both = CpuSet::new();
     for cpu in 0..CpuSet::MAX_CPU {
         if one.is_set(cpu) && other.is_set(cpu) {

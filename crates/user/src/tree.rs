@@ -14,6 +14,7 @@ use crate::group::{Group, Groups};
 use crate::process::{Failure, Origin, Process};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
+use crate::release::Departed;
 use crate::scheduler::Return;
 use crate::table::{Journal, MAX_RECORDS};
 
@@ -32,7 +33,7 @@ const REVIEWED_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// By the client's index.
-    clients: Vec<Option<Client>>,
+    pub(crate) clients: Vec<Option<Client>>,
     /// Clients by pid, of every managed process.
     pub(crate) owners: HashMap<u32, ClientId>,
     /// Clients by pid, of every foster parent, ended ones too until the next
@@ -40,18 +41,26 @@ pub(crate) struct Tree {
     pub(crate) foster_parents: HashMap<u32, Vec<ClientId>>,
     /// Processes that are no client's any more but could not be put right yet.
     /// Their records stay until they are, or have ended.
-    unreleased: Vec<Process>,
-    groups: Groups,
+    pub(crate) unreleased: Vec<Process>,
+    /// Released processes that may still give birth to somebody who inherits
+    /// what was undone.
+    pub(crate) departed: Vec<Departed>,
+    /// What is left of clients that have ended and that processes of other
+    /// clients have still to wait for.
+    pub(crate) zombies: Vec<(ClientId, Process)>,
+    pub(crate) groups: Groups,
     /// Where the next review of groups goes on.
     review_from: usize,
     pub(crate) births: Births,
     /// Born since the last survey, to nobody we know.
     pub(crate) strangers: Vec<u32>,
+    /// Numbers given out since the last survey that could not be looked up.
+    pub(crate) unseen: Vec<u32>,
     /// Births went unnoticed.
     pub(crate) walk_due: bool,
     /// Processes whose threads could not leave `SCHED_IDLE`.
     captives: u32,
-    way_back: Return,
+    pub(crate) way_back: Return,
     limit: u32,
     /// Processes that could not be managed, so far.
     pub(crate) left_alone: u64,
@@ -80,10 +89,13 @@ impl Tree {
             owners: HashMap::new(),
             foster_parents: HashMap::new(),
             unreleased: Vec::new(),
+            departed: Vec::new(),
+            zombies: Vec::new(),
             groups: Groups::default(),
             review_from: 0,
             births: Births::watch()?,
             strangers: Vec::new(),
+            unseen: Vec::new(),
             walk_due: false,
             captives: 0,
             way_back,
@@ -230,6 +242,22 @@ impl Tree {
         self.gone = gone;
     }
 
+    /// Finds out whose end has been waited for. To be called before anybody is
+    /// looked at.
+    pub(crate) fn review_zombies(&mut self) {
+        for (id, mut process) in std::mem::take(&mut self.zombies) {
+            process.sample();
+            if process.gone {
+                self.tell_parent_elsewhere(id, &process);
+            }
+            if process.gone || !self.owners.contains_key(&process.parent) {
+                process.retire(&mut self.journal);
+            } else {
+                self.zombies.push((id, process));
+            }
+        }
+    }
+
     /// A process is gone. If a process of another client waits for it, that
     /// must not be charged for what this client was.
     fn tell_parent_elsewhere(&mut self, id: ClientId, child: &Process) {
@@ -244,61 +272,16 @@ impl Tree {
     }
 
     /// A process is a client's no more.
-    fn strike(&mut self, id: ClientId, process: &Process) {
+    pub(crate) fn strike(&mut self, id: ClientId, process: &Process) {
         self.owners.remove(&process.id.pid);
         self.groups.leave(process.group);
         self.captives -= u32::from(process.captive);
         self.changes.push(Change::Left(id, process.id));
     }
 
-    /// Undoes everything done to a client, and forgets it. What cannot be
-    /// undone now is tried again with every survey.
-    pub(crate) fn remove(&mut self, id: ClientId) -> Option<Client> {
-        let (client, journal) = self.with_journal(id)?;
-        client.let_go(journal);
-        let mut client = self.clients[id.index() as usize].take()?;
-        for process in client.processes.drain(..) {
-            self.strike(id, &process);
-            self.release(process);
-        }
-        for foster_parent in client.foster_parents.drain(..) {
-            self.dismiss_foster_parent(id, foster_parent.id.pid);
-        }
-        self.changes.push(Change::Forgotten(id));
-        Some(client)
-    }
-
-    fn release(&mut self, mut process: Process) {
-        if process.let_go(&mut self.journal) {
-            process.retire(&mut self.journal);
-        } else {
-            self.unreleased.push(process);
-        }
-    }
-
-    /// Tries again to undo what was refused.
-    pub(crate) fn release_again(&mut self) {
-        for process in std::mem::take(&mut self.unreleased) {
-            self.release(process);
-        }
-    }
-
-    /// Whether something is still to be undone to processes of no client.
-    pub(crate) fn owes_release(&self) -> bool {
-        !self.unreleased.is_empty()
-    }
-
-    /// Undoes everything done to anybody.
-    pub(crate) fn let_all_go(&mut self) {
-        for client in self.clients.iter_mut().flatten() {
-            client.let_go(&mut self.journal);
-        }
-        self.release_again();
-    }
-
     /// Finds out whether a client's processes have changed their groups or the
     /// CPUs that they may use, and lets go of those that became another user's.
-    pub(crate) fn review_client(&mut self, id: ClientId) {
+    pub(crate) fn review_client(&mut self, id: ClientId, now_ns: u64) {
         let cpus = self.cpus;
         let Some(Some(client)) = self.clients.get_mut(id.index() as usize) else {
             return;
@@ -311,7 +294,7 @@ impl Tree {
             process.session = stat.session;
             let pid = process.id.pid;
             if procfs::real_uid(pid).is_some_and(|user| !client.may_hold(user)) {
-                foreign.push(index);
+                foreign.push(pid);
             }
             let process = &mut client.processes[index];
             let Ok(group) = Group::of(process.id.pid, stat.session) else {
@@ -322,26 +305,20 @@ impl Tree {
                 process.group = self.groups.enter(group);
             }
         }
-        let foreign: Vec<Process> = (foreign.into_iter().rev())
-            .map(|index| client.processes.remove(index))
-            .collect();
-        for process in foreign {
-            tracing::warn!("process {} became another user's", process.id.pid);
-            self.left_alone += 1;
-            self.strike(id, &process);
-            self.release(process);
+        if !foreign.is_empty() {
+            self.let_foreign_go(id, &foreign, now_ns);
         }
     }
 
     /// Reviews some clients; control groups and CPUs change without a sign.
-    pub(crate) fn review_some(&mut self) {
+    pub(crate) fn review_some(&mut self, now_ns: u64) {
         let mut reviewed = 0;
         for _ in 0..self.clients.len() {
             let index = self.review_from % self.clients.len();
             self.review_from = index + 1;
             if let Some(client) = &self.clients[index] {
                 reviewed += client.processes.len();
-                self.review_client(client.id);
+                self.review_client(client.id, now_ns);
             }
             if reviewed >= REVIEWED_AT_ONCE {
                 break;

@@ -3,7 +3,9 @@
 
 pub mod daemon;
 pub mod ledger;
+pub mod reproduce;
 pub mod run;
+pub mod sim;
 pub mod values;
 pub mod view;
 pub mod vm;
@@ -139,6 +141,21 @@ pub enum Command {
     Demo(daemon::Demo),
     /// Run commands in a machine of their own, with a kernel that has sched_ext
     Vm(vm::Vm),
+    /// Run a scenario on a simulated machine
+    ///
+    /// A scenario file says what the machine is, which programs compete on it with which tickets,
+    /// and what happens when. One seed gives one run, the same on every machine. What decides is
+    /// the very code that decides for real processes.
+    Sim(sim::Sim),
+    /// Repeat the papers' experiments and compare the numbers
+    ///
+    /// Runs each figure of the lottery and stride papers, by simulation or on real processes, and
+    /// prints the paper's numbers beside ours, with the tolerance and a verdict. Further columns
+    /// show the same experiment under other policies, EEVDF as a baseline among them; they carry
+    /// no verdict.
+    ///
+    /// Exit codes: 0 everything came out; 1 something did not, or could not be run; 2 wrong usage.
+    Reproduce(reproduce::Reproduce),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

@@ -7,7 +7,9 @@ mod demo;
 mod floor;
 mod graph;
 mod manual;
+mod reproduce;
 mod run;
+mod sim;
 mod tickets;
 mod top;
 mod transfer;
@@ -29,6 +31,8 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Demo(args) => return demo::demo(args),
         Command::Vm(args) => return vm::vm(args),
         Command::Floor(args) => return floor::floor(args),
+        Command::Sim(args) => return sim::sim(args),
+        Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -74,6 +78,8 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::Demo(_)
         | Command::Vm(_)
         | Command::Floor(_)
+        | Command::Sim(_)
+        | Command::Reproduce(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }

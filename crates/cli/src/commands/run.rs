@@ -141,27 +141,31 @@ fn register(
     }
 }
 
-/// Binds the process to `cpus`, or else to those CPUs that the daemon shares
-/// out; the engine leaves that to whoever starts a command.
+/// Binds the process to `cpus`, or else to those of the CPUs that the daemon
+/// shares out which we may use ourselves; the engine leaves that to whoever
+/// starts a command.
 fn bind(connection: &mut Connection, pid: nix::unistd::Pid, cpus: Option<&CpuList>) -> Result<()> {
     let allowed = sched_getaffinity(None).context("cannot find out which CPUs may be used")?;
     let may_use = |cpu: u32| (cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(cpu as usize);
-    let wanted = match cpus {
-        Some(cpus) => cpus.clone(),
-        None => CpuList(status(connection)?.cpus),
+    let (wanted, chosen) = match cpus {
+        Some(cpus) => (cpus.clone(), cpus.0.clone()),
+        None => {
+            let shared = CpuList(status(connection)?.cpus);
+            let usable = shared.0.iter().copied().filter(|&cpu| may_use(cpu));
+            let usable = usable.collect();
+            (shared, usable)
+        }
     };
+    ensure!(
+        !chosen.is_empty() && chosen.iter().all(|&cpu| may_use(cpu)),
+        "the command may not use CPUs {wanted}: give some of {} by --cpus",
+        CpuList(
+            (0..CpuSet::MAX_CPU as u32)
+                .filter(|&cpu| may_use(cpu))
+                .collect()
+        )
+    );
     let mut set = CpuSet::new();
-    for &cpu in &wanted.0 {
-        ensure!(
-            may_use(cpu),
-            "the command may not use CPU {cpu} of {wanted}: give some of {} by --cpus",
-            CpuList(
-                (0..CpuSet::MAX_CPU as u32)
-                    .filter(|&cpu| may_use(cpu))
-                    .collect()
-            )
-        );
-        set.set(cpu as usize);
-    }
+    chosen.iter().for_each(|&cpu| set.set(cpu as usize));
     sched_setaffinity(Pid::from_raw(pid.as_raw()), &set).context("cannot bind the command to CPUs")
 }

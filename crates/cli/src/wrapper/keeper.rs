@@ -41,6 +41,9 @@ pub struct Keeper<'a> {
     caller: &'a Caller,
     client: String,
     daemon: Daemon,
+    /// What the user wants of the client. Every daemon that we settle with is
+    /// told, as the one before may have ended without hearing of it.
+    suspended: bool,
     /// When we started daemons, within [`STARTS_TIME`].
     starts: Vec<Instant>,
 }
@@ -63,6 +66,7 @@ impl<'a> Keeper<'a> {
             caller,
             client,
             daemon,
+            suspended: false,
             starts: Vec::new(),
         }
     }
@@ -115,9 +119,9 @@ impl<'a> Keeper<'a> {
             // orphans do. That a flag which could be set can be changed is no
             // question.
             let _ = set_child_subreaper(None);
-            let reopened = self.open();
+            let reopened = self.caller.open();
             let _ = set_child_subreaper(Some(getpid()));
-            reopened
+            reopened.map_err(anyhow::Error::from)
         } else {
             Err(anyhow::anyhow!(
                 "it ended {MOST_STARTS} times within a minute"
@@ -147,12 +151,15 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Keeps the client with another daemon than before, if that has it.
+    /// Keeps the client with another daemon than before, if that has it, in the
+    /// state that the user wants.
     fn settle_with(&mut self, connection: &mut Connection) {
         let known = clients(connection)
             .map(|clients| clients.iter().any(|client| client.id == self.client));
         self.daemon = match (known, process_of(connection)) {
-            (Ok(true), Ok(process)) => Daemon::Runs(process),
+            (Ok(true), Ok(process)) if self.repeat_wish(connection).is_ok() => {
+                Daemon::Runs(process)
+            }
             (Ok(false), _) => {
                 eprintln!(
                     "prorata: the new daemon does not know {}, which runs on as if never managed",
@@ -161,7 +168,7 @@ impl<'a> Keeper<'a> {
                 Daemon::Left
             }
             // It has ended too.
-            (Err(_), _) | (_, Err(_)) => Daemon::Sought(Instant::now() + LOOK_AGAIN),
+            _ => Daemon::Sought(Instant::now() + LOOK_AGAIN),
         };
     }
 
@@ -174,17 +181,11 @@ impl<'a> Keeper<'a> {
     }
 
     fn try_suspend(&mut self) -> anyhow::Result<Notice> {
-        if self.daemon().is_none() {
+        self.suspended = true;
+        let Some(mut connection) = self.reach()? else {
             return Ok(Notice::Taken);
-        }
-        let mut connection = self.open()?;
-        let request = Request::Suspend {
-            client: self.client.clone(),
         };
-        let was_stopped = match ask(&mut connection, &request)? {
-            Response::Suspended { was_stopped } => was_stopped,
-            other => return Err(unexpected(&other)),
-        };
+        let was_stopped = self.ask_to_suspend(&mut connection)?;
         Ok(
             match (was_stopped, status(&mut connection)?.mechanism == STOPPING) {
                 (true, _) => Notice::Lost,
@@ -196,19 +197,40 @@ impl<'a> Keeper<'a> {
 
     /// The user lets the client go on.
     pub fn resume(&mut self) {
-        if self.daemon().is_some() {
-            let request = Request::Resume {
-                client: self.client.clone(),
-            };
+        self.suspended = false;
+        if let Ok(Some(mut connection)) = self.reach() {
             // As above.
-            let _ = self
-                .open()
-                .and_then(|mut connection| tell(&mut connection, &request));
+            let _ = self.repeat_wish(&mut connection);
         }
     }
 
-    fn open(&self) -> anyhow::Result<Connection> {
-        Ok(self.caller.open()?)
+    /// The daemon, if it runs. None is started here: that is left to
+    /// [`look_after_daemon`](Self::look_after_daemon), which knows whether one
+    /// is wanted, and tells it what the user wants.
+    fn reach(&self) -> anyhow::Result<Option<Connection>> {
+        match self.daemon {
+            Daemon::Runs(_) => Ok(self.caller.open_running()?),
+            Daemon::Sought(_) | Daemon::Left => Ok(None),
+        }
+    }
+
+    /// Tells the daemon what the user wants. A stop signal that it throws away
+    /// by this is as one that came a moment before the daemon ended.
+    fn repeat_wish(&self, connection: &mut Connection) -> anyhow::Result<()> {
+        if self.suspended {
+            return self.ask_to_suspend(connection).map(drop);
+        }
+        let client = self.client.clone();
+        tell(connection, &Request::Resume { client })
+    }
+
+    /// Returns whether the engine had stopped the client.
+    fn ask_to_suspend(&self, connection: &mut Connection) -> anyhow::Result<bool> {
+        let client = self.client.clone();
+        match ask(connection, &Request::Suspend { client })? {
+            Response::Suspended { was_stopped } => Ok(was_stopped),
+            other => Err(unexpected(&other)),
+        }
     }
 }
 

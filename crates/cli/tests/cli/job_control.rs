@@ -1,16 +1,19 @@
 //! The terminal's keys and the shell's jobs, with the wrapper in between.
 
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use prorata_control::protocol::{ClientState, Request, Response};
+use prorata_control::protocol::{ClientState, Request, Response, StatusReport};
 
-use crate::support::fake::Fake;
+use crate::support::fake::{Fake, status};
 use crate::support::pty::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, Pty};
 use crate::support::real::Real;
-use crate::support::{eventually, process_state};
+use crate::support::{end_with_test, eventually, process_state};
 
 fn suspend() -> Request {
     Request::Suspend {
@@ -203,6 +206,118 @@ fn pipelines_stop_and_go_on_as_one() {
     eventually("both ended", || {
         commands.iter().all(|&pid| process_state(pid).is_none())
     });
+}
+
+/// The daemon ends while the job is stopped, and the next one knows it as
+/// stopped, from its journal.
+#[test]
+fn continued_while_the_daemon_is_away_it_competes_again_under_the_next() {
+    let mut process = end_with_test(Command::new("sleep").arg("100"))
+        .spawn()
+        .unwrap();
+    // Whether it is away, and whether it was told to resume when it was there.
+    let (away, resumed) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (shared, first) = ((Arc::clone(&away), Arc::clone(&resumed)), process.id());
+    let pid = Arc::new(AtomicU32::new(first));
+    let present = Arc::clone(&pid);
+    let fake = Fake::answering(move |request| {
+        let (away, resumed) = &shared;
+        if away.load(Ordering::SeqCst) {
+            return Some(Response::Refused {
+                message: "gone".to_owned(),
+            });
+        }
+        resumed.fetch_or(*request == resume(), Ordering::SeqCst);
+        let status = StatusReport {
+            pid: present.load(Ordering::SeqCst),
+            ..status()
+        };
+        (*request == Request::Status).then_some(Response::Status(status))
+    });
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
+    shell.expect("begun");
+    let command = fake.registered()[0];
+    shell.keys(CTRL_Z);
+    shell.expect("Stopped ");
+    shell.prompt();
+    assert_eq!(fake.heard()[1..], [suspend()]);
+
+    away.store(true, Ordering::SeqCst);
+    pid.store(std::process::id(), Ordering::SeqCst);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    shell.line("fg");
+    shell.expect("until somebody starts one");
+    assert_eq!(process_state(command), Some('S'), "it goes on meanwhile");
+    assert!(!resumed.load(Ordering::SeqCst));
+
+    away.store(false, Ordering::SeqCst);
+    shell.expect("has its share again");
+    assert!(resumed.load(Ordering::SeqCst));
+    shell.keys(CTRL_C);
+    shell.prompt();
+}
+
+/// Starts a job under a real daemon and stops it by the key.
+fn stopped_job(real: &Real) -> Pty {
+    let mut shell = real.bash();
+    shell.line("prorata run -n job -- sh -c 'echo begun; while :; do :; done'");
+    shell.expect("begun");
+    shell.keys(CTRL_Z);
+    shell.expect("Stopped ");
+    shell.prompt();
+    assert_eq!(real.client("job").state, ClientState::Suspended);
+    shell
+}
+
+#[test]
+fn continued_after_a_crash_it_starts_a_daemon_that_is_not_its_child() {
+    let real = Real::start();
+    let mut shell = stopped_job(&real);
+    let (old, command) = (real.daemon(), real.client("job").pid);
+    kill(Pid::from_raw(old as i32), Signal::SIGKILL).unwrap();
+    shell.line("fg");
+    eventually("it competes under a new daemon", || {
+        real.daemon_if_any().is_some_and(|new| new != old)
+            && real
+                .clients()
+                .iter()
+                .any(|client| client.name == "job" && client.state != ClientState::Suspended)
+    });
+    assert_ne!(
+        parent(real.daemon()),
+        parent(command),
+        "the wrapper's child"
+    );
+    shell.foreground(command);
+    shell.keys(CTRL_C);
+    shell.prompt();
+}
+
+#[test]
+fn continued_after_the_daemon_was_stopped_by_hand_it_starts_none() {
+    let real = Real::start();
+    let mut shell = stopped_job(&real);
+    let command = real.client("job").pid;
+    real.done(&["stop"]);
+    eventually("the daemon is gone", || real.is_gone());
+    shell.line("fg");
+    shell.expect("stopped by hand");
+    assert!(real.is_gone(), "no wrapper has started it again");
+    shell.foreground(command);
+    shell.keys(CTRL_C);
+    shell.prompt();
+}
+
+/// The parent's pid (proc_pid_stat(5)).
+fn parent(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let mut fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+    fields.nth(1).unwrap().parse().unwrap()
 }
 
 /// Against a daemon that holds the job back in favour of another, so that the

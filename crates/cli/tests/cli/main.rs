@@ -3,6 +3,8 @@
 mod demo;
 mod job_control;
 mod managing;
+mod reproduce;
+mod sim;
 mod support;
 mod usage;
 mod views;

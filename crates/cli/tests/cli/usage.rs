@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 30] = [
     "run",
     "ps",
     "top",
@@ -34,6 +34,8 @@ const COMMANDS: [&str; 28] = [
     "status",
     "stop",
     "demo",
+    "sim",
+    "reproduce",
     "man",
     "completions",
 ];
@@ -82,7 +84,7 @@ fn help_and_version_are_no_failures() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_says_what_is_right() {
-    let wrong: [(&[&str], &str); 16] = [
+    let wrong: [(&[&str], &str); 18] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["run"], "COMMAND"),
@@ -105,6 +107,8 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
         (&["transfer", "build", "viewer"], "viewer=AMOUNT"),
         (&["graph", "--svg", "x", "--json"], "cannot be used with"),
         (&["demo", "--seconds", "1"], "2..=3600"),
+        (&["reproduce", "--engine", "warp"], "possible values"),
+        (&["reproduce", "--full"], "--engine user"),
     ];
     for (arguments, hint) in wrong {
         let refused = run(arguments);

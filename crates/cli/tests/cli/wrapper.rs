@@ -191,7 +191,8 @@ fn bound_to_the_cpus_that_are_shared_out() {
     let last = *allowed_cpus().last().unwrap();
     let fake = Fake::answering(move |request| {
         let status = prorata_control::protocol::StatusReport {
-            cpus: vec![last],
+            // One more than anybody has here: what we may use counts.
+            cpus: vec![last, 1000],
             ..crate::support::fake::status()
         };
         matches!(request, Request::Status).then_some(Response::Status(status))
@@ -213,7 +214,7 @@ fn bound_to_the_cpus_that_are_shared_out() {
     let refused = run(&fake, &["run", "--cpus", "1023", "true"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        stderr(&refused).contains("CPU 1023"),
+        stderr(&refused).contains("CPUs 1023"),
         "{}",
         stderr(&refused)
     );

@@ -28,7 +28,7 @@ impl Decoder<'_> {
         let currency = self.currency_or_default(funding, process.uid)?;
         let name = unique_client_name(self.ledger(), wanted);
         let create = Operation::CreateClient {
-            name,
+            name: Some(name),
             owner: process.uid,
         };
         let Outcome::Client(client) = self.draft.execute(self.who, create)? else {

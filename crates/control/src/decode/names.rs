@@ -249,7 +249,7 @@ mod tests {
         for _ in 0..11 {
             let name = unique_client_name(&ledger, "größe".to_owned());
             let create = Operation::CreateClient {
-                name: name.clone(),
+                name: Some(name.clone()),
                 owner: 0,
             };
             ledger.execute(&Principal::ROOT, create).unwrap();

@@ -19,7 +19,7 @@ fn changes() -> Vec<Change> {
     let client = |index| ClientId::from_parts(index, 0);
     let ticket = |index| TicketId::from_parts(index, 0);
     let create_client = |name: &str| Operation::CreateClient {
-        name: name.into(),
+        name: Some(name.into()),
         owner: 7,
     };
     let create_currency = |name: &str| Operation::CreateCurrency {

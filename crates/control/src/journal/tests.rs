@@ -40,7 +40,10 @@ fn operation() -> impl Strategy<Value = Operation> {
             group: owner,
             mode: Mode::DEFAULT,
         }),
-        (name, 0_u32..3).prop_map(|(name, owner)| Operation::CreateClient { name, owner }),
+        (name, 0_u32..3).prop_map(|(name, owner)| Operation::CreateClient {
+            name: Some(name),
+            owner
+        }),
         (
             currency.clone(),
             1_u32..100,

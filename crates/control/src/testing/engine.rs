@@ -115,7 +115,7 @@ impl Engine for FakeEngine {
         Ok(())
     }
 
-    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
+    fn manage_marked(&self, client: ClientId, _: u32, since_ticks: u64) -> u32 {
         let marked = self.books().marked.get(&client).copied();
         let managed = marked.filter(|process| process.start_time_ticks >= since_ticks);
         managed.map_or(0, |process| u32::from(self.manage(client, process).is_ok()))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
-use super::harness::{Daemon, Sleeper, directory, eventually, refusal, tickets};
+use super::harness::{Daemon, Sleeper, directory, eventually, lend_ten, refusal, tickets};
 use crate::control::Control;
 use crate::host::{Account, Host, Linux};
 use crate::journal::Journal;
@@ -201,6 +201,8 @@ fn what_was_confirmed_survives_kill_9() {
             // The killer listens only so long.
             let _ = answered.send(());
         };
+        // If the daemon ended before its time, the killer fails, not waits.
+        drop(answered);
         killer.join().unwrap();
 
         // A client ends while there is no daemon.
@@ -239,18 +241,10 @@ fn a_crash_ends_what_connections_held_and_nothing_else() {
     let (giver, receiver) = (Sleeper::start(), Sleeper::start());
     daemon.register(&giver, "giver");
     daemon.register(&receiver, "receiver");
-    let transfer = |hold| Request::Transfer {
-        from: "giver".into(),
-        portion: TransferPortion::Part {
-            currency: None,
-            shares: vec![("receiver".into(), 10)],
-        },
-        hold,
-    };
     let mut holder = daemon.connect();
     for hold in [true, false, true] {
         assert!(matches!(
-            holder.call(&transfer(hold)),
+            holder.call(&lend_ten(hold)),
             Ok(Response::Created(_))
         ));
     }

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 use crate::daemon::serve;
 use crate::engine::{Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
-use crate::protocol::{ClientReport, ClientState, Funding, Request, Response};
+use crate::protocol::{ClientReport, ClientState, Funding, Request, Response, TransferPortion};
 use crate::testing::FakeEngine;
 use crate::{Connection, Place, SocketPath, Timing};
 
@@ -95,8 +95,8 @@ impl Engine for Mortal {
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         self.engine.adopt(client, parent)
     }
-    fn manage_marked(&self, client: ClientId, since_ticks: u64) -> u32 {
-        self.engine.manage_marked(client, since_ticks)
+    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
+        self.engine.manage_marked(client, user, since_ticks)
     }
     fn release(&self, client: ClientId) {
         self.engine.release(client);
@@ -276,6 +276,19 @@ pub(super) fn tickets(amount: u32) -> Funding {
     Funding {
         amount,
         currency: None,
+    }
+}
+
+/// Lends 10 of the client "giver"'s tickets to "receiver", bound to the
+/// connection or not.
+pub(super) fn lend_ten(hold: bool) -> Request {
+    Request::Transfer {
+        from: "giver".into(),
+        portion: TransferPortion::Part {
+            currency: None,
+            shares: vec![("receiver".into(), 10)],
+        },
+        hold,
     }
 }
 

@@ -5,11 +5,10 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use super::harness::{
-    Daemon, PATIENCE, Sleeper, directory, eventually, raw, read_response, refusal, tickets,
+    Daemon, PATIENCE, Sleeper, directory, eventually, lend_ten, raw, read_response, refusal,
+    tickets,
 };
-use crate::protocol::{
-    Envelope, Funding, MAX_REQUEST_BYTES, PROTOCOL_VERSION, Request, Response, TransferPortion,
-};
+use crate::protocol::{Envelope, Funding, MAX_REQUEST_BYTES, PROTOCOL_VERSION, Request, Response};
 use crate::server::{MAX_CONNECTIONS, MAX_CONNECTIONS_FOR_OWNER};
 use crate::{ConnectError, Connection};
 
@@ -242,31 +241,23 @@ fn a_held_transfer_ends_with_its_connection_and_another_lasts() {
     let (giver, receiver) = (Sleeper::start(), Sleeper::start());
     daemon.register(&giver, "giver");
     daemon.register(&receiver, "receiver");
-    let transfer = |hold| Request::Transfer {
-        from: "giver".into(),
-        portion: TransferPortion::Part {
-            currency: None,
-            shares: vec![("receiver".into(), 10)],
-        },
-        hold,
-    };
     let mut holder = daemon.connect();
     assert!(matches!(
-        holder.call(&transfer(true)),
+        holder.call(&lend_ten(true)),
         Ok(Response::Created(_))
     ));
     assert!(matches!(
-        holder.call(&transfer(true)),
+        holder.call(&lend_ten(true)),
         Ok(Response::Created(_))
     ));
-    assert!(matches!(daemon.ask(transfer(false)), Response::Created(_)));
+    assert!(matches!(daemon.ask(lend_ten(false)), Response::Created(_)));
     assert_eq!(daemon.transfers(), 3);
     drop(holder);
     eventually(|| (daemon.transfers() == 1).then_some(()));
 
     // Holding it, somebody else may end it; then nothing is left to undo.
     let mut holder = daemon.connect();
-    let Ok(Response::Created(id)) = holder.call(&transfer(true)) else {
+    let Ok(Response::Created(id)) = holder.call(&lend_ten(true)) else {
         panic!()
     };
     assert_eq!(

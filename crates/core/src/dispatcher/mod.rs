@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 use crate::ids::ClientId;
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::{ClientIndex, Policy, PolicyError};
+use crate::prefetch::prefetch;
 use active::{Classes, Magnitudes};
 use competitor::{Competitor, Service};
 use scale::Scale;
@@ -251,6 +252,23 @@ impl Dispatcher {
         self.running_threads += u64::from(threads);
         self.cpus_free -= cpus;
         Some(Winner { client, cpus })
+    }
+
+    /// Index of who is likely to win after so many others. Often wrong: for fetching
+    /// memory ahead of its use. O(1).
+    #[inline]
+    pub fn likely_winner_after(&self, others: usize) -> Option<u32> {
+        let ClientIndex(index) = self.policy.likely_after(others)?;
+        Some(index)
+    }
+
+    /// A client is about to wake, to block or to win: has what is known of it
+    /// fetched from memory, without waiting for that. Changes nothing.
+    #[inline]
+    pub fn prefetch(&self, client: ClientId) {
+        prefetch(&self.competitors, client.index() as usize);
+        self.ledger.prefetch(client);
+        self.policy.prefetch(ClientIndex(client.index()));
     }
 
     /// CPUs that nobody else can use go to a client whose turn lasts.

@@ -26,6 +26,13 @@ use super::objects::{Currency, Funding, Ticket};
 use crate::ids::ClientId;
 
 impl Ledger {
+    /// A client is about to be activated or deactivated: has it fetched from
+    /// memory, without waiting for that.
+    #[inline]
+    pub fn prefetch(&self, client: ClientId) {
+        self.clients.prefetch(client);
+    }
+
     /// A client starts to compete. An active or an unknown one is left alone:
     /// it may have been destroyed since it woke.
     pub fn activate(&mut self, client: ClientId) {

@@ -47,7 +47,9 @@ impl Ledger {
             }
             Plan::CreateClient { name, owner } => {
                 let client = self.clients.insert(Client::new(name.clone(), owner));
-                self.client_names.insert(name, client);
+                if let Some(name) = name {
+                    self.client_names.insert(name, client);
+                }
                 return Outcome::Client(self.clients.id(client));
             }
             Plan::Transfer { from, pieces } => {
@@ -121,6 +123,8 @@ impl Ledger {
         }
         self.changes.forget_client(client);
         let Client { name, .. } = self.clients.remove(client);
-        self.client_names.remove(&name);
+        if let Some(name) = name {
+            self.client_names.remove(&name);
+        }
     }
 }

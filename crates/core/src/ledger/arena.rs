@@ -13,6 +13,7 @@ use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 
 use crate::ids::Identifier;
+use crate::prefetch::prefetch;
 
 /// Names a living object of type `T` inside one ledger; an `Option` of it
 /// takes four bytes.
@@ -176,6 +177,12 @@ impl<T, I: Identifier> Arena<T, I> {
         let slot = self.slots.get(id.index() as usize)?;
         let living = slot.generation == id.generation() && slot.object().is_some();
         living.then(|| Handle::new(id.index() as usize))
+    }
+
+    /// Has an object fetched from memory.
+    #[inline]
+    pub(super) fn prefetch(&self, id: I) {
+        prefetch(&self.slots, id.index() as usize);
     }
 
     /// The identifier of an object.

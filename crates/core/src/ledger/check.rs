@@ -70,7 +70,7 @@ pub(super) enum Plan {
     },
     Unfund(Handle<Ticket>),
     CreateClient {
-        name: Arc<str>,
+        name: Option<Arc<str>>,
         owner: u32,
     },
     DestroyClient(Handle<Client>),
@@ -149,7 +149,7 @@ impl Ledger {
             }
             Operation::Unfund { ticket } => self.plan_unfund(who, ticket),
             Operation::CreateClient { ref name, owner } => Ok(Plan::CreateClient {
-                name: self.new_client_name(who, name, owner)?,
+                name: self.new_client_name(who, name.as_deref(), owner)?,
                 owner,
             }),
             Operation::DestroyClient { client } => {
@@ -194,23 +194,25 @@ impl Ledger {
     fn new_client_name(
         &self,
         who: &Principal,
-        name: &str,
+        name: Option<&str>,
         owner: u32,
-    ) -> Result<Arc<str>, LedgerError> {
-        self.check_name(name)?;
-        if let Some(id) = self.find_client(name) {
-            return Err(LedgerError::ClientExists {
-                name: name.to_string(),
-                id,
-            });
+    ) -> Result<Option<Arc<str>>, LedgerError> {
+        if let Some(name) = name {
+            self.check_name(name)?;
+            if let Some(id) = self.find_client(name) {
+                return Err(LedgerError::ClientExists {
+                    name: name.to_string(),
+                    id,
+                });
+            }
         }
-        check_new_owner(who, name, owner)?;
+        check_new_owner(who, name.unwrap_or_default(), owner)?;
         if self.clients.len() >= self.limits.clients {
             return Err(LedgerError::ClientLimit {
                 limit: self.limits.clients,
             });
         }
-        Ok(name.into())
+        Ok(name.map(Arc::from))
     }
 
     fn plan_issue(
@@ -271,7 +273,7 @@ impl Ledger {
                 format!("{id} (currency '{}')", self.currencies[currency].name)
             }
             Some(Holder::Client(client)) => {
-                format!("{id} (client '{}')", self.clients[client].name)
+                format!("{id} (client '{}')", self.client_name(client))
             }
             None => format!("{id} (idle)"),
         }

@@ -73,7 +73,7 @@ mod tests {
         let mut ledger = Ledger::new(Limits::default());
         let clients = [("a", 1), ("b", 10), ("c", 100)].map(|(name, amount)| {
             let create = Operation::CreateClient {
-                name: name.to_string(),
+                name: Some(name.to_string()),
                 owner: 0,
             };
             let Ok(Outcome::Client(client)) = ledger.execute(&ROOT, create) else {

@@ -67,7 +67,7 @@ pub struct Ledger {
     base: Handle<Currency>,
     /// Every currency by its name.
     currency_names: BTreeMap<Arc<str>, Handle<Currency>>,
-    /// Every client by its name.
+    /// Every client that has a name, by it.
     client_names: BTreeMap<Arc<str>, Handle<Client>>,
     /// Changes with every active amount, and so with every value.
     epoch: u64,

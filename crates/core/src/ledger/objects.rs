@@ -139,7 +139,7 @@ pub(super) struct Loan {
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Client {
-    pub(super) name: Arc<str>,
+    pub(super) name: Option<Arc<str>>,
     pub(super) owner: u32,
     pub(super) active: bool,
     /// Whether it stands in [`super::changes::Changes`].
@@ -151,7 +151,7 @@ pub(super) struct Client {
 
 impl Client {
     /// One without tickets that does not compete.
-    pub(super) fn new(name: Arc<str>, owner: u32) -> Self {
+    pub(super) fn new(name: Option<Arc<str>>, owner: u32) -> Self {
         Self {
             name,
             owner,

@@ -109,8 +109,9 @@ pub enum Operation {
     },
     /// A new client without tickets, not active.
     CreateClient {
-        /// Unique among clients.
-        name: String,
+        /// Unique among clients. One without is known by its identifier alone;
+        /// that spares memory where there are very many.
+        name: Option<String>,
         /// User to whom it belongs.
         owner: u32,
     },

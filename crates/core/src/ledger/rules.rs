@@ -208,8 +208,12 @@ impl Ledger {
         }
     }
 
+    /// A client's name, or its identifier if it has none.
     pub(super) fn client_name(&self, client: Handle<Client>) -> String {
-        self.clients[client].name.to_string()
+        match &self.clients[client].name {
+            Some(name) => name.to_string(),
+            None => self.clients.id(client).to_string(),
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub struct TicketView {
 pub struct ClientView<'a> {
     /// Its identifier.
     pub id: ClientId,
-    /// Its name.
+    /// Its name; empty if it has none.
     pub name: &'a str,
     /// User to whom it belongs.
     pub owner: u32,
@@ -273,7 +273,7 @@ impl Ledger {
     fn client_view<'a>(&'a self, handle: Handle<Client>, client: &'a Client) -> ClientView<'a> {
         ClientView {
             id: self.clients.id(handle),
-            name: &client.name,
+            name: client.name.as_deref().unwrap_or_default(),
             owner: client.owner,
             active: client.active,
             value: self.client_value(client),

@@ -4,11 +4,13 @@
 //! index and a number of tickets; what a ticket is worth is the ledger's
 //! business. Randomised policies own their generator, given at construction.
 
+pub mod baseline;
 mod hierarchical;
 mod hierarchical_tree;
 pub mod inverse;
 pub mod lottery;
 mod queue;
+mod queue_fifos;
 mod queue_front;
 mod queue_wheel;
 mod race;
@@ -104,6 +106,15 @@ pub trait Policy {
     fn charges_add_up(&self) -> bool {
         true
     }
+
+    /// Who is likely to be picked after so many others, if that is cheap to
+    /// say: for fetching memory ahead, so it may be wrong.
+    fn likely_after(&self, _picks: usize) -> Option<ClientIndex> {
+        None
+    }
+
+    /// A client is about to join, leave or be charged: has its memory fetched.
+    fn prefetch(&self, _client: ClientIndex) {}
 
     /// Sum of the tickets of all competing clients, taken ones included.
     fn total_tickets(&self) -> u64;

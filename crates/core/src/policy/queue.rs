@@ -9,6 +9,8 @@
 //!           sorted a bucket at a time when its turn comes
 //!   side    a heap for those that would have to be squeezed into the middle
 //!           of a long front: mostly clients that come back with credit
+//!   fifos   beside these, for tickets that many clients have: those that ran
+//!           a whole quantum, which come in their order
 //! ```
 //!
 //! Entries that are overtaken by events (a client left, or was charged out of
@@ -19,6 +21,7 @@ use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
 use super::ClientIndex;
+use super::queue_fifos::{FifoIndex, Fifos};
 use super::queue_front::Front;
 use super::queue_wheel::Wheel;
 
@@ -79,6 +82,7 @@ pub(super) struct PassQueue {
     /// All not before its limit.
     wheel: Wheel,
     side: BinaryHeap<Reverse<Entry>>,
+    fifos: Fifos,
     /// Entries left behind since the last restart, and eight times those that
     /// went to the side.
     wear: usize,
@@ -91,6 +95,7 @@ impl PassQueue {
             front: Front::default(),
             wheel: Wheel::starting_at(first),
             side: BinaryHeap::new(),
+            fifos: Fifos::new(),
             wear: 0,
         }
     }
@@ -100,6 +105,7 @@ impl PassQueue {
         self.front.clear();
         self.wheel.restart_at(first);
         self.side.clear();
+        self.fifos.clear();
         self.wear = 0;
     }
 
@@ -110,6 +116,27 @@ impl PassQueue {
     #[inline]
     pub(super) fn is_worn(&self, places: usize) -> bool {
         self.wear > places + 64
+    }
+
+    /// A client comes to compete with tickets: where its equals wait.
+    pub(super) fn admit(&mut self, tickets: u32) -> FifoIndex {
+        self.fifos.admit(tickets)
+    }
+
+    /// A client that was admitted with these tickets ceases to compete.
+    pub(super) fn dismiss(&mut self, fifo: FifoIndex, tickets: u32) {
+        self.fifos.dismiss(fifo, tickets);
+    }
+
+    /// Inserts the entry of a client that ran a whole quantum and was admitted
+    /// with these tickets. Cost: O(1) where many have as many tickets, and it
+    /// allocates when more of them wait than since they have their queue; else
+    /// that of `insert`.
+    #[inline]
+    pub(super) fn insert_behind_equals(&mut self, fifo: FifoIndex, tickets: u32, entry: Entry) {
+        if !self.fifos.push(fifo, tickets, entry) {
+            self.insert(entry);
+        }
     }
 
     /// Cost: O(1) and a share in sorting later; O(lg n) at worst. Allocates
@@ -142,6 +169,15 @@ impl PassQueue {
     /// Takes out an entry. Unless it is first, it stays and is to be skipped.
     #[inline]
     pub(super) fn remove(&mut self, entry: Entry) {
+        if self.fifos.is_first(entry) {
+            self.fifos.remove_first();
+        } else {
+            self.remove_sorted(entry);
+        }
+    }
+
+    #[inline]
+    fn remove_sorted(&mut self, entry: Entry) {
         if self.front.first() == Some(entry) {
             self.front.remove_first();
         } else {
@@ -157,9 +193,41 @@ impl PassQueue {
         }
     }
 
-    /// The first entry of those that are `live`.
+    /// The first entry of those that are `live`. Has clients fetched that come
+    /// soon after it.
     #[inline]
-    pub(super) fn first(&mut self, live: impl Fn(Entry) -> bool) -> Option<Entry> {
+    pub(super) fn first(
+        &mut self,
+        live: impl Fn(Entry) -> bool,
+        fetch: impl Fn(ClientIndex),
+    ) -> Option<Entry> {
+        let sorted = self.first_sorted(&live);
+        while let Some(first) = self.fifos.first(&fetch) {
+            if sorted.is_some_and(|sorted| sorted.is_before(first)) {
+                break;
+            }
+            if live(first) {
+                return Some(first);
+            }
+            self.fifos.remove_first();
+        }
+        sorted
+    }
+
+    /// Whose entry would be first after so many others went, if nothing came
+    /// between and all were of the kind that the first is.
+    #[inline]
+    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        match (self.front.first(), self.fifos.head()) {
+            (Some(front), Some(fifo)) if fifo.is_before(front) => self.fifos.likely_after(others),
+            (None, Some(_)) => self.fifos.likely_after(others),
+            (_, _) => self.front.likely_after(others),
+        }
+    }
+
+    /// The first entry outside the FIFOs.
+    #[inline]
+    fn first_sorted(&mut self, live: impl Fn(Entry) -> bool) -> Option<Entry> {
         loop {
             self.front.look_ahead(&live);
             match self.front.first() {
@@ -171,7 +239,7 @@ impl PassQueue {
                 }
                 front => match self.first_beside(front)? {
                     Some(entry) if live(entry) => return Some(entry),
-                    Some(entry) => self.remove(entry),
+                    Some(entry) => self.remove_sorted(entry),
                     None => {}
                 },
             }

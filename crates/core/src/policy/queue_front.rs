@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::ClientIndex;
 use super::queue::Entry;
 
 /// From this length on, more entries are kept out where possible.
@@ -42,6 +43,13 @@ impl Front {
     #[inline]
     pub(super) fn last(&self) -> Option<Entry> {
         self.entries[self.head..].last().copied()
+    }
+
+    /// Who comes after so many others.
+    #[inline]
+    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        let entry = self.entries.get(self.head + others)?;
+        Some(entry.client)
     }
 
     pub(super) fn clear(&mut self) {

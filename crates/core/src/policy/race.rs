@@ -31,6 +31,7 @@ pub struct Exponential<R> {
 
 impl<R: Rng> Wait for Exponential<R> {
     const GLOBAL_FOLLOWS_WINNER: bool = true;
+    const IS_EXACT: bool = false;
 
     #[inline]
     fn wait(&mut self, service: u64) -> u64 {

@@ -24,7 +24,9 @@
 
 use alloc::vec::Vec;
 
-use super::queue::{PassQueue, before};
+use crate::prefetch::prefetch;
+
+use super::queue::{Entry, PassQueue, before};
 use super::stride_place::{GlobalPass, Place, Remain, Standing};
 use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, PartUnit, STRIDE1};
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
@@ -35,6 +37,10 @@ pub trait Wait {
     /// Whether the global pass is the pass of the latest winner (an earlier
     /// rule of the paper's, 1995, 7.1) instead of moving smoothly with time.
     const GLOBAL_FOLLOWS_WINNER: bool;
+
+    /// Whether the wait is the service, so that clients with equal tickets
+    /// run in turns.
+    const IS_EXACT: bool;
 
     /// The wait after having used `service`, both in units of
     /// `1 / STRIDE1` quantum: a ticket's passes.
@@ -47,6 +53,7 @@ pub struct Exact;
 
 impl Wait for Exact {
     const GLOBAL_FOLLOWS_WINNER: bool = false;
+    const IS_EXACT: bool = true;
 
     #[inline]
     fn wait(&mut self, service: u64) -> u64 {
@@ -107,6 +114,20 @@ impl<W: Wait> PassPolicy<W> {
         }
     }
 
+    /// The pass of a client that competes with tickets, counted from 0 in
+    /// strides of a single ticket: 1 is a whole quantum for it. To look at
+    /// (1995, Figures 2 and 4); rounded to the precision of the number.
+    pub fn pass(&self, client: ClientIndex) -> Option<f64> {
+        let place = self.places.get(client.0 as usize)?;
+        let passes = place.exact_pass()?;
+        Some(passes / STRIDE1 as f64)
+    }
+
+    /// The global pass (1995, 2.2), in the same units.
+    pub fn global_pass(&self) -> f64 {
+        self.global.pass as f64 / STRIDE1 as f64
+    }
+
     /// The place of a client that has joined.
     #[inline]
     fn joined(&self, client: ClientIndex) -> Result<&Place, PolicyError> {
@@ -124,9 +145,15 @@ impl<W: Wait> PassPolicy<W> {
         if place.standing == Standing::Waiting {
             self.queue.remove(place.entry(client));
         }
+        if W::IS_EXACT && place.standing.has_tickets() {
+            self.queue.dismiss(place.fifo, place.tickets());
+        }
         self.global.change_tickets(place.tickets(), 0);
         if standing.has_tickets() {
             place.compete(standing, tickets, remain, &self.global);
+            if W::IS_EXACT {
+                place.fifo = self.queue.admit(tickets);
+            }
             self.global.change_tickets(0, tickets);
         } else {
             place.withdraw(standing, remain);
@@ -137,9 +164,10 @@ impl<W: Wait> PassPolicy<W> {
         self.renew_worn_queue();
     }
 
-    /// Moves a client with tickets back by `wait`, and into the queue.
+    /// Moves a client with tickets back by its `wait` for `service`, and into
+    /// the queue.
     #[inline]
-    fn put_off(&mut self, client: ClientIndex, wait: u64) {
+    fn put_off(&mut self, client: ClientIndex, service: u64, wait: u64) {
         let place = &mut self.places[client.0 as usize];
         if place.standing == Standing::Waiting {
             self.queue.remove(place.entry(client));
@@ -152,7 +180,13 @@ impl<W: Wait> PassPolicy<W> {
             place.set_lead(LONGEST_WAIT, &self.global);
         }
         place.standing = Standing::Waiting;
-        self.queue.insert(place.entry(client));
+        let entry = place.entry(client);
+        if W::IS_EXACT && service == STRIDE1 {
+            self.queue
+                .insert_behind_equals(place.fifo, place.tickets(), entry);
+        } else {
+            self.queue.insert(entry);
+        }
         self.renew_worn_queue();
     }
 
@@ -271,10 +305,12 @@ impl<W: Wait> Policy for PassPolicy<W> {
 
     fn pick(&mut self) -> Option<ClientIndex> {
         let places = &self.places;
-        let first = self.queue.first(|entry| {
+        let live = |entry: Entry| {
             let place = &places[entry.client.0 as usize];
             place.pass == entry.pass && place.standing == Standing::Waiting
-        })?;
+        };
+        let fetch = |client: ClientIndex| prefetch(places, client.0 as usize);
+        let first = self.queue.first(live, fetch)?;
         if W::GLOBAL_FOLLOWS_WINNER && before(self.global.pass, first.pass) {
             self.global.follow(first.pass);
             self.hold_within_reach();
@@ -308,7 +344,7 @@ impl<W: Wait> Policy for PassPolicy<W> {
             self.global.advance(service);
         }
         if has_tickets {
-            self.put_off(client, wait);
+            self.put_off(client, service, wait);
         } else {
             self.put_off_ticketless(client, wait);
         }
@@ -319,6 +355,17 @@ impl<W: Wait> Policy for PassPolicy<W> {
     fn charges_add_up(&self) -> bool {
         // In the race each charge is multiplied by a number of its own.
         !W::GLOBAL_FOLLOWS_WINNER
+    }
+
+    #[inline]
+    fn likely_after(&self, picks: usize) -> Option<ClientIndex> {
+        self.queue.likely_after(picks)
+    }
+
+    #[inline]
+    fn prefetch(&self, client: ClientIndex) {
+        prefetch(&self.places, client.0 as usize);
+        prefetch(&self.part_units, client.0 as usize);
     }
 
     fn total_tickets(&self) -> u64 {

@@ -8,6 +8,7 @@
 
 use super::ClientIndex;
 use super::queue::Entry;
+use super::queue_fifos::FifoIndex;
 use super::stride_service::{LONGEST_WAIT, STRIDE1};
 
 /// The aggregate of all clients that compete: their tickets, and the pass
@@ -148,6 +149,8 @@ pub(super) struct Place {
     /// Part of a pass, in `1 / tickets`; below `tickets`.
     rest: u32,
     pub(super) standing: Standing,
+    /// Where its equals wait; of use while competing.
+    pub(super) fifo: FifoIndex,
 }
 
 impl Place {
@@ -158,6 +161,7 @@ impl Place {
         tickets: 1,
         rest: 0,
         standing: Standing::Unknown,
+        fifo: FifoIndex::NONE,
     };
 
     /// What stands for the client in the queue.
@@ -194,6 +198,13 @@ impl Place {
             dividend / u64::from(self.tickets)
         };
         self.pass = self.pass.wrapping_add(whole);
+    }
+
+    /// The pass with its part, of a client that competes with tickets.
+    pub(super) fn exact_pass(&self) -> Option<f64> {
+        let part = f64::from(self.rest) / f64::from(self.tickets);
+        let competes = self.standing.has_tickets();
+        competes.then_some(self.pass as f64 + part)
     }
 
     /// Whole passes ahead of the global pass.

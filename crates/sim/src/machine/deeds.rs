@@ -13,6 +13,10 @@ impl<O: Observer> Simulation<O> {
     pub(super) fn deed_due(&mut self, index: u32) {
         // A scenario's timeline is short, and each deed happens once.
         let (_, deed) = self.machine.timeline[index as usize].clone();
+        self.do_deed(deed);
+    }
+
+    pub(crate) fn do_deed(&mut self, deed: Deed) {
         match deed {
             Deed::Start(clients) => clients.into_iter().for_each(|client| self.start(client)),
             Deed::Stop(clients) => clients.into_iter().for_each(|client| self.stop(client)),

@@ -29,16 +29,18 @@ mod threads;
 mod turns;
 mod waiting;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prorata_core::dispatcher::{self, Dispatcher};
 use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
 pub use accounts::{Counts, Imbalance};
 use cpus::Cpus;
 use rules::RuleState;
-use threads::{Client, Threads};
+use threads::{Client, Thread, Threads};
 use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
@@ -46,6 +48,10 @@ use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use crate::policy::policy;
 use crate::queue::EventQueue;
 use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
+
+/// From so many clients on memory is fetched ahead of its use: fewer stay in
+/// the caches, and asking for them would only take time.
+const MANY_CLIENTS: usize = 1 << 13;
 
 /// No thread, no CPU.
 const NONE: u32 = u32::MAX;
@@ -132,8 +138,8 @@ pub struct Machine {
     seed: u64,
     /// Policies so far.
     policies: u64,
-    /// A tick is due; only where quanta are aligned.
-    tick_pending: bool,
+    /// When a tick is due, if one is; only where quanta are aligned.
+    tick_ns: Option<u64>,
     /// All turns are to end now.
     tick_now: bool,
     /// Steps taken since time passed.
@@ -198,6 +204,16 @@ impl<O: Observer> Simulation<O> {
         Ok(true)
     }
 
+    /// Settles the present if nothing more is due now; returns whether time
+    /// passes next.
+    pub(crate) fn is_settled(&mut self) -> bool {
+        if self.machine.queue.has_present() {
+            return false;
+        }
+        self.settle();
+        !self.machine.queue.has_present()
+    }
+
     /// Handles all events that are left.
     ///
     /// # Errors
@@ -216,6 +232,11 @@ impl<O: Observer> Simulation<O> {
     /// Who watches.
     pub fn observer(&self) -> &O {
         &self.observer
+    }
+
+    /// Who watches, to take from it what it saw.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
     }
 
     /// The machine and who watched it.
@@ -240,7 +261,10 @@ impl<O: Observer> Simulation<O> {
             if machine.failure.is_some() {
                 break;
             }
-            let Some(now_ns) = machine.queue.advance(machine.end_ns) else {
+            let (threads, dispatcher) = (&machine.threads.all, &machine.dispatcher);
+            let clients = &machine.clients;
+            let soon = |due, nearest| prefetch_due(threads, clients, dispatcher, due, nearest);
+            let Some(now_ns) = machine.queue.advance(machine.end_ns, soon) else {
                 machine.now_ns = machine.end_ns;
                 self.account_all();
                 break;
@@ -262,7 +286,7 @@ impl<O: Observer> Simulation<O> {
             Due::Cpu { cpu, stamp } => self.cpu_due(cpu.into(), stamp),
             Due::Wake { thread } => self.wake(thread),
             Due::Tick => {
-                self.machine.tick_pending = false;
+                self.machine.tick_ns = None;
                 self.machine.tick_now = true;
             }
             Due::Start { group } => {
@@ -342,7 +366,7 @@ impl Machine {
             sample_every_ns: plan.sample_every_ns,
             seed,
             policies: 1,
-            tick_pending: false,
+            tick_ns: None,
             tick_now: false,
             steps_at_once: 0,
             failure: None,
@@ -383,10 +407,13 @@ impl Machine {
         self.clients.len() as u32
     }
 
-    /// A client's name.
-    pub fn client_name(&self, client: u32) -> &str {
-        let view = self.dispatcher.ledger().client(client_id(client));
-        view.map_or("", |view| view.name)
+    /// A client's name; that of a copy is the file's and its number.
+    pub fn client_name(&self, client: u32) -> Cow<'_, str> {
+        let group = self.group(client);
+        match group.copies {
+            true => group.copy_name(client).into(),
+            false => group.name.as_str().into(),
+        }
     }
 
     /// A client's identifier in the ledger.
@@ -396,7 +423,7 @@ impl Machine {
 
     /// The numbers of a client's copies, or of the one copy of that name.
     pub fn find_clients(&self, name: &str) -> Option<std::ops::Range<u32>> {
-        find_clients(self.dispatcher.ledger(), &self.groups, name)
+        find_clients(&self.groups, name)
     }
 
     /// Names of the file's clients and the numbers of their copies.
@@ -442,3 +469,26 @@ impl Machine {
 
 /// A generator of random numbers for lotteries among waiters.
 type Lots = Xoshiro256PlusPlus;
+
+/// Has the memory of a thread that is about to wake fetched: first its own,
+/// later its client's, which can be known then without waiting for it.
+#[inline]
+fn prefetch_due(
+    threads: &[Thread],
+    clients: &[Client],
+    dispatcher: &Dispatcher,
+    due: Due,
+    nearest: bool,
+) {
+    if clients.len() < MANY_CLIENTS {
+        return;
+    }
+    let Due::Wake { thread } = due else { return };
+    if nearest {
+        let client = threads[thread as usize].client;
+        prefetch(clients, client as usize);
+        dispatcher.prefetch(client_id(client));
+    } else {
+        prefetch(threads, thread as usize);
+    }
+}

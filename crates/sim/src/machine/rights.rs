@@ -14,7 +14,7 @@ use crate::plan::client_id;
 impl<O: Observer> Simulation<O> {
     /// Applies an operation as the super-user. What the ledger refuses is
     /// told, and the run goes on.
-    pub(super) fn apply(&mut self, operation: Operation) -> Option<Outcome> {
+    pub(crate) fn apply(&mut self, operation: Operation) -> Option<Outcome> {
         let dispatcher = &mut self.machine.dispatcher;
         match dispatcher.ledger().check(&Principal::ROOT, operation) {
             Ok(checked) => Some(dispatcher.apply(checked)),
@@ -79,7 +79,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    pub(super) fn end_transfer(&mut self, transfer: Option<TransferId>) {
+    pub(crate) fn end_transfer(&mut self, transfer: Option<TransferId>) {
         let ledger = self.machine.dispatcher.ledger();
         if let Some(transfer) = transfer.filter(|id| ledger.transfer(*id).is_some()) {
             self.apply(Operation::EndTransfer { transfer });

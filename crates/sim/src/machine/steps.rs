@@ -185,6 +185,16 @@ impl<O: Observer> Simulation<O> {
         self.add_thread(client, program);
     }
 
+    /// From their next start on all clients do nothing but compute.
+    pub(crate) fn let_all_compute(&mut self) {
+        // The built-in program is the last, as no scenario at hand has its own.
+        let machine = &mut self.machine;
+        let built_in = machine.code.entries.len() as u32 - 1;
+        for group in &mut machine.groups {
+            group.program = built_in;
+        }
+    }
+
     /// Ends all threads of a client. O(all threads).
     pub(super) fn stop(&mut self, client: u32) {
         for thread in 0..self.machine.threads.all.len() as u32 {
@@ -262,7 +272,7 @@ impl<O: Observer> Simulation<O> {
     /// The run cannot go on.
     fn fail(&mut self, client: u32, error: impl FnOnce(Time, String) -> RunError) {
         let at = Time(self.machine.now_ns);
-        let name = self.machine.client_name(client).to_owned();
+        let name = self.machine.client_name(client).into_owned();
         self.machine.failure.get_or_insert_with(|| error(at, name));
     }
 }

@@ -2,10 +2,16 @@
 
 use prorata_core::dispatcher::Winner;
 
+use prorata_core::prefetch::prefetch;
+
 use super::threads::{NO_CPU, NO_TURN, State};
-use super::{Due, NONE, Simulation};
+use super::{Due, MANY_CLIENTS, NONE, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::client_id;
+
+/// So many winners ahead memory is fetched: long enough before for it to come,
+/// and not so long that it is gone again.
+const WINNERS_AHEAD: usize = 16;
 
 impl<O: Observer> Simulation<O> {
     /// Everything that was due now has happened: gives free CPUs away.
@@ -15,6 +21,7 @@ impl<O: Observer> Simulation<O> {
             self.end_all_turns();
         }
         while let Some(winner) = self.machine.dispatcher.next_winner() {
+            self.machine.prefetch_winners();
             self.give(winner);
         }
     }
@@ -275,11 +282,31 @@ impl super::Machine {
         if !self.is_aligned() {
             return self.now_ns + quantum_ns;
         }
-        let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;
-        if !std::mem::replace(&mut self.tick_pending, true) {
+        // A tick that is due already stands, even if the quantum changed since.
+        *self.tick_ns.get_or_insert_with(|| {
+            let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;
             self.queue.push(tick_ns, Due::Tick);
+            tick_ns
+        })
+    }
+
+    /// Has the memory of those fetched who are likely to win soon: first what
+    /// the dispatcher knows of them, then what the machine does, then the
+    /// thread, which can be known by then.
+    #[inline]
+    fn prefetch_winners(&self) {
+        if self.clients.len() < MANY_CLIENTS {
+            return;
         }
-        tick_ns
+        let dispatcher = &self.dispatcher;
+        if let Some(client) = dispatcher.likely_winner_after(WINNERS_AHEAD) {
+            dispatcher.prefetch(client_id(client));
+            prefetch(&self.clients, client as usize);
+        }
+        if let Some(client) = dispatcher.likely_winner_after(WINNERS_AHEAD / 2) {
+            let thread = self.clients[client as usize].ready.first;
+            prefetch(&self.threads.all, thread as usize);
+        }
     }
 
     /// Takes the thread of a client that has been ready longest.

@@ -21,6 +21,7 @@ pub(super) struct Mutex {
     pub(super) waiters: VecDeque<u32>,
     /// What a lottery among them needs, if there is one.
     pub(super) lottery: Option<MutexLottery>,
+    keeps_cpu: bool,
 }
 
 /// The rights of a lottery-scheduled mutex (1994, 6.1).
@@ -38,6 +39,7 @@ pub(super) fn mutexes(plans: Vec<MutexPlan>, seed: u64) -> Vec<Mutex> {
         name: plan.name,
         holder: NONE,
         waiters: VecDeque::new(),
+        keeps_cpu: plan.keeps_cpu,
         lottery: plan.lottery.map(|(currency, inheritance)| MutexLottery {
             currency,
             inheritance,
@@ -172,14 +174,14 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// Gives a mutex up. Returns whether the thread is to yield its CPU: so it
-    /// is where there was a lottery (1994, 6.1).
+    /// is where there was a lottery (1994, 6.1), unless the mutex says otherwise.
     pub(super) fn unlock(&mut self, thread: u32, mutex: u32) -> bool {
         let client = self.machine.threads.all[thread as usize].client;
         self.tell(Event::Released { client, mutex });
         let next = self.next_holder(mutex);
         let state = &mut self.machine.mutexes[mutex as usize];
         state.holder = next.unwrap_or(NONE);
-        let held_lottery = state.lottery.is_some() && next.is_some();
+        let yields = state.lottery.is_some() && next.is_some() && !state.keeps_cpu;
         if let Some(next) = next {
             state.waiters.retain(|waiter| *waiter != next);
             self.end_loan(next);
@@ -191,7 +193,7 @@ impl<O: Observer> Simulation<O> {
             self.tell_acquired(next, mutex, waited_ns);
             self.ready(next);
         }
-        held_lottery
+        yields
     }
 
     fn tell_acquired(&mut self, thread: u32, mutex: u32, waited_ns: u64) {

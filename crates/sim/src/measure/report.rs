@@ -194,7 +194,7 @@ fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
     let clients = clients.map(|(measured, client)| {
         let usage = machine.dispatcher().usage(machine.client_id(client));
         ClientReport {
-            name: machine.client_name(client).to_owned(),
+            name: machine.client_name(client).into_owned(),
             received_ns: usage.received_ns,
             specified_ns: usage.specified_ns,
             share: usage.received_ns as f64 / busy_ns as f64,
@@ -211,7 +211,7 @@ fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
 }
 
 fn pairs(machine: &Machine, measures: &Measures) -> Vec<PairReport> {
-    let name = |client| machine.client_name(client).to_owned();
+    let name = |client| machine.client_name(client).into_owned();
     let pairs = measures.pairs().iter().map(|pair| PairReport {
         clients: (name(pair.clients.0), name(pair.clients.1)),
         largest_error: pair.largest,
@@ -231,7 +231,7 @@ fn waits<'a>(
     for (name, number) in names.zip(0..) {
         reports.extend(times(number).map(|(client, times)| WaitReport {
             name: name.to_owned(),
-            client: machine.client_name(client).to_owned(),
+            client: machine.client_name(client).into_owned(),
             times: times.summary(),
         }));
     }

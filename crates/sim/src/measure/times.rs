@@ -9,7 +9,9 @@ use serde::Serialize;
 const PRECISION_BITS: u32 = 11;
 
 /// Times in nanoseconds, counted in buckets of a relative width below 2^-10.
-/// Count, sum, mean and standard deviation are exact.
+/// Count, sum and longest are exact. Mean and variance come from exact
+/// integers, of which only the last step is rounded (as long as the squares
+/// of all times sum to less than 2^128 ns^2).
 #[derive(Clone, Default, Debug)]
 pub struct Times {
     buckets: BTreeMap<u64, u64>,
@@ -29,9 +31,9 @@ pub struct Summary {
     pub mean_ns: f64,
     /// Standard deviation, of all times there were.
     pub deviation_ns: f64,
-    /// Shortest.
+    /// Shortest, to the precision of a bucket: never too long.
     pub shortest_ns: u64,
-    /// Half of them are at most this.
+    /// Half of them are at most this; see [`Times::percentile_ns`].
     pub median_ns: u64,
     /// Nine in ten are at most this.
     pub p90_ns: u64,
@@ -90,14 +92,22 @@ impl Times {
         if self.count == 0 {
             return 0.0;
         }
-        let mean = self.mean_ns();
-        (self.squares as f64 / self.count as f64 - mean * mean)
-            .max(0.0)
-            .sqrt()
+        // With sum = whole * count + rest, the squares of the distances from
+        // the mean sum to squares - whole * (sum + rest) - rest^2 / count.
+        // What the floats lose is below the last bit of that: integers at
+        // distances from a fraction sum to more than half of it.
+        let count = u128::from(self.count);
+        let (whole, rest) = (self.sum / count, self.sum % count);
+        let at_whole = whole.saturating_mul(self.sum + rest);
+        let integral = self.squares.saturating_sub(at_whole + rest * rest / count);
+        let fraction = (rest * rest % count) as f64 / count as f64;
+        ((integral as f64 - fraction) / count as f64).sqrt()
     }
 
-    /// The time that `percentile` of a hundred are at most, to the precision
-    /// of a bucket; 100 is the longest, exactly. Nothing without times.
+    /// A time that `percentile` of a hundred are at most: the longest that is
+    /// counted together with the shortest such time, and none longer than the
+    /// longest there was, so that it is never too short, and less than one part
+    /// in a thousand too long. Nothing without times.
     pub fn percentile_ns(&self, percentile: f64) -> Option<u64> {
         if percentile >= 100.0 {
             return (self.count > 0).then_some(self.largest_ns);
@@ -111,7 +121,7 @@ impl Times {
         self.buckets
             .iter()
             .find(reaches)
-            .map(|(time_ns, _)| *time_ns)
+            .map(|(time_ns, _)| last_of_bucket(*time_ns).min(self.largest_ns))
     }
 
     /// The usual figures; nothing without times.
@@ -131,9 +141,19 @@ impl Times {
 
 /// The shortest time that is counted together with this one.
 fn bucket(time_ns: u64) -> u64 {
-    let bits = u64::BITS - time_ns.leading_zeros();
-    let dropped = bits.saturating_sub(PRECISION_BITS);
+    let dropped = dropped_bits(time_ns);
     time_ns >> dropped << dropped
+}
+
+/// The longest time that is counted together with this one.
+fn last_of_bucket(time_ns: u64) -> u64 {
+    time_ns | ((1 << dropped_bits(time_ns)) - 1)
+}
+
+/// Low bits of a time that its bucket passes over.
+fn dropped_bits(time_ns: u64) -> u32 {
+    let bits = u64::BITS - time_ns.leading_zeros();
+    bits.saturating_sub(PRECISION_BITS)
 }
 
 #[cfg(test)]
@@ -151,6 +171,50 @@ mod tests {
         }
         assert_eq!(bucket(2048), 2048);
         assert_eq!(bucket(2049), 2048);
+        assert_eq!(last_of_bucket(2047), 2047);
+        assert_eq!(last_of_bucket(2048), 2049);
+        for time in [2048, 2049, 1_000_001, u64::MAX - 1, u64::MAX] {
+            let last = last_of_bucket(time);
+            assert_eq!(bucket(last), bucket(time));
+            assert!(last == u64::MAX || bucket(last + 1) > last);
+        }
+    }
+
+    #[test]
+    fn a_percentile_is_never_too_short() {
+        let mut times = Times::default();
+        for time in [3_000_001, 3_000_002, 3_000_003, 9_000_000] {
+            times.record(time);
+        }
+        let median = times.percentile_ns(50.0).expect("there are times");
+        assert_eq!(median, last_of_bucket(3_000_002));
+        assert!((3_000_002..=3_002_931).contains(&median));
+        // Nothing there was is longer than the longest.
+        assert_eq!(times.percentile_ns(99.0), Some(9_000_000));
+        assert_eq!(times.percentile_ns(100.0), Some(9_000_000));
+    }
+
+    #[test]
+    fn a_small_deviation_of_long_times_is_not_lost() {
+        const DAY_NS: u64 = 86_400_000_000_000;
+        let mut times = Times::default();
+        for _ in 0..1000 {
+            times.record(DAY_NS);
+        }
+        assert_eq!(times.deviation_ns().to_bits(), 0.0f64.to_bits());
+        for _ in 0..1000 {
+            times.record(DAY_NS + 2);
+        }
+        assert_eq!(times.deviation_ns().to_bits(), 1.0f64.to_bits());
+        // The mean is no integer: a variance of 1 * 2000 / 2001^2 * 4, as
+        // 2000 times without the day and the last one make it.
+        let mut times = Times::default();
+        for _ in 0..2000 {
+            times.record(DAY_NS);
+        }
+        times.record(DAY_NS + 2);
+        let variance = 4.0 * 2000.0 / (2001.0 * 2001.0);
+        assert!((times.deviation_ns() / f64::sqrt(variance) - 1.0).abs() < 1e-15);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod names;
 mod rights;
 mod timeline;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use prorata_core::ids::{ClientId, CurrencyId, TicketId};
@@ -53,6 +53,9 @@ pub(crate) struct Group {
     pub(crate) name: String,
     /// Their indexes, in the ledger as in the simulation.
     pub(crate) clients: Range<u32>,
+    /// Whether they are copies: those have no names in the ledger, which would
+    /// take more room than the clients do.
+    pub(crate) copies: bool,
     pub(crate) program: u32,
     pub(crate) start_ns: u64,
     /// How their tickets change, and where in `tickets` each has the ticket
@@ -69,6 +72,8 @@ pub(crate) struct MutexPlan {
     /// The mutex currency and the inheritance ticket issued in it, if those
     /// that wait hold lotteries (1994, 6.1).
     pub(crate) lottery: Option<(CurrencyId, TicketId)>,
+    /// Whoever gives it up after a lottery does not yield.
+    pub(crate) keeps_cpu: bool,
 }
 
 /// A service.
@@ -129,16 +134,44 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The rights alone, for an engine that runs something else by them.
+    /// Clients are numbered as in the scenario; none is active.
+    pub fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+}
+
 /// Clients are the ledger's first objects of their kind, and never destroyed.
 pub(crate) fn client_id(index: u32) -> ClientId {
     ClientId::from_parts(index, 0)
 }
 
-pub(crate) fn find_clients(ledger: &Ledger, groups: &[Group], name: &str) -> Option<Range<u32>> {
+impl Group {
+    /// The name of one of its copies: they are numbered from 1.
+    pub(crate) fn copy_name(&self, client: u32) -> String {
+        format!("{}{}", self.name, client - self.clients.start + 1)
+    }
+
+    /// The copy of that name.
+    pub(crate) fn find_copy(&self, name: &str) -> Option<u32> {
+        let number = name.strip_prefix(self.name.as_str())?.parse().ok()?;
+        let client = self
+            .clients
+            .start
+            .checked_add(u32::checked_sub(number, 1)?)?;
+        let exists = self.copies && self.clients.contains(&client);
+        // What is parsed could have been written in more than one way.
+        (exists && self.copy_name(client) == name).then_some(client)
+    }
+}
+
+/// The clients of a line of the file, or one copy.
+pub(crate) fn find_clients(groups: &[Group], name: &str) -> Option<Range<u32>> {
     let group = groups.iter().find(|group| group.name == name);
     group.map(|group| group.clients.clone()).or_else(|| {
-        let index = ledger.find_client(name)?.index();
-        Some(index..index + 1)
+        let client = groups.iter().find_map(|group| group.find_copy(name))?;
+        Some(client..client + 1)
     })
 }
 
@@ -261,6 +294,7 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
         groups.push(Group {
             name: client.name.clone(),
             clients: next..next + count,
+            copies: client.count.is_some(),
             program: words
                 .programs
                 .find(&client.program, &place.key("program"))?,
@@ -270,7 +304,33 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
         });
         next += count;
     }
+    check_copies(&groups)?;
     Ok(groups)
+}
+
+/// No client has the name of another's copy. Two lines of copies share a name
+/// only if one has the other's first.
+fn check_copies(groups: &[Group]) -> Result<(), ScenarioError> {
+    let place = |i: usize| Place::default().key("client").index(i).key("name");
+    let mut copied = BTreeMap::new();
+    for (i, group) in groups.iter().enumerate().filter(|(_, group)| group.copies) {
+        if copied.insert(group.name.as_str(), group).is_some() {
+            return Err(place(i).problem(Problem::Duplicate(group.name.clone())));
+        }
+    }
+    for (i, group) in groups.iter().enumerate() {
+        let name = match group.copies {
+            true => group.copy_name(group.clients.start),
+            false => group.name.clone(),
+        };
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let others = (stem..name.len()).filter_map(|end| copied.get(&name[..end]));
+        let mut others = others.filter(|other| other.name != group.name);
+        if others.any(|other| other.find_copy(&name).is_some()) {
+            return Err(place(i).problem(Problem::Duplicate(name)));
+        }
+    }
+    Ok(())
 }
 
 fn services(names: &Names, code: &Code, groups: &[Group]) -> Vec<ServicePlan> {

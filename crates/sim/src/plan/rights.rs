@@ -81,10 +81,7 @@ impl Builder {
             let range = self.groups[i].clients.clone();
             let mut ruled = Vec::new();
             for index in range.clone() {
-                let name = match client.count {
-                    None => client.name.clone(),
-                    Some(_) => format!("{}{}", client.name, index - range.start + 1),
-                };
+                let name = client.count.is_none().then(|| client.name.clone());
                 self.create_client(index, name, &place.key("name"))?;
                 let (place, holder) = (place.key("tickets"), Target::Client(client_id(index)));
                 match &client.tickets {
@@ -110,6 +107,7 @@ impl Builder {
             Ok(MutexPlan {
                 name: name.clone(),
                 lottery: lottery.transpose()?,
+                keeps_cpu: mutex.keeps_cpu,
             })
         });
         mutexes.collect()
@@ -183,7 +181,7 @@ impl Builder {
         }
     }
 
-    fn create_client(&mut self, index: u32, name: String, place: &Place) -> Result<()> {
+    fn create_client(&mut self, index: u32, name: Option<String>, place: &Place) -> Result<()> {
         let operation = Operation::CreateClient { name, owner: 0 };
         let outcome = self.apply(operation, place)?;
         assert_eq!(

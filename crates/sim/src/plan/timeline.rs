@@ -46,8 +46,7 @@ pub(super) struct Directory<'a> {
 
 impl Directory<'_> {
     fn clients(&self, name: &str, place: &Place) -> Result<Range<u32>> {
-        find_clients(self.ledger, self.groups, name)
-            .ok_or_else(|| place.problem(self.unknown("client", name)))
+        find_clients(self.groups, name).ok_or_else(|| place.problem(self.unknown("client", name)))
     }
 
     fn client(&self, name: &str, place: &Place) -> Result<u32> {
@@ -76,7 +75,7 @@ impl Directory<'_> {
 
     /// A currency, or all copies of a client.
     fn holders(&self, name: &str, place: &Place) -> Result<Vec<Target>> {
-        if let Some(clients) = find_clients(self.ledger, self.groups, name) {
+        if let Some(clients) = find_clients(self.groups, name) {
             return Ok(clients
                 .map(|index| Target::Client(client_id(index)))
                 .collect());

@@ -66,6 +66,11 @@ pub struct Scenario {
     /// What must hold afterwards.
     #[serde(default, rename = "assert")]
     pub assertions: Vec<Assertion>,
+    /// What paper it is from and what is printed there. Engines pass over it;
+    /// `prorata reproduce` reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub reproduces: Option<toml::Table>,
 }
 
 /// What is shared out, and how.
@@ -125,6 +130,8 @@ pub enum PolicyName {
     TreeLottery,
     /// Lottery in constant time over power-of-two ticket classes.
     ClassLottery,
+    /// A baseline: earliest eligible virtual deadline first, as in Linux.
+    Eevdf,
 }
 
 /// What the machine spends on itself, beside what programs use.

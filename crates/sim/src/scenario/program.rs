@@ -79,6 +79,10 @@ pub struct Mutex {
     /// Who gets it next.
     #[serde(default)]
     pub kind: MutexKind,
+    /// Whoever gives it up goes on. Else, where there was a lottery, it yields
+    /// the CPU (1994, 6.1).
+    #[serde(default)]
+    pub keeps_cpu: bool,
 }
 
 /// Who gets a mutex next.

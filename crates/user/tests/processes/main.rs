@@ -8,7 +8,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod choices;
 mod refusals;
+mod reluctance;
 mod safety;
 mod shares;
 mod sleepers;
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
         safety::list(mechanism, &mut trials);
     }
     safety::list_once(&mut trials);
+    choices::list(&mut trials);
+    reluctance::list(&mut trials);
     refusals::list(&mut trials);
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
@@ -68,6 +72,7 @@ fn run_as_ordinary_user() -> ExitCode {
         .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
         .arg(&program)
         .args(std::env::args_os().skip(1))
+        .env(AFTER_ROOT, "1")
         .current_dir("/")
         .status()
         .expect("setpriv (util-linux) is installed");
@@ -90,6 +95,19 @@ fn add(
         test(mechanism);
         Ok(())
     }));
+}
+
+/// Set where root has run the tests before, so that those which need root are
+/// not missing.
+const AFTER_ROOT: &str = "PRORATA_TEST_AFTER_ROOT";
+
+/// Adds a test that only root can run, of something that only root can do.
+fn add_for_root(trials: &mut Vec<Trial>, name: &str, test: impl FnOnce() + Send + 'static) {
+    if rustix::process::geteuid().is_root() {
+        add_once(trials, name, test);
+    } else if std::env::var_os(AFTER_ROOT).is_none() {
+        add_once(trials, name, || support::cannot_run("it needs root"));
+    }
 }
 
 /// Adds a test that has nothing to do with the mechanism.

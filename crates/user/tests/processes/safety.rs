@@ -1,6 +1,7 @@
 //! Whatever becomes of the engine, every process ends up running and
 //! undemoted.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -11,7 +12,7 @@ use prorata_core::policy::{ClientIndex, Policy, PolicyError, Stride};
 use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
 
 use crate::support::{self, MS, Program, World, wait_until};
-use crate::{add, add_once};
+use crate::{add, add_for_root};
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     for (name, signal) in [
@@ -28,11 +29,34 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
             daemon_dies(mechanism, signal)
         });
     }
+    for (name, signal) in [("killed", libc::SIGKILL), ("terminated", libc::SIGTERM)] {
+        let name = format!("the engine is {name} with threads bound");
+        add(trials, &name, mechanism, move |mechanism| {
+            bound(mechanism, |daemon, _| support::signal(daemon, signal))
+        });
+    }
     add(
         trials,
-        "the engine is killed with threads bound",
+        "engine and guardian are killed with threads bound",
         mechanism,
-        bound,
+        |mechanism| {
+            bound(mechanism, |daemon, directory| {
+                kill_both(daemon);
+                drop(next_engine(directory));
+            })
+        },
+    );
+    add(
+        trials,
+        "a stalled engine's late deeds are undone",
+        mechanism,
+        late_deeds,
+    );
+    add(
+        trials,
+        "a decision thread that hangs has promised not to",
+        mechanism,
+        hang,
     );
     add(
         trials,
@@ -69,7 +93,7 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
 }
 
 pub fn list_once(trials: &mut Vec<Trial>) {
-    add_once(
+    add_for_root(
         trials,
         "clients in different groups are stopped, not demoted",
         groups_differ,
@@ -149,7 +173,18 @@ fn daemon_dies(mechanism: Mechanism, signal: i32) {
     });
 }
 
-fn bound(mechanism: Mechanism) {
+/// Kills an engine in a process of its own, and its guardian.
+fn kill_both(daemon: u32) {
+    let guardian = support::children_of(daemon)[0];
+    // Held fast first, or it might replace the guardian in between.
+    support::signal(daemon, libc::SIGSTOP);
+    support::signal(guardian, libc::SIGKILL);
+    support::signal(daemon, libc::SIGKILL);
+}
+
+/// Whatever ends the engine: those that it had bound may use their CPUs again.
+/// `end` gets the pid of its process and its state directory.
+fn bound(mechanism: Mechanism, end: impl Fn(u32, &Path)) {
     let Some(cpus) = crate::shares::two_usable_cpus() else {
         return;
     };
@@ -166,7 +201,7 @@ fn bound(mechanism: Mechanism) {
     let cpus_of = |program: &Program| support::cpus_of_threads(program.pid());
     let unbound = || programs.iter().flat_map(cpus_of).all(|count| count == 2);
     wait_until("threads are bound", PATIENCE, || !unbound());
-    support::signal(daemon.pid(), libc::SIGKILL);
+    end(daemon.pid(), directory.path());
     wait_until("none is bound any more", RELEASE, unbound);
     assert!(
         programs
@@ -175,23 +210,24 @@ fn bound(mechanism: Mechanism) {
     );
 }
 
-fn both_die(mechanism: Mechanism) {
-    let daemon = Daemon::start(mechanism);
-    let guardian = daemon.guardian();
-    // Held fast first, or it might replace the guardian in between.
-    support::signal(daemon.daemon.pid(), libc::SIGSTOP);
-    support::signal(guardian, libc::SIGKILL);
-    support::signal(daemon.daemon.pid(), libc::SIGKILL);
-    sleep(Duration::from_millis(200));
-    assert!(daemon.normal() < 4, "nobody is left to put them right");
+/// Starts an engine where another has been.
+fn next_engine(directory: &Path) -> UserEngine {
     let config = EngineConfig {
         cpus: None,
-        state_directory: daemon.directory.path().to_owned(),
+        state_directory: directory.to_owned(),
         socket: support::socket(),
         mechanism: None,
     };
     let dispatcher = support::dispatcher(Box::new(Stride::new()), QUANTUM_NS);
-    let _engine = UserEngine::start(config, dispatcher).expect("the next engine starts");
+    UserEngine::start(config, dispatcher).expect("the next engine starts")
+}
+
+fn both_die(mechanism: Mechanism) {
+    let daemon = Daemon::start(mechanism);
+    kill_both(daemon.daemon.pid());
+    sleep(Duration::from_millis(200));
+    assert!(daemon.normal() < 4, "nobody is left to put them right");
+    let _engine = next_engine(daemon.directory.path());
     assert_eq!(daemon.normal(), 4, "the next engine has swept");
 }
 
@@ -220,13 +256,78 @@ fn stall(mechanism: Mechanism) {
     daemon.expect_release();
 }
 
-/// Stride scheduling until it is told to panic.
-struct Panicking {
-    stride: Stride,
-    now: Arc<AtomicBool>,
+/// An engine that stalls between writing down a deed and doing it may wake
+/// just long enough for the latter.
+fn late_deeds(mechanism: Mechanism) {
+    let daemon = Daemon::start(mechanism);
+    support::signal(daemon.daemon.pid(), libc::SIGSTOP);
+    let all_normal = || daemon.normal() == 4;
+    wait_until("the guardian steps in", 3 * RELEASE, all_normal);
+    for _ in 0..2 {
+        for hog in &daemon.hogs {
+            match mechanism {
+                Mechanism::Stop => support::signal(hog.pid(), libc::SIGSTOP),
+                Mechanism::Idle => support::make_idle(hog.pid()),
+            }
+        }
+        // One of them was the winner when the engine stalled; nothing was to be
+        // done to it.
+        let put_right = || daemon.normal() >= 3;
+        wait_until("the guardian steps in again", 3 * RELEASE, put_right);
+    }
+    for hog in &daemon.hogs {
+        support::signal(hog.pid(), libc::SIGCONT);
+    }
 }
 
-impl Policy for Panicking {
+/// Where the table has the engine's promise: `alive_until_ns`, after magic
+/// and boot identifier.
+const PROMISE: std::ops::Range<usize> = 24..32;
+
+/// An engine with nothing to do promises nothing; but whatever it begins to
+/// do, it must have promised to end soon.
+fn hang(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let promise = || {
+        let table = std::fs::read(world.directory.path().join("demoted.table"));
+        let table = table.expect("it is there");
+        u64::from_ne_bytes(table[PROMISE].try_into().expect("eight bytes"))
+    };
+    world.engine().nudge();
+    wait_until("it has nothing to do", PATIENCE, || promise() == u64::MAX);
+    let hangs = Arc::new(AtomicBool::new(true));
+    let until = hangs.clone();
+    let policy = Unruly {
+        stride: Stride::new(),
+        before_pick: move || {
+            while until.load(Ordering::Relaxed) {
+                sleep(Duration::from_millis(1));
+            }
+        },
+    };
+    world
+        .dispatcher
+        .lock()
+        .expect("nobody panicked")
+        .set_policy(Box::new(policy));
+    let hog = Program::hog();
+    world.enter("hog", 1, &hog);
+    wait_until("it has promised", PATIENCE, || promise() != u64::MAX);
+    sleep(Duration::from_millis(300));
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1000 * MS + now.tv_nsec as u64;
+    // A second's grace.
+    assert!(promise() < now_ns + 1000 * MS, "it hangs for 300 ms");
+    hangs.store(false, Ordering::Relaxed);
+}
+
+/// Stride scheduling with something done before each pick.
+struct Unruly<F> {
+    stride: Stride,
+    before_pick: F,
+}
+
+impl<F: Fn()> Policy for Unruly<F> {
     fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
         self.stride.join(client, tickets)
     }
@@ -240,7 +341,7 @@ impl Policy for Panicking {
         self.stride.set_tickets(client, tickets)
     }
     fn pick(&mut self) -> Option<ClientIndex> {
-        assert!(!self.now.load(Ordering::Relaxed), "told to");
+        (self.before_pick)();
         self.stride.pick()
     }
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
@@ -260,9 +361,10 @@ impl Policy for Panicking {
 fn panic(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let now = Arc::new(AtomicBool::new(false));
-    let policy = Panicking {
+    let told = now.clone();
+    let policy = Unruly {
         stride: Stride::new(),
-        now: now.clone(),
+        before_pick: move || assert!(!told.load(Ordering::Relaxed), "told to"),
     };
     world
         .dispatcher
@@ -431,8 +533,8 @@ fn lock_held(mechanism: Mechanism) {
 /// by session: `SCHED_IDLE` would mean nothing between the two.
 fn groups_differ() {
     let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
-    if enabled.is_ok_and(|text| text.trim() != "1") || !rustix::process::geteuid().is_root() {
-        return println!("skipped: needs automatic groups, and the right to leave SCHED_IDLE");
+    if !enabled.is_ok_and(|text| text.trim() == "1") {
+        return support::cannot_run("the kernel does not group by session");
     }
     let world = World::new(None, QUANTUM_NS);
     let hogs = [Program::hog(), Program::hog()];

@@ -164,7 +164,7 @@ pub fn two_usable_cpus() -> Option<[usize; 2]> {
     let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| usable.is_set(cpu));
     let two = cpus.next().zip(cpus.next());
     if two.is_none() {
-        println!("skipped: there is only one CPU");
+        support::cannot_run("there is only one CPU");
     }
     two.map(|(first, second)| [first, second])
 }

@@ -34,6 +34,12 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
         mechanism,
         marked,
     );
+    add(
+        trials,
+        "who is born while its parent is released is released too",
+        mechanism,
+        born_at_release,
+    );
     add(trials, "the end of a client is told", mechanism, exits);
     add(
         trials,
@@ -47,10 +53,28 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
         mechanism,
         stopped_by_user,
     );
+    add(
+        trials,
+        "what its user continues is held down again",
+        mechanism,
+        continued_by_user,
+    );
+    add(
+        trials,
+        "what ended during a suspension is not charged after it",
+        mechanism,
+        children_while_suspended,
+    );
+    add(
+        trials,
+        "a child with a client of its own is not charged to its parent",
+        mechanism,
+        child_elsewhere,
+    );
 }
 
 const QUANTUM_NS: u64 = 20 * MS;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn fork_storm(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -71,8 +95,9 @@ fn fork_storm(mechanism: Mechanism) {
 }
 
 /// A shell with three hogs in the background and a fourth later.
-const FAMILY: &str = "for i in 1 2 3; do (while :; do :; done) & done; \
-    read x; (while :; do :; done) & wait";
+/// All of which end with it, should the tests be killed.
+const FAMILY: &str = "hog() { while [ -d /proc/$$ ]; do :; done; }; \
+    for i in 1 2 3; do hog & done; read x; hog & wait";
 
 fn children(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -101,11 +126,37 @@ fn children(mechanism: Mechanism) {
     assert_eq!(world.engine().state(client), None);
 }
 
+/// Has some hundred children a second, which live long enough to be looked at.
+const FERTILE: &str = "while [ -d /proc/$PPID ]; do \
+    for i in 1 2 3 4 5; do sleep 1 & done; sleep 0.05; done";
+
+fn born_at_release(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&["run", "sh", "-c", FERTILE]);
+    let hog = Program::hog();
+    world.enter("hog", 9, &hog);
+    for round in 0..10 {
+        let client = world.enter(&format!("shell {round}"), 1, &shell);
+        sleep(Duration::from_millis(150 + 7 * round));
+        world.engine().release(client);
+        // One whose birth had begun before is put right when it is seen.
+        wait_until("nobody is held down", PATIENCE, || {
+            let children = support::children_of(shell.pid());
+            !children.into_iter().any(support::is_held_down)
+        });
+        assert!(support::is_normal(shell.pid()));
+    }
+}
+
 /// Starts a child whose parent ends at once, under a subreaper.
 fn orphans(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let mut foster_parent =
-        Program::start(&["foster", "sh", "-c", "read x; (while :; do :; done) & exit"]);
+    let mut foster_parent = Program::start(&[
+        "foster",
+        "sh",
+        "-c",
+        "read x; (while [ -d /proc/$PPID ]; do :; done) & exit",
+    ]);
     let client = world.client("orphan", 1);
     let root = support::wait_for_child(foster_parent.pid());
     world
@@ -136,7 +187,7 @@ fn marked(mechanism: Mechanism) {
     let marker = format!("{}={client}", prorata_user::CLIENT_MARKER);
     let socket = |path: &str| format!("{}={path}", prorata_user::SOCKET_MARKER);
     let ours = socket(support::socket().to_str().expect("plain text"));
-    let script = "read x; (while :; do :; done) & exec sleep 100";
+    let script = "read x; (while [ -d /proc/$$ ]; do :; done) & exec sleep 100";
     let mut program = Program::start(&["run", "env", &marker, &ours, "sh", "-c", script]);
     world
         .engine()
@@ -155,16 +206,16 @@ fn marked(mechanism: Mechanism) {
         world.engine().processes(client).len() == 3
     });
     assert_eq!(world.engine().find(foreign.pid()), None);
-    // A new client finds what is left of it.
+    // A new client finds what is left of it, but nothing of another user's.
     world.engine().release(client);
     let start = program.id().start_time_ticks;
-    assert_eq!(
-        world
-            .engine()
-            .manage_marked(client, start)
-            .expect("it works"),
-        3
-    );
+    let found_for = |user| {
+        let found = world.engine().manage_marked(client, user, start);
+        found.expect("it works")
+    };
+    let user = rustix::process::getuid().as_raw();
+    assert_eq!(found_for(user + 1), 0);
+    assert_eq!(found_for(user), 3);
 }
 
 fn exits(mechanism: Mechanism) {
@@ -223,4 +274,80 @@ fn stopped_by_user(mechanism: Mechanism) {
     wait_until("it competes", PATIENCE, || {
         world.engine().state(first) == Some(ClientActivity::Running)
     });
+}
+
+/// One of two processes of a loser was stopped by its user when the engine
+/// stopped the other.
+fn continued_by_user(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let hogs = [Program::hog(), Program::hog(), Program::hog()];
+    let stopped = |hog: &Program| support::stat_field(hog.pid(), 3) == "T";
+    support::signal(hogs[0].pid(), libc::SIGSTOP);
+    wait_until("it stops", PATIENCE, || stopped(&hogs[0]));
+    let loser = world.enter("loser", 1, &hogs[0]);
+    world
+        .engine()
+        .manage(loser, hogs[1].id())
+        .expect("it can be managed");
+    world.enter("winner", 1000, &hogs[2]);
+    wait_until("the other is held down", PATIENCE, || {
+        !support::is_normal(hogs[1].pid())
+    });
+    support::signal(hogs[0].pid(), libc::SIGCONT);
+    wait_until("it is held down", PATIENCE, || {
+        !support::is_normal(hogs[0].pid())
+    });
+    world.engine().release(loser);
+    assert!(hogs.iter().take(2).all(|hog| support::is_normal(hog.pid())));
+    // If its user stops it, that stays so.
+    support::signal(hogs[0].pid(), libc::SIGSTOP);
+    wait_until("it stops", PATIENCE, || stopped(&hogs[0]));
+}
+
+fn children_while_suspended(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
+    let client = world.enter("shell", 1, &shell);
+    sleep(Duration::from_millis(300));
+    world.engine().suspend(client);
+    sleep(Duration::from_millis(300));
+    let before_ns = world.usage(client).received_ns;
+    let used_ns = shell.tree_cpu_ns();
+    sleep(Duration::from_secs(1));
+    assert_eq!(world.usage(client).received_ns, before_ns);
+    let used_ns = shell.tree_cpu_ns() - used_ns;
+    world.engine().resume(client);
+    wait_until("it is charged again", PATIENCE, || {
+        world.usage(client).received_ns > before_ns
+    });
+    let charged_ns = world.usage(client).received_ns - before_ns;
+    // A look is taken each 100 ms where nobody competes; the rest is what the
+    // shell used until we asked.
+    assert!(
+        charged_ns < used_ns / 2,
+        "{charged_ns} ns after {used_ns} ns"
+    );
+}
+
+fn child_elsewhere(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let mut parent = Program::start(&["waiter", "burn-later", "1000"]);
+    let child = support::wait_for_child(parent.pid());
+    let [inner, outer] = ["inner", "outer"].map(|name| world.client(name, 1));
+    for (client, pid) in [(inner, child), (outer, parent.pid())] {
+        let managed = world.engine().manage(client, support::id_of(pid));
+        managed.expect("it can be managed");
+    }
+    parent.say("now");
+    wait_until("the child ends", PATIENCE, || {
+        support::children_of(parent.pid()).is_empty()
+    });
+    // Its parent is looked at when it runs, and each second.
+    sleep(Duration::from_millis(1500));
+    let [inner_ns, outer_ns] = [inner, outer].map(|id| world.usage(id).received_ns);
+    // A turn of the child may show first in its parent's account.
+    assert!(
+        inner_ns > 700 * MS && outer_ns < 100 * MS,
+        "{inner_ns} ns, {outer_ns} ns"
+    );
 }

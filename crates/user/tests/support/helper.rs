@@ -24,10 +24,23 @@ pub fn helper_entry() {
     // Not to outlive a test that is killed.
     let kill = Some(rustix::process::Signal::KILL);
     rustix::process::set_parent_process_death_signal(kill).expect("it is permitted");
+    // If it was killed before that, somebody else has inherited us.
+    if rustix::process::getppid().is_none_or(|parent| parent.is_init()) {
+        std::process::exit(1);
+    }
+    // Nor to ignore what whoever started the tests ignored.
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: the default is no handler.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     // Nor to be as nice, or not, as a bench that keeps its own nose in front.
     rustix::process::setpriority_process(None, 0).expect("niceness may rise");
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // Whoever may run the set-user-id copy must not get more from it.
+    if rustix::process::geteuid() != rustix::process::getuid() {
+        assert_eq!(arguments, ["masked"]);
+    }
     match arguments[..] {
         ["hog"] => compute(),
         // Computes in so many threads.
@@ -91,6 +104,66 @@ pub fn helper_entry() {
             child.wait().expect("it ends");
             sleep_for_ever();
         }
+        // Computes, and starts a helper with each line that it reads.
+        ["breeder", ref child @ ..] => breed(child),
+        // Computes in `SCHED_IDLE`, of its own free will.
+        ["idle-hog"] => {
+            super::make_idle(std::process::id());
+            compute();
+        }
+        // Starts a helper and waits for its end.
+        ["waiter", ref child @ ..] => {
+            let mut child = super::command(child).spawn().expect("it starts");
+            child.wait().expect("it ends");
+            sleep_for_ever();
+        }
+        // Uses so much CPU time and ends.
+        ["burn", ms] => compute_for(Duration::from_millis(number(ms))),
+        // The same once it has read a line.
+        ["burn-later", ms] => {
+            std::io::stdin()
+                .read_line(&mut String::new())
+                .expect("readable");
+            compute_for(Duration::from_millis(number(ms)));
+        }
+        // Does the rest as a user who owns nothing.
+        ["nobody", ref arguments @ ..] => {
+            // SAFETY: takes plain numbers, and an empty list.
+            let groups = unsafe {
+                [
+                    libc::setgroups(0, std::ptr::null()),
+                    libc::setresgid(NOBODY, NOBODY, NOBODY),
+                ]
+            };
+            assert_eq!(groups, [0; 2], "root may");
+            become_user(NOBODY, NOBODY);
+            let error = super::command(arguments).exec();
+            panic!("{arguments:?}: {error}");
+        }
+        // Computes until it reads a line, then goes on as the set-user-id
+        // program at this path.
+        ["mask", program] => {
+            compute_until_line();
+            let error = Command::new(program).arg0(NAME).arg("masked").exec();
+            panic!("{program}: {error}");
+        }
+        // As such, computes until it reads a line, and then has a child, both
+        // as root for good.
+        ["masked"] => {
+            compute_until_line();
+            become_user(0, 0);
+            start_beside(&["hog"]);
+            compute();
+        }
+        // In a child, because a leader of a process group cannot leave its
+        // session.
+        ["releaser", ref arguments @ ..] => {
+            let mut child = super::command(&[&["releaser-child"], arguments].concat())
+                .spawn()
+                .expect("it starts");
+            child.wait().expect("it ends");
+        }
+        ["releaser-child", mechanism, ref pids @ ..] => release_without_power(mechanism, pids),
         ["daemon", mechanism, directory, ref pids @ ..] => daemon(mechanism, directory, pids),
         // Manages three processes where descriptors suffice for two.
         ["limited", soft, hard] => limited(number(soft), number(hard)),
@@ -190,10 +263,7 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
         cpus: None,
         state_directory: directory.into(),
         socket: super::socket(),
-        mechanism: Some(match mechanism {
-            "Idle" => Mechanism::Idle,
-            _ => Mechanism::Stop,
-        }),
+        mechanism: Some(mechanism_named(mechanism)),
     };
     let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");
     for pid in pids {
@@ -207,6 +277,82 @@ fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
     }
     println!("ready");
     sleep_for_ever()
+}
+
+fn breed(child: &[&str]) -> ! {
+    loop {
+        compute_until_line();
+        start_beside(child);
+    }
+}
+
+/// Starts a helper; another thread waits for its end.
+fn start_beside(arguments: &[&str]) {
+    let mut child = super::command(arguments).spawn().expect("it starts");
+    std::thread::spawn(move || child.wait());
+}
+
+/// Computes until there is a line on standard input, and returns that.
+fn compute_until_line() -> String {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        // Unbuffered, as whatever we become may want the next line.
+        let mut byte = [0];
+        while rustix::io::read(std::io::stdin(), &mut byte) == Ok(1) && byte != *b"\n" {
+            line.push(char::from(byte[0]));
+        }
+        let _ = tell.send(line);
+    });
+    loop {
+        compute_for(Duration::from_micros(100));
+        if let Ok(line) = told.try_recv() {
+            return line;
+        }
+    }
+}
+
+/// A user and a group that own nothing.
+const NOBODY: u32 = 65534;
+
+/// `saved` is the user that it may become again.
+fn become_user(user: libc::uid_t, saved: libc::uid_t) {
+    // SAFETY: takes plain numbers.
+    assert_eq!(unsafe { libc::setresuid(user, user, saved) }, 0);
+}
+
+/// Manages two processes, the first of which nearly always loses. Then does
+/// what it reads: loses all power over them, releases the first, regains its
+/// power. Prints where its state is, and when each is done.
+fn release_without_power(mechanism: &str, pids: &[&str]) -> ! {
+    // Everybody may continue what is in his own session.
+    rustix::process::setsid().expect("no leader of a process group");
+    let world = super::World::new(Some(mechanism_named(mechanism)), 100 * MS);
+    let clients = [1, 1000].map(|tickets| world.client(&tickets.to_string(), tickets));
+    for (client, pid) in clients.iter().zip(pids) {
+        let process = super::id_of(number(pid));
+        world.engine().manage(*client, process).expect("it can be");
+    }
+    println!("{}", world.directory.path().display());
+    for line in std::io::stdin().lines() {
+        match line.expect("it is text").as_str() {
+            "lose" => become_user(NOBODY, 0),
+            "regain" => become_user(0, 0),
+            "release" => world.engine().release(clients[0]),
+            order => panic!("no such order: {order}"),
+        }
+        println!("done");
+    }
+    // The test has ended. (A change of user ends the wish to die with it.)
+    drop(world);
+    std::process::exit(0)
+}
+
+fn mechanism_named(name: &str) -> Mechanism {
+    match name {
+        "Idle" => Mechanism::Idle,
+        _ => Mechanism::Stop,
+    }
 }
 
 fn limited(soft: u64, hard: u64) {

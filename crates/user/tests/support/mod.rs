@@ -176,6 +176,12 @@ pub fn is_normal(pid: u32) -> bool {
     !stopped && !idle
 }
 
+/// Whether a process is known to be stopped or demoted, which one that has
+/// ended is not.
+pub fn is_held_down(pid: u32) -> bool {
+    matches!(stat_field(pid, 3).as_str(), "T" | "t") || policy_of(pid) == libc::SCHED_IDLE
+}
+
 /// How many CPUs each thread of a process may use.
 pub fn cpus_of_threads(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
@@ -187,6 +193,15 @@ pub fn cpus_of_threads(pid: u32) -> Vec<u32> {
             rustix::thread::sched_getaffinity(tid).map_or(0, |cpus| cpus.count())
         })
         .collect()
+}
+
+/// Puts a process's first thread in `SCHED_IDLE`.
+pub fn make_idle(pid: u32) {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` outlives the call, which only reads it.
+    let result =
+        unsafe { libc::sched_setscheduler(pid as libc::pid_t, libc::SCHED_IDLE, &parameter) };
+    assert_eq!(result, 0, "process {pid} may be demoted");
 }
 
 pub fn policy_of(tid: u32) -> i32 {
@@ -204,6 +219,34 @@ pub fn wait_until(what: &str, patience: Duration, mut condition: impl FnMut() ->
         );
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Says in one line why a test cannot run here. Where everything has to run,
+/// that is a failure.
+pub fn cannot_run(why: &str) {
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "cannot run here: {why}"
+    );
+    println!("skipped: {why}");
+}
+
+/// A copy of this program that runs as root whoever starts it.
+pub fn set_user_id_copy(directory: &std::path::Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let open = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(directory, open(0o755)).expect("the directory is ours");
+    let copy = directory.join("masked");
+    std::fs::copy("/proc/self/exe", &copy).expect("there is room for a copy");
+    std::fs::set_permissions(&copy, open(0o4755)).expect("the copy is ours");
+    copy
+}
+
+/// Effective user id of a process.
+pub fn effective_uid(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    uids.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Waits until a process has so many threads.
@@ -343,7 +386,7 @@ pub fn dispatcher(policy: Box<dyn Policy + Send>, quantum_ns: u64) -> Arc<Mutex<
 
 pub fn create_client(dispatcher: &mut Dispatcher, name: &str, tickets: u32) -> ClientId {
     let create = Operation::CreateClient {
-        name: name.into(),
+        name: Some(name.into()),
         owner: 0,
     };
     let Outcome::Client(client) = execute(dispatcher, create) else {

@@ -62,7 +62,7 @@ impl History {
         for number in 0..3 {
             let target = Some(Target::Client(ClientId::from_parts(number.into(), 0)));
             history.begin(Operation::CreateClient {
-                name: name_of(number),
+                name: Some(name_of(number)),
                 owner: number.into(),
             });
             history.begin(Operation::Issue {
@@ -256,7 +256,7 @@ impl History {
                 ticket: self.a_ticket(ticket),
             },
             Wish::CreateClient { name, owner } => Operation::CreateClient {
-                name: name_of(*name),
+                name: (*name > 0).then(|| name_of(*name)),
                 owner: *owner,
             },
             Wish::DestroyClient(client) => Operation::DestroyClient {

@@ -36,7 +36,7 @@ fn clients() {
     let first = fixture.client("first");
     fixture.client("second");
     let third = Operation::CreateClient {
-        name: "third".into(),
+        name: Some("third".into()),
         owner: 0,
     };
     assert_eq!(

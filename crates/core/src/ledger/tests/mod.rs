@@ -70,7 +70,7 @@ impl Fixture {
 
     pub(super) fn client(&mut self, name: &str) -> ClientId {
         let outcome = self.run(Operation::CreateClient {
-            name: name.to_string(),
+            name: Some(name.to_string()),
             owner: 0,
         });
         let Outcome::Client(id) = outcome else {

@@ -33,7 +33,7 @@ fn scene() -> Scene {
     let x = fixture.backed("x", base, 100);
     let [a, b] = [("a", OWNER), ("b", STRANGER)].map(|(name, owner)| {
         let outcome = fixture.run(Operation::CreateClient {
-            name: name.into(),
+            name: Some(name.into()),
             owner,
         });
         let Outcome::Client(client) = outcome else {
@@ -119,7 +119,7 @@ fn creating_is_for_oneself() {
     scene.only(
         &[MEMBER],
         Operation::CreateClient {
-            name: "c".into(),
+            name: Some("c".into()),
             owner: MEMBER,
         },
     );
@@ -128,7 +128,7 @@ fn creating_is_for_oneself() {
             .ask(
                 STRANGER,
                 Operation::CreateClient {
-                    name: "c".into(),
+                    name: Some("c".into()),
                     owner: MEMBER
                 }
             )

@@ -69,7 +69,7 @@ fn create_currency(name: &str) -> Operation {
 
 fn create_client(name: &str) -> Operation {
     Operation::CreateClient {
-        name: name.into(),
+        name: Some(name.into()),
         owner: 0,
     }
 }

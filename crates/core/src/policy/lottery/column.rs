@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use super::Weight;
-use super::prefetch::prefetch;
 use crate::policy::{ClientIndex, MAX_CLIENTS};
+use crate::prefetch::prefetch;
 
 /// A client and its weight in eight bytes, so that a throw of the dart and the
 /// change of the winner's tickets wait for the same read from memory.

@@ -19,7 +19,6 @@ mod class;
 mod column;
 mod list;
 mod partial_sums;
-mod prefetch;
 mod seat;
 mod tree;
 mod weight;

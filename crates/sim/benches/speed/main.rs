@@ -1,10 +1,15 @@
 //! How fast the simulator is, and how much memory a client takes: on one core,
 //! with nobody watching.
 
+mod peers;
+
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt;
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use prorata_report::figures::{self, Figure, Quantity};
 use prorata_sim::Simulation;
 use prorata_sim::scenario::{
     Amount, Client, Distribution, Loop, Machine, PolicyName, Program, Scenario, Step, Tickets,
@@ -70,6 +75,7 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         timeline: Vec::new(),
         measure: Default::default(),
         assertions: Vec::new(),
+        reproduces: None,
     }
 }
 
@@ -82,38 +88,36 @@ struct Case {
     /// Events before, so that all have started and tables have grown.
     warm_up: u64,
     events: u64,
+    /// Million events a second that are to be reached.
+    target: f64,
 }
 
 fn cases() -> Vec<Case> {
     let busy = || vec![Step::Compute(time(1000))];
     let sleepy = || vec![Step::Compute(exponential(5)), Step::Sleep(exponential(50))];
-    let case = |name, cpus, clients, steps, warm_up, events| Case {
+    let small = |name, steps| Case {
         name,
-        cpus,
-        clients,
+        cpus: 8,
+        clients: 1_000,
         steps,
-        warm_up,
-        events,
+        warm_up: 1 << 16,
+        events: 1 << 21,
+        target: 10.0,
+    };
+    let large = |name, steps| Case {
+        name,
+        cpus: 1024,
+        clients: 1_000_000,
+        steps,
+        warm_up: 1 << 21,
+        events: 1 << 21,
+        target: 2.0,
     };
     vec![
-        case("small, computing", 8, 1_000, busy(), 1 << 16, 1 << 21),
-        case("small, sleeping", 8, 1_000, sleepy(), 1 << 16, 1 << 20),
-        case(
-            "large, computing",
-            1024,
-            1_000_000,
-            busy(),
-            1 << 21,
-            1 << 21,
-        ),
-        case(
-            "large, sleeping",
-            1024,
-            1_000_000,
-            sleepy(),
-            1 << 21,
-            1 << 20,
-        ),
+        small("small, computing", busy()),
+        small("small, sleeping", sleepy()),
+        large("large, computing", busy()),
+        large("large, sleeping", sleepy()),
     ]
 }
 
@@ -133,17 +137,82 @@ fn main() {
         PolicyName::Lottery,
         PolicyName::ClassLottery,
     ];
+    let mut reached = Vec::new();
     for case in cases() {
         for policy in policies {
             let name = format!("{}, {policy:?}", case.name);
             if wanted.as_ref().is_none_or(|wanted| name.contains(wanted)) {
-                measure(&name, &case, policy);
+                let measured = measure(&case, policy);
+                println!("{name}: {measured}");
+                if policy == PolicyName::Stride {
+                    reached.extend(measured.figures(&case));
+                }
             }
         }
     }
+    if wanted.is_none() {
+        reached.extend(peers::compare());
+        // A bench runs in its package's directory; cargo makes the target
+        // directory's `tmp` and says where.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .parent()
+            .expect("it is below the target directory");
+        figures::write(&target.join("bench/sim.json"), &reached).expect("figures can be written");
+    }
 }
 
-fn measure(name: &str, case: &Case, policy: PolicyName) {
+/// What a case came to.
+struct Measured {
+    events_a_second: f64,
+    turns_a_second: f64,
+    bytes_a_client: usize,
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.2} million events and {:.2} million turns a second, {} bytes a client",
+            self.events_a_second / 1e6,
+            self.turns_a_second / 1e6,
+            self.bytes_a_client
+        )
+    }
+}
+
+impl Measured {
+    fn figures(&self, case: &Case) -> Vec<Figure> {
+        let machine = format!(
+            "{} CPUs, {} clients, {}",
+            case.cpus, case.clients, case.name
+        );
+        let million = self.events_a_second / 1e6;
+        let mut figures = vec![Figure {
+            name: format!("simulated on one core: {machine}"),
+            paper: None,
+            peer: None,
+            measured: million,
+            unit: "million events/s".into(),
+            target: Some(Quantity::Words(format!("at least {}", case.target))),
+            ok: million >= case.target,
+        }];
+        if case.clients >= 1_000_000 {
+            let bytes = self.bytes_a_client as f64;
+            figures.push(Figure {
+                name: format!("memory: {machine}"),
+                paper: None,
+                peer: None,
+                measured: bytes,
+                unit: "bytes/client".into(),
+                target: Some(Quantity::Words("below 300".into())),
+                ok: bytes < 300.0,
+            });
+        }
+        figures
+    }
+}
+
+fn measure(case: &Case, policy: PolicyName) -> Measured {
     let scenario = scenario(case.cpus, case.clients, policy, case.steps.clone());
     let before = IN_USE.load(Ordering::Relaxed);
     let mut simulation = Simulation::new(&scenario, 1).expect("a scenario");
@@ -159,10 +228,9 @@ fn measure(name: &str, case: &Case, policy: PolicyName) {
     let counts = steps(case.events);
     let seconds = cpu_seconds() - start;
     black_box(&simulation);
-    println!(
-        "{name}: {:.2} million events and {:.2} million turns a second, {} bytes a client",
-        case.events as f64 / seconds / 1e6,
-        (counts.turns - warm.turns) as f64 / seconds / 1e6,
-        bytes / case.clients as usize,
-    );
+    Measured {
+        events_a_second: case.events as f64 / seconds,
+        turns_a_second: (counts.turns - warm.turns) as f64 / seconds,
+        bytes_a_client: bytes / case.clients as usize,
+    }
 }

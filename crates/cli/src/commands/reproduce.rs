@@ -1,0 +1,210 @@
+//! `reproduce`: the papers' experiments, and whether they come out.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+use prorata_reproduce::{
+    Engine, Figure, ReproduceError, Reproduction, Settings, Watch, beyond_table, find, page,
+    reproduce as run, table,
+};
+
+use crate::args::{WrongUsage, reproduce};
+use crate::output;
+use crate::wrapper::ending::Ending;
+use crate::wrapper::signals::Signals;
+
+/// Signals that end it early, with everything cleared away. Of these, the last
+/// keeps the terminal from stopping it half-way, with processes running on.
+const SIGNALS: [Signal; 5] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGTSTP,
+];
+
+/// `prorata reproduce`.
+pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
+    let engines = engines(args)?;
+    let runs = runs(args, &engines)?;
+    let held: &[Signal] = if engines.contains(&Engine::User) {
+        &SIGNALS
+    } else {
+        // There is nothing to clear away.
+        &[]
+    };
+    let signals = Signals::block(held).context("cannot handle signals")?;
+    let mut progress = Progress::new(runs.len(), signals);
+    let mut done = Vec::new();
+    for (figure, engine) in &runs {
+        progress.begin(figure);
+        let settings = Settings {
+            engine: *engine,
+            full: args.full,
+        };
+        let reproduction = match run(figure, settings, &mut progress) {
+            Err(ReproduceError::Interrupted) => return Ok(progress.interrupted()),
+            reproduced => reproduced?,
+        };
+        progress.clear();
+        if !args.format.json {
+            print(&reproduction)?;
+        }
+        done.push(reproduction);
+    }
+    if let Some(directory) = &args.svg {
+        write_drawings(directory, &done)?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &page(&done))?;
+    }
+    let failed = done.iter().filter(|reproduction| !reproduction.ok).count();
+    if args.format.json {
+        output::json(&done)?;
+    } else {
+        output::line(&format!("{} figures, {failed} failed", done.len()))?;
+    }
+    Ok(ExitCode::from(u8::from(failed > 0)))
+}
+
+/// The engines asked for, each once.
+fn engines(args: &reproduce::Reproduce) -> Result<Vec<Engine>> {
+    let mut engines = args.engine.clone();
+    engines.sort_unstable();
+    engines.dedup();
+    let engines: Vec<Engine> = engines
+        .into_iter()
+        .map(|engine| match engine {
+            reproduce::Engine::Sim => Engine::Sim,
+            reproduce::Engine::User => Engine::User,
+            reproduce::Engine::Kernel => Engine::Kernel,
+        })
+        .collect();
+    if args.full && !engines.contains(&Engine::User) {
+        let only = "--full is for real processes: give it with --engine user";
+        return Err(WrongUsage(only.to_owned()).into());
+    }
+    Ok(engines)
+}
+
+/// The figures asked for on each engine. Who names none gets those that the
+/// engine can do; who names one that it cannot is told so.
+fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, Engine)>> {
+    let mut runs = Vec::new();
+    for &engine in engines {
+        let mut figures = find(&args.ids)?;
+        if engine == Engine::User && args.ids.is_empty() {
+            figures.retain(Figure::on_processes);
+        }
+        runs.extend(figures.into_iter().map(|figure| (figure, engine)));
+    }
+    Ok(runs)
+}
+
+fn print(reproduction: &Reproduction) -> Result<()> {
+    output::line(&format!("{} [{}]", reproduction.heading(), reproduction.id))?;
+    output::table(&table(reproduction), "nothing was measured")?;
+    let beyond = beyond_table(reproduction);
+    if !beyond.is_empty() {
+        output::line("Beyond the paper, the same under other policies:")?;
+        output::table(&beyond, "")?;
+    }
+    output::line("")
+}
+
+fn write_drawings(directory: &Path, reproductions: &[Reproduction]) -> Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    for reproduction in reproductions {
+        for drawing in &reproduction.drawings {
+            let mut name = reproduction.id.clone();
+            if reproduction.engine != Engine::Sim {
+                name.push_str("-on-processes");
+            }
+            if !drawing.panel.is_empty() {
+                name.push('-');
+                name.push_str(&drawing.panel);
+            }
+            let name = name.replace([' ', '/'], "-");
+            write(&directory.join(format!("{name}.svg")), &drawing.svg)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, document: &str) -> Result<()> {
+    fs::write(path, document).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// How far it is, on a line of the terminal that is written over; nothing
+/// where nobody looks.
+struct Progress {
+    figures: usize,
+    begun: usize,
+    figure: String,
+    is_shown: bool,
+    signals: Signals,
+    signal: Option<Signal>,
+}
+
+impl Progress {
+    fn new(figures: usize, signals: Signals) -> Progress {
+        Progress {
+            figures,
+            begun: 0,
+            figure: String::new(),
+            is_shown: io::stderr().is_terminal(),
+            signals,
+            signal: None,
+        }
+    }
+
+    fn begin(&mut self, figure: &Figure) {
+        self.begun += 1;
+        self.figure = figure.id.clone();
+        self.show("");
+    }
+
+    fn show(&self, what: &str) {
+        if self.is_shown {
+            let line = format!("[{}/{}] {} {what}", self.begun, self.figures, self.figure);
+            // Progress that cannot be shown is no reason to stop.
+            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    fn interrupted(&self) -> ExitCode {
+        self.clear();
+        self.signal
+            .map_or(ExitCode::FAILURE, |signal| Ending::Killed(signal).pass_on())
+    }
+}
+
+impl Watch for Progress {
+    fn step(&mut self, what: &str) {
+        if !what.is_empty() {
+            self.show(what);
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        while self.signal.is_none()
+            && let Ok(Some(received)) = self.signals.next()
+        {
+            if received.signal != Signal::SIGTSTP {
+                self.signal = Some(received.signal);
+            }
+        }
+        self.signal.is_some()
+    }
+}

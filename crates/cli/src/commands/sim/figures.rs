@@ -1,0 +1,163 @@
+//! A run in figures, for people.
+
+use anyhow::Result;
+use prorata_report::table::{Side, Table};
+use prorata_sim::Report;
+use prorata_sim::measure::{ClientReport, Summary, Verdict, WaitReport};
+
+use crate::args::Format;
+use crate::output;
+
+/// Clients that are listed; more are counted.
+const CLIENTS: usize = 40;
+
+/// Prints a run, as JSON if asked for.
+pub fn print(report: &Report, format: Format) -> Result<()> {
+    if format.json {
+        return output::json(report);
+    }
+    output::line(&heading(report))?;
+    output::table(&clients(report), "prorata: there is no client")?;
+    if report.clients.len() > CLIENTS {
+        let more = report.clients.len() - CLIENTS;
+        output::line(&format!("and {more} more clients: see --json"))?;
+    }
+    for pair in &report.pairs {
+        let (first, second) = &pair.clients;
+        let error = pair.largest_error;
+        output::line(&format!(
+            "relative error of {first} and {second}: at most {error:.2} quanta"
+        ))?;
+    }
+    waits(&report.mutexes, ("MUTEX", "WAITED"))?;
+    waits(&report.services, ("SERVICE", "CALLED"))?;
+    output::line(&totals(report))?;
+    let refused = report.refused.iter();
+    refused
+        .into_iter()
+        .try_for_each(|refusal| output::line(&format!("refused: {refusal}")))?;
+    report
+        .verdicts
+        .iter()
+        .try_for_each(|v| output::line(&verdict(v)))
+}
+
+fn heading(report: &Report) -> String {
+    let policy = serde_json::to_value(report.policy).expect("a word");
+    format!(
+        "{}\n{} on {} CPUs, {}, quantum {}, seed {}\n",
+        report.title,
+        policy.as_str().unwrap_or_default(),
+        report.cpus,
+        output::seconds(report.duration_ns),
+        time(report.quantum_ns as f64),
+        report.seed
+    )
+}
+
+fn clients(report: &Report) -> Table {
+    let mut table = Table::new(&[
+        ("NAME", Side::Left),
+        ("SHARE", Side::Right),
+        ("SPECIFIED", Side::Right),
+        ("RECEIVED", Side::Right),
+        ("WORST ERROR", Side::Right),
+        ("TURNS", Side::Right),
+        ("RESPONSE", Side::Right),
+        ("P99", Side::Right),
+        ("LATENCY", Side::Right),
+        ("P99", Side::Right),
+    ]);
+    for client in report.clients.iter().take(CLIENTS) {
+        table.row(row(client));
+    }
+    table
+}
+
+fn row(client: &ClientReport) -> Vec<String> {
+    let mut cells = vec![
+        client.name.clone(),
+        output::percent(client.share),
+        output::seconds(client.specified_ns),
+        output::seconds(client.received_ns),
+        format!("{:.1}", client.largest_error),
+        client.turns.to_string(),
+    ];
+    for summary in [client.response_time, client.dispatch_latency] {
+        cells.extend(mean_and_p99(summary));
+    }
+    cells
+}
+
+fn mean_and_p99(summary: Option<Summary>) -> [String; 2] {
+    summary.map_or(["-".to_owned(), "-".to_owned()], |summary| {
+        [time(summary.mean_ns), time(summary.p99_ns as f64)]
+    })
+}
+
+fn waits(reports: &[WaitReport], headings: (&'static str, &'static str)) -> Result<()> {
+    if reports.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        (headings.0, Side::Left),
+        ("CLIENT", Side::Left),
+        ("TIMES", Side::Right),
+        (headings.1, Side::Right),
+        ("P99", Side::Right),
+    ]);
+    for report in reports.iter().take(CLIENTS) {
+        let mut cells = vec![report.name.clone(), report.client.clone()];
+        cells.push(report.times.map_or(0, |summary| summary.count).to_string());
+        cells.extend(mean_and_p99(report.times));
+        table.row(cells);
+    }
+    output::line("")?;
+    output::table(&table, "")
+}
+
+fn totals(report: &Report) -> String {
+    let counts = &report.counts;
+    format!(
+        "\n{} events, {} turns, {} context switches, {} migrations; {:.1} threads waited for a CPU, \
+         at most {}\nbusy {}, overhead {}, idle {}",
+        counts.events,
+        counts.turns,
+        counts.context_switches,
+        counts.migrations,
+        report.mean_waiting_threads,
+        report.most_waiting_threads,
+        output::seconds(counts.busy_ns),
+        output::seconds(counts.overhead_ns),
+        output::seconds(counts.idle_ns),
+    )
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    let mark = if verdict.holds { "holds" } else { "FAILS" };
+    let measured = verdict.measured.map_or("nothing measured".to_owned(), |m| {
+        format!("{m:.4} {}", verdict.unit)
+    });
+    format!("{mark}: {}: {measured}", verdict.assertion)
+}
+
+/// A time with three digits or so.
+fn time(time_ns: f64) -> String {
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
+    let unit = units.iter().find(|unit| time_ns >= unit.0);
+    unit.map_or_else(
+        || format!("{time_ns:.0} ns"),
+        |(unit_ns, name)| format!("{:.1} {name}", time_ns / unit_ns),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let times = [0.0, 999.0, 1000.0, 1.5e6, 2.25e9].map(time);
+        assert_eq!(times, ["0 ns", "999 ns", "1.0 us", "1.5 ms", "2.2 s"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! `sim`: runs scenarios on the simulated machine.
+
+mod faults;
+mod figures;
+mod plot;
+mod step;
+mod sweep;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use prorata_sim::perfetto::Perfetto;
+use prorata_sim::scenario::{Scenario, Time, schema};
+use prorata_sim::trace::Recorder;
+use prorata_sim::{Measures, Plan, Report, Simulation};
+
+use crate::args::sim::Sim;
+use crate::output;
+
+/// Points of the time series where one is needed and the scenario asks for
+/// none.
+const POINTS: u64 = 200;
+
+/// `prorata sim`.
+pub fn sim(args: &Sim) -> Result<ExitCode> {
+    if args.schema {
+        output::line(&format!("{:#}", schema()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.many.faults {
+        return faults::faults(args);
+    }
+    let path = args.scenario.as_deref().expect("the arguments ask for one");
+    if !args.many.sweep.is_empty() || args.many.seeds.is_some() {
+        return sweep::sweep(args, path);
+    }
+    let scenario = Scenario::read(path)?;
+    let seed = args.seed.unwrap_or(scenario.seed.into());
+    if args.step {
+        return step::step(&scenario, seed);
+    }
+    run(args, scenario, seed)
+}
+
+fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
+    let files = &args.files;
+    let needs_series = files.csv.is_some() || files.svg.is_some();
+    if needs_series && scenario.measure.every.is_none() {
+        scenario.measure.every = Some(Time((scenario.duration.0 / POINTS).max(1)));
+    }
+    // A scenario that is refused leaves the files as they are.
+    let plan = Plan::new(&scenario)?;
+    let recorder = files.record.as_deref().map(create).transpose()?;
+    let perfetto = files.perfetto.as_deref().map(create).transpose()?;
+    let watch = (
+        Measures::new(),
+        (recorder.map(Recorder::new), perfetto.map(Perfetto::new)),
+    );
+    let mut simulation = Simulation::of(plan, seed, watch);
+    simulation.run()?;
+    let (machine, (measures, (recorder, perfetto))) = simulation.into_parts();
+    if let (Some(recorder), Some(path)) = (recorder, &files.record) {
+        recorder.finish().with_context(|| cannot_write(path))?;
+    }
+    if let (Some(perfetto), Some(path)) = (perfetto, &files.perfetto) {
+        perfetto.finish().with_context(|| cannot_write(path))?;
+    }
+    let report = Report::new(&scenario, seed, &machine, &measures);
+    if let Some(path) = &files.svg {
+        let groups: Vec<_> = machine.groups().collect();
+        let drawing = plot::shares(&report, &groups).svg();
+        std::fs::write(path, drawing).with_context(|| cannot_write(path))?;
+    }
+    match files.csv.as_deref() {
+        Some(path) if path.as_os_str() == "-" => report.write_csv(io::stdout().lock())?,
+        Some(path) => {
+            let mut file = create(path)?;
+            let written = report.write_csv(&mut file).and_then(|()| file.flush());
+            written.with_context(|| cannot_write(path))?;
+            figures::print(&report, args.format)?;
+        }
+        None => figures::print(&report, args.format)?,
+    }
+    Ok(verdict(report.holds()))
+}
+
+/// Success exactly if everything asserted holds.
+fn verdict(holds: bool) -> ExitCode {
+    if holds {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| cannot_write(path))?;
+    Ok(BufWriter::new(file))
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}

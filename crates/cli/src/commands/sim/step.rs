@@ -1,0 +1,144 @@
+//! Stepping through a run, event by event.
+
+use std::io::{self, BufRead};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use prorata_report::table::{Side, Table};
+use prorata_sim::machine::Machine;
+use prorata_sim::scenario::{Scenario, Time};
+use prorata_sim::trace::Line;
+use prorata_sim::{Event, Observer, Simulation};
+
+use crate::output;
+
+/// Keeps the lines of the events since they were taken last.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    /// Wanted, and whether an event of it has come.
+    client: Option<(u32, bool)>,
+}
+
+impl Observer for Lines {
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        let line = Line {
+            now_ns,
+            event,
+            machine,
+        };
+        self.lines.push(line.to_string());
+        if let Some((client, came)) = &mut self.client {
+            *came |= event.client() == Some(*client);
+        }
+    }
+}
+
+/// How far to go.
+enum Far {
+    Events(u64),
+    Until(Time),
+    Client(u32),
+}
+
+/// `prorata sim --step`.
+pub fn step(scenario: &Scenario, seed: u64) -> Result<ExitCode> {
+    let mut stepper = Simulation::watched(scenario, seed, Lines::default())?;
+    print(&mut stepper)?;
+    for command in io::stdin().lock().lines() {
+        let command = command?;
+        let far = match command.trim() {
+            "q" => break,
+            "p" => {
+                show(stepper.machine())?;
+                continue;
+            }
+            other => far(other, stepper.machine()),
+        };
+        match far {
+            Some(far) => {
+                if !go(&mut stepper, &far)? {
+                    break;
+                }
+            }
+            None => eprintln!(
+                "prorata: \"{command}\" is no number of events, no time, no client, and not p or q"
+            ),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn far(command: &str, machine: &Machine) -> Option<Far> {
+    if command.is_empty() {
+        return Some(Far::Events(1));
+    }
+    let client = || {
+        let clients = machine.find_clients(command)?;
+        Some(Far::Client(clients.start))
+    };
+    let time = || command.parse().ok().map(Far::Until);
+    let events = || command.parse().ok().map(Far::Events);
+    client().or_else(events).or_else(time)
+}
+
+/// Goes so far; returns whether anything is left.
+fn go(stepper: &mut Simulation<Lines>, far: &Far) -> Result<bool> {
+    let mut events = 0;
+    stepper.observer_mut().client = match far {
+        Far::Client(client) => Some((*client, false)),
+        _ => None,
+    };
+    loop {
+        let there = match far {
+            Far::Events(number) => events >= *number,
+            Far::Until(time) => stepper.machine().now_ns() >= time.0,
+            Far::Client(_) => stepper.observer().client.is_some_and(|wanted| wanted.1),
+        };
+        if there {
+            return Ok(true);
+        }
+        let left = stepper.step()?;
+        print(stepper)?;
+        if !left {
+            return Ok(false);
+        }
+        events += 1;
+    }
+}
+
+fn print(stepper: &mut Simulation<Lines>) -> Result<()> {
+    let lines = std::mem::take(&mut stepper.observer_mut().lines);
+    lines.iter().try_for_each(|line| output::line(line))
+}
+
+fn show(machine: &Machine) -> Result<()> {
+    let mut table = Table::new(&[
+        ("NAME", Side::Left),
+        ("VALUE", Side::Right),
+        ("SPECIFIED", Side::Right),
+        ("RECEIVED", Side::Right),
+        ("ERROR", Side::Right),
+        ("CAN RUN", Side::Right),
+        ("CPUS", Side::Left),
+    ]);
+    for client in 0..machine.client_count() {
+        let id = machine.client_id(client);
+        let specified_ns = machine.dispatcher().usage(id).specified_ns;
+        let received_ns = machine.received_ns(client);
+        let error_ns = received_ns as f64 - specified_ns as f64;
+        let cpus = (0..machine.spec().cpus)
+            .filter(|cpu| machine.running(*cpu).is_some_and(|(c, _)| c == client))
+            .map(|cpu| cpu.to_string());
+        table.row(vec![
+            machine.client_name(client).into_owned(),
+            format!("{:.1}", machine.dispatcher().ledger().value(id).to_f64()),
+            output::seconds(specified_ns),
+            output::seconds(received_ns),
+            output::quanta(error_ns / machine.spec().quantum.0 as f64),
+            machine.runnable_threads(client).to_string(),
+            cpus.collect::<Vec<_>>().join(","),
+        ]);
+    }
+    output::table(&table, "prorata: there is no client")
+}

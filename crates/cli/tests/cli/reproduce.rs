@@ -1,0 +1,181 @@
+//! `prorata reproduce`: tables, JSON, pages, exit codes, and real processes.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::{output, prorata, stderr, stdout};
+
+fn reproduce(arguments: &[&str]) -> Output {
+    let mut command = prorata(Path::new("/nonexistent/prorata/socket"));
+    output(command.arg("reproduce").args(arguments))
+}
+
+fn json(ended: &Output) -> Value {
+    serde_json::from_str(&stdout(ended)).unwrap()
+}
+
+#[test]
+fn a_figure_that_comes_out_ends_with_0() {
+    let ended = reproduce(&["1994/figure-3"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    let text = stdout(&ended);
+    for wanted in [
+        "1994, Figure 3",
+        "value of thread3",
+        "TOLERANCE",
+        " ok ",
+        "1 figures, 0 failed",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
+#[test]
+fn json_has_everything_that_a_verdict_rests_on() {
+    let ended = reproduce(&["1994/figure-1", "1995/figure-8", "--json"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    let figures = json(&ended);
+    assert_eq!(figures.as_array().map(Vec::len), Some(2));
+    let sums = figures[0]["metrics"].as_array().unwrap();
+    let sum = sums
+        .iter()
+        .find(|metric| metric["metric"] == "running sum at client 2")
+        .unwrap();
+    assert_eq!(sum["paper"], 12.0);
+    assert_eq!(sum["measured"], 12.0);
+    assert_eq!(sum["unit"], "tickets");
+    assert_eq!(sum["tolerance"], 0.0);
+    assert_eq!(sum["ok"], true);
+    assert_eq!(sum["source"], "read from the plot");
+    assert_eq!(sum["verdict"], "ok");
+    assert_eq!(figures[0]["metrics"][0]["source"], "printed");
+    let order = &figures[1]["metrics"][0];
+    assert_eq!(order["source"], "follows from the law");
+    let beyond = figures[1]["beyond"].as_array().unwrap();
+    let baseline = beyond
+        .iter()
+        .find(|beyond| beyond["policy"] == "eevdf")
+        .unwrap();
+    assert_eq!(baseline["baseline"], true);
+}
+
+#[test]
+fn a_figure_that_does_not_come_out_ends_with_1() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("figure-3.toml");
+    let scenario = include_str!("../../../../scenarios/1994/figure-3.toml");
+    std::fs::write(&path, scenario.replace("paper = 600", "paper = 601")).unwrap();
+    let ended = reproduce(&[path.to_str().unwrap()]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(stdout(&ended).contains("FAILED") && stdout(&ended).contains("1 figures, 1 failed"));
+    assert_eq!(stderr(&ended), "");
+}
+
+/// What is known to differ is said, with its reason, and is no failure.
+#[test]
+fn a_known_difference_is_said_and_ends_with_0() {
+    let ended = reproduce(&["1995/figure-14"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    assert!(stdout(&ended).contains(" differs "), "{}", stdout(&ended));
+    let ended = reproduce(&["1995/figure-14", "--json"]);
+    let figures = json(&ended);
+    let metrics = figures[0]["metrics"].as_array().unwrap();
+    let find = |name| metrics.iter().find(|metric| metric["metric"] == name);
+    let ten = find("10:1").unwrap();
+    assert_eq!(
+        (&ten["ok"], &ten["verdict"]),
+        (&false.into(), &"differs".into())
+    );
+    assert!(ten["differs"].as_str().unwrap().contains("273:27"));
+    assert!(find("9:1").unwrap().get("differs").is_none());
+}
+
+#[test]
+fn what_cannot_be_run_is_said_in_one_sentence() {
+    for (arguments, sentence) in [
+        (
+            &["1994/figure-3", "--engine", "kernel"][..],
+            "this build has no kernel engine",
+        ),
+        (
+            &["1994/figure-3", "--engine", "user"],
+            "1994/figure-3 is an experiment for the simulator alone",
+        ),
+        (&["1994/figure-99"], "there is no figure '1994/figure-99'"),
+        (&["/nonexistent/figure.toml"], "/nonexistent/figure.toml"),
+    ] {
+        let ended = reproduce(arguments);
+        assert_eq!(ended.status.code(), Some(1), "{arguments:?}");
+        let said = stderr(&ended);
+        assert!(
+            said.contains(sentence) && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn drawings_and_a_page_are_written_where_they_are_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let (page, drawings) = (
+        directory.path().join("page.html"),
+        directory.path().join("deep/svg"),
+    );
+    let ended = reproduce(&[
+        "1995/figure-8",
+        "--html",
+        page.to_str().unwrap(),
+        "--svg",
+        drawings.to_str().unwrap(),
+    ]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("<!DOCTYPE html>") && page.contains("<svg"),
+        "{page}"
+    );
+    for panel in ["a", "b"] {
+        let path = drawings.join(format!("1995-figure-8-{panel}.svg"));
+        assert!(std::fs::read_to_string(path).unwrap().starts_with("<svg"));
+    }
+    let refused = reproduce(&["1994/figure-3", "--html", "/proc/nowhere/page.html"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("/proc/nowhere/page.html"));
+}
+
+/// Real processes run and are measured. How well they keep to their shares
+/// depends on what else this machine does, so no verdict is asserted.
+#[test]
+fn processes_run_a_figure_and_leave_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("short.toml");
+    let scenario = include_str!("../../../../scenarios/1994/figure-9.toml");
+    let short = scenario.replace("short = { times = 20", "short = { times = 200");
+    assert_ne!(short, scenario);
+    std::fs::write(&path, short).unwrap();
+    let mut command = prorata(Path::new("/nonexistent/prorata/socket"));
+    command.env("TMPDIR", directory.path());
+    command
+        .args(["reproduce", "--engine", "user", "--json"])
+        .arg(&path);
+    let ended = output(&mut command);
+    assert!(
+        matches!(ended.status.code(), Some(0 | 1)),
+        "{}",
+        stderr(&ended)
+    );
+    let figures = json(&ended);
+    assert_eq!(figures[0]["engine"], "user");
+    let metrics = figures[0]["metrics"].as_array().unwrap();
+    assert_eq!(metrics.len(), 6);
+    assert!(
+        metrics
+            .iter()
+            .all(|metric| metric["measured"].as_f64() > Some(0.0)),
+        "{metrics:?}"
+    );
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "only the scenario is left: {left:?}");
+}

@@ -1,0 +1,87 @@
+//! The figures that this build knows: their scenario files are part of it, so
+//! that it needs no directory to be anywhere.
+
+use std::path::Path;
+
+use prorata_sim::Scenario;
+
+use crate::error::ReproduceError;
+use crate::figure::Figure;
+
+macro_rules! scenarios {
+    ($($id:literal),* $(,)?) => {
+        &[$(($id, include_str!(concat!("../../../scenarios/", $id, ".toml")))),*]
+    };
+}
+
+/// Name and text of each file, in the papers' order.
+const SCENARIOS: &[(&str, &str)] = scenarios![
+    "1994/figure-1",
+    "1994/figure-3",
+    "1994/figure-4",
+    "1994/figure-5",
+    "1994/figure-6",
+    "1994/figure-7",
+    "1994/figure-8",
+    "1994/figure-8-without-display",
+    "1994/figure-9",
+    "1994/section-5.6",
+    "1994/figure-11",
+    "1994/figure-11-yielding",
+    "1994/section-6.2",
+    "1995/figure-2",
+    "1995/figure-4",
+    "1995/section-4",
+    "1995/figure-8",
+    "1995/figure-9",
+    "1995/figure-10",
+    "1995/figure-11",
+    "1995/figure-12",
+    "1995/figure-13",
+    "1995/figure-14",
+    "1995/figure-15",
+];
+
+/// Names of all figures.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(id, _)| *id)
+}
+
+/// The figures that are asked for: all if none is named; else each name is a
+/// figure's, the year of a paper, or a scenario file of one's own.
+///
+/// # Errors
+///
+/// The first name that is none of them, or file that is wrong.
+pub fn find(names: &[String]) -> Result<Vec<Figure>, ReproduceError> {
+    if names.is_empty() {
+        return SCENARIOS.iter().map(built_in).collect();
+    }
+    let mut figures = Vec::new();
+    for name in names {
+        if name.ends_with(".toml") {
+            let scenario = Scenario::read(Path::new(name))?;
+            figures.push(Figure::new(name.trim_end_matches(".toml"), scenario)?);
+            continue;
+        }
+        let in_year = |id: &str| id.split_once('/').is_some_and(|(year, _)| year == name);
+        let found = SCENARIOS.iter().filter(|(id, _)| id == name || in_year(id));
+        let count = figures.len();
+        for scenario in found {
+            figures.push(built_in(scenario)?);
+        }
+        if figures.len() == count {
+            return Err(ReproduceError::Unknown {
+                name: name.clone(),
+                known: ids().collect::<Vec<_>>().join(", "),
+            });
+        }
+    }
+    Ok(figures)
+}
+
+fn built_in((id, text): &(&str, &str)) -> Result<Figure, ReproduceError> {
+    let path = format!("scenarios/{id}.toml");
+    let scenario = Scenario::parse(Path::new(&path), (*text).to_owned())?;
+    Figure::new(id, scenario)
+}

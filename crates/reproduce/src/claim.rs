@@ -1,0 +1,231 @@
+//! What a paper says of an experiment, and whether it came out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Measured;
+
+/// Where a paper's number is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Source {
+    /// It is printed as it stands.
+    #[serde(rename = "printed")]
+    Printed,
+    /// It was read from a drawing.
+    #[serde(rename = "read from the plot")]
+    Plot,
+    /// The paper prints a law, a rule or a ratio, from which we worked it out.
+    #[serde(rename = "follows from the law")]
+    Law,
+    /// The paper prints the smallest and the largest of several.
+    #[serde(rename = "middle of a printed range")]
+    Middle,
+}
+
+impl Source {
+    /// As scenario files write it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Source::Printed => "printed",
+            Source::Plot => "read from the plot",
+            Source::Law => "follows from the law",
+            Source::Middle => "middle of a printed range",
+        }
+    }
+}
+
+/// A difference that is understood: ours is what it should be, and is not the
+/// paper's number.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Differs {
+    /// Ours, to four digits behind the point. Any other number fails.
+    pub ours: f64,
+    /// Why it is not the paper's.
+    pub because: String,
+}
+
+/// What is to be said of a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is the paper's, but for the tolerance.
+    Ok,
+    /// It is not, and the scenario file says which it is instead, and why.
+    Differs,
+    /// It is neither.
+    Failed,
+}
+
+impl Verdict {
+    /// For tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Differs => "differs",
+            Verdict::Failed => "FAILED",
+        }
+    }
+}
+
+/// How a number must compare with the paper's.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// No further from it than the tolerance.
+    #[default]
+    Within,
+    /// No greater, but for the tolerance.
+    AtMost,
+}
+
+/// A number that a paper gives, as scenario files write it.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Claim {
+    /// What was measured, in the experiment's own words.
+    pub metric: String,
+    /// The number.
+    pub paper: f64,
+    /// How far off ours may be.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// In which direction.
+    #[serde(default)]
+    pub rule: Rule,
+    /// Where the number is from.
+    pub source: Source,
+    /// Where it stands, and why the tolerance is what it is.
+    pub why: String,
+    /// If ours is known to be another.
+    pub differs: Option<Differs>,
+}
+
+/// A paper's number, ours, and the verdict.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Metric {
+    /// What was measured.
+    pub metric: String,
+    /// The paper's number.
+    pub paper: f64,
+    /// Ours.
+    pub measured: f64,
+    /// Of both, and of the tolerance.
+    pub unit: &'static str,
+    /// How far off ours may be.
+    pub tolerance: f64,
+    /// In which direction.
+    pub rule: Rule,
+    /// Whether it is not.
+    pub ok: bool,
+    /// The same, and whether that was known.
+    pub verdict: Verdict,
+    /// Where the paper's number is from.
+    pub source: Source,
+    /// Where it stands, and why the tolerance is what it is.
+    pub why: String,
+    /// Why it differs, where that is the verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
+    /// Whether `measured` depends on how fast this machine is at this moment,
+    /// so that it differs from run to run.
+    #[serde(skip)]
+    pub is_timed: bool,
+}
+
+/// Half of the last digit of a number that is written with four of them.
+const FOUR_DIGITS: f64 = 0.00005;
+
+impl Claim {
+    /// The verdict on what was measured.
+    pub fn judge(&self, measured: &Measured) -> Metric {
+        let distance = measured.value - self.paper;
+        // Sums of decimal fractions must not decide at the very edge.
+        let tolerance = self.tolerance + 1e-9 * self.paper.abs().max(1.0);
+        let ok = match self.rule {
+            Rule::Within => distance.abs() <= tolerance,
+            Rule::AtMost => distance <= tolerance,
+        };
+        let known = self
+            .differs
+            .as_ref()
+            .filter(|known| !ok && (measured.value - known.ours).abs() <= FOUR_DIGITS);
+        let verdict = match (ok, known) {
+            (true, _) => Verdict::Ok,
+            (false, Some(_)) => Verdict::Differs,
+            (false, None) => Verdict::Failed,
+        };
+        Metric {
+            metric: self.metric.clone(),
+            paper: self.paper,
+            measured: measured.value,
+            unit: measured.unit,
+            tolerance: self.tolerance,
+            rule: self.rule,
+            ok,
+            verdict,
+            source: self.source,
+            why: self.why.clone(),
+            differs: known.map(|known| known.because.clone()),
+            is_timed: measured.is_timed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(rule: Rule) -> Claim {
+        Claim {
+            metric: "ratio".into(),
+            paper: 2.0,
+            tolerance: 0.1,
+            rule,
+            source: Source::Printed,
+            why: "here".into(),
+            differs: None,
+        }
+    }
+
+    #[test]
+    fn a_known_difference_is_one_number_and_no_other() {
+        let claim = Claim {
+            differs: Some(Differs {
+                ours: 3.0,
+                because: "of us".into(),
+            }),
+            ..claim(Rule::Within)
+        };
+        for (value, verdict) in [
+            (2.1, Verdict::Ok),
+            (3.0, Verdict::Differs),
+            (3.0001, Verdict::Failed),
+            (f64::NAN, Verdict::Failed),
+        ] {
+            let metric = claim.judge(&Measured::new("ratio", value, ""));
+            assert_eq!(metric.verdict, verdict, "{value}");
+            assert_eq!(metric.ok, verdict == Verdict::Ok, "{value}");
+            assert_eq!(
+                metric.differs.is_some(),
+                verdict == Verdict::Differs,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn verdicts_at_the_tolerance_and_past_it() {
+        let ok = |rule, value| claim(rule).judge(&Measured::new("ratio", value, "")).ok;
+        for (value, within, at_most) in [
+            (2.1, true, true),
+            (2.11, false, false),
+            (1.9, true, true),
+            (1.89, false, true),
+            (f64::NAN, false, false),
+        ] {
+            assert_eq!(ok(Rule::Within, value), within, "{value}");
+            assert_eq!(ok(Rule::AtMost, value), at_most, "{value}");
+        }
+    }
+}

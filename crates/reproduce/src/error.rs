@@ -1,0 +1,72 @@
+//! Why a figure cannot be reproduced; not that it failed to come out.
+
+use std::io;
+
+use prorata_sim::RunError;
+use prorata_sim::scenario::{ReadError, ScenarioError};
+use prorata_user::EngineError;
+
+/// Why a figure cannot be reproduced.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// No figure of that name.
+    #[error(
+        "there is no figure '{name}': name a scenario file that ends in .toml, or a year, or one of {known}"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The file itself is wrong.
+    #[error(transparent)]
+    File(#[from] ReadError),
+    /// A scenario without a paper.
+    #[error("{0} has no table [reproduces]: run it with a scenario that says what it reproduces")]
+    NoPaper(String),
+    /// The paper's part of a file is wrong.
+    #[error("{id}: [reproduces] {what}")]
+    Malformed {
+        /// Which figure.
+        id: String,
+        /// The rule and the fix.
+        what: String,
+    },
+    /// The experiment's settings make no scenario.
+    #[error("{id}: {error}")]
+    Scenario {
+        /// Which figure.
+        id: String,
+        /// Why not.
+        error: Box<ScenarioError>,
+    },
+    /// A run cannot go on.
+    #[error("{id}: {error}")]
+    Run {
+        /// Which figure.
+        id: String,
+        /// Why not.
+        error: RunError,
+    },
+    /// There is no such engine here.
+    #[error("this build has no kernel engine: use --engine sim or --engine user")]
+    NoKernelEngine,
+    /// Nothing that processes could do.
+    #[error("{0} is an experiment for the simulator alone: leave it out, or use --engine sim")]
+    NotOnProcesses(String),
+    /// The user engine refuses.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A process cannot be started or spoken to.
+    #[error("cannot {doing}: {error}")]
+    Process {
+        /// What was to be done.
+        doing: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// Somebody wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}

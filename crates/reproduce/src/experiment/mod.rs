@@ -1,0 +1,232 @@
+//! What is looked at in a scenario: one module for each kind of experiment.
+
+mod allocations;
+mod currency_graph;
+mod inverse_lottery;
+mod list_search;
+mod modification;
+mod monte_carlo;
+mod mutex;
+mod overhead;
+mod panel;
+mod passes;
+mod progress;
+mod queries;
+mod rate_accuracy;
+mod responses;
+mod throughput_error;
+mod windows;
+
+use prorata_sim::policy;
+use prorata_sim::scenario::{PolicyName, Scenario};
+use prorata_sim::{Machine, Observer, Simulation};
+use serde::Deserialize;
+
+use crate::course::{self, Course};
+use crate::error::ReproduceError;
+use crate::figure::Figure;
+use crate::finding::Findings;
+use crate::processes;
+use crate::reproduction::{Engine, Watch};
+
+type Result<T> = std::result::Result<T, ReproduceError>;
+
+/// What is looked at.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Experiment {
+    /// A search through a list (1994, Figure 1).
+    ListSearch(list_search::ListSearch),
+    /// What currencies and clients are worth (1994, Figure 3).
+    CurrencyGraph(currency_graph::CurrencyGraph),
+    /// Rates of two clients over their tickets (1994, Figure 4).
+    RateAccuracy(rate_accuracy::RateAccuracy),
+    /// Rates over windows of time (1994, Figure 5).
+    Windows(windows::Windows),
+    /// Trials of Monte-Carlo integrations (1994, Figure 6).
+    MonteCarlo(monte_carlo::MonteCarlo),
+    /// Calls of a server (1994, Figure 7).
+    Queries(queries::Queries),
+    /// Service over time, and rates between times (1994, Figures 8 and 9).
+    Progress(progress::Progress),
+    /// What decisions cost (1994, 5.6).
+    Overhead(overhead::Overhead),
+    /// Waiting at a mutex (1994, Figure 11).
+    Mutex(mutex::MutexWaits),
+    /// Who loses pages (1994, 6.2).
+    InverseLottery(inverse_lottery::Pages),
+    /// Passes over time (1995, Figure 2).
+    Passes(passes::Passes),
+    /// A change of tickets (1995, Figure 4).
+    Modification(modification::Modification),
+    /// Allocations one by one (1995, Figure 8).
+    Allocations(allocations::Allocations),
+    /// Error over allocations (1995, Figures 9 and 10).
+    ThroughputError(throughput_error::ThroughputError),
+    /// Response times (1995, Figures 11 to 13).
+    Responses(responses::Responses),
+}
+
+/// Policies that every experiment in which a policy decides is repeated under.
+const OTHERS: [PolicyName; 5] = [
+    PolicyName::Lottery,
+    PolicyName::ClassLottery,
+    PolicyName::Stride,
+    PolicyName::HierarchicalStride,
+    PolicyName::Eevdf,
+];
+
+impl Experiment {
+    /// Does it.
+    pub(crate) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        match self {
+            Experiment::ListSearch(this) => this.run(context),
+            Experiment::CurrencyGraph(this) => this.run(context),
+            Experiment::RateAccuracy(this) => this.run(context),
+            Experiment::Windows(this) => this.run(context),
+            Experiment::MonteCarlo(this) => this.run(context),
+            Experiment::Queries(this) => this.run(context),
+            Experiment::Progress(this) => this.run(context),
+            Experiment::Overhead(this) => this.run(context),
+            Experiment::Mutex(this) => this.run(context),
+            Experiment::InverseLottery(this) => this.run(context),
+            Experiment::Passes(this) => this.run(context),
+            Experiment::Modification(this) => this.run(context),
+            Experiment::Allocations(this) => this.run(context),
+            Experiment::ThroughputError(this) => this.run(context),
+            Experiment::Responses(this) => this.run(context),
+        }
+    }
+
+    /// Policies beyond those of the paper; none where it is about one policy,
+    /// or about none.
+    pub(crate) fn others(&self, scenario: &Scenario) -> Vec<PolicyName> {
+        let of_paper = match self {
+            Experiment::ListSearch(_)
+            | Experiment::CurrencyGraph(_)
+            | Experiment::Overhead(_)
+            | Experiment::InverseLottery(_)
+            | Experiment::Passes(_)
+            | Experiment::Modification(_) => return Vec::new(),
+            Experiment::Allocations(this) => panel::policies(&this.panels),
+            Experiment::ThroughputError(this) => panel::policies(&this.panels),
+            Experiment::Responses(this) => panel::policies(&this.panels),
+            _ => vec![scenario.machine.policy],
+        };
+        let others = OTHERS.into_iter();
+        others.filter(|other| !of_paper.contains(other)).collect()
+    }
+}
+
+/// A policy as people write it.
+pub fn policy_title(policy: PolicyName) -> &'static str {
+    match policy {
+        PolicyName::Stride => "stride",
+        PolicyName::Lottery => "lottery as a race",
+        PolicyName::HierarchicalStride => "hierarchical stride",
+        PolicyName::ListLottery => "list lottery",
+        PolicyName::TreeLottery => "tree lottery",
+        PolicyName::ClassLottery => "constant-time lottery",
+        PolicyName::Eevdf => "EEVDF (baseline)",
+    }
+}
+
+/// What an experiment has at hand.
+pub(crate) struct Context<'a> {
+    pub figure: &'a Figure,
+    pub engine: Engine,
+    /// On processes: as long as in the paper.
+    pub full: bool,
+    /// Decides instead of the paper's policies.
+    pub policy: Option<PolicyName>,
+    pub watch: &'a mut dyn Watch,
+}
+
+impl Context<'_> {
+    /// The figure's scenario, under the policy in question.
+    pub fn scenario(&self) -> Scenario {
+        let mut scenario = self.figure.scenario.clone();
+        if let Some(policy) = self.policy {
+            scenario.machine.policy = policy;
+        }
+        scenario
+    }
+
+    /// Seed of one of several runs.
+    pub fn seed(&self, run: u32) -> u64 {
+        u64::from(self.figure.scenario.seed) + (u64::from(run) << 32)
+    }
+
+    /// Simulates a scenario to its end.
+    pub fn simulate<O: Observer>(
+        &mut self,
+        scenario: &Scenario,
+        seed: u64,
+        observer: O,
+    ) -> Result<(Machine, O)> {
+        self.step("")?;
+        let id = || self.figure.id.clone();
+        let mut simulation = Simulation::watched(scenario, seed, observer).map_err(|error| {
+            ReproduceError::Scenario {
+                id: id(),
+                error: Box::new(error),
+            }
+        })?;
+        simulation
+            .run()
+            .map_err(|error| ReproduceError::Run { id: id(), error })?;
+        Ok(simulation.into_parts())
+    }
+
+    /// What each client had received by and by, on the engine in question.
+    pub fn course(&mut self, scenario: &Scenario, seed: u64) -> Result<Course> {
+        if self.engine == Engine::Sim {
+            return course::simulated(self, scenario, seed);
+        }
+        let on_processes = self.figure.reproduces.processes.as_ref();
+        let on_processes =
+            on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(self.figure.id.clone()))?;
+        let pace = if self.full {
+            &on_processes.full
+        } else {
+            &on_processes.short
+        };
+        let decides = policy(scenario.machine.policy, seed, 0);
+        processes::course(scenario, decides, pace, self.watch)
+    }
+
+    /// How often a measurement is repeated, given how often by simulation.
+    pub fn runs(&self, simulated: u32, on_processes: u32) -> u32 {
+        match self.engine {
+            Engine::Sim => simulated,
+            _ => on_processes,
+        }
+    }
+
+    /// How often what the paper ran once is repeated: on processes as often,
+    /// or a few times where it takes less time.
+    pub fn repetitions(&self, simulated: u32) -> u32 {
+        self.runs(simulated, if self.full { 1 } else { 4 })
+    }
+
+    /// Says what comes next.
+    ///
+    /// # Errors
+    ///
+    /// If nobody wants it any more.
+    pub fn step(&mut self, what: &str) -> Result<()> {
+        self.watch.step(what);
+        if self.watch.is_over() {
+            return Err(ReproduceError::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// A scenario that does not fit its experiment.
+    pub fn malformed(&self, what: impl Into<String>) -> ReproduceError {
+        ReproduceError::Malformed {
+            id: self.figure.id.clone(),
+            what: what.into(),
+        }
+    }
+}

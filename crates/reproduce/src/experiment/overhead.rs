@@ -1,0 +1,106 @@
+//! 1994, 5.6: what is lost to decisions.
+//!
+//! By simulation the time is taken that this machine needs for a decision of
+//! ledger, dispatcher and policy, the simulator's own share included, and
+//! compared with a quantum. On processes the work done under the engine is
+//! compared with that done under the plain kernel.
+
+use std::time::Instant;
+
+use prorata_report::chart::{Axis, Chart, Curve, Shape};
+use prorata_sim::policy;
+use prorata_sim::scenario::Scenario;
+use serde::Deserialize;
+
+use super::{Context, Result};
+use crate::error::ReproduceError;
+use crate::finding::{Findings, Measured};
+use crate::processes;
+use crate::reproduction::Engine;
+
+/// Groups of tasks that do nothing but compute.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Overhead {
+    /// How many run at a time.
+    pub tasks: Vec<u32>,
+}
+
+/// Runs, of which the one least disturbed counts.
+const TRIALS: u32 = 3;
+
+impl Overhead {
+    pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        let mut findings = Findings::default();
+        let mut bars = Vec::new();
+        for &tasks in &self.tasks {
+            let mut scenario = context.scenario();
+            scenario.clients[0].count = Some(tasks);
+            let lost = match context.engine {
+                Engine::Sim => simulated(context, &scenario)?,
+                _ => on_processes(context, &scenario, tasks)?,
+            };
+            bars.push((f64::from(tasks) + BAR / 2.0, lost.max(0.0)));
+            let metric = format!("CPU time lost, {tasks} tasks");
+            findings.measured.push(Measured::timed(metric, lost, "%"));
+        }
+        findings.draw("", &self.chart(context, bars));
+        Ok(findings)
+    }
+
+    fn chart(&self, context: &Context<'_>, ours: Vec<(f64, f64)>) -> Chart {
+        let printed = &context.figure.reproduces.printed;
+        let tasks = self.tasks.iter().zip(printed);
+        let paper = tasks.map(|(&tasks, claim)| (f64::from(tasks) - BAR / 2.0, claim.paper));
+        let bars = |name: &str, colour, points| Curve {
+            name: name.to_owned(),
+            shape: Shape::Bars(BAR),
+            colour,
+            points,
+        };
+        Chart {
+            title: context.figure.scenario.title.clone(),
+            caption: String::new(),
+            x: Axis {
+                label: "tasks".to_owned(),
+                end: Some(10.0),
+            },
+            y: Axis {
+                label: "CPU time lost (%)".to_owned(),
+                end: None,
+            },
+            curves: vec![bars("paper", 1, paper.collect()), bars("ours", 0, ours)],
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// Width of a bar, in tasks.
+const BAR: f64 = 0.8;
+
+/// Real time for the decisions of a scenario over the time that they rule, in
+/// per cent.
+fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
+    let mut shortest = f64::INFINITY;
+    for run in 0..TRIALS {
+        let begin = Instant::now();
+        context.simulate(scenario, context.seed(run), ())?;
+        shortest = shortest.min(begin.elapsed().as_secs_f64());
+    }
+    Ok(shortest / scenario.duration.as_secs_f64() * 100.0)
+}
+
+fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> Result<f64> {
+    let on_processes = context.figure.reproduces.processes.as_ref();
+    let on_processes =
+        on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(context.figure.id.clone()))?;
+    let pace = if context.full {
+        &on_processes.full
+    } else {
+        &on_processes.short
+    };
+    context.step(&format!("{tasks} tasks"))?;
+    let seed = context.seed(0);
+    let decides = || policy(scenario.machine.policy, seed, 0);
+    processes::lost_percent(scenario, &decides, pace, context.watch)
+}

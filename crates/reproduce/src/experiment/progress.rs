@@ -1,0 +1,132 @@
+//! 1994, Figures 8 and 9: what clients have received by and by, and the
+//! ratios of their rates between times.
+
+use prorata_report::chart::{Axis, Chart, Curve, Rule, Shape};
+use prorata_sim::scenario::{Scenario, Time};
+use serde::Deserialize;
+
+use super::{Context, Result};
+use crate::course::Course;
+use crate::finding::Findings;
+use crate::statistics::mean;
+
+/// Cumulative service.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Progress {
+    /// What is drawn upwards.
+    pub label: String,
+    /// So much of it is done in a second of the CPU.
+    pub per_cpu_second: f64,
+    /// Whose progress is drawn; without it, everybody's.
+    #[serde(default)]
+    pub shown: Option<Vec<String>>,
+    /// Ratios that the paper speaks of.
+    pub ratios: Vec<Ratio>,
+    /// Runs that are averaged by simulation; the first is drawn.
+    pub runs: u32,
+    /// When something changes.
+    pub change: Time,
+}
+
+/// A ratio of what some received between two times.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Ratio {
+    /// What it is called.
+    pub metric: String,
+    /// Above the line.
+    pub of: Sum,
+    /// Below it.
+    pub to: Sum,
+}
+
+/// What some received between two times.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sum {
+    /// Who.
+    pub clients: Vec<String>,
+    /// From when on.
+    pub from: Time,
+    /// Until when.
+    pub until: Time,
+}
+
+impl Progress {
+    pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        let scenario = context.scenario();
+        let mut findings = Findings::default();
+        let mut values = vec![Vec::new(); self.ratios.len()];
+        for run in 0..context.repetitions(self.runs) {
+            let course = context.course(&scenario, context.seed(run))?;
+            for (ratio, values) in self.ratios.iter().zip(&mut values) {
+                let of = rate(context, &course, &ratio.of)?;
+                values.push(of / rate(context, &course, &ratio.to)?);
+            }
+            if run == 0 {
+                findings.draw("", &self.chart(&scenario, &course));
+            }
+        }
+        for (ratio, values) in self.ratios.iter().zip(&values) {
+            findings.add(&ratio.metric, mean(values), ": 1");
+        }
+        Ok(findings)
+    }
+
+    fn chart(&self, scenario: &Scenario, course: &Course) -> Chart {
+        let is_shown = |name: &String| {
+            let shown = self.shown.as_ref();
+            shown.is_none_or(|shown| shown.contains(name))
+        };
+        let shown = course.clients.iter().enumerate();
+        let shown = shown.filter(|(_, name)| is_shown(name));
+        // Where a program counts by itself the scale is this machine's.
+        let scale = match course.unit {
+            "CPU seconds" => self.per_cpu_second,
+            _ => 1.0,
+        };
+        let curves = shown.map(|(client, name)| {
+            let start_s = scenario.clients[client].start.as_secs_f64();
+            let points = course.curve(client).into_iter();
+            let points = points.filter(|(at_s, _)| *at_s >= start_s);
+            Curve {
+                name: name.clone(),
+                shape: Shape::Line,
+                colour: client,
+                points: points.map(|(at_s, done)| (at_s, done * scale)).collect(),
+            }
+        });
+        Chart {
+            title: scenario.title.clone(),
+            caption: String::new(),
+            x: Axis {
+                label: "time (s)".to_owned(),
+                end: Some(course.end_s()),
+            },
+            y: Axis {
+                label: self.label.clone(),
+                end: None,
+            },
+            curves: curves.collect(),
+            rules: vec![Rule {
+                x: self.change.as_secs_f64(),
+                name: String::new(),
+                dashed: true,
+            }],
+        }
+    }
+}
+
+/// What some received each second, between two times.
+fn rate(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64> {
+    let span = (sum.from.as_secs_f64(), sum.until.as_secs_f64());
+    let mut received = 0.0;
+    for name in &sum.clients {
+        let client = course.find(name);
+        let client = client
+            .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?;
+        received += course.between(client, span);
+    }
+    Ok(received / (span.1 - span.0))
+}

@@ -1,0 +1,91 @@
+//! A figure of a paper, as its scenario file describes it.
+
+use prorata_sim::Scenario;
+use prorata_sim::scenario::Time;
+use serde::Deserialize;
+
+use crate::claim::Claim;
+use crate::error::ReproduceError;
+use crate::experiment::Experiment;
+
+/// A figure or table: a scenario, what is looked at, what the paper prints.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Path below `scenarios/` without its ending: `1994/figure-4`.
+    pub id: String,
+    /// What is run, or the first of several variants.
+    pub scenario: Scenario,
+    pub(crate) reproduces: Reproduces,
+}
+
+/// The file's table `[reproduces]`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Reproduces {
+    /// Year of the paper.
+    pub paper: u32,
+    /// Figure, table or section.
+    pub figure: String,
+    /// What it shows, in a sentence or two; why it differs, where it does.
+    pub notes: Vec<String>,
+    pub experiment: Experiment,
+    #[serde(default)]
+    pub printed: Vec<Claim>,
+    #[serde(default)]
+    pub processes: Option<OnProcesses>,
+}
+
+/// How a figure is run on real processes.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct OnProcesses {
+    /// By default: in less time.
+    pub short: Pace,
+    /// As the paper does.
+    pub full: Pace,
+}
+
+/// How fast a scenario is gone through.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Pace {
+    /// All times but the quantum are divided by it.
+    pub times: u32,
+    pub quantum: Time,
+}
+
+impl Figure {
+    /// A figure from the scenario in its file.
+    ///
+    /// # Errors
+    ///
+    /// If the scenario does not say what it reproduces, or not so that it can
+    /// be understood.
+    pub fn new(id: &str, scenario: Scenario) -> Result<Figure, ReproduceError> {
+        let table = scenario
+            .reproduces
+            .clone()
+            .ok_or_else(|| ReproduceError::NoPaper(id.to_owned()))?;
+        let malformed = |error: toml::de::Error| ReproduceError::Malformed {
+            id: id.to_owned(),
+            what: error.message().to_owned(),
+        };
+        let reproduces: Reproduces = table.try_into().map_err(malformed)?;
+        Ok(Figure {
+            id: id.to_owned(),
+            scenario,
+            reproduces,
+        })
+    }
+
+    /// Whether it can be run on real processes.
+    pub fn on_processes(&self) -> bool {
+        self.reproduces.processes.is_some()
+    }
+
+    /// `1994, Figure 4: Relative rate accuracy`.
+    pub fn heading(&self) -> String {
+        let Reproduces { paper, figure, .. } = &self.reproduces;
+        format!("{paper}, {figure}: {}", self.scenario.title)
+    }
+}

@@ -1,0 +1,67 @@
+//! What an experiment finds: numbers and drawings.
+
+use prorata_report::chart::Chart;
+
+/// A number that was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// What it is, in words that claims repeat.
+    pub metric: String,
+    /// How much.
+    pub value: f64,
+    /// Of the value.
+    pub unit: &'static str,
+    /// Whether the clock of this machine comes into it.
+    pub is_timed: bool,
+}
+
+impl Measured {
+    /// A number in which no clock but the experiment's own comes into play.
+    pub fn new(metric: impl Into<String>, value: f64, unit: &'static str) -> Measured {
+        Measured {
+            metric: metric.into(),
+            value,
+            unit,
+            is_timed: false,
+        }
+    }
+
+    /// A number taken by a real clock.
+    pub fn timed(metric: impl Into<String>, value: f64, unit: &'static str) -> Measured {
+        Measured {
+            is_timed: true,
+            ..Measured::new(metric, value, unit)
+        }
+    }
+}
+
+/// A picture as the paper draws it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Drawing {
+    /// Which of the figure's panels: `a`; empty if it has only one.
+    pub panel: String,
+    /// A whole SVG document.
+    pub svg: String,
+}
+
+/// All that an experiment finds.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Findings {
+    pub measured: Vec<Measured>,
+    pub drawings: Vec<Drawing>,
+}
+
+impl Findings {
+    pub fn add(&mut self, metric: impl Into<String>, value: f64, unit: &'static str) {
+        self.measured.push(Measured::new(metric, value, unit));
+    }
+
+    pub fn draw(&mut self, panel: &str, chart: &Chart) {
+        self.draw_svg(panel, chart.svg());
+    }
+
+    pub fn draw_svg(&mut self, panel: &str, svg: String) {
+        let panel = panel.to_owned();
+        self.drawings.push(Drawing { panel, svg });
+    }
+}

@@ -1,0 +1,37 @@
+//! The papers' experiments, repeated: each figure is a scenario file that says
+//! what to run and what the paper prints, and comes out as a table of the
+//! paper's numbers beside ours, with a verdict, and a drawing.
+//!
+//! ```text
+//!   scenarios/1994/figure-4.toml
+//!     machine, clients, programs ----> simulator, or real processes
+//!     [reproduces] experiment    ----> what is looked at: `experiment`
+//!     [reproduces] printed       ----> what it must come to: `claim`
+//! ```
+//!
+//! Every experiment runs the ledger, the policies and the dispatcher that real
+//! programs are shared out by; nothing here stands in for them.
+
+mod catalogue;
+mod claim;
+mod course;
+mod error;
+pub mod experiment;
+mod figure;
+mod finding;
+mod page;
+mod processes;
+mod reproduction;
+mod statistics;
+mod table;
+mod turns;
+
+pub use catalogue::{find, ids};
+pub use claim::{Metric, Rule, Source, Verdict};
+pub use error::ReproduceError;
+pub use figure::Figure;
+pub use finding::{Drawing, Measured};
+pub use page::page;
+pub use processes::worker::worker_entry;
+pub use reproduction::{Beyond, Engine, Reproduction, Settings, Watch, reproduce};
+pub use table::{beyond_table, table};

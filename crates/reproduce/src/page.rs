@@ -1,0 +1,123 @@
+//! All reproductions on one page that opens without a network.
+
+use prorata_report::page::{Look, Page};
+
+use crate::claim::{Metric, Verdict};
+use crate::experiment::policy_title;
+use crate::reproduction::{Engine, Reproduction};
+use crate::table::{beyond_rows, number, tolerance};
+
+/// The page, as HTML.
+pub fn page(reproductions: &[Reproduction]) -> String {
+    let mut page = Page::new("The papers' figures, reproduced");
+    page.paragraph(
+        "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994) and Stride Scheduling \
+         (MIT/LCS/TM-528, 1995): what the papers print beside what this build comes to. \
+         A verdict is FAILED where ours is further off than the tolerance, and differs \
+         where it is so for a reason that is known and says which number to expect.",
+    );
+    let metrics: Vec<&Metric> = reproductions.iter().flat_map(|r| &r.metrics).collect();
+    let count = |verdict| metrics.iter().filter(|m| m.verdict == verdict).count();
+    let (differ, failed) = (count(Verdict::Differs), count(Verdict::Failed));
+    page.paragraph(&format!(
+        "{} figures, {} metrics, {differ} differ, {failed} failed.",
+        reproductions.len(),
+        metrics.len()
+    ));
+    let chapters: Vec<(String, String)> = reproductions
+        .iter()
+        .map(|reproduction| (anchor(reproduction), heading(reproduction)))
+        .collect();
+    page.contents(&chapters);
+    for (reproduction, (anchor, heading)) in reproductions.iter().zip(&chapters) {
+        page.chapter(anchor, heading);
+        reproduction
+            .notes
+            .iter()
+            .for_each(|note| page.paragraph(note));
+        page.drawings(
+            reproduction
+                .drawings
+                .iter()
+                .map(|drawing| drawing.svg.as_str()),
+        );
+        add_metrics(&mut page, reproduction);
+        add_beyond(&mut page, reproduction);
+    }
+    page.finish()
+}
+
+fn anchor(reproduction: &Reproduction) -> String {
+    match reproduction.engine {
+        Engine::Sim => reproduction.id.clone(),
+        _ => format!("{}-on-processes", reproduction.id),
+    }
+}
+
+fn heading(reproduction: &Reproduction) -> String {
+    let on = match reproduction.engine {
+        Engine::Sim => "",
+        _ => " (on real processes)",
+    };
+    format!("{}{on}", reproduction.heading())
+}
+
+fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
+    let row = |metric: &Metric| {
+        let look = match metric.verdict {
+            Verdict::Ok => Look::Good,
+            Verdict::Differs => Look::Words,
+            Verdict::Failed => Look::Bad,
+        };
+        let why = match &metric.differs {
+            Some(differs) => format!("{}; {differs}", metric.why),
+            None => metric.why.clone(),
+        };
+        vec![
+            (Look::Words, metric.metric.clone()),
+            (Look::Number, number(metric.paper)),
+            (Look::Number, number(metric.measured)),
+            (Look::Words, metric.unit.to_owned()),
+            (Look::Number, tolerance(metric)),
+            (look, metric.verdict.words().to_owned()),
+            (Look::Words, metric.source.words().to_owned()),
+            (Look::Words, why),
+        ]
+    };
+    let rows: Vec<_> = reproduction.metrics.iter().map(row).collect();
+    let headings = [
+        "Metric",
+        "Paper",
+        "Ours",
+        "Unit",
+        "Tolerance",
+        "Verdict",
+        "Source",
+        "Why",
+    ];
+    page.table(&headings, &rows);
+}
+
+fn add_beyond(page: &mut Page, reproduction: &Reproduction) {
+    let rows = beyond_rows(reproduction);
+    if rows.is_empty() {
+        return;
+    }
+    page.paragraph(
+        "Beyond the paper: the same under other policies, each beside the paper's number for its own.",
+    );
+    let mut headings = vec!["Metric", "Paper"];
+    headings.extend(reproduction.beyond.iter().map(|b| policy_title(b.policy)));
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|(metric, cells)| {
+            let mut row = vec![
+                (Look::Words, metric.metric.clone()),
+                (Look::Number, number(metric.paper)),
+            ];
+            row.extend(cells.into_iter().map(|cell| (Look::Number, cell)));
+            row
+        })
+        .collect();
+    page.table(&headings, &rows);
+}

@@ -1,0 +1,182 @@
+//! Runs a figure and compares it with the paper.
+
+use prorata_sim::scenario::PolicyName;
+use serde::Serialize;
+
+use crate::claim::{Metric, Verdict};
+use crate::error::ReproduceError;
+use crate::experiment::Context;
+use crate::figure::Figure;
+use crate::finding::{Drawing, Findings};
+
+/// What runs the programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// The simulator.
+    Sim,
+    /// The user engine, with real processes.
+    User,
+    /// A scheduler in the kernel.
+    Kernel,
+}
+
+/// How figures are reproduced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// On what.
+    pub engine: Engine,
+    /// On processes: as long as in the paper.
+    pub full: bool,
+}
+
+/// Somebody who waits for it.
+pub trait Watch {
+    /// Something begins; an empty name if it is only one more of the same.
+    fn step(&mut self, what: &str);
+
+    /// Whether it is to end before its time.
+    fn is_over(&mut self) -> bool {
+        false
+    }
+}
+
+/// Waits without a word.
+impl Watch for () {
+    fn step(&mut self, _: &str) {}
+}
+
+/// A figure that was reproduced.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reproduction {
+    /// Path below `scenarios/`.
+    pub id: String,
+    /// Year of the paper.
+    pub paper: u32,
+    /// Figure, table or section.
+    pub figure: String,
+    /// What it shows.
+    pub title: String,
+    /// What ran the programs.
+    pub engine: Engine,
+    /// Whether none failed.
+    pub ok: bool,
+    /// What the paper prints, and what came of it.
+    pub metrics: Vec<Metric>,
+    /// The same under other policies.
+    pub beyond: Vec<Beyond>,
+    /// What is to be said about it.
+    pub notes: Vec<String>,
+    /// The figure as the paper draws it.
+    #[serde(skip)]
+    pub drawings: Vec<Drawing>,
+}
+
+/// The same experiment under a policy that the paper does not use, against
+/// the paper's claims for its own.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Beyond {
+    /// Which policy.
+    pub policy: PolicyName,
+    /// Whether it is only there to compare with.
+    pub baseline: bool,
+    /// What came of it; `ok` is no verdict on us.
+    pub metrics: Vec<Metric>,
+}
+
+impl Reproduction {
+    /// `1994, Figure 4: Relative rate accuracy`.
+    pub fn heading(&self) -> String {
+        format!("{}, {}: {}", self.paper, self.figure, self.title)
+    }
+}
+
+/// Runs a figure.
+///
+/// # Errors
+///
+/// If it cannot be run; not if it fails to come out.
+pub fn reproduce(
+    figure: &Figure,
+    settings: Settings,
+    watch: &mut dyn Watch,
+) -> Result<Reproduction, ReproduceError> {
+    if settings.engine == Engine::Kernel {
+        return Err(ReproduceError::NoKernelEngine);
+    }
+    if settings.engine == Engine::User && !figure.on_processes() {
+        return Err(ReproduceError::NotOnProcesses(figure.id.clone()));
+    }
+    let mut context = Context {
+        figure,
+        engine: settings.engine,
+        full: settings.full,
+        policy: None,
+        watch,
+    };
+    let experiment = &figure.reproduces.experiment;
+    let findings = experiment.run(&mut context)?;
+    let metrics = judge(figure, &findings);
+    if settings.engine == Engine::Sim
+        && let Some(claim) = figure
+            .reproduces
+            .printed
+            .iter()
+            .find(|claim| !metrics.iter().any(|metric| metric.metric == claim.metric))
+    {
+        return Err(unmeasured(figure, &claim.metric, &findings));
+    }
+    let mut beyond = Vec::new();
+    if settings.engine == Engine::Sim {
+        for policy in experiment.others(&figure.scenario) {
+            context.policy = Some(policy);
+            let findings = experiment.run(&mut context)?;
+            beyond.push(Beyond {
+                policy,
+                baseline: policy == PolicyName::Eevdf,
+                metrics: judge(figure, &findings),
+            });
+        }
+    }
+    let reproduces = &figure.reproduces;
+    Ok(Reproduction {
+        id: figure.id.clone(),
+        paper: reproduces.paper,
+        figure: reproduces.figure.clone(),
+        title: figure.scenario.title.clone(),
+        engine: settings.engine,
+        ok: !metrics.is_empty() && metrics.iter().all(|m| m.verdict != Verdict::Failed),
+        metrics,
+        beyond,
+        notes: reproduces.notes.clone(),
+        drawings: findings.drawings,
+    })
+}
+
+/// The claims on what was measured, in the file's order.
+fn judge(figure: &Figure, findings: &Findings) -> Vec<Metric> {
+    let claims = figure.reproduces.printed.iter();
+    let metrics = claims.filter_map(|claim| {
+        let mut measured = findings.measured.iter();
+        let measured = measured.find(|measured| measured.metric == claim.metric)?;
+        Some(claim.judge(measured))
+    });
+    metrics.collect()
+}
+
+fn unmeasured(figure: &Figure, metric: &str, findings: &Findings) -> ReproduceError {
+    let known = findings
+        .measured
+        .iter()
+        .map(|measured| measured.metric.as_str());
+    let known: Vec<&str> = known.collect();
+    ReproduceError::Malformed {
+        id: figure.id.clone(),
+        what: format!(
+            "prints '{metric}', which is not measured: name one of '{}'",
+            known.join("', '")
+        ),
+    }
+}

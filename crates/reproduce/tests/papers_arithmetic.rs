@@ -1,0 +1,74 @@
+//! What the arithmetic of the stride paper comes to where ours differs from
+//! it: `stride1 / tickets` is a whole number there (1995, Figure 1), and the
+//! remainder that it drops makes up the difference.
+
+const STRIDE1: u64 = 1 << 20;
+const ALLOCATIONS: u64 = 1_000_000;
+
+/// What a million allocations came to.
+struct Outcome {
+    /// Response times, by client; without the first.
+    times: Vec<Vec<u64>>,
+    /// Largest absolute error of the first client, in quanta.
+    largest_error: f64,
+}
+
+/// Selects the client of the least pass, ties going to the first, as the
+/// paper's Figure 1; a stride is `stride1` over the tickets, rounded down.
+fn allocate(tickets: &[u64], stride1: u64) -> Outcome {
+    let strides: Vec<u64> = tickets.iter().map(|tickets| stride1 / tickets).collect();
+    let mut passes = strides.clone();
+    let mut last = vec![None; tickets.len()];
+    let mut times = vec![Vec::new(); tickets.len()];
+    let part = tickets[0] as f64 / tickets.iter().sum::<u64>() as f64;
+    let (mut received, mut largest_error) = (0u64, 0f64);
+    for now in 1..=ALLOCATIONS {
+        let current = (0..passes.len()).min_by_key(|&client| passes[client]);
+        let current = current.expect("there are clients");
+        passes[current] += strides[current];
+        received += u64::from(current == 0);
+        largest_error = largest_error.max((received as f64 - now as f64 * part).abs());
+        if let Some(before) = last[current].replace(now) {
+            times[current].push(now - before);
+        }
+    }
+    Outcome {
+        times,
+        largest_error,
+    }
+}
+
+fn deviation(times: &[u64]) -> f64 {
+    let count = times.len() as f64;
+    let mean = times.iter().sum::<u64>() as f64 / count;
+    let squares = times.iter().map(|&time| (time as f64 - mean).powi(2));
+    (squares.sum::<f64>() / count).sqrt()
+}
+
+/// 1995, Figure 12(d): 0.01 is printed.
+#[test]
+fn a_few_response_times_are_longer_by_a_quantum() {
+    let times = &allocate(&[19, 1], STRIDE1).times[1];
+    let longer = times.iter().filter(|&&time| time == 21).count();
+    let regular = times.iter().filter(|&&time| time == 20).count();
+    assert_eq!((longer, regular), (3, times.len() - 3));
+    assert_eq!(format!("{:.2}", deviation(times)), "0.01");
+}
+
+/// 1995, Figure 13(b): 4 is printed.
+#[test]
+fn the_large_client_is_half_a_quantum_further_ahead() {
+    assert_eq!(
+        allocate(&[7, 1, 1, 1, 1, 1, 1, 1], STRIDE1).largest_error,
+        4.0
+    );
+}
+
+/// With a `stride1` that the tickets divide, nothing is dropped: then it comes
+/// to our numbers.
+#[test]
+fn without_remainders_it_comes_to_ours() {
+    let times = &allocate(&[19, 1], 19).times[1];
+    assert_eq!(deviation(times), 0.0);
+    assert_eq!(allocate(&[7, 1, 1, 1, 1, 1, 1, 1], 7).largest_error, 3.5);
+}

@@ -1,0 +1,286 @@
+//! Fault mode: random scenarios under random changes of rights, everything
+//! checked at every event; then quiet, in which everybody must get on. After
+//! the VOPR of TigerBeetle: a seed is a whole trial, and replays it.
+//!
+//! ```text
+//!   chaos   events, with operations on the ledger, starts, stops and changes
+//!           of policy and quantum thrown in; after each the books must balance
+//!   heal    transfers end, all clients run and hold equal tickets
+//!   quiet   nobody may be lost: each client goes on
+//!   steady  all threads end and all clients do nothing but compute: each gets
+//!           what is due to it, but for a bounded error
+//! ```
+
+mod chaos;
+mod scenarios;
+
+use prorata_core::ledger::{Operation, Target};
+use prorata_core::rng::{Xoshiro256PlusPlus, below};
+use serde::Serialize;
+
+use crate::machine::{Imbalance, Machine, RunError, Simulation};
+use crate::observer::Observer;
+use crate::plan::{Deed, Plan, client_id};
+use crate::scenario::{PolicyName, Time};
+use crate::stream::{Purpose, stream};
+
+pub use scenarios::scenario;
+
+/// A trial that nothing went wrong in.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Survived {
+    /// Events handled, after each of which all was checked.
+    pub events: u64,
+    /// Operations on the ledger and other faults.
+    pub faults: u64,
+    /// Those of them that the ledger refused, as it must.
+    pub refused: u64,
+}
+
+/// Something that must not be: a bug in the simulator or below it.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("seed {seed}: at {at}: {fault}")]
+pub struct Failure {
+    /// Replays the trial.
+    pub seed: u64,
+    /// When.
+    pub at: Time,
+    /// What.
+    pub fault: Fault,
+}
+
+/// What can go wrong.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// The run could not go on.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The books do not balance.
+    #[error(transparent)]
+    Books(#[from] Imbalance),
+    /// A client got nothing although it should have.
+    #[error("{client} got no CPU time in the quiet")]
+    Starved {
+        /// Who.
+        client: String,
+    },
+    /// A client that did nothing but compute got much more or less than was
+    /// due to it.
+    #[error("the error of {client} grew by {quanta} quanta in the steady state, more than {bound}")]
+    Error {
+        /// Who.
+        client: String,
+        /// By how much.
+        quanta: f64,
+        /// What is allowed.
+        bound: f64,
+    },
+    /// Nothing is left to happen although clients run.
+    #[error("the machine has come to a halt")]
+    Halt,
+}
+
+/// Events of the chaos.
+const CHAOS_EVENTS: u64 = 400;
+/// Of so many events one has a fault thrown in.
+const FAULT_EVERY: u64 = 3;
+/// Length of quiet and of steady state each: so many quanta of one CPU for each client. That
+/// somebody with an equal part of the tickets then wins no lottery among
+/// [`scenarios::MAX_CLIENTS`] has a probability below 10^-11.
+const QUIET_QUANTA: u64 = 25;
+/// So many times that long debts of before are paid back.
+const REPAYMENT: u64 = 6;
+/// Tickets of each client in the quiet.
+const QUIET_TICKETS: u32 = 100;
+
+/// Makes the trial of a seed, watched.
+pub fn trial<O: Observer>(seed: u64, observer: O) -> (O, Result<Survived, Failure>) {
+    let mut lots = stream(seed, Purpose::Faults, 0);
+    let scenario = scenario(&mut lots);
+    let plan = Plan::new(&scenario).expect("random scenarios keep all rules");
+    let mut trial = Trial {
+        simulation: Simulation::of(plan, seed, observer),
+        lots,
+        faults: 0,
+        refused: 0,
+    };
+    let result = trial.run().map_err(|fault| Failure {
+        seed,
+        at: Time(trial.machine().now_ns()),
+        fault,
+    });
+    let counts = trial.machine().counts();
+    let survived = Survived {
+        events: counts.events,
+        faults: trial.faults,
+        refused: trial.refused,
+    };
+    let (_, observer) = trial.simulation.into_parts();
+    (observer, result.map(|()| survived))
+}
+
+struct Trial<O> {
+    simulation: Simulation<O>,
+    lots: Xoshiro256PlusPlus,
+    faults: u64,
+    refused: u64,
+}
+
+impl<O: Observer> Trial<O> {
+    fn run(&mut self) -> Result<(), Fault> {
+        for _ in 0..CHAOS_EVENTS {
+            self.step()?;
+            if below(&mut self.lots, FAULT_EVERY) == 0 {
+                self.faults += 1;
+                let before = self.machine().counts().refused;
+                chaos::fault(&mut self.simulation, &mut self.lots);
+                self.refused += self.machine().counts().refused - before;
+                self.machine().check()?;
+            }
+        }
+        self.heal();
+        self.quiet()?;
+        self.steady()
+    }
+
+    fn machine(&self) -> &Machine {
+        self.simulation.machine()
+    }
+
+    /// One event, and a look at everything. Before time passes, everything due
+    /// has happened, so no CPU may be idle that somebody could use.
+    fn step(&mut self) -> Result<(), Fault> {
+        if self.simulation.is_settled() {
+            self.machine().check_settled()?;
+        }
+        if !self.simulation.step()? {
+            return Err(Fault::Halt);
+        }
+        Ok(self.machine().check()?)
+    }
+
+    fn heal(&mut self) {
+        let simulation = &mut self.simulation;
+        let ledger = simulation.machine().dispatcher().ledger();
+        let transfers: Vec<_> = ledger.transfers().map(|transfer| transfer.id).collect();
+        for transfer in transfers {
+            // The end of one that is part of a chain may end others.
+            simulation.end_transfer(Some(transfer));
+        }
+        for client in 0..simulation.machine().client_count() {
+            let client = client_id(client);
+            let ledger = simulation.machine().dispatcher().ledger();
+            let (base, held) = (ledger.base(), ledger.funding(client).collect::<Vec<_>>());
+            for ticket in held {
+                simulation.apply(Operation::DestroyTicket { ticket });
+            }
+            simulation.apply(Operation::Issue {
+                currency: base,
+                amount: QUIET_TICKETS,
+                target: Some(Target::Client(client)),
+            });
+        }
+        let all = 0..simulation.machine().client_count();
+        simulation.do_deed(Deed::Start(all));
+    }
+
+    /// Everybody gets on. That is all that can be said of clients which block:
+    /// who wants less than its share while it competes falls behind for good.
+    fn quiet(&mut self) -> Result<(), Fault> {
+        let before = self.standings();
+        self.run_for(self.quiet_ns())?;
+        let clients = before.iter().zip(self.standings()).zip(0..);
+        for ((then, now), client) in clients {
+            if now.received_ns == then.received_ns {
+                let client = self.machine().client_name(client).into_owned();
+                return Err(Fault::Starved { client });
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody gets what is due to it.
+    fn steady(&mut self) -> Result<(), Fault> {
+        let all = 0..self.machine().client_count();
+        self.simulation.do_deed(Deed::Stop(all.clone()));
+        self.simulation.let_all_compute();
+        self.simulation.do_deed(Deed::Start(all.clone()));
+        let quantum_ns = self.machine().spec().quantum.0;
+        // Who fell behind before is paid back first, under hierarchical stride
+        // by its neighbours in the tree one after the other.
+        self.run_for(REPAYMENT * self.quiet_ns())?;
+        let before = self.standings();
+        let steady_ns = self.quiet_ns();
+        self.run_for(steady_ns)?;
+        let bound = bound(self.machine(), steady_ns);
+        for ((then, now), client) in before.iter().zip(self.standings()).zip(all) {
+            let quanta = (now.ahead_ns() - then.ahead_ns()) / quantum_ns as f64;
+            if quanta.abs() > bound {
+                let client = self.machine().client_name(client).into_owned();
+                return Err(Fault::Error {
+                    client,
+                    quanta,
+                    bound,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn quiet_ns(&self) -> u64 {
+        let clients = u64::from(self.machine().client_count());
+        QUIET_QUANTA * clients * self.machine().spec().quantum.0
+    }
+
+    fn run_for(&mut self, time_ns: u64) -> Result<(), Fault> {
+        let until_ns = self.machine().now_ns() + time_ns;
+        while self.machine().now_ns() < until_ns {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let machine = self.machine();
+        let clients = 0..machine.client_count();
+        let standings = clients.map(|client| Standing {
+            received_ns: machine.received_ns(client),
+            specified_ns: machine
+                .dispatcher()
+                .usage(machine.client_id(client))
+                .specified_ns,
+        });
+        standings.collect()
+    }
+}
+
+/// What a client received, and what was due to it.
+struct Standing {
+    received_ns: u64,
+    specified_ns: u64,
+}
+
+impl Standing {
+    fn ahead_ns(&self) -> f64 {
+        self.received_ns as f64 - self.specified_ns as f64
+    }
+}
+
+/// By how many quanta a client's error may grow in the steady state. That of stride
+/// is O(n) for n clients (1995, 2); a turn under way on each CPU is not yet
+/// due to anybody. A lottery's is a sum of independent draws, one a quantum at
+/// most, each with a standard deviation of half a quantum at most (1994, 2);
+/// six of them allow for some 10^9 trials.
+fn bound(machine: &Machine, quiet_ns: u64) -> f64 {
+    let spec = machine.spec();
+    let orderly = f64::from(machine.client_count() + spec.cpus);
+    let quanta = quiet_ns as f64 / spec.quantum.0 as f64 * f64::from(spec.cpus);
+    match spec.policy {
+        PolicyName::Stride | PolicyName::HierarchicalStride | PolicyName::Eevdf => orderly,
+        PolicyName::Lottery
+        | PolicyName::ListLottery
+        | PolicyName::TreeLottery
+        | PolicyName::ClassLottery => orderly + 6.0 * 0.5 * quanta.sqrt(),
+    }
+}

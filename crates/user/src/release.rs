@@ -1,0 +1,186 @@
+//! Undoing what was done, also to those who inherited it meanwhile.
+
+use prorata_core::ids::ClientId;
+
+use crate::births::MAX_NOTICES;
+use crate::client::Client;
+use crate::directory::Change;
+use crate::group::Group;
+use crate::process::{LONGEST_BIRTH_NS, Origin, Process};
+use crate::process_id::ProcessId;
+use crate::procfs::Stat;
+use crate::scheduler;
+use crate::threads::Heritage;
+use crate::tree::Tree;
+
+/// Released processes that are remembered; the oldest are forgotten first.
+const MAX_DEPARTED: usize = 4096;
+
+/// A released process that may have begun to give birth while it was held
+/// down.
+#[derive(Debug)]
+pub(crate) struct Departed {
+    id: ProcessId,
+    /// CPU time when it was released.
+    clock_ns: u64,
+    heritage: Heritage,
+}
+
+impl Departed {
+    fn may_give_birth(&self) -> bool {
+        scheduler::cpu_time_ns(self.id.pid)
+            .is_some_and(|clock_ns| clock_ns.saturating_sub(self.clock_ns) < LONGEST_BIRTH_NS)
+            && ProcessId::of(self.id.pid).is_ok_and(|id| id == self.id)
+    }
+}
+
+impl Tree {
+    /// Undoes everything done to a client, and forgets it. What cannot be
+    /// undone now is tried again with every survey.
+    pub(crate) fn remove(&mut self, id: ClientId, now_ns: u64) -> Option<Client> {
+        self.client(id)?;
+        self.let_go_with_newborn(now_ns, |tree| {
+            if let Some((client, journal)) = tree.with_journal(id) {
+                client.let_go(journal);
+            }
+        });
+        let mut client = self.clients[id.index() as usize].take()?;
+        for process in client.processes.drain(..) {
+            self.strike(id, &process);
+            let waited_for = self.owners.contains_key(&process.parent);
+            if waited_for && process.has_ended() {
+                self.zombies.push((id, process));
+            } else {
+                self.release(process);
+            }
+        }
+        for foster_parent in client.foster_parents.drain(..) {
+            self.dismiss_foster_parent(id, foster_parent.id.pid);
+        }
+        self.changes.push(Change::Forgotten(id));
+        Some(client)
+    }
+
+    /// Lets those of a client's processes go that became another user's.
+    pub(crate) fn let_foreign_go(&mut self, id: ClientId, pids: &[u32], now_ns: u64) {
+        let is_foreign = |process: &Process| pids.contains(&process.id.pid);
+        self.let_go_with_newborn(now_ns, |tree| {
+            if let Some((client, journal)) = tree.with_journal(id) {
+                for process in client.processes.iter_mut().filter(|p| is_foreign(p)) {
+                    process.let_go(journal);
+                }
+            }
+        });
+        let Some(client) = self.client_mut(id) else {
+            return;
+        };
+        let foreign: Vec<Process> = client
+            .processes
+            .extract_if(.., |process| is_foreign(process))
+            .collect();
+        for process in foreign {
+            tracing::warn!("process {} became another user's", process.id.pid);
+            self.left_alone += 1;
+            self.strike(id, &process);
+            self.release(process);
+        }
+    }
+
+    /// A process that cannot be managed may have inherited what was done to
+    /// its parent. That is undone.
+    pub(crate) fn disinherit(&mut self, process: ProcessId, stat: &Stat, origin: Origin) {
+        let Ok(group) = Group::of(process.pid, stat.session) else {
+            return;
+        };
+        let group = self.groups.enter(group);
+        let heir = Process::new(process, group, origin, self.way_back, &mut self.journal);
+        self.groups.leave(group);
+        if let Ok(heir) = heir {
+            self.release(heir);
+        }
+    }
+
+    fn release(&mut self, mut process: Process) {
+        if process.let_go(&mut self.journal) {
+            self.remember(&process);
+            process.retire(&mut self.journal);
+        } else {
+            self.unreleased.push(process);
+        }
+    }
+
+    fn remember(&mut self, process: &Process) {
+        let heritage = process.threads.heritage();
+        if !heritage.is_none()
+            && let Some(clock_ns) = scheduler::cpu_time_ns(process.id.pid)
+        {
+            if self.departed.len() >= MAX_DEPARTED {
+                self.departed.remove(0);
+            }
+            self.departed.push(Departed {
+                id: process.id,
+                clock_ns,
+                heritage,
+            });
+        }
+    }
+
+    /// Whether a newborn is a departed process's. It gets back what that has.
+    pub(crate) fn restore_posthumous(&mut self, pid: u32, stat: &Stat) -> bool {
+        let is_parent = |departed: &&Departed| departed.id.pid == stat.parent;
+        let Some(parent) = self.departed.iter().find(is_parent) else {
+            return false;
+        };
+        let origin = Origin::Born(parent.heritage.clone());
+        let process = ProcessId {
+            pid,
+            start_time_ticks: stat.start_time_ticks,
+        };
+        self.disinherit(process, stat, origin);
+        true
+    }
+
+    /// Forgets who has run long enough to have given birth.
+    pub(crate) fn review_departed(&mut self) {
+        self.departed.retain(Departed::may_give_birth);
+    }
+
+    /// Tries again to undo what was refused.
+    pub(crate) fn release_again(&mut self) {
+        for process in std::mem::take(&mut self.unreleased) {
+            self.release(process);
+        }
+    }
+
+    /// Whether something is or may be still to be undone to processes of no
+    /// client.
+    pub(crate) fn owes_release(&self) -> bool {
+        !self.unreleased.is_empty() || !self.departed.is_empty()
+    }
+
+    /// Undoes everything done to anybody.
+    pub(crate) fn let_all_go(&mut self, now_ns: u64) {
+        self.let_go_with_newborn(now_ns, |tree| {
+            let (clients, journal) = tree.all_with_journal();
+            clients.for_each(|client| client.let_go(journal));
+        });
+        self.release_again();
+    }
+
+    /// Whoever was born before its parent was let go has inherited what was
+    /// undone to that, and is let go too. Must be called while the parents
+    /// still belong to their clients.
+    fn let_go_with_newborn(&mut self, now_ns: u64, mut let_go: impl FnMut(&mut Tree)) {
+        for _ in 0..MAX_NOTICES {
+            let_go(self);
+            let before = self.process_count();
+            if !self.notice_births(now_ns) {
+                self.walk_through_births(now_ns);
+            }
+            if self.process_count() == before {
+                return;
+            }
+        }
+        let_go(self);
+    }
+}

@@ -1,0 +1,129 @@
+//! What processes chose for themselves comes back to them: children too keep
+//! what they chose, and lose what they only inherited from a demoted parent.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use prorata_user::Mechanism;
+
+use crate::add_for_root;
+use crate::support::{self, MS, Program, World, wait_until};
+
+pub fn list(trials: &mut Vec<Trial>) {
+    add_for_root(
+        trials,
+        "a child that chose SCHED_IDLE stays there",
+        idle_child,
+    );
+    add_for_root(
+        trials,
+        "a child of one that chose SCHED_IDLE stays there",
+        child_of_idle,
+    );
+    add_for_root(
+        trials,
+        "a sweep spares a child that chose SCHED_IDLE",
+        || sweep(&["idle-hog"], Turn::Won, libc::SCHED_IDLE),
+    );
+    add_for_root(
+        trials,
+        "a sweep promotes a child born to a demoted parent",
+        || sweep(&["hog"], Turn::Lost, libc::SCHED_OTHER),
+    );
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn is_idle(pid: u32) -> bool {
+    support::policy_of(pid) == libc::SCHED_IDLE
+}
+
+/// Born to a parent that nobody competes with, so that it was not demoted lately.
+fn idle_child() {
+    let mut world = World::new(Some(Mechanism::Idle), 20 * MS);
+    let mut parent = Program::start(&["breeder", "idle-hog"]);
+    let client = world.enter("parent", 1, &parent);
+    parent.say("a child");
+    let child = support::wait_for_child(parent.pid());
+    wait_until("the child chooses", PATIENCE, || is_idle(child));
+    wait_until("the child joins", PATIENCE, || {
+        world.engine().find(child) == Some(client)
+    });
+    // Several turns, in which they lose and win.
+    let hog = Program::hog();
+    world.enter("hog", 1, &hog);
+    for _ in 0..3 {
+        wait_until("the parent loses", PATIENCE, || is_idle(parent.pid()));
+        wait_until("the parent wins", PATIENCE, || !is_idle(parent.pid()));
+    }
+    world.end_engine();
+    assert!(is_idle(child) && !is_idle(parent.pid()));
+}
+
+/// What a child would have inherited without us is its parent's own policy.
+fn child_of_idle() {
+    let mut world = World::new(Some(Mechanism::Idle), 20 * MS);
+    let mut parent = Program::start(&["run", "chrt", "-i", "0", "sh", "-c", BREED]);
+    let hog = Program::hog();
+    wait_until("it has chosen", PATIENCE, || is_idle(parent.pid()));
+    world.enter("parent", 1, &parent);
+    world.enter("hog", 1, &hog);
+    sleep(Duration::from_millis(200));
+    parent.say("a child");
+    let child = support::wait_for_child(parent.pid());
+    // Several turns, in which it loses and wins.
+    sleep(Duration::from_millis(500));
+    world.end_engine();
+    assert!(is_idle(child) && is_idle(parent.pid()) && !is_idle(hog.pid()));
+}
+
+/// Computes, has a child that computes, and takes it along when it ends.
+const BREED: &str = "read x; (while [ -d /proc/$$ ]; do :; done) & while :; do :; done";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Won,
+    Lost,
+}
+
+/// A child is born to a parent that had won or lost when the engine stalled,
+/// which then dies without ever having seen the child.
+fn sweep(child: &[&str], turn: Turn, expected: i32) {
+    let arguments: Vec<&str> = ["breeder"].iter().chain(child).copied().collect();
+    let mut parent = Program::start(&arguments);
+    let hog = Program::hog();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_str().expect("plain text");
+    let pids = [parent.pid(), hog.pid()].map(|pid| pid.to_string());
+    let mut daemon = Program::start(&["daemon", "Idle", path, &pids[0], &pids[1]]);
+    assert_eq!(daemon.hear(), "ready");
+    wait_until("one of them loses", PATIENCE, || {
+        is_idle(parent.pid()) != is_idle(hog.pid())
+    });
+    wait_until("it stalls at the right time", PATIENCE, || {
+        support::signal(daemon.pid(), libc::SIGSTOP);
+        let states = [is_idle(parent.pid()), is_idle(hog.pid())];
+        if states == [turn == Turn::Lost, turn == Turn::Won] {
+            return true;
+        }
+        support::signal(daemon.pid(), libc::SIGCONT);
+        false
+    });
+    // Leaves the CPU to the parent, demoted or not, before the guardian minds.
+    support::signal(hog.pid(), libc::SIGSTOP);
+    parent.say("a child");
+    let child = support::wait_for_child(parent.pid());
+    if expected == libc::SCHED_IDLE {
+        wait_until("the child chooses", PATIENCE, || is_idle(child));
+    }
+    support::signal(daemon.pid(), libc::SIGKILL);
+    wait_until("the parent is put right", PATIENCE, || {
+        !is_idle(parent.pid()) && !is_idle(hog.pid())
+    });
+    wait_until("the guardian is done", PATIENCE, || {
+        support::policy_of(child) == expected
+    });
+    sleep(Duration::from_millis(500));
+    assert_eq!(support::policy_of(child), expected);
+}
