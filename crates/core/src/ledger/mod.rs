@@ -29,6 +29,7 @@ mod rules;
 mod transfer;
 mod value;
 mod views;
+mod watch;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -46,6 +47,7 @@ use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use arena::{Arena, Handle};
 use changes::Changes;
 use objects::{Client, Currency, Ticket, Transfer};
+use watch::FundingWatch;
 
 /// Tickets, currencies, clients and transfers.
 ///
@@ -79,6 +81,9 @@ pub struct Ledger {
     /// Of whom an engine that asks has yet to hear.
     #[cfg_attr(feature = "serde", serde(skip))]
     changes: Changes,
+    /// What an engine with a copy of who is funded with what has yet to hear.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    funding_watch: FundingWatch,
 }
 
 impl Ledger {
@@ -110,6 +115,7 @@ impl Ledger {
             currency_epoch: 0,
             version: 0,
             changes: Changes::default(),
+            funding_watch: FundingWatch::default(),
         }
     }
 
