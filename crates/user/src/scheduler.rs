@@ -11,14 +11,15 @@ use rustix::thread::{CpuSet, Pid};
 /// Changing it leaves the nice value and a custom slice as they are: the
 /// kernel keeps both in `sched_setscheduler(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Policy(pub(crate) u32);
+pub struct Policy(pub u32);
 
 impl Policy {
-    pub(crate) const OTHER: Policy = Policy(libc::SCHED_OTHER as u32);
+    /// The ordinary one.
+    pub const OTHER: Policy = Policy(libc::SCHED_OTHER as u32);
     pub(crate) const IDLE: Policy = Policy(libc::SCHED_IDLE as u32);
 
     /// The policy of a thread. Cost: about 0.2 us.
-    pub(crate) fn of(tid: u32) -> io::Result<Policy> {
+    pub fn of(tid: u32) -> io::Result<Policy> {
         // SAFETY: takes and returns plain numbers.
         let policy = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };
         u32::try_from(policy)
@@ -27,7 +28,7 @@ impl Policy {
     }
 
     /// Gives a thread this policy. Cost: about 1 us.
-    pub(crate) fn set(self, tid: u32) -> io::Result<()> {
+    pub fn set(self, tid: u32) -> io::Result<()> {
         let parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: `parameter` outlives the call, which only reads it.
         let result = unsafe {
@@ -61,7 +62,7 @@ impl Policy {
     /// Whether an engine may demote it: real-time and deadline threads are
     /// somebody's considered choice, restoring them needs more rights than
     /// demoting them, and they outrank every decision of ours.
-    pub(crate) fn is_fair(self) -> bool {
+    pub fn is_fair(self) -> bool {
         matches!(
             self.class(),
             libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE
@@ -186,7 +187,7 @@ pub(crate) fn wake_promptly() {
 /// CPU time used by a process, all its threads together, those that ended
 /// and the running slice included; children not. `None` once it is gone.
 /// Cost: about 0.2 us.
-pub(crate) fn cpu_time_ns(pid: u32) -> Option<u64> {
+pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
     // that sums up `sum_exec_runtime`.
     let clock = (!(pid as libc::clockid_t) << 3) | 2;
