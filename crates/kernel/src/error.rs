@@ -36,4 +36,75 @@ pub enum KernelError {
         /// What it says beyond that.
         message: String,
     },
+    /// A quantum outside the limits.
+    #[error("a quantum of {quantum_ns} ns: it lasts from 100 us to 1 s")]
+    Quantum {
+        /// What was asked for.
+        quantum_ns: u64,
+    },
+    /// A node's number is not the caller's to use.
+    #[error("there is no node {node}: numbers are below {}", crate::scheduler::CGROUP_NODES)]
+    NoSuchNode {
+        /// What was asked for.
+        node: u32,
+    },
+    /// A node that never was given tickets, or was removed.
+    #[error("node {node} does not exist: give it tickets first")]
+    UnknownNode {
+        /// What was asked for.
+        node: u32,
+    },
+    /// The base currency is worth what it is.
+    #[error("the base currency cannot be funded, given tasks or removed")]
+    Base,
+    /// An amount outside the limits.
+    #[error("a ticket of {amount} for node {node}: amounts are from 1 to 2^40")]
+    Amount {
+        /// The node to be funded.
+        node: u32,
+        /// What was asked for.
+        amount: u64,
+    },
+    /// The node would fund itself.
+    #[error("node {node} cannot be funded from node {currency}, which it funds itself")]
+    Cycle {
+        /// The node to be funded.
+        node: u32,
+        /// The ticket's currency.
+        currency: u32,
+    },
+    /// Too long a chain of tickets.
+    #[error(
+        "node {node} would be more than {} tickets away from the base currency",
+        crate::scheduler::MAX_DEPTH
+    )]
+    TooDeep {
+        /// The node to be funded.
+        node: u32,
+    },
+    /// Too many tickets.
+    #[error(
+        "there is no room for {wanted} more tickets: the kernel's table holds {}",
+        crate::scheduler::TICKETS
+    )]
+    TooManyTickets {
+        /// Tickets that were asked for.
+        wanted: usize,
+    },
+    /// A node that cannot be removed yet.
+    #[error("node {node} {why}: it cannot be removed yet")]
+    InUse {
+        /// The node.
+        node: u32,
+        /// What it is used for.
+        why: &'static str,
+    },
+    /// A task that is not there, or not to be moved.
+    #[error("task {tid} cannot be scheduled in the kernel: {why}")]
+    Task {
+        /// The task.
+        tid: u32,
+        /// What the kernel says.
+        why: std::io::Error,
+    },
 }

@@ -7,6 +7,7 @@ mod error;
 #[cfg(feature = "bpf")]
 mod exit;
 mod floor;
+pub mod scheduler;
 #[cfg(feature = "bpf")]
 mod warnings;
 #[cfg(feature = "bpf")]
