@@ -114,8 +114,13 @@ impl Stat {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 
+    /// Whether a process goes on in other threads than its first.
+    pub fn leader_has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads > 1
+    }
+
     /// Whether it is a thread other than its process's first.
-    pub(crate) fn is_secondary_thread(&self) -> bool {
+    pub fn is_secondary_thread(&self) -> bool {
         self.exit_signal == -1
     }
 
@@ -160,7 +165,7 @@ pub fn thread_stat(pid: u32, tid: u32) -> io::Result<Stat> {
 }
 
 /// The process that a thread belongs to.
-pub(crate) fn process_of_thread(tid: u32) -> io::Result<u32> {
+pub fn process_of_thread(tid: u32) -> io::Result<u32> {
     status_number(tid, b"Tgid:\t")
 }
 

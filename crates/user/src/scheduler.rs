@@ -5,6 +5,9 @@ use std::sync::mpsc;
 
 use rustix::thread::{CpuSet, Pid};
 
+/// In the kernel's `include/uapi/linux/sched.h`.
+const SCHED_EXT: libc::c_int = 7;
+
 /// A thread's scheduling policy as the kernel numbers them, with the flag
 /// `SCHED_RESET_ON_FORK` where it is set.
 ///
@@ -45,8 +48,9 @@ impl Policy {
         self.0 & libc::SCHED_RESET_ON_FORK as u32
     }
 
-    fn class(self) -> libc::c_int {
-        (self.0 & !(libc::SCHED_RESET_ON_FORK as u32)) as libc::c_int
+    /// Without the flag.
+    pub fn class(self) -> u32 {
+        self.0 & !(libc::SCHED_RESET_ON_FORK as u32)
     }
 
     /// `SCHED_IDLE` with this policy's flags, which may not be dropped
@@ -56,16 +60,18 @@ impl Policy {
     }
 
     pub(crate) fn is_idle(self) -> bool {
-        self.class() == libc::SCHED_IDLE
+        self.class() == Self::IDLE.0
     }
 
     /// Whether an engine may demote it: real-time and deadline threads are
     /// somebody's considered choice, restoring them needs more rights than
-    /// demoting them, and they outrank every decision of ours.
+    /// demoting them, and they outrank every decision of ours. (`SCHED_EXT` is
+    /// ordinary unless such a scheduler is loaded; members of a kernel engine
+    /// that was killed are left in it.)
     pub fn is_fair(self) -> bool {
         matches!(
-            self.class(),
-            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE
+            self.class() as libc::c_int,
+            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE | SCHED_EXT
         )
     }
 }
