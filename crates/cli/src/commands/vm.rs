@@ -17,6 +17,7 @@ use prorata_vm::run::{RunError, Sinks, run};
 
 use crate::args::vm::{Vm, VmCommand, VmFetch, VmList, VmRun};
 use crate::output;
+use crate::terminal;
 use crate::wrapper::ending::Ending;
 
 /// Memory of the machine that proves a kernel.
@@ -70,9 +71,11 @@ fn job(command: Vec<OsString>) -> Result<Job> {
         let name = name.to_string_lossy();
         name.starts_with("PRORATA_") || name == "XDG_RUNTIME_DIR"
     };
+    let terminal = terminal::remote().map(|size| (terminal::REMOTE.into(), size.into()));
+    let environment = env::vars_os().filter(|(name, _)| !outside(name));
     Ok(Job {
         command,
-        environment: env::vars_os().filter(|(name, _)| !outside(name)).collect(),
+        environment: environment.chain(terminal).collect(),
         directory: env::current_dir().context("cannot tell the current directory")?,
     })
 }

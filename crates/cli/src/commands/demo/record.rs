@@ -92,6 +92,7 @@ impl Record {
             cpu: self.cpu,
             quantum_ns: self.quantum_ns,
             policy: status.policy,
+            engine: status.engine.clone(),
             mechanism: status.mechanism.clone(),
             daemon_cpu_share: status.own_cpu_ns as f64 / status.uptime_ns.max(1) as f64,
             phases,
@@ -215,7 +216,9 @@ pub struct Summary {
     pub quantum_ns: u64,
     /// What picked the winners.
     pub policy: prorata_control::protocol::PolicyKind,
-    /// How losers were held back.
+    /// Who decided: `user` or `kernel`.
+    pub engine: String,
+    /// How decisions were enforced.
     pub mechanism: String,
     /// Part of one CPU that the daemon used itself.
     pub daemon_cpu_share: f64,
@@ -274,6 +277,7 @@ mod tests {
             specified_ns: specified_ms * 1_000_000,
             received_ns: received_ms * 1_000_000,
             error_quanta: 0.0,
+            turns: None,
         }
     }
 
@@ -290,6 +294,7 @@ mod tests {
             own_cpu_ns: 40_000_000,
             decisions: 0,
             clients: 2,
+            trouble: None,
         }
     }
 
