@@ -1,0 +1,243 @@
+//! The daemon with the kernel engine, in a machine: everything goes through the
+//! command line, as users have it.
+
+use std::collections::BTreeMap;
+
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+use super::{Check, PRORATA, machine};
+
+pub const CHECKS: [(&str, Check); 6] = [
+    ("kernel_engine_shares_follow_tickets", shares),
+    ("kernel_engine_transfers_move_shares", transfers),
+    ("kernel_engine_comes_back_after_a_kill", killed),
+    ("kernel_engine_puts_policies_back", policies),
+    ("kernel_engine_tells_why_it_was_unloaded", unloaded),
+    ("kernel_engine_demo", demo),
+];
+
+/// Begins every script: a daemon of its own, and programs that only compute.
+/// What is to be looked at here comes between lines with its name.
+const BEGIN: &str = r#"
+set -eu
+mkdir -m 700 /tmp/prorata.test
+export PRORATA_SOCKET=/tmp/prorata.test/socket
+show() { echo "=== $1"; shift; "$@"; echo; }
+hog() { prorata run -t "$1" -n "$2" -- sha256sum /dev/zero >/dev/null & }
+until_there() { while [ "$(prorata ps --json | grep -c '"id"')" != "$1" ]; do sleep 0.1; done; }
+# Field of a line of /proc/PID/stat after the name: 39 is the policy.
+policy() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f39; }
+prorata start --engine kernel --cpus 0 >/dev/null
+"#;
+
+/// A quantum is 20 ms, and over so many seconds nobody is off by more than some
+/// of them.
+const SECONDS: f64 = 4.0;
+const TOLERANCE: f64 = 4.0 * 0.02 / SECONDS;
+
+/// What a script shows, by name.
+fn play(series: &str, script: &str) -> Result<BTreeMap<String, String>, Failed> {
+    let program = PRORATA.replace('\'', "'\\''");
+    let script = format!("prorata() {{ '{program}' \"$@\"; }}\n{BEGIN}{script}");
+    let output = machine(series, &[], &["sh", "-c", &script])?;
+    let text = String::from_utf8(output.stdout.clone())?;
+    if !output.status.success() {
+        return Err(format!("{output:?}").into());
+    }
+    let parts = text.split("=== ").skip(1);
+    let parts = parts.filter_map(|part| part.split_once('\n'));
+    Ok(parts
+        .map(|(name, text)| (name.to_owned(), text.trim().to_owned()))
+        .collect())
+}
+
+fn part<'a>(shown: &'a BTreeMap<String, String>, name: &str) -> Result<&'a str, Failed> {
+    let text = shown.get(name).map(String::as_str);
+    text.ok_or_else(|| format!("no {name} in {shown:?}").into())
+}
+
+fn json(shown: &BTreeMap<String, String>, name: &str) -> Result<Value, Failed> {
+    Ok(serde_json::from_str(part(shown, name)?)?)
+}
+
+/// What each client received between two looks, as part of all.
+fn received(
+    shown: &BTreeMap<String, String>,
+    before: &str,
+    after: &str,
+) -> Result<BTreeMap<String, f64>, Failed> {
+    let times = |name: &str| -> Result<BTreeMap<String, f64>, Failed> {
+        let clients = json(shown, name)?;
+        let clients = clients.as_array().ok_or("no list of clients")?;
+        let time = |client: &Value| {
+            Some((
+                client["name"].as_str()?.to_owned(),
+                client["received_ns"].as_f64()?,
+            ))
+        };
+        Ok(clients.iter().filter_map(time).collect())
+    };
+    let (before, mut times) = (times(before)?, times(after)?);
+    for (name, time) in &mut times {
+        *time -= before.get(name).unwrap_or(&0.0);
+    }
+    let total: f64 = times.values().sum();
+    if total <= 0.0 {
+        return Err(format!("nobody received anything: {shown:?}").into());
+    }
+    times.values_mut().for_each(|time| *time /= total);
+    Ok(times)
+}
+
+fn near(
+    shown: &BTreeMap<String, String>,
+    [before, after]: [&str; 2],
+    expected: &[(&str, f64)],
+) -> Result<(), Failed> {
+    let shares = received(shown, before, after)?;
+    let total: f64 = expected.iter().map(|(_, tickets)| tickets).sum();
+    for (name, tickets) in expected {
+        let share = shares.get(*name).copied().unwrap_or(0.0);
+        if (share - tickets / total).abs() > TOLERANCE {
+            return Err(format!("{name} of {expected:?}: {shares:?}, {shown:?}").into());
+        }
+    }
+    Ok(())
+}
+
+fn check(condition: bool, what: &str, shown: &BTreeMap<String, String>) -> Result<(), Failed> {
+    match condition {
+        true => Ok(()),
+        false => Err(format!("{what}: {shown:?}").into()),
+    }
+}
+
+fn shares(series: &str) -> Result<(), Failed> {
+    let script = format!(
+        "hog 3 three; hog 2 two; hog 1 one; until_there 3; sleep 0.5
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata set one 4; sleep 0.2
+         show inflated prorata ps --json; sleep {SECONDS}; show later prorata ps --json
+         show status prorata status --json
+         prorata stop; show state cat /sys/kernel/sched_ext/state"
+    );
+    let shown = play(series, &script)?;
+    let held = [("three", 3.0), ("two", 2.0), ("one", 1.0)];
+    near(&shown, ["before", "after"], &held)?;
+    let held = [("three", 3.0), ("two", 2.0), ("one", 4.0)];
+    near(&shown, ["inflated", "later"], &held)?;
+    // What should be is the kernel's account, too.
+    let later = json(&shown, "later")?;
+    for client in later.as_array().into_iter().flatten() {
+        let error = client["error_quanta"].as_f64().unwrap_or(f64::INFINITY);
+        check(error.abs() < 8.0, "the account differs", &shown)?;
+        let turns = client["turns"]["turns"].as_u64().unwrap_or(0);
+        check(turns > 0, "no turns", &shown)?;
+    }
+    let status = json(&shown, "status")?;
+    check(status["engine"] == "kernel", "engine", &shown)?;
+    check(status["mechanism"] == "partial", "mechanism", &shown)?;
+    check(status["decisions"].as_u64() > Some(0), "decisions", &shown)?;
+    check(status["trouble"].is_null(), "trouble", &shown)?;
+    check(part(&shown, "state")? == "disabled", "not unloaded", &shown)
+}
+
+fn transfers(series: &str) -> Result<(), Failed> {
+    let script = format!(
+        "hog 4 giver; hog 1 taker; hog 1 other; until_there 3
+         transfer=$(prorata transfer giver taker=3); sleep 0.5
+         show before prorata ps --json; sleep {SECONDS}; show lent prorata ps --json
+         prorata transfer --end \"$transfer\"; sleep 0.2
+         show undone prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata stop"
+    );
+    let shown = play(series, &script)?;
+    let held = [("giver", 1.0), ("taker", 4.0), ("other", 1.0)];
+    near(&shown, ["before", "lent"], &held)?;
+    let held = [("giver", 4.0), ("taker", 1.0), ("other", 1.0)];
+    near(&shown, ["undone", "after"], &held)
+}
+
+fn killed(series: &str) -> Result<(), Failed> {
+    let script = format!(
+        "pid() {{ prorata status --json | sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p'; }}
+         hog 3 three; hog 1 one; until_there 2; sleep 0.5
+         old=$(pid); kill -9 \"$old\"
+         while :; do new=$(pid || true); [ -n \"$new\" ] && [ \"$new\" != \"$old\" ] && break; sleep 0.1; done
+         until_there 2; sleep 0.5
+         show status prorata status --json
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata stop"
+    );
+    let shown = play(series, &script)?;
+    check(
+        json(&shown, "status")?["engine"] == "kernel",
+        "engine",
+        &shown,
+    )?;
+    near(&shown, ["before", "after"], &[("three", 3.0), ("one", 1.0)])
+}
+
+fn policies(series: &str) -> Result<(), Failed> {
+    let script = "
+         chrt --batch 0 sh -c 'sha256sum /dev/zero & wait' & batch=$!
+         sha256sum /dev/zero & other=$!
+         sleep 0.3
+         prorata set $batch 5 >/dev/null; prorata set $other 5 >/dev/null
+         child=$(cat /proc/$batch/task/$batch/children)
+         all() { for pid in $batch $child $other; do policy $pid; done | tr '\\n' ' '; }
+         show managed all
+         prorata release $batch; show released all
+         # The daemon's end is a release too.
+         prorata stop; show stopped all
+         kill $batch $child $other";
+    let shown = play(series, script)?;
+    let seen = ["managed", "released", "stopped"].map(|name| part(&shown, name));
+    for (seen, expected) in seen.into_iter().zip(["7 7 7", "3 3 7", "3 3 0"]) {
+        check(seen? == expected, expected, &shown)?;
+    }
+    Ok(())
+}
+
+fn unloaded(series: &str) -> Result<(), Failed> {
+    let script = "
+         hog 3 three; hog 1 one; until_there 2; sleep 0.3
+         echo S > /proc/sysrq-trigger
+         while prorata status | grep -q partial; do sleep 0.1; done
+         show status prorata status --json
+         show policies sh -c 'for pid in $(pidof sha256sum); do sed \"s/.*) //\" /proc/$pid/stat | cut -d\" \" -f39; done | sort -u'
+         show clients prorata ps --json
+         prorata stop";
+    let shown = play(series, script)?;
+    let status = json(&shown, "status")?;
+    let trouble = status["trouble"].as_str().unwrap_or_default();
+    check(trouble.contains("sysrq"), "why it was unloaded", &shown)?;
+    check(status["mechanism"] == "none", "mechanism", &shown)?;
+    check(part(&shown, "policies")? == "0", "policies", &shown)?;
+    let clients = json(&shown, "clients")?;
+    check(
+        clients.as_array().map(Vec::len) == Some(2),
+        "clients",
+        &shown,
+    )
+}
+
+fn demo(series: &str) -> Result<(), Failed> {
+    let script = format!(
+        "prorata stop; show demo prorata demo --engine kernel --seconds {} --json",
+        SECONDS * 2.0
+    );
+    let shown = play(series, &script)?;
+    let demo = json(&shown, "demo")?;
+    check(demo["engine"] == "kernel", "engine", &shown)?;
+    for (phase, expected) in [[3.0, 2.0, 1.0], [3.0, 2.0, 4.0]].iter().enumerate() {
+        let total: f64 = expected.iter().sum();
+        for (program, tickets) in expected.iter().enumerate() {
+            let share = demo["phases"][phase]["programs"][program]["received_share"].as_f64();
+            let error = share.unwrap_or(0.0) - tickets / total;
+            check(error.abs() < TOLERANCE, "a program's share", &shown)?;
+        }
+    }
+    Ok(())
+}
