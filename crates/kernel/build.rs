@@ -3,7 +3,22 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     #[cfg(feature = "bpf")]
-    schedulers();
+    {
+        schedulers();
+        arithmetic();
+    }
+}
+
+/// The schedulers' arithmetic as a library, for tests and for nothing else.
+#[cfg(feature = "bpf")]
+fn arithmetic() {
+    println!("cargo:rerun-if-changed=tests/arithmetic/native.c");
+    println!("cargo:rerun-if-changed=bpf/arithmetic.h");
+    let mut build = cc::Build::new();
+    build.cargo_metadata(false).file("tests/arithmetic/native.c");
+    build.compile("arithmetic");
+    let directory = std::env::var("OUT_DIR").expect("cargo sets it");
+    println!("cargo:rustc-link-arg-tests={directory}/libarithmetic.a");
 }
 
 #[cfg(feature = "bpf")]
@@ -19,8 +34,10 @@ fn schedulers() {
         // SAFETY: no other thread is running.
         unsafe { std::env::set_var("BPF_CLANG", clang) };
     }
-    let built = scx_cargo::BpfBuilder::new().and_then(|mut builder| {
-        builder.enable_skel("bpf/floor.bpf.c", "floor");
+    // One of them makes one skeleton.
+    let built = ["floor", "prorata"].into_iter().try_for_each(|name| {
+        let mut builder = scx_cargo::BpfBuilder::new()?;
+        builder.enable_skel(&format!("bpf/{name}.bpf.c"), name);
         builder.build()
     });
     if let Err(error) = built {

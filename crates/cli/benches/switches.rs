@@ -1,8 +1,10 @@
 //! Instructions that a switch costs, counted in a machine whose clock counts
-//! instructions (one a nanosecond), under Linux's own scheduler and under the
-//! minimal one. On one CPU that is never idle, so that time is nothing else.
+//! instructions (one a nanosecond), under Linux's own scheduler, under the
+//! minimal one and under ours. On one CPU that is never idle, so that time is
+//! nothing else.
 //!
-//! Run by hand with `--measure` it does the measurement where it is.
+//! Run by hand with `--measure` it does the measurement where it is, with
+//! `--measure-stride` or `--measure-lottery` under our scheduler.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -10,6 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
 
 /// The oldest series that is supported, so that figures can be compared for long.
@@ -26,6 +29,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("--measure") => measure(),
+        Some("--measure-stride") => measure_under(Policy::Stride),
+        Some("--measure-lottery") => measure_under(Policy::Lottery),
         Some("--echo") => echo(),
         Some("--yield") => loop {
             thread::yield_now();
@@ -37,7 +42,13 @@ fn main() -> ExitCode {
 
 /// Starts two machines and sets what they count side by side.
 fn compare() -> ExitCode {
-    let [Some(own), Some(floor)] = [in_machine(&[]), in_machine(&["floor"])] else {
+    let runs = [
+        in_machine(&[], "--measure"),
+        in_machine(&["floor"], "--measure"),
+        in_machine(&[], "--measure-stride"),
+        in_machine(&[], "--measure-lottery"),
+    ];
+    let [Some(own), Some(floor), Some(stride), Some(lottery)] = runs else {
         eprintln!("no machine to measure in: see `prorata vm fetch`");
         return ExitCode::FAILURE;
     };
@@ -47,19 +58,28 @@ fn compare() -> ExitCode {
         .enumerate()
     {
         let (own, floor) = (own[index], floor[index]);
-        let ratio = floor / own;
-        println!(
-            "{what}: {own:.0} instructions under EEVDF, {floor:.0} under the floor ({ratio:.3} times)"
-        );
-        all.push(Figure {
-            name: format!("{what} under the minimal sched_ext scheduler"),
-            paper: None,
-            peer: Some(Quantity::Words(format!("EEVDF: {own:.0}"))),
-            measured: floor,
-            unit: "instructions".to_owned(),
-            target: None,
-            ok: true,
-        });
+        println!("{what}: {own:.0} instructions under EEVDF");
+        let others = [
+            ("the minimal sched_ext scheduler", floor, None),
+            ("stride scheduling", stride[index], Some(floor)),
+            ("lottery scheduling", lottery[index], Some(floor)),
+        ];
+        for (under, measured, against) in others {
+            let ratio = measured / floor;
+            println!("  {measured:.0} under {under}: {ratio:.3} times the minimal one's");
+            all.push(Figure {
+                name: format!("{what} under {under}"),
+                paper: None,
+                peer: Some(Quantity::Words(match against {
+                    None => format!("EEVDF: {own:.0}"),
+                    Some(floor) => format!("minimal: {floor:.0}"),
+                })),
+                measured,
+                unit: "instructions".to_owned(),
+                target: None,
+                ok: true,
+            });
+        }
     }
     // A bench runs in its package's directory, beside which the target
     // directory need not be; cargo makes the latter's `tmp` and says where.
@@ -70,9 +90,9 @@ fn compare() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What `--measure` writes in a machine, run by `prorata` with these arguments
-/// before it.
-fn in_machine(under: &[&str]) -> Option<[f64; 2]> {
+/// What this program, told to measure, writes in a machine, run by `prorata`
+/// with these arguments before it.
+fn in_machine(under: &[&str], measure: &str) -> Option<[f64; 2]> {
     let prorata = env!("CARGO_BIN_EXE_prorata");
     let mut command = Command::new(prorata);
     command.args(["vm", "run", "--icount", "--kernel", KERNEL, "--"]);
@@ -81,13 +101,27 @@ fn in_machine(under: &[&str]) -> Option<[f64; 2]> {
     }
     let output = command
         .arg(std::env::current_exe().ok()?)
-        .arg("--measure")
+        .arg(measure)
         .stderr(Stdio::inherit())
         .output()
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let mut figures = text.split_whitespace().map(str::parse);
     Some([figures.next()?.ok()?, figures.next()?.ok()?])
+}
+
+fn measure_under(policy: Policy) {
+    let scheduler = Scheduler::load(&Options {
+        policy,
+        quantum_ns: 20_000_000,
+        scope: Scope::All,
+        queues: Queues::Global,
+    })
+    .expect("it loads");
+    measure();
+    if let Some(failure) = scheduler.failure() {
+        panic!("{failure}");
+    }
 }
 
 /// Writes the instructions of a pipe round trip and of a yield until the

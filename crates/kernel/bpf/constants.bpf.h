@@ -10,6 +10,9 @@
 #include <bpf/bpf_core_read.h>
 
 #undef SCX_DSQ_LOCAL
+#undef SCX_TASK_QUEUED
 #define DSQ_LOCAL bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
+
+#define TASK_QUEUED bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)
 
 #endif

@@ -43,7 +43,10 @@ pub enum KernelError {
         quantum_ns: u64,
     },
     /// A node's number is not the caller's to use.
-    #[error("there is no node {node}: numbers are below {}", crate::scheduler::CGROUP_NODES)]
+    #[error(
+        "there is no node {node}: numbers are below {}",
+        crate::scheduler::CGROUP_NODES
+    )]
     NoSuchNode {
         /// What was asked for.
         node: u32,

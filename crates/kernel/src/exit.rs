@@ -1,16 +1,22 @@
 //! Why the kernel unloaded a scheduler: the other side of `bpf/exit.bpf.h`.
 
-use crate::KernelError;
-use crate::floor_skeleton::types;
+use crate::{KernelError, floor_skeleton, prorata_skeleton};
 
-const _: () = assert!(size_of::<types::exit_record>() == 1160);
+const _: () = assert!(size_of::<floor_skeleton::types::exit_record>() == 1160);
+const _: () = assert!(size_of::<prorata_skeleton::types::exit_record>() == 1160);
 
-/// The error that the record speaks of; nothing while the scheduler is loaded.
-pub fn ejection(name: &'static str, record: &types::exit_record) -> Option<KernelError> {
-    (record.kind != 0).then(|| KernelError::Ejected {
+/// The error that a record with these fields speaks of; nothing while the
+/// scheduler is loaded.
+pub fn ejection(
+    name: &'static str,
+    kind: u64,
+    reason: &[i8],
+    message: &[i8],
+) -> Option<KernelError> {
+    (kind != 0).then(|| KernelError::Ejected {
         name,
-        reason: text(&record.reason),
-        message: text(&record.message),
+        reason: text(reason),
+        message: text(message),
     })
 }
 

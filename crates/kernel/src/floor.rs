@@ -47,21 +47,15 @@ impl Floor {
 
 #[cfg(feature = "bpf")]
 mod loaded {
-    use std::fs;
-    use std::mem::MaybeUninit;
-
+    use libbpf_rs::Link;
     use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-    use libbpf_rs::{Link, OpenObject};
 
     use super::FloorReport;
-    use crate::KernelError;
     use crate::exit::ejection;
     use crate::floor_skeleton::{FloorSkel, FloorSkelBuilder};
-    use crate::warnings;
+    use crate::{KernelError, attach};
 
     const NAME: &str = "floor";
-    const STATE: &str = "/sys/kernel/sched_ext/state";
-    const OCCUPANT: &str = "/sys/kernel/sched_ext/root/ops";
 
     pub struct Loaded {
         /// Dropped first: that unloads the scheduler.
@@ -71,21 +65,12 @@ mod loaded {
 
     impl Loaded {
         pub fn new() -> Result<Self, KernelError> {
-            let state = fs::read_to_string(STATE).map_err(|_| KernelError::NoSchedExt)?;
-            if state.trim_end() != "disabled" {
-                let occupant = fs::read_to_string(OCCUPANT).unwrap_or_default();
-                return Err(KernelError::Occupied(occupant.trim_end().to_owned()));
-            }
-            warnings::begin();
-            let refused = |error: libbpf_rs::Error| KernelError::Refused {
-                name: NAME,
-                why: format!("{error:#}\n{}", warnings::take()),
-            };
-            // A few bytes that must outlive the skeleton: once a process.
-            let object: &'static mut MaybeUninit<OpenObject> =
-                Box::leak(Box::new(MaybeUninit::uninit()));
-            let open = FloorSkelBuilder::default().open(object).map_err(refused)?;
-            let mut skeleton = open.load().map_err(refused)?;
+            attach::check_vacancy()?;
+            let refused = attach::refusal(NAME);
+            let open = FloorSkelBuilder::default()
+                .open(attach::object())
+                .map_err(&refused)?;
+            let mut skeleton = open.load().map_err(&refused)?;
             let link = skeleton.maps.floor_ops.attach_struct_ops();
             let loaded = Self {
                 _link: link.map_err(refused)?,
@@ -98,7 +83,8 @@ mod loaded {
         pub fn report(&self) -> Result<FloorReport, KernelError> {
             let data = self.skeleton.maps.bss_data.as_deref();
             let data = data.expect("the scheduler has variables");
-            match ejection(NAME, &data.exit_record) {
+            let record = &data.exit_record;
+            match ejection(NAME, record.kind, &record.reason, &record.message) {
                 Some(ejected) => Err(ejected),
                 None => Ok(FloorReport {
                     tasks_enabled: data.tasks_enabled,

@@ -3,6 +3,8 @@
 //! They are compiled only with the feature `bpf`. Without it everything is
 //! here, and refuses with [`KernelError::NotBuiltIn`].
 
+#[cfg(feature = "bpf")]
+mod attach;
 mod error;
 #[cfg(feature = "bpf")]
 mod exit;
@@ -14,6 +16,11 @@ mod warnings;
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod floor_skeleton {
     include!(concat!(env!("OUT_DIR"), "/floor_skel.rs"));
+}
+#[cfg(feature = "bpf")]
+#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
+mod prorata_skeleton {
+    include!(concat!(env!("OUT_DIR"), "/prorata_skel.rs"));
 }
 
 pub use error::KernelError;

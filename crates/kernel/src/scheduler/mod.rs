@@ -2,7 +2,7 @@
 //! holds how many tickets is said here, who runs is decided there.
 
 #[cfg(feature = "bpf")]
-mod command;
+mod graph;
 #[cfg(feature = "bpf")]
 mod loaded;
 #[cfg(not(feature = "bpf"))]
@@ -22,14 +22,14 @@ use loaded::Loaded;
 pub const BASE: u32 = 0;
 /// Numbers of the nodes that are the caller's to use, [`BASE`] among them, are
 /// below this. Those from here on are control groups'.
-pub const CGROUP_NODES: u32 = 1 << 14;
+pub const CGROUP_NODES: u32 = 1 << 13;
 /// The node of the root control group. In [`Scope::All`] it is funded by
 /// [`ROOT_TICKETS`] of the base currency until told otherwise.
 pub const ROOT_CGROUP: u32 = CGROUP_NODES;
 /// Base tickets of the root control group at first.
 pub const ROOT_TICKETS: u64 = 1 << 16;
 /// Tickets that fund all nodes together, at most.
-pub const TICKETS: usize = 1 << 16;
+pub const TICKETS: usize = (1 << 16) - 1;
 /// The largest amount of a ticket.
 pub const MAX_AMOUNT: u64 = 1 << 40;
 /// The longest chain of tickets from a node to the base currency.
