@@ -205,21 +205,26 @@ impl Room {
 
     /// The client that a process belongs to.
     pub fn find(&self, pid: u32) -> Option<ClientId> {
-        let Some(scheduler) = &self.scheduler else {
+        if !self.is_loaded() {
             let mut clients = self.clients.iter();
             let holds = |client: &Client| client.processes.iter().any(|process| process.pid == pid);
             return clients.find(|(_, client)| holds(client)).map(|(id, _)| *id);
         };
-        let client = |tid| self.projection.client(scheduler.node_of(tid)?);
-        client(pid).or_else(|| {
+        self.client_of_thread(pid).or_else(|| {
             let stat = procfs::stat(pid).ok()?;
             let tids = if stat.leader_has_ended() {
                 threads_of(pid)
             } else {
                 Vec::new()
             };
-            tids.into_iter().find_map(client)
+            tids.into_iter().find_map(|tid| self.client_of_thread(tid))
         })
+    }
+
+    /// Where all of the machine is scheduled, others have nodes too.
+    fn client_of_thread(&self, tid: u32) -> Option<ClientId> {
+        let node = self.scheduler.as_ref()?.node_of(tid)?;
+        self.projection.client(node)
     }
 
     /// Lists each client's processes. Cost: a walk through all processes.
@@ -242,14 +247,10 @@ impl Room {
 
     /// All threads that are some client's.
     pub(super) fn members(&self) -> Vec<(u32, ClientId)> {
-        let client = |tid| {
-            let node = self.scheduler.as_ref()?.node_of(tid)?;
-            self.projection.client(node)
-        };
-        let threads = self.threads_where(|tid, _| client(tid).is_some());
+        let threads = self.threads_where(|tid, _| self.client_of_thread(tid).is_some());
         threads
             .into_iter()
-            .filter_map(|(tid, _)| Some((tid, client(tid)?)))
+            .filter_map(|(tid, _)| Some((tid, self.client_of_thread(tid)?)))
             .collect()
     }
 
@@ -377,10 +378,9 @@ impl Room {
         let leader = id_of(pid, &leader);
         let mut given = 0;
         for tid in threads_of(pid) {
-            let Some(scheduler) = self.scheduler.as_ref().filter(|s| s.node_of(tid).is_none())
-            else {
+            if self.client_of_thread(tid).is_some() {
                 continue;
-            };
+            }
             let Ok(stat) = procfs::thread_stat(pid, tid) else {
                 continue;
             };
@@ -388,10 +388,11 @@ impl Room {
             if !is_ordinary || self.policies.keep(id_of(tid, &stat), leader).is_err() {
                 continue;
             }
-            match scheduler.give(node, tid) {
-                Ok(()) => given += 1,
-                Err(_) if procfs::thread_stat(pid, tid).is_err() => {}
-                Err(error) => return Err(error),
+            match self.scheduler.as_ref().map(|s| s.give(node, tid)) {
+                None => {}
+                Some(Ok(())) => given += 1,
+                Some(Err(_)) if procfs::thread_stat(pid, tid).is_err() => {}
+                Some(Err(error)) => return Err(error),
             }
         }
         Ok(given)

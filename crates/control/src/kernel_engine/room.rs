@@ -10,12 +10,15 @@ use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{Account, Options, Policy};
+use prorata_user::procfs::LastBorn;
+
+
 
 use super::members::Client;
 use super::policies::Policies;
 use super::projection::{Projection, Step};
 use super::scheduler::InKernel;
-use crate::engine::ClientAccount;
+use crate::engine::{ClientAccount, EngineError};
 use crate::process::ProcessId;
 use crate::protocol::{ClientState, PolicyKind};
 use crate::report::lock;
@@ -39,6 +42,10 @@ pub(super) struct Room {
     exited: Vec<ClientId>,
     /// What the user should know of the scheduler, if anything.
     trouble: Option<String>,
+    births: LastBorn,
+    /// At the last look for processes: who was born last on this machine, and
+    /// how many tasks each client had.
+    seen: (Option<u32>, Vec<(ClientId, u32)>),
     /// Turns under schedulers that were unloaded.
     earlier_decisions: u64,
     reloaded: bool,
@@ -52,7 +59,7 @@ impl Room {
         policies: Policies,
         socket: PathBuf,
         ledger: &Ledger,
-    ) -> Result<Self, KernelError> {
+    ) -> Result<Self, EngineError> {
         let scheduler = load(&options)?;
         let mut room = Self {
             scheduler: Some(scheduler),
@@ -65,6 +72,8 @@ impl Room {
             socket,
             exited: Vec::new(),
             trouble: None,
+            births: LastBorn::open()?,
+            seen: (None, Vec::new()),
             earlier_decisions: 0,
             reloaded: false,
         };
@@ -297,15 +306,22 @@ impl Room {
         self.scheduler.as_ref()?.account(node).ok()
     }
 
-    /// Brings up to date what clients are seen to do.
+    /// Brings up to date what clients are seen to do. Processes are looked for
+    /// only if one was born or has ended since the last look.
     pub fn look(&mut self) {
-        self.find_processes();
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
             let account = self.in_kernel(id);
             if let Some(client) = self.clients.get_mut(&id) {
                 client.now = account.unwrap_or(NOTHING);
             }
+        }
+        let last_born = self.births.read().ok();
+        let tasks = self.clients.iter().map(|(id, client)| (*id, client.now.tasks));
+        let seen = (last_born, tasks.collect());
+        if last_born.is_none() || self.seen != seen {
+            self.find_processes();
+            self.seen = seen;
         }
     }
 

@@ -34,6 +34,9 @@ pub(super) struct Books {
     pub failure: Option<KernelError>,
     pub options: Option<Options>,
     pub loads: u32,
+    /// The node of whoever is in no other, where all of the machine is
+    /// scheduled.
+    pub group: Option<u32>,
     /// Loads that succeed, and then none.
     pub most_loads: u32,
 }
@@ -183,7 +186,8 @@ impl InKernel for Kernel {
     }
 
     fn node_of(&self, tid: u32) -> Option<u32> {
-        self.books().node_of(tid)
+        let mut books = self.books();
+        books.node_of(tid).or(books.group)
     }
 
     fn exits(&self) -> BorrowedFd<'_> {

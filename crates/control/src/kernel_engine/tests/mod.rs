@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Machine;
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal, Target};
-use prorata_kernel::scheduler::{Account, BASE, Ticket};
+use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
 use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -277,6 +277,21 @@ fn a_client_within_another_stays_there() {
     assert_eq!(found, [Some(inner), Some(outer), Some(outer)]);
     let again = stage.engine.manage(outer, child).unwrap_err().to_string();
     assert!(again.contains("managed already"), "{again}");
+}
+
+#[test]
+fn a_task_that_only_its_control_group_has_is_free() {
+    let stage = Stage::new();
+    stage.kernel.books().group = Some(CGROUP_NODES);
+    let client = stage.client(100);
+    let tree = Sleeper::with_children(1);
+    assert_eq!(stage.engine.find(tree.id().pid), None);
+    stage.engine.manage(client, tree.id()).unwrap();
+    assert_eq!(stage.engine.find(tree.children()[0]), Some(client));
+    stage.engine.look();
+    assert_eq!(stage.engine.processes(client).len(), 2);
+    stage.engine.release(client);
+    assert!(stage.kernel.books().members.is_empty());
 }
 
 #[test]
