@@ -239,10 +239,12 @@ void BPF_STRUCT_OPS(prorata_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 /* CPUs come and go: without these two the kernel would unload the scheduler. */
 void BPF_STRUCT_OPS(prorata_cpu_online, s32 cpu)
 {
+	__sync_fetch_and_add(&online, 1);
 }
 
 void BPF_STRUCT_OPS(prorata_cpu_offline, s32 cpu)
 {
+	__sync_fetch_and_add(&online, -1);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)

@@ -308,6 +308,7 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     constants.all_tasks = options.scope == Scope::All;
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
+    data.online = online_cpus();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
     let operations = open.struct_ops.prorata_ops_mut();
@@ -332,6 +333,12 @@ fn kernel_knows(name: &[u8]) -> bool {
 /// CPUs that there are or could be; 1 if the kernel does not say.
 fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u32)
+}
+
+fn online_cpus() -> u32 {
+    // SAFETY: takes no pointers.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(online).unwrap_or(1).max(1)
 }
 
 fn price_lasts_ns(quantum_ns: u64) -> u64 {
