@@ -15,7 +15,9 @@ fn arithmetic() {
     println!("cargo:rerun-if-changed=tests/arithmetic/native.c");
     println!("cargo:rerun-if-changed=bpf/arithmetic.h");
     let mut build = cc::Build::new();
-    build.cargo_metadata(false).file("tests/arithmetic/native.c");
+    build
+        .cargo_metadata(false)
+        .file("tests/arithmetic/native.c");
     build.compile("arithmetic");
     let directory = std::env::var("OUT_DIR").expect("cargo sets it");
     println!("cargo:rustc-link-arg-tests={directory}/libarithmetic.a");

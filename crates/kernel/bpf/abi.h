@@ -80,13 +80,18 @@ struct rights {
 	u64 waited_ns;
 	/* Tasks inside that compete. */
 	u32 runnable;
+	/* Those of them that have not run since they joined. */
+	u32 reserved;
 	/*
-	 * Service that tasks which ended have had beyond what they waited for, or
-	 * not yet (ns): the next one inside takes it over, so that nothing is
-	 * gained, and little lost, by forking.
+	 * Where the node stands as a client, with what all its tasks were charged
+	 * for, while it is active; what remains of its wait else. Who joins begins
+	 * no sooner, so nothing is gained by having many tasks, or new ones.
 	 */
-	s32 inherited_ns;
-	u64 unused[3];
+	u64 pass;
+	s64 remain;
+	/* Whether it ever was active. */
+	u32 known;
+	u32 unused;
 };
 
 _Static_assert(sizeof(struct rights) == 128, "src/scheduler/loaded.rs reads these bytes");
@@ -115,5 +120,32 @@ struct change_request {
 };
 
 _Static_assert(sizeof(struct change_request) == 16, "src/scheduler/loaded.rs writes these bytes");
+
+/* What the trace tells of, see trace.bpf.h. */
+enum decision_kind {
+	/* Competes, from this pass on. */
+	DECISION_JOIN,
+	/* Ceases to. */
+	DECISION_LEAVE,
+	/* Is worth something else; its pass is changed with it. */
+	DECISION_TICKETS,
+	/* Runs next. */
+	DECISION_PICK,
+	/* Used service, and has this pass now. */
+	DECISION_CHARGE,
+};
+
+struct decision {
+	u32 kind;
+	u32 tid;
+	u64 time_ns;
+	u64 pass;
+	u64 worth;
+	/* The present pass. */
+	u64 present;
+	u64 service_ns;
+};
+
+_Static_assert(sizeof(struct decision) == 48, "src/scheduler/trace.rs reads these bytes");
 
 #endif

@@ -157,7 +157,7 @@ static void end_group(struct cgroup *cgrp)
 	node->dispatches = 0;
 	node->migrations = 0;
 	node->waited_ns = 0;
-	node->inherited_ns = 0;
+	node->known = false;
 	free_group(group->node - CGROUP_NODES);
 }
 
@@ -174,6 +174,19 @@ static u32 node_of_group(struct cgroup *cgrp)
 	struct group *group = group_of(cgrp);
 
 	return group ? group->node : ROOT_CGROUP;
+}
+
+/* The same where the verifier does not trust what it has. */
+static u32 node_of_group_by_id(u64 id)
+{
+	struct cgroup *cgrp = bpf_cgroup_from_id(id);
+	u32 node;
+
+	if (!cgrp)
+		return ROOT_CGROUP;
+	node = node_of_group(cgrp);
+	bpf_cgroup_release(cgrp);
+	return node;
 }
 
 #endif

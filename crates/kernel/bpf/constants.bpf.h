@@ -13,6 +13,10 @@
 #undef SCX_TASK_QUEUED
 #define DSQ_LOCAL bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
 
-#define TASK_QUEUED bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)
+#undef SCX_KICK_PREEMPT
+#undef SCX_ENQ_WAKEUP
+#define KICK_PREEMPT bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT)
+#define ENQ_WAKEUP   bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP)
+#define TASK_QUEUED  bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef PRORATA_EXIT_BPF_H
 #define PRORATA_EXIT_BPF_H
 
-#define EXIT_REASON_BYTES 128
+#define EXIT_REASON_BYTES  128
 #define EXIT_MESSAGE_BYTES 1024
 
 struct exit_record {

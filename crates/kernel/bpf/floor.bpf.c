@@ -90,13 +90,9 @@ void BPF_STRUCT_OPS(floor_exit, struct scx_exit_info *info)
 	record_exit(&exit_record, info);
 }
 
-SCX_OPS_DEFINE(floor_ops,
-	       .select_cpu = (void *)floor_select_cpu,
-	       .enqueue = (void *)floor_enqueue,
-	       .dispatch = (void *)floor_dispatch,
-	       .running = (void *)floor_running,
-	       .stopping = (void *)floor_stopping,
-	       .enable = (void *)floor_enable,
-	       .init = (void *)floor_init,
-	       .exit = (void *)floor_exit,
-	       .name = "prorata_floor");
+/* clang-format off */
+SCX_OPS_DEFINE(floor_ops, .select_cpu = (void *)floor_select_cpu, .enqueue = (void *)floor_enqueue,
+	       .dispatch = (void *)floor_dispatch, .running = (void *)floor_running,
+	       .stopping = (void *)floor_stopping, .enable = (void *)floor_enable,
+	       .init = (void *)floor_init, .exit = (void *)floor_exit, .name = "prorata_floor");
+/* clang-format on */

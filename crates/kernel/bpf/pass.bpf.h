@@ -18,6 +18,7 @@
 #ifndef PRORATA_PASS_BPF_H
 #define PRORATA_PASS_BPF_H
 
+/* CPUs that there could be. */
 const volatile u32 cpus = 1;
 #define one_cpu (cpus == 1)
 
@@ -46,6 +47,9 @@ static void follow_winner(u64 pass)
 		furthest = pass;
 }
 
+/* CPUs that there are; the loader sets it at first. */
+u32 online;
+
 /* Nobody waits longer than this because of having few tickets, or none. */
 #define LONGEST_WAIT_NS 8000000000ULL
 
@@ -57,7 +61,7 @@ static void set_longest(void)
 	s64 active = nodes[BASE].active;
 
 	if (active > 0)
-		longest = wait_for(LONGEST_WAIT_NS * cpus, worth_of(active));
+		longest = wait_for(LONGEST_WAIT_NS * online, worth_of(active));
 }
 
 __noinline int dispense(u64 service_ns)

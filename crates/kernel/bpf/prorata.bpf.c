@@ -15,7 +15,8 @@
  *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
  *		  stopping    charges who ran; who sleeps leaves
  *
- * These four are all that a switch costs. There is no `running`, no `runnable`
+ * These four are all that a switch costs. There is no `running` (unless decisions
+ * are traced), no `runnable`
  * and no `quiescent`: what they would tell is known by then.
  */
 #include <scx/common.bpf.h>
@@ -27,6 +28,7 @@
 #include "arithmetic.h"
 #include "rights.bpf.h"
 #include "pass.bpf.h"
+#include "trace.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
 #include "cgroup.bpf.h"
@@ -39,9 +41,13 @@ struct exit_record exit_record;
 s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	s32 cpu = prev_cpu;
 	struct task *task;
 
+	if (one_cpu)
+		idle = scx_bpf_test_and_clear_cpu_idle(cpu);
+	else
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	if (!idle)
 		return cpu;
 	task = task_of(p);
@@ -60,45 +66,48 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!task) {
 		/* Here by a will of its own: it has no tickets. */
-		scx_bpf_dsq_insert_vtime(p, queue_of(scx_bpf_task_cpu(p)), quantum_ns,
-					 present() + longest, enq_flags);
+		scx_bpf_dsq_insert_vtime(p,
+					 queue_of(scx_bpf_task_cpu(p)),
+					 quantum_ns,
+					 present() + longest,
+					 enq_flags);
 		return;
 	}
 	if (!task->competes)
 		join(p, task, scx_bpf_now());
 	wait_in_queue(p, task, enq_flags);
+	if (abbreviated && (enq_flags & ENQ_WAKEUP))
+		abbreviate_turn(scx_bpf_task_cpu(p), task);
 }
 
 void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 now = scx_bpf_now(), key = 0;
-	struct task *task = NULL;
-	bool found, yields = false;
-	u32 own = queue_of(cpu), best;
+	u64 now = scx_bpf_now(), pass = 0;
+	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED), competes = false;
 
 	reorder_if_due(now);
-	if (prev && (prev->scx.flags & TASK_QUEUED))
-		task = task_of(prev);
-	if (task && task->competes) {
-		yields = used_by(prev, task) < quantum_ns / 2;
-		charge(prev, task, now);
-	}
-	best = best_queue(own, &key, &found);
-	if (task && found && !yields && !before(key, key_of(task)))
-		found = false;
-	if (found && scx_bpf_dsq_move_to_local(best, 0)) {
-		if (best != own) {
-			note_head(best);
-			__sync_fetch_and_add(&totals.steals, 1);
+	if (goes_on) {
+		struct task *task = task_of(prev);
+
+		competes = task && task->competes;
+		if (competes) {
+			charge(prev, task, now);
+			pass = key_of(task);
 		}
-		return;
 	}
-	if (found && best != own && scx_bpf_dsq_move_to_local(own, 0))
+	if (take_first(queue_of(cpu), pass, !competes) || !goes_on)
 		return;
-	if (task) {
-		scx_bpf_task_set_slice(prev, quantum_ns);
-		__sync_fetch_and_add(&totals.prolonged, 1);
-	}
+	scx_bpf_task_set_slice(prev, quantum_ns);
+	__sync_fetch_and_add(&totals.prolonged, 1);
+}
+
+/* Only if decisions are traced: the loader leaves it out otherwise. */
+void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
+{
+	struct task *task = task_of(p);
+
+	if (task && task->competes)
+		trace(DECISION_PICK, p->pid, task->pass, task->worth, 0);
 }
 
 void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
@@ -110,7 +119,7 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 	charge(p, task, scx_bpf_now());
 	count_turn(p, task);
 	if (!runnable)
-		leave(task);
+		leave(p, task);
 }
 
 /* Its nice value has changed. */
@@ -137,7 +146,7 @@ void BPF_STRUCT_OPS(prorata_disable, struct task_struct *p)
 	struct task *task = task_of(p);
 
 	if (task && task->competes)
-		leave(task);
+		leave(p, task);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
@@ -153,7 +162,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
 	if (!given && !all_tasks)
 		return 0;
 	if (all_tasks)
-		group = node_of_group(args->cgroup);
+		group = node_of_group_by_id(args->cgroup->kn->id);
 	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!task)
 		return -ENOMEM;
@@ -170,7 +179,7 @@ void BPF_STRUCT_OPS(prorata_exit_task, struct task_struct *p, struct scx_exit_ta
 
 	if (task && task->present) {
 		task->present = false;
-		end(task);
+		end(p, task);
 	}
 }
 
@@ -230,10 +239,12 @@ void BPF_STRUCT_OPS(prorata_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 /* CPUs come and go: without these two the kernel would unload the scheduler. */
 void BPF_STRUCT_OPS(prorata_cpu_online, s32 cpu)
 {
+	__sync_fetch_and_add(&online, 1);
 }
 
 void BPF_STRUCT_OPS(prorata_cpu_offline, s32 cpu)
 {
+	__sync_fetch_and_add(&online, -1);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
@@ -254,10 +265,12 @@ void BPF_STRUCT_OPS(prorata_exit, struct scx_exit_info *info)
 	record_exit(&exit_record, info);
 }
 
+/* clang-format off */
 SCX_OPS_DEFINE(prorata_ops,
 	       .select_cpu = (void *)prorata_select_cpu,
 	       .enqueue = (void *)prorata_enqueue,
 	       .dispatch = (void *)prorata_dispatch,
+	       .running = (void *)prorata_running,
 	       .stopping = (void *)prorata_stopping,
 	       .set_weight = (void *)prorata_set_weight,
 	       .enable = (void *)prorata_enable,
@@ -274,3 +287,4 @@ SCX_OPS_DEFINE(prorata_ops,
 	       .init = (void *)prorata_init,
 	       .exit = (void *)prorata_exit,
 	       .name = "prorata");
+/* clang-format on */

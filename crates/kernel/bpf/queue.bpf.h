@@ -14,6 +14,10 @@
 
 const volatile u32 queues = 1;
 
+/* Whether turns are cut short for those who wake. */
+bool abbreviated;
+#define WORTH_A_SWITCH_NS 1000000
+
 /* Tasks that are put in a new order in one go. */
 #define REORDERED_AT_ONCE 1024
 
@@ -24,9 +28,12 @@ static struct head {
 	u32 unused;
 } heads[MAX_QUEUES];
 
-/* `rises` up to which the order is right, and when that was looked at. */
+/* Pause after that for each of them, so that it takes a few percent of the time. */
+#define PAUSE_NS 20000
+
+/* `rises` up to which the order is right, and when to look at that next. */
 static u32 ordered_up_to;
-static u64 ordered_at;
+static u64 order_next_at;
 
 static u32 queue_of(s32 cpu)
 {
@@ -64,6 +71,24 @@ static void wait_in_queue(struct task_struct *p, const struct task *task, u64 en
 	scx_bpf_dsq_insert_vtime(p, queue, quantum_ns, key, enq_flags);
 }
 
+/*
+ * Who wakes ends the turn of who runs on its CPU, if it deserves to run more by
+ * now: both have used what they are charged for. A turn is not cut short for
+ * less than `WORTH_A_SWITCH_NS` of the waking one's service.
+ */
+static void abbreviate_turn(s32 cpu, const struct task *task)
+{
+	struct task_struct *runs = __COMPAT_scx_bpf_cpu_curr(cpu);
+	struct task *other = runs ? task_of(runs) : NULL;
+	u64 pass;
+
+	if (!other || !other->competes)
+		return;
+	pass = other->pass + wait_for(used_by(runs, other), other->worth);
+	if (before(task->pass + wait_for(WORTH_A_SWITCH_NS, task->worth), pass))
+		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+}
+
 /* The key of who waits first; false if nobody does. */
 static bool first_key(u32 queue, u64 *key)
 {
@@ -77,10 +102,10 @@ static bool first_key(u32 queue, u64 *key)
 
 /*
  * Who waits has a pass from when it last ran. If it is worth much more since,
- * its turn is to come sooner (1995, 2.3): once a quantum at most, all are put
- * in their present order.
+ * its turn is to come sooner (1995, 2.3): all are put in their present order.
+ * Gives back how many waited.
  */
-static __noinline void reorder(u32 queue, u64 now)
+static __noinline u32 reorder(u32 queue, u64 now)
 {
 	struct task_struct *p;
 	u32 count = nothing;
@@ -102,22 +127,26 @@ static __noinline void reorder(u32 queue, u64 now)
 		if (!__sync_bool_compare_and_swap(&task->pass, pass, moved))
 			continue;
 		task->worth = worth;
+		trace(DECISION_TICKETS, p->pid, moved, worth, 0);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_of(task));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
 			__sync_fetch_and_add(&totals.reordered, 1);
 	}
+	return count;
 }
 
 static void reorder_if_due(u64 now)
 {
 	u32 up_to = rises, queue;
+	u64 pause = price_lasts_ns;
 
-	if (up_to == ordered_up_to || now - ordered_at < price_lasts_ns)
+	if (up_to == ordered_up_to || before(now, order_next_at))
 		return;
 	ordered_up_to = up_to;
-	ordered_at = now;
+	order_next_at = now + pause;
 	bpf_for(queue, 0, queues)
-		reorder(queue, now);
+		pause += reorder(queue, now) * PAUSE_NS;
+	order_next_at = now + pause;
 }
 
 /* Publishes who waits first in a queue. */
@@ -130,29 +159,53 @@ static void note_head(u32 queue)
 	head->pass = key;
 }
 
-/* The queue whose head has the least pass, this CPU's own if none is less. */
-static u32 best_queue(u32 own, u64 *key, bool *found)
+/*
+ * Another CPU's queue whose head has a lesser pass than `key`, or than anything
+ * if `anybody` will do: the least of all; `own` if there is none.
+ */
+static u32 better_queue(u32 own, u64 key, bool anybody)
 {
 	u32 best = own, queue;
 
-	*found = first_key(own, key);
-	if (queues > 1) {
-		struct head *head = head_of(own);
+	bpf_for(queue, 0, queues) {
+		struct head *head = head_of(queue);
 
-		head->pass = *key;
-		head->waits = *found;
-		bpf_for(queue, 0, queues) {
-			head = head_of(queue);
-			if (queue == own || !head->waits)
-				continue;
-			if (*found && !before(head->pass, *key))
-				continue;
-			*key = head->pass;
-			*found = true;
-			best = queue;
-		}
+		if (queue == own || !head->waits || (!anybody && !before(head->pass, key)))
+			continue;
+		key = head->pass;
+		anybody = false;
+		best = queue;
 	}
 	return best;
+}
+
+/*
+ * Moves who waits first in all queues to this CPU, if that is before `pass` or
+ * nobody has one (`anybody`).
+ */
+static bool take_first(u32 own, u64 pass, bool anybody)
+{
+	u64 key = 0;
+	bool waits, deserves;
+
+	/* Looking first costs more than moving. */
+	if (queues == 1 && anybody)
+		return scx_bpf_dsq_move_to_local(own, 0);
+	waits = first_key(own, &key);
+	deserves = waits && (anybody || before(key, pass));
+
+	if (queues > 1) {
+		u32 best = better_queue(own, deserves ? key : pass, anybody && !deserves);
+
+		head_of(own)->pass = key;
+		head_of(own)->waits = waits;
+		if (best != own && scx_bpf_dsq_move_to_local(best, 0)) {
+			note_head(best);
+			__sync_fetch_and_add(&totals.steals, 1);
+			return true;
+		}
+	}
+	return deserves && scx_bpf_dsq_move_to_local(own, 0);
 }
 
 #endif

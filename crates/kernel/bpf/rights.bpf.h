@@ -30,13 +30,16 @@ struct ticket tickets[TICKETS];
 /* Time for which a price is good; the loader sets it. */
 u64 price_lasts_ns;
 
-/* Counts the loader's changes. */
+/*
+ * Counts what makes prices useless at once: the loader's changes, and amounts
+ * that became at least twice or half of what they were. (Who waits at a wrong
+ * price is credited at a wrong rate: a millisecond at a thousand times too
+ * much is a second.)
+ */
 static u32 change;
 
-/*
- * Counts what made somebody else's value rise to twice or more: then those who
- * wait do so for too long (queue.bpf.h).
- */
+/* Counts those of them by which somebody's value rose: who waits may do so for
+ * too long (queue.bpf.h). */
 static u32 rises;
 
 /*
@@ -82,18 +85,25 @@ static u32 work_off_edge(struct rights *node, s32 edge)
 	return balance_of(backing) == counted_at ? list_of(backing) : 0;
 }
 
-/* Changes an amount; gives back the edge that this makes, or 0. */
-static s32 change_amount(struct rights *node, s64 amount)
+/* Changes a node's active amount; gives back the edge that this makes, or 0. */
+static s32 change_amount(u32 number, s64 amount)
 {
+	struct rights *node = node_at(number);
 	s64 old = __sync_fetch_and_add(&node->active, amount);
 
 	if (!old)
 		return 1;
 	if (!(old + amount))
 		return -1;
-	/* Who is left has at least twice the value. */
-	if (amount < 0 && old + 2 * amount <= 0)
+	/* A base ticket is worth what it is. */
+	if (number == BASE)
+		return 0;
+	if (amount >= old) {
+		change++;
+	} else if (old + 2 * amount <= 0) {
+		change++;
 		rises++;
+	}
 	return 0;
 }
 
@@ -125,7 +135,7 @@ __noinline int propagate(u32 list, s32 sign)
 		ticket = ticket_at(index);
 		currency = node_at(ticket->currency);
 		here = (u64)(u32)towards << 32 | next_in_list(ticket, index);
-		edge = change_amount(currency, towards * (s64)ticket->amount);
+		edge = change_amount(ticket->currency, towards * (s64)ticket->amount);
 		if (!edge || ticket->currency == BASE)
 			continue;
 		above = work_off_edge(currency, edge);
@@ -141,13 +151,15 @@ __noinline int propagate(u32 list, s32 sign)
 	return 0;
 }
 
-static void change_held(struct rights *node, s64 amount)
+/* What the tasks inside a node hold changes, because one joins or leaves. */
+__noinline int change_held(u32 number, s64 amount)
 {
-	s32 edge = change_amount(node, amount);
-	u32 list = edge ? work_off_edge(node, edge) : 0;
+	s32 edge = change_amount(number, amount);
+	u32 list = edge ? work_off_edge(node_at(number), edge) : 0;
 
 	if (list)
 		propagate(list, edge);
+	return 0;
 }
 
 static bool is_priced(const struct rights *node, u64 now)

@@ -32,6 +32,8 @@ struct task {
 	bool competes;
 	/* Whether it ever did. */
 	bool known;
+	/* Whether it has not run since it joined. */
+	bool reserved;
 	/* Whether the loader, rather than a control group, says where it belongs. */
 	bool given;
 	/* Whether it was put into a node yet. */
@@ -103,9 +105,14 @@ __noinline u64 price_held(u32 number, u32 held, u64 now)
 	s64 active;
 
 	if (!is_priced(node, now)) {
+		worth_t value = node->value;
+		s64 remain = node->pass - present();
+
 		settle(number);
 		price(number, now);
 		set_longest();
+		if (node->value != value)
+			node->pass = present() + keep_remain(remain, value, node->value);
 	}
 	active = node->active;
 	if (active <= (s64)held)
@@ -119,71 +126,122 @@ static worth_t price_task(const struct task *task, u64 now)
 	return price_held(task->node, task->held, now);
 }
 
-static void count_in(struct task *task)
+/* A node becomes active; it was worth `before` when it ceased to be. */
+__noinline int enter(u32 number, u64 before)
+{
+	struct rights *node = node_at(number);
+	s64 remain;
+
+	if (node->known)
+		remain = keep_remain(node->remain, before, node->value);
+	else
+		remain = held(wait_after(quantum_ns, node->value));
+	node->known = true;
+	node->pass = present() + remain;
+	return 0;
+}
+
+/*
+ * Where a task that joins may begin: where its node stands, and behind those
+ * who joined before it and have not had their turn.
+ */
+__noinline u64 entrance(u32 number)
+{
+	struct rights *node = node_at(number);
+	u64 pass = node->pass, reserved = __sync_fetch_and_add(&node->reserved, 1);
+
+	/* On several CPUs see forgive(). */
+	if (!one_cpu && before(pass, present()))
+		pass = present();
+	return pass + wait_for(quantum_ns * reserved, node->value);
+}
+
+/* Gives back what the task is worth then. */
+static worth_t count_in(struct task *task, u64 now)
 {
 	struct rights *node = node_at(task->node);
+	bool first = !__sync_fetch_and_add(&node->runnable, 1);
+	worth_t value = node->value, worth;
 
-	if (!__sync_fetch_and_add(&node->runnable, 1))
+	if (first)
 		node->settled_at = dispensed;
-	change_held(node, task->held);
+	change_held(task->node, task->held);
+	worth = price_task(task, now);
+	if (first)
+		enter(task->node, value);
+	return worth;
+}
+
+/* It runs, or is gone. */
+static void end_reservation(struct task *task)
+{
+	if (task->reserved)
+		__sync_fetch_and_add(&node_at(task->node)->reserved, -1);
+	task->reserved = false;
 }
 
 static void count_out(struct task *task)
 {
 	struct rights *node = node_at(task->node);
 
-	if (__sync_fetch_and_add(&node->runnable, -1) == 1)
+	end_reservation(task);
+	if (__sync_fetch_and_add(&node->runnable, -1) == 1) {
 		settle(task->node);
-	change_held(node, -(s64)task->held);
-}
-
-/* A new task waits for a stride, and for what who ended before it was charged. */
-static s64 first_wait(struct task *task)
-{
-	struct rights *node = node_at(task->node);
-	s64 service_ns = (s64)quantum_ns + __sync_lock_test_and_set(&node->inherited_ns, 0);
-	u64 wait = wait_after(service_ns > 0 ? service_ns : 0, task->worth);
-
-	task->known = true;
-	return held(wait);
+		node->remain = held(node->pass - present());
+	}
+	change_held(task->node, -(s64)task->held);
 }
 
 static void join(struct task_struct *p, struct task *task, u64 now)
 {
-	s64 remain;
+	u64 first;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
-	count_in(task);
-	task->worth = price_task(task, now);
-	if (task->known)
-		remain = keep_remain(task->remain, task->remain_worth, task->worth);
-	else
-		remain = first_wait(task);
-	task->pass = present() + remain;
+	task->worth = count_in(task, now);
+	first = entrance(task->node);
+	task->reserved = true;
+	task->pass = first;
+	if (task->known) {
+		u64 pass = present() + keep_remain(task->remain, task->remain_worth, task->worth);
+
+		if (before(first, pass))
+			task->pass = pass;
+	}
+	task->known = true;
+	trace(DECISION_JOIN, p->pid, task->pass, task->worth, 0);
 }
 
-static void leave(struct task *task)
+static void leave(const struct task_struct *p, struct task *task)
 {
+	trace(DECISION_LEAVE, p->pid, task->pass, task->worth, 0);
 	task->remain = held(task->pass - present());
 	task->remain_worth = task->worth;
 	task->competes = false;
 	count_out(task);
 }
 
-/* It belongs elsewhere, or is nicer, since it joined. */
-static void follow_assignment(struct task_struct *p, struct task *task, u64 now)
+/* What remains of a competing task's wait changes with its worth. */
+static void be_worth(const struct task_struct *p, struct task *task, worth_t worth)
 {
-	s64 remain = task->pass - present();
-	worth_t worth = task->worth;
+	s64 remain;
 
+	if (worth == task->worth)
+		return;
+	remain = keep_remain(task->pass - present(), task->worth, worth);
+	task->pass = present() + remain;
+	task->worth = worth;
+	trace(DECISION_TICKETS, p->pid, task->pass, task->worth, 0);
+}
+
+/* It belongs elsewhere, or is nicer, since it joined. */
+static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
+{
 	count_out(task);
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
-	count_in(task);
-	task->worth = price_task(task, now);
-	task->pass = present() + keep_remain(remain, worth, task->worth);
+	be_worth(p, task, count_in(task, now));
 }
 
 /*
@@ -211,7 +269,7 @@ static u64 used_by(const struct task_struct *p, const struct task *task)
 /* Charges a competing task for the CPU time that it used since last time. */
 static void charge(struct task_struct *p, struct task *task, u64 now)
 {
-	u64 service_ns = used_by(p, task);
+	u64 service_ns = used_by(p, task), wait;
 	struct rights *node;
 
 	if (!service_ns)
@@ -220,14 +278,20 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	if (task->node != task->assigned)
 		follow_assignment(p, task, now);
 	else
-		task->worth = price_task(task, now);
+		be_worth(p, task, price_task(task, now));
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
 	follow_winner(task->pass);
 	dispense(service_ns);
 	forgive(task);
-	task->pass += wait_after(service_ns, task->worth);
+	wait = wait_after(service_ns, task->worth);
+	task->pass += wait;
+	trace(DECISION_CHARGE, p->pid, task->pass, task->worth, service_ns);
+	end_reservation(task);
 	node = node_at(task->node);
+	if (lottery || task->worth != node->value)
+		wait = wait_for(service_ns, node->value);
+	__sync_fetch_and_add(&node->pass, wait);
 	__sync_fetch_and_add(&node->received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
 }
@@ -276,33 +340,13 @@ static void belong_elsewhere(struct task *task, u32 number)
 		bpf_ringbuf_output(&exits, &old, sizeof(old), 0);
 }
 
-/*
- * What is left of the entrance fee of a stride goes to the node: at most one
- * such as a credit, and all that is owed beyond, up to some two seconds.
- */
-static void bequeath(struct task *task)
-{
-	struct rights *node = node_at(task->assigned);
-	s64 owed = task->remain < 0 ? 0 : (s64)service_in(task->remain, task->remain_worth);
-	s64 inherited = node->inherited_ns + owed - (s64)quantum_ns;
-
-	if (!task->known)
-		return;
-	if (inherited < -(s64)quantum_ns)
-		inherited = -(s64)quantum_ns;
-	if (inherited > 0x7fffffff)
-		inherited = 0x7fffffff;
-	node->inherited_ns = inherited;
-}
-
 /* A task has ended, or is let go. */
-static void end(struct task *task)
+static void end(const struct task_struct *p, struct task *task)
 {
 	u32 number = task->assigned;
 
 	if (task->competes)
-		leave(task);
-	bequeath(task);
+		leave(p, task);
 	if (__sync_fetch_and_add(&node_at(number)->tasks, -1) == 1 && number < CGROUP_NODES)
 		bpf_ringbuf_output(&exits, &number, sizeof(number), 0);
 }

@@ -3,15 +3,19 @@
 use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
 
-use super::{Account, Options, Policy, Statistics, Ticket};
+use super::{Account, Decision, Options, Policy, Statistics, Ticket};
 use crate::KernelError;
 
 /// There is none.
 pub struct Loaded(Infallible);
 
 impl Loaded {
-    pub fn new(_: &Options) -> Result<Self, KernelError> {
+    pub fn new(_: &Options, _: bool) -> Result<Self, KernelError> {
         Err(KernelError::NotBuiltIn)
+    }
+
+    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+        match self.0 {}
     }
 
     pub fn set_policy(&self, _: Policy) -> Result<(), KernelError> {
@@ -19,6 +23,10 @@ impl Loaded {
     }
 
     pub fn set_quantum_ns(&self, _: u64) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn set_abbreviated(&self, _: bool) -> Result<(), KernelError> {
         match self.0 {}
     }
 

@@ -1,18 +1,19 @@
 //! The scheduler in the kernel, and how it is told things.
 
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, MapCore, ProgramInput, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, ProgramInput, ProgramMut};
 
 use super::graph::Graph;
+use super::ring::Ring;
 use super::room::Room;
+use super::trace::Decision;
 use super::{
     Account, BASE, BUCKETS, CGROUP_NODES, Options, Policy, Queues, Scope, Statistics, TICKETS,
-    Ticket, task,
+    Ticket, task, trace, worth,
 };
 use crate::exit::ejection;
 use crate::prorata_skeleton::{
@@ -42,8 +43,8 @@ const VARIABLES: &str = "the scheduler has variables";
 pub struct Loaded {
     /// Dropped first: that unloads the scheduler.
     _link: Link,
-    ring: Mutex<RingBuffer<'static>>,
-    exited: Arc<Mutex<Vec<u32>>>,
+    exits: Ring<u32>,
+    decisions: Ring<Decision>,
     rights: Mutex<Rights>,
     skeleton: Mutex<ProrataSkel<'static>>,
     scope: Scope,
@@ -56,21 +57,21 @@ struct Rights {
 }
 
 impl Loaded {
-    pub fn new(options: &Options) -> Result<Self, KernelError> {
+    pub fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
         attach::check_vacancy()?;
         let refused = attach::refusal(NAME);
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
-        configure(&mut open, options);
+        configure(&mut open, options, traced);
         let mut skeleton = open.load().map_err(&refused)?;
-        let exited = Arc::new(Mutex::new(Vec::new()));
-        let ring = ring(&skeleton.maps.exits, &exited).map_err(&refused)?;
+        let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
+        let decisions = Ring::new(&skeleton.maps.decisions, trace::decode).map_err(&refused)?;
         let link = skeleton.maps.prorata_ops.attach_struct_ops();
         let loaded = Self {
             _link: link.map_err(&refused)?,
-            ring: Mutex::new(ring),
-            exited,
+            exits,
+            decisions,
             rights: Mutex::new(Rights {
                 graph: Graph::default(),
                 room: Room::new(TICKETS as u32 + 1),
@@ -105,6 +106,10 @@ impl Loaded {
             data.quantum_ns = quantum_ns;
             data.price_lasts_ns = price_lasts_ns(quantum_ns);
         })
+    }
+
+    pub fn set_abbreviated(&self, abbreviated: bool) -> Result<(), KernelError> {
+        self.with_data(|data| data.abbreviated = abbreviated)
     }
 
     pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
@@ -151,7 +156,7 @@ impl Loaded {
             entry.dispatches = 0;
             entry.migrations = 0;
             entry.waited_ns = 0;
-            entry.inherited_ns = 0;
+            entry.known = 0;
             data.waits[node as usize] = [0; BUCKETS];
         })
     }
@@ -211,15 +216,17 @@ impl Loaded {
     }
 
     pub fn exits(&self) -> BorrowedFd<'_> {
-        let fd = lock(&self.ring).epoll_fd();
-        // SAFETY: the ring lives as long as `self`, and keeps it open.
-        unsafe { BorrowedFd::borrow_raw(fd) }
+        self.exits.fd()
     }
 
     pub fn take_exited(&self) -> Vec<u32> {
-        // It fails only if a callback does, and ours does not.
-        let _ = lock(&self.ring).poll(Duration::ZERO);
-        std::mem::take(&mut *lock(&self.exited))
+        self.exits.take()
+    }
+
+    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+        let decisions = self.decisions.take();
+        let lost = self.with_data(|data| std::mem::take(&mut data.decisions_lost));
+        (lost.ok() == Some(0)).then_some(decisions)
     }
 
     pub fn failure(&self) -> Option<KernelError> {
@@ -289,7 +296,7 @@ impl Loaded {
     }
 }
 
-fn configure(open: &mut OpenProrataSkel<'static>, options: &Options) {
+fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: bool) {
     let cpus = possible_cpus();
     let constants = open.maps.rodata_data.as_deref_mut().expect(VARIABLES);
     constants.cpus = cpus;
@@ -297,9 +304,11 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options) {
         Queues::Global => 1,
         Queues::PerCpu => cpus,
     };
+    constants.traced = traced;
     constants.all_tasks = options.scope == Scope::All;
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
+    data.online = online_cpus();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
     let operations = open.struct_ops.prorata_ops_mut();
@@ -307,6 +316,9 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options) {
         Scope::Given => FLAGS | SWITCH_PARTIAL,
         Scope::All => FLAGS,
     };
+    if !traced {
+        operations.running = std::ptr::null_mut();
+    }
     if !kernel_knows(b"\0cgroup_set_idle\0") {
         operations.cgroup_set_idle = std::ptr::null_mut();
     }
@@ -321,6 +333,12 @@ fn kernel_knows(name: &[u8]) -> bool {
 /// CPUs that there are or could be; 1 if the kernel does not say.
 fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u32)
+}
+
+fn online_cpus() -> u32 {
+    // SAFETY: takes no pointers.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(online).unwrap_or(1).max(1)
 }
 
 fn price_lasts_ns(quantum_ns: u64) -> u64 {
@@ -368,28 +386,15 @@ fn ejection_of(data: &types::bss) -> Option<KernelError> {
 /// other side of `settle` in `bpf/task.bpf.h`.
 fn unsettled(dispensed: u64, node: &types::rights) -> u64 {
     let wait = dispensed.wrapping_sub(node.settled_at).cast_signed().max(0) as f64;
-    let mantissa = (node.value & u64::from(u32::MAX)) as f64;
-    let exponent = (node.value >> 32) as u32;
-    let value = mantissa * 2f64.powi(exponent.cast_signed());
+    let value = worth::to_f64(node.value);
     (wait * value / 2f64.powi(PASS_BITS)) as u64
 }
 
-fn ring(
-    map: &dyn MapCore,
-    exited: &Arc<Mutex<Vec<u32>>>,
-) -> libbpf_rs::Result<RingBuffer<'static>> {
-    let exited = Arc::clone(exited);
-    let mut builder = RingBufferBuilder::new();
-    builder.add(map, move |bytes| {
-        if let Ok(bytes) = bytes.try_into() {
-            lock(&exited).push(u32::from_ne_bytes(bytes));
-        }
-        0
-    })?;
-    builder.build()
+fn node_of_bytes(bytes: &[u8]) -> Option<u32> {
+    bytes.try_into().ok().map(u32::from_ne_bytes)
 }
 
 /// None of what is locked can be left half-done by a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

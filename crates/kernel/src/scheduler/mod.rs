@@ -9,14 +9,21 @@ mod loaded;
 #[path = "absent.rs"]
 mod loaded;
 #[cfg(feature = "bpf")]
+mod ring;
+#[cfg(feature = "bpf")]
 mod room;
 #[cfg(feature = "bpf")]
 mod task;
+mod trace;
+#[cfg(feature = "bpf")]
+mod worth;
 
 use std::os::fd::BorrowedFd;
 
 use crate::KernelError;
 use loaded::Loaded;
+
+pub use trace::{Decision, DecisionKind};
 
 /// The base currency's node.
 pub const BASE: u32 = 0;
@@ -145,13 +152,35 @@ impl Scheduler {
     /// Loads it. Needs root, and some 0.2 s.
     pub fn load(options: &Options) -> Result<Self, KernelError> {
         check_quantum(options.quantum_ns)?;
-        let loaded = Loaded::new(options)?;
+        let loaded = Loaded::new(options, false)?;
         Ok(Self { loaded })
+    }
+
+    /// Loads it with a trace of its decisions, see
+    /// [`Scheduler::take_decisions`]. Each costs some 0.2 us.
+    pub fn load_traced(options: &Options) -> Result<Self, KernelError> {
+        check_quantum(options.quantum_ns)?;
+        let loaded = Loaded::new(options, true)?;
+        Ok(Self { loaded })
+    }
+
+    /// What was decided since the last call, in order on each CPU. `None` if
+    /// the kernel had no room for all of it: call sooner. There is room for
+    /// some 18,000 decisions.
+    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+        self.loaded.take_decisions()
     }
 
     /// Goes on under another policy, from the next charge of each task on.
     pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
         self.loaded.set_policy(policy)
+    }
+
+    /// Whether a task that wakes and deserves to run more than who runs on its
+    /// CPU ends that one's quantum (it then runs the sooner again, so shares
+    /// stay what they are). At first it waits for the quantum's end.
+    pub fn set_abbreviated(&self, abbreviated: bool) -> Result<(), KernelError> {
+        self.loaded.set_abbreviated(abbreviated)
     }
 
     /// Changes the quantum, from the next turn of each task on.

@@ -5,7 +5,7 @@ mod native;
 
 use std::convert::Infallible;
 
-use native::{chanced, minus_ln, rescaled, service_in, wait_for, Worth, LONGEST_WAIT, PASS_BITS};
+use native::{LONGEST_WAIT, PASS_BITS, Worth, chanced, minus_ln, rescaled, service_in, wait_for};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
 use prorata_core::policy::{ClientIndex, Policy as _, Race, Stride};
@@ -72,7 +72,10 @@ fn chances_multiply_service() {
         let counted = service.min(u32::MAX.into());
         let exact = counted as f64 * minus_ln(bits) as f64 / 2f64.powi(40);
         let error = (chanced(service, bits) as f64 - exact).abs();
-        assert!(error <= 1.0 + counted as f64 / 2f64.powi(26), "{service} {bits:#x}");
+        assert!(
+            error <= 1.0 + counted as f64 / 2f64.powi(26),
+            "{service} {bits:#x}"
+        );
     }
 }
 
@@ -105,7 +108,10 @@ fn values_are_the_ledger_s() {
             let ours = graph.value(node).to_f64();
             // The ledger, too, rounds: by 2^-32 base tickets for each ticket.
             let error = (ours - ledger).abs();
-            assert!(error <= ledger * 2f64.powi(-25) + 2f64.powi(-24), "{seed}: {ours} {ledger}");
+            assert!(
+                error <= ledger * 2f64.powi(-25) + 2f64.powi(-24),
+                "{seed}: {ours} {ledger}"
+            );
         }
     }
 }
@@ -242,14 +248,18 @@ fn passes_are_the_core_s() {
     let mut passes = Vec::new();
     let tickets: Vec<u64> = (0..20).map(|_| amount(&mut random, 24)).collect();
     for (index, &tickets) in tickets.iter().enumerate() {
-        stride.join(ClientIndex(index as u32), tickets as u32).unwrap();
+        stride
+            .join(ClientIndex(index as u32), tickets as u32)
+            .unwrap();
         passes.push(wait_for(QUANTUM_NS, Worth::of(tickets)));
     }
     // All joined before anybody ran: the global pass is still 0.
     for _ in 0..10_000 {
         let index = (random.next_u64() % 20) as usize;
         let used = random.next_u64() % QUANTUM_NS;
-        stride.charge(ClientIndex(index as u32), used, QUANTUM_NS).unwrap();
+        stride
+            .charge(ClientIndex(index as u32), used, QUANTUM_NS)
+            .unwrap();
         passes[index] += wait_for(used, Worth::of(tickets[index]));
     }
     for (index, &pass) in passes.iter().enumerate() {
@@ -277,7 +287,10 @@ fn what_remains_is_rescaled_and_service_comes_back() {
         let service = amount(&mut random, 34);
         let tickets = Worth::of(amount(&mut random, 20));
         let back = service_in(wait_for(service, tickets), tickets);
-        assert!(service.abs_diff(back) <= 1 + (service >> 28), "{service} {back}");
+        assert!(
+            service.abs_diff(back) <= 1 + (service >> 28),
+            "{service} {back}"
+        );
     }
 }
 

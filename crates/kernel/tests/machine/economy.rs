@@ -168,8 +168,9 @@ pub fn conservation() -> Result<(), Failed> {
     same(exited, (10..22).collect())
 }
 
+/// Processes that begin sleep now and then, until they have all that they need.
 fn settle() {
-    thread::sleep(Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(500));
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {

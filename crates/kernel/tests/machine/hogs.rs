@@ -19,6 +19,11 @@ impl Hog {
         Self::work(&["bursts", &use_ms.to_string(), &sleep_ms.to_string()])
     }
 
+    /// Uses CPU time for as long, then yields, and so on.
+    pub fn yields(use_ms: u64) -> Self {
+        Self::work(&["yields", &use_ms.to_string()])
+    }
+
     /// Starts so many processes, all of which sleep, and use all they get
     /// after a signal (SIGUSR1).
     pub fn herd(count: u32) -> Self {
@@ -78,6 +83,10 @@ pub fn work(arguments: &[String]) {
         "bursts" => loop {
             burn(Duration::from_millis(number(1)));
             thread::sleep(Duration::from_millis(number(2)));
+        },
+        "yields" => loop {
+            burn(Duration::from_millis(number(1)));
+            thread::yield_now();
         },
         "herd" => herd(number(1)),
         "relay" => loop {

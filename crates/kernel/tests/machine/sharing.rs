@@ -45,10 +45,26 @@ pub fn lottery() -> Result<(), Failed> {
     check_shares(&scheduler, &shares, Duration::from_secs(2), 25.0)
 }
 
-/// Who uses a fifth of its quantum and sleeps a moment gets as much as a hog
-/// with as many tickets (1994, 3.4).
+/// Who uses a fifth of its quantum and yields gets as much as a hog with as
+/// many tickets (1994, 3.4).
 pub fn compensation() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
+    let bursts = Hog::yields(4);
+    place(&scheduler, 1, &[base(100)], &bursts)?;
+    let _hog = hog(&scheduler, 2, &[base(100)])?;
+    check_shares(
+        &scheduler,
+        &[(1, 1.0), (2, 1.0)],
+        Duration::from_secs(3),
+        3.0,
+    )
+}
+
+/// Who sleeps in between, too, where it may end the other's quantum; else it
+/// would have at most the 4 ms in 24 that the other leaves it.
+pub fn abbreviated_quanta() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    scheduler.set_abbreviated(true)?;
     let bursts = Hog::bursts(4, 1);
     place(&scheduler, 1, &[base(100)], &bursts)?;
     let _hog = hog(&scheduler, 2, &[base(100)])?;
