@@ -30,7 +30,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
@@ -49,6 +49,10 @@ use watch::watch;
 
 /// The policies that the kernel knows.
 const POLICIES: &[PolicyKind] = &[PolicyKind::Stride, PolicyKind::Lottery];
+
+/// Longest time that the kernel takes to unload a scheduler. Its name is gone
+/// before it is.
+const UNLOADING: Duration = Duration::from_secs(2);
 
 /// The scheduler in the kernel and the CPUs that it was told to share out.
 pub(crate) struct ForKernel {
@@ -87,6 +91,22 @@ enum StartError {
     NotRoot(u32),
 }
 
+/// Loads a scheduler, once one of ours that is just being unloaded has gone.
+fn load(options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
+    let deadline = Instant::now() + UNLOADING;
+    loop {
+        match Scheduler::load(options) {
+            Err(KernelError::Occupied(name))
+                if (name.is_empty() || name.starts_with("prorata"))
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(UNLOADING / 100);
+            }
+            loaded => return loaded.map(|scheduler| Box::new(scheduler) as Box<dyn InKernel>),
+        }
+    }
+}
+
 impl ForKernel {
     /// Loads the scheduler for the daemon on `socket`. What its successor must
     /// know it keeps in `directory`.
@@ -105,11 +125,7 @@ impl ForKernel {
             return Err(StartError::NotRoot(user.as_raw()).into());
         }
         put_right_what_is_left(&directory, &socket)?;
-        let load: Load = Box::new(|options| {
-            let scheduler = Scheduler::load(options)?;
-            Ok(Box::new(scheduler) as Box<dyn InKernel>)
-        });
-        Self::start_over(load, dispatcher, directory, socket, cpus, scope)
+        Self::start_over(Box::new(load), dispatcher, directory, socket, cpus, scope)
     }
 
     /// The same over any scheduler.

@@ -12,8 +12,6 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{Account, Options, Policy};
 use prorata_user::procfs::LastBorn;
 
-
-
 use super::members::Client;
 use super::policies::Policies;
 use super::projection::{Projection, Step};
@@ -317,7 +315,10 @@ impl Room {
             }
         }
         let last_born = self.births.read().ok();
-        let tasks = self.clients.iter().map(|(id, client)| (*id, client.now.tasks));
+        let tasks = self
+            .clients
+            .iter()
+            .map(|(id, client)| (*id, client.now.tasks));
         let seen = (last_born, tasks.collect());
         if last_born.is_none() || self.seen != seen {
             self.find_processes();
