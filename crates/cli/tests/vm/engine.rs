@@ -120,7 +120,10 @@ fn shares(series: &str) -> Result<(), Failed> {
          prorata set one 4; sleep 0.2
          show inflated prorata ps --json; sleep {SECONDS}; show later prorata ps --json
          show status prorata status --json
-         prorata stop; show state cat /sys/kernel/sched_ext/state"
+         prorata stop
+         # It may be ending still.
+         for _ in $(seq 100); do grep -q disabled /sys/kernel/sched_ext/state && break; sleep 0.1; done
+         show state cat /sys/kernel/sched_ext/state"
     );
     let shown = play(series, &script)?;
     let held = [("three", 3.0), ("two", 2.0), ("one", 1.0)];
