@@ -119,25 +119,24 @@ impl Room {
         Err(error)
     }
 
-    /// The children that `parent` has and that no other client has are the
-    /// client's. (Those to come are so by birth, whoever inherits them.)
+    /// The client's orphans are children of `parent`. Those to come are the
+    /// client's by birth; which are so already [`Room::manage_marked`] finds out.
     pub fn adopt(&mut self, id: ClientId, parent: ProcessId) -> Result<(), MemberError> {
-        if !parent.is_alive() {
-            return Err(MemberError::NoSuchProcess(parent.pid));
-        }
-        let Some(client) = self.clients.get_mut(&id) else {
-            return Ok(());
-        };
+        let user = procfs::real_uid(parent.pid).filter(|_| parent.is_alive());
+        let user = user.ok_or(MemberError::NoSuchProcess(parent.pid))?;
+        let client = self.clients.entry(id).or_insert_with(|| {
+            // Its root has ended. Whoever started that is its user.
+            let mut client = Client::new();
+            client.users.insert(user);
+            client
+        });
         client.adopters.push(parent);
-        if let Some(node) = self.projection.node(id) {
-            self.give_below(id, node);
-        }
         Ok(())
     }
 
     /// Manages the processes that carry the client's marker, began at or after
-    /// `since_ticks` and are this user's, anybody's if that is root. Returns how
-    /// many there are.
+    /// `since_ticks` and are this user's, anybody's if that is root, and those
+    /// that its adopters have inherited. Returns how many there are.
     pub fn manage_marked(&mut self, id: ClientId, user: u32, since_ticks: u64) -> u32 {
         let Some(node) = self.projection.node(id).filter(|_| self.is_loaded()) else {
             return 0;
@@ -166,10 +165,9 @@ impl Room {
                 joined += 1;
             }
         }
-        match joined {
-            0 if is_new => drop(self.clients.remove(&id)),
-            0 => {}
-            _ => joined += self.give_below(id, node),
+        joined += self.give_below(id, node);
+        if joined == 0 && is_new {
+            self.clients.remove(&id);
         }
         joined
     }

@@ -468,24 +468,29 @@ fn a_scheduler_that_cannot_be_loaded_again_is_told() {
 }
 
 #[test]
-fn the_daemons_successor_finds_what_was_chosen_before_it() {
+fn the_daemons_successor_finds_members_and_what_they_had_chosen() {
     if !is_root() {
         return;
     }
     let stage = Stage::new();
     let client = stage.client(300);
-    let adopter = ProcessId::of(std::process::id()).unwrap();
     let tree = Sleeper::with_children(1);
-    let mut orphan = Command::new("sleep");
-    orphan.arg("1000").env(CLIENT_MARKER, client.to_string());
-    let orphan = Sleeper::of(orphan.env(SOCKET_MARKER, SOCKET));
-    for id in [tree.id().pid, tree.children()[0], orphan.id().pid] {
-        BATCH.set(id).unwrap();
+    let adopter = Sleeper::with_children(1);
+    let mut command = Command::new("sleep");
+    command.arg("1000").env(CLIENT_MARKER, client.to_string());
+    let marked = Sleeper::of(command.env(SOCKET_MARKER, SOCKET));
+    let orphans = [marked.id().pid, adopter.children()[0]];
+    let members = [tree.id().pid, tree.children()[0], orphans[0], orphans[1]];
+    for member in members {
+        BATCH.set(member).unwrap();
     }
     stage.engine.manage(client, tree.id()).unwrap();
-    stage.engine.adopt(client, adopter).unwrap();
-    // A marker counts, of whomever's children it is.
-    assert_eq!(stage.engine.find(orphan.id().pid), Some(client));
+    stage.engine.adopt(client, adopter.id()).unwrap();
+    assert_eq!(orphans.map(|pid| stage.engine.find(pid)), [None, None]);
+    assert_eq!(stage.engine.manage_marked(client, 0, 0), 2);
+    let found = |stage: &Stage| members.map(|pid| stage.engine.find(pid));
+    assert_eq!(found(&stage), [Some(client); 4]);
+    assert_eq!(stage.engine.find(adopter.id().pid), None);
     let Stage {
         engine,
         kernel,
@@ -497,17 +502,14 @@ fn the_daemons_successor_finds_what_was_chosen_before_it() {
     std::mem::forget(engine);
     let ledger = lock(&dispatcher).ledger().clone();
     let successor = Stage::with(ledger, kernel, directory);
-    // Under the kernel's own scheduler a member looks like this.
-    for id in [tree.id().pid, tree.children()[0], orphan.id().pid] {
-        assert_eq!(policy_of(id), MARK);
-        assert_eq!(successor.engine.find(id), None);
-    }
+    assert!(members.into_iter().all(|pid| policy_of(pid) == MARK));
+    assert_eq!(found(&successor), [None; 4]);
     successor.engine.manage(client, tree.id()).unwrap();
-    assert_eq!(successor.engine.manage_marked(client, 0, u64::MAX), 0);
+    successor.engine.adopt(client, adopter.id()).unwrap();
+    // A marker counts only from the client's beginning on.
+    assert_eq!(successor.engine.manage_marked(client, 0, u64::MAX), 1);
     assert_eq!(successor.engine.manage_marked(client, 0, 0), 1);
-    assert_eq!(successor.engine.find(orphan.id().pid), Some(client));
+    assert_eq!(found(&successor), [Some(client); 4]);
     drop(successor);
-    for id in [tree.id().pid, tree.children()[0], orphan.id().pid] {
-        assert_eq!(policy_of(id), BATCH);
-    }
+    assert!(members.into_iter().all(|pid| policy_of(pid) == BATCH));
 }
