@@ -9,7 +9,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{Account, Options, Policy};
+use prorata_kernel::scheduler::{Account, CGROUP_NODES, Options, Policy};
 use prorata_user::procfs::LastBorn;
 
 use super::members::Client;
@@ -92,7 +92,7 @@ impl Room {
         let steps = {
             let mut dispatcher = lock(dispatcher);
             let changed = dispatcher.take_funding_changes();
-            if changed.is_empty() {
+            if changed.is_empty() && !self.projection.is_full() {
                 return;
             }
             self.projection.follow(dispatcher.ledger(), changed)
@@ -148,8 +148,18 @@ impl Room {
         self.earlier_decisions + now
     }
 
+    /// What the user should know of the scheduler.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.clone()
+        let full = || {
+            format!(
+                "the kernel has room for {} clients and currencies together: tickets of those \
+                 that came last are worth nothing there",
+                CGROUP_NODES - 1
+            )
+        };
+        self.trouble
+            .clone()
+            .or_else(|| self.projection.is_full().then(full))
     }
 
     /// Readable when there is news.

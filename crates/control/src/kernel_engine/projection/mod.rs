@@ -43,6 +43,9 @@ pub(crate) struct Projection {
     free: BTreeSet<u32>,
     /// All numbers from here on were never used.
     next: u32,
+    /// Whether some object found no number, and so is worth nothing in the
+    /// kernel.
+    left_out: bool,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,7 @@ struct Node {
 impl Projection {
     /// Of a ledger of which the kernel knows nothing but the base currency.
     /// There is room for [`CGROUP_NODES`] less one currencies and clients; those
-    /// that come later have no node.
+    /// that come later have no node until others go.
     pub fn new(ledger: &Ledger) -> Self {
         let base = Node {
             number: BASE,
@@ -67,14 +70,18 @@ impl Projection {
             targets: HashMap::new(),
             free: BTreeSet::new(),
             next: BASE + 1,
+            left_out: false,
         }
     }
 
     /// Everything that `ledger` holds, for a kernel that knows nothing of it.
     pub fn begin(&mut self, ledger: &Ledger) -> Vec<Step> {
-        let currencies = ledger.currencies().map(|view| Target::Currency(view.id));
-        let clients = ledger.clients().map(|view| Target::Client(view.id));
-        self.follow(ledger, currencies.chain(clients))
+        self.follow(ledger, all(ledger))
+    }
+
+    /// Whether there was not room for everything.
+    pub fn is_full(&self) -> bool {
+        self.left_out
     }
 
     /// What to tell the kernel, in this order, after the funding of `changed`
@@ -92,11 +99,13 @@ impl Projection {
         changed: impl IntoIterator<Item = Target>,
     ) -> Vec<Step> {
         let base = Target::Currency(ledger.base());
-        let changed: BTreeSet<Place> = changed
-            .into_iter()
-            .filter(|target| *target != base)
-            .map(Place::from)
-            .collect();
+        let changed = changed.into_iter().map(Place::from);
+        let mut changed: BTreeSet<Place> = changed.collect();
+        if self.left_out && self.has_number() {
+            self.left_out = false;
+            changed.extend(all(ledger).map(Place::from));
+        }
+        changed.remove(&Place::from(base));
         let mut ranks = HashMap::new();
         let mut living = Vec::new();
         let mut gone = Vec::new();
@@ -149,7 +158,10 @@ impl Projection {
             let node = node.number;
             return Some(Step::Fund { node, tickets });
         }
-        let number = self.number()?;
+        let Some(number) = self.number() else {
+            self.left_out = true;
+            return None;
+        };
         let node = Node {
             number,
             tickets: tickets.clone(),
@@ -160,6 +172,10 @@ impl Projection {
             node: number,
             tickets,
         })
+    }
+
+    fn has_number(&self) -> bool {
+        !self.free.is_empty() || self.next < CGROUP_NODES
     }
 
     /// A number that no node has, below [`CGROUP_NODES`].
@@ -215,6 +231,12 @@ impl Projection {
         }
         tickets
     }
+}
+
+fn all(ledger: &Ledger) -> impl Iterator<Item = Target> {
+    let currencies = ledger.currencies().map(|view| Target::Currency(view.id));
+    let clients = ledger.clients().map(|view| Target::Client(view.id));
+    currencies.chain(clients)
 }
 
 /// Currency and amount of each ticket that funds an object.

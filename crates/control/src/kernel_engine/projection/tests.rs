@@ -425,6 +425,22 @@ fn the_kernel_has_room_for_so_many_and_not_for_one_more() {
     let without: Vec<&Option<u32>> = numbers.iter().filter(|number| number.is_none()).collect();
     assert_eq!(without.len(), 1, "the last one");
     assert_eq!(numbers.iter().flatten().max(), Some(&(CGROUP_NODES - 1)));
+    assert!(projection.is_full());
+    // When one goes, the one that was left out comes in.
+    let first = ledger.clients().next().unwrap().id;
+    let last = ledger.clients().last().unwrap().id;
+    let destroy = Operation::DestroyClient { client: first };
+    ledger.execute(&Principal::ROOT, destroy).unwrap();
+    let steps = projection.follow(&ledger, [Target::Client(first)]);
+    assert_eq!(steps.len(), 1, "{steps:?}");
+    let Step::Remove(node) = steps[0] else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(projection.follow(&ledger, []), []);
+    projection.forgotten(node);
+    let steps = projection.follow(&ledger, []);
+    assert_eq!((steps.len(), projection.node(last)), (1, Some(node)));
+    assert!(!projection.is_full());
 }
 
 #[test]
