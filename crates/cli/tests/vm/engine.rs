@@ -36,11 +36,15 @@ prorata start --engine kernel --cpus 0 >/dev/null
 const SECONDS: f64 = 4.0;
 const TOLERANCE: f64 = 4.0 * 0.02 / SECONDS;
 
+/// A script that takes longer hangs.
+const LONGEST_S: &str = "120";
+
 /// What a script shows, by name.
 fn play(series: &str, script: &str) -> Result<BTreeMap<String, String>, Failed> {
     let program = PRORATA.replace('\'', "'\\''");
     let script = format!("prorata() {{ '{program}' \"$@\"; }}\n{BEGIN}{script}");
-    let output = machine(series, &[], &["sh", "-c", &script])?;
+    let command = ["timeout", LONGEST_S, "sh", "-c", &script];
+    let output = machine(series, &[], &command)?;
     let text = String::from_utf8(output.stdout.clone())?;
     if !output.status.success() {
         return Err(format!("{output:?}").into());

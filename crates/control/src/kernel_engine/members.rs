@@ -12,6 +12,7 @@ use prorata_user::{Policy, marked_client};
 
 use super::policies::SCHED_EXT;
 use super::room::{NOTHING, Room};
+use super::scheduler::InKernel;
 use crate::process::ProcessId;
 
 /// How often a tree is looked through for threads that were not found before.
@@ -258,7 +259,7 @@ impl Room {
         for (tid, id) in members {
             if let (Some(node), Some(scheduler)) = (self.projection.node(*id), &self.scheduler) {
                 // Whoever has ended meanwhile needs nothing.
-                let _ = scheduler.give(node, *tid);
+                let _ = enter(scheduler.as_ref(), node, *tid);
             }
         }
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
@@ -386,7 +387,7 @@ impl Room {
             if !is_ordinary || self.policies.keep(id_of(tid, &stat), leader).is_err() {
                 continue;
             }
-            match self.scheduler.as_ref().map(|s| s.give(node, tid)) {
+            match self.scheduler.as_deref().map(|s| enter(s, node, tid)) {
                 None => {}
                 Some(Ok(())) => given += 1,
                 Some(Err(_)) if procfs::thread_stat(pid, tid).is_err() => {}
@@ -445,6 +446,16 @@ impl Room {
         }
         found
     }
+}
+
+/// Gives a thread. A member of a scheduler that is gone is in the class still: it
+/// leaves and comes back, as a new one comes, so that it is charged from now on
+/// and not for what it used before.
+fn enter(scheduler: &dyn InKernel, node: u32, tid: u32) -> Result<(), KernelError> {
+    if Policy::of(tid).is_ok_and(|policy| policy.class() == SCHED_EXT) {
+        set_policy(tid, Policy::OTHER);
+    }
+    scheduler.give(node, tid)
 }
 
 /// Whoever has ended needs none, and whoever has it nothing.

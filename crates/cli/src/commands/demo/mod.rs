@@ -58,12 +58,12 @@ pub fn demo(args: &Demo) -> Result<ExitCode> {
     let mut show = Show::new(args, &stage)?;
     let interrupted = play(args, &signals, &mut stage, &mut record, &mut show)?;
     drop(show);
-    let status = stage.status()?;
+    let (before, after) = (stage.status_at_first().clone(), stage.status()?);
     drop(stage);
     if let Some(signal) = interrupted {
         return Ok(Ending::Killed(signal).pass_on());
     }
-    let summary = record.summary(&status);
+    let summary = record.summary(&before, &after);
     if args.format.json {
         output::json(&summary)?;
     } else {

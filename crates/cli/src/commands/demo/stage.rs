@@ -114,6 +114,11 @@ impl Stage {
         Ok(sorted)
     }
 
+    /// How the daemon fared when it had just started.
+    pub fn status_at_first(&self) -> &StatusReport {
+        &self.status
+    }
+
     /// How the daemon fares.
     pub fn status(&mut self) -> Result<StatusReport> {
         caller::status(&mut self.daemon.connection)
