@@ -25,7 +25,7 @@ pub(crate) struct FakeEngine {
     /// Whether to manage processes only that really exist.
     strict: bool,
     /// Those that it knows.
-    pub policies: &'static [PolicyKind],
+    policies: &'static [PolicyKind],
 }
 
 #[derive(Default, Debug)]
@@ -61,6 +61,14 @@ impl FakeEngine {
     pub fn strict() -> Self {
         Self {
             strict: true,
+            ..Self::default()
+        }
+    }
+
+    /// One that knows these policies only.
+    pub fn knowing(policies: &'static [PolicyKind]) -> Self {
+        Self {
+            policies,
             ..Self::default()
         }
     }

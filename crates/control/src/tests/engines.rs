@@ -14,10 +14,7 @@ fn configure(policy: PolicyKind) -> Request {
 
 /// One that knows two policies.
 fn engine_of_two() -> FakeEngine {
-    FakeEngine {
-        policies: &[PolicyKind::Lottery, PolicyKind::Stride],
-        ..FakeEngine::default()
-    }
+    FakeEngine::knowing(&[PolicyKind::Lottery, PolicyKind::Stride])
 }
 
 #[test]
