@@ -63,9 +63,9 @@ struct rights {
 	 * activity in the upper. See rights.bpf.h.
 	 */
 	u64 backing;
-	/* What it is worth, and a unit of its currency; worked out at `priced_at`. */
+	/* What it is worth, worked out at `priced_at` when so much was active. */
 	u64 value;
-	u64 rate;
+	s64 priced_active;
 	u64 priced_at;
 	/* The change of rights that these know of. */
 	u32 priced_change;
@@ -91,7 +91,8 @@ struct rights {
 	s64 remain;
 	/* Whether it ever was active. */
 	u32 known;
-	u32 unused;
+	/* Active tickets that are issued in it. */
+	s32 issued;
 };
 
 _Static_assert(sizeof(struct rights) == 128, "src/scheduler/loaded.rs reads these bytes");

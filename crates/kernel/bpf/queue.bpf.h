@@ -179,6 +179,21 @@ static u32 better_queue(u32 own, u64 key, bool anybody)
 	return best;
 }
 
+/* What is published can be wrong for a while: a CPU without work looks itself. */
+static __noinline bool take_any(void)
+{
+	u32 queue;
+
+	bpf_for(queue, 0, queues) {
+		if (scx_bpf_dsq_nr_queued(queue) > 0 && scx_bpf_dsq_move_to_local(queue, 0)) {
+			note_head(queue);
+			__sync_fetch_and_add(&totals.steals, 1);
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Moves who waits first in all queues to this CPU, if that is before `pass` or
  * nobody has one (`anybody`).
@@ -205,7 +220,9 @@ static bool take_first(u32 own, u64 pass, bool anybody)
 			return true;
 		}
 	}
-	return deserves && scx_bpf_dsq_move_to_local(own, 0);
+	if (deserves && scx_bpf_dsq_move_to_local(own, 0))
+		return true;
+	return queues > 1 && anybody && take_any();
 }
 
 #endif

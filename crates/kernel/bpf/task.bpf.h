@@ -110,7 +110,6 @@ __noinline u64 price_held(u32 number, u32 held, u64 now)
 
 		settle(number);
 		price(number, now);
-		set_longest();
 		if (node->value != value)
 			node->pass = present() + keep_remain(remain, value, node->value);
 	}
@@ -141,6 +140,11 @@ __noinline int enter(u32 number, u64 before)
 	return 0;
 }
 
+/* Turns end with a tick, which come that far apart. */
+#define TICK_NS (1000000000ULL / CONFIG_HZ)
+
+extern int CONFIG_HZ __kconfig;
+
 /*
  * Where a task that joins may begin: where its node stands, and behind those
  * who joined before it and have not had their turn.
@@ -150,10 +154,10 @@ __noinline u64 entrance(u32 number)
 	struct rights *node = node_at(number);
 	u64 pass = node->pass, reserved = __sync_fetch_and_add(&node->reserved, 1);
 
-	/* On several CPUs see forgive(). */
+	/* On several CPUs see move_pass(). */
 	if (!one_cpu && before(pass, present()))
 		pass = present();
-	return pass + wait_for(quantum_ns * reserved, node->value);
+	return pass + wait_for((quantum_ns + TICK_NS) * reserved, node->value);
 }
 
 /* Gives back what the task is worth then. */
@@ -244,32 +248,45 @@ static void follow_assignment(const struct task_struct *p, struct task *task, u6
 	be_worth(p, task, count_in(task, now));
 }
 
-/*
- * Who has run cannot be owed more than a stride: it is entitled to more than
- * one CPU, or its CPU was taken by others than us.
- */
-static void forgive(struct task *task)
-{
-	u64 now = present(), least = now;
-
-	if (one_cpu && !lottery)
-		return;
-	if (!lottery)
-		least -= wait_for(quantum_ns, task->worth);
-	if (before(task->pass, least))
-		task->pass = least;
-}
-
 /* CPU time that a task used and was not charged for. */
 static u64 used_by(const struct task_struct *p, const struct task *task)
 {
 	return p->se.sum_exec_runtime - task->charged_ns;
 }
 
+/*
+ * Moves a task's pass for service that it used, and its node's. Who has run is
+ * owed nothing: in a race its next wait begins at the present moment, as in the
+ * core; on several CPUs one that is behind all winners after it was charged is
+ * entitled to more than a CPU, or others than us took its CPU.
+ */
+static void move_pass(struct task *task, u64 service_ns)
+{
+	struct rights *node = node_at(task->node);
+	u32 zeros = zeros_above(service_ns);
+	u64 shifted = service_ns << zeros, wait, now;
+
+	__sync_fetch_and_add(&dispensed, wait_for_shifted(shifted, zeros, worth_of_base()));
+	now = present();
+	wait = wait_for_shifted(shifted, zeros, node->value);
+	__sync_fetch_and_add(&node->pass, wait);
+	if (lottery) {
+		if (before(task->pass, now))
+			task->pass = now;
+		task->pass += wait_after(service_ns, task->worth);
+		return;
+	}
+	if (task->worth != node->value)
+		wait = wait_for_shifted(shifted, zeros, task->worth);
+	task->pass += wait;
+	if (!one_cpu && before(task->pass, now))
+		task->pass = now;
+}
+
 /* Charges a competing task for the CPU time that it used since last time. */
 static void charge(struct task_struct *p, struct task *task, u64 now)
 {
-	u64 service_ns = used_by(p, task), wait;
+	u64 service_ns = used_by(p, task);
 	struct rights *node;
 
 	if (!service_ns)
@@ -282,16 +299,10 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
 	follow_winner(task->pass);
-	dispense(service_ns);
-	forgive(task);
-	wait = wait_after(service_ns, task->worth);
-	task->pass += wait;
+	move_pass(task, service_ns);
 	trace(DECISION_CHARGE, p->pid, task->pass, task->worth, service_ns);
 	end_reservation(task);
 	node = node_at(task->node);
-	if (lottery || task->worth != node->value)
-		wait = wait_for(service_ns, node->value);
-	__sync_fetch_and_add(&node->pass, wait);
 	__sync_fetch_and_add(&node->received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
 }
