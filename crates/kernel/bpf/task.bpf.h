@@ -13,8 +13,10 @@
 struct task {
 	/* Its place, while it competes. */
 	u64 pass;
-	/* What it was worth when the pass was set. */
+	/* What it was worth when the pass was set, and what that was worked out from. */
 	worth_t worth;
+	s64 priced_active;
+	u32 priced;
 	/* Its place before the present pass when it left, and its worth then. */
 	s64 remain;
 	worth_t remain_worth;
@@ -99,17 +101,17 @@ __noinline int settle(u32 number)
 }
 
 /* What those are worth who hold so many tickets in a node. */
-__noinline u64 price_held(u32 number, u32 held, u64 now)
+__noinline u64 price_held(u32 number, u32 held)
 {
 	struct rights *node = node_at(number);
 	s64 active;
 
-	if (!is_priced(node, now)) {
+	if (!is_priced(node)) {
 		worth_t value = node->value;
 		s64 remain = node->pass - present();
 
 		settle(number);
-		price(number, now);
+		price(number);
 		if (node->value != value)
 			node->pass = present() + keep_remain(remain, value, node->value);
 	}
@@ -120,9 +122,17 @@ __noinline u64 price_held(u32 number, u32 held, u64 now)
 }
 
 /* What a competing task is worth now. */
-static worth_t price_task(const struct task *task, u64 now)
+static worth_t price_task(struct task *task)
 {
-	return price_held(task->node, task->held, now);
+	struct rights *node = node_at(task->node);
+	s64 active = node->active;
+
+	/* It was the same before. */
+	if (is_priced(node) && task->priced == prices && task->priced_active == active)
+		return task->worth;
+	task->priced_active = active;
+	task->priced = prices;
+	return price_held(task->node, task->held);
 }
 
 /* A node becomes active; it was worth `before` when it ceased to be. */
@@ -161,7 +171,7 @@ __noinline u64 entrance(u32 number)
 }
 
 /* Gives back what the task is worth then. */
-static worth_t count_in(struct task *task, u64 now)
+static worth_t count_in(struct task *task)
 {
 	struct rights *node = node_at(task->node);
 	bool first = !__sync_fetch_and_add(&node->runnable, 1);
@@ -170,7 +180,8 @@ static worth_t count_in(struct task *task, u64 now)
 	if (first)
 		node->settled_at = dispensed;
 	change_held(task->node, task->held);
-	worth = price_task(task, now);
+	task->priced = 0;
+	worth = price_task(task);
 	if (first)
 		enter(task->node, value);
 	return worth;
@@ -196,14 +207,14 @@ static void count_out(struct task *task)
 	change_held(task->node, -(s64)task->held);
 }
 
-static void join(struct task_struct *p, struct task *task, u64 now)
+static void join(struct task_struct *p, struct task *task)
 {
 	u64 first;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
-	task->worth = count_in(task, now);
+	task->worth = count_in(task);
 	first = entrance(task->node);
 	task->reserved = true;
 	task->pass = first;
@@ -240,12 +251,12 @@ static void be_worth(const struct task_struct *p, struct task *task, worth_t wor
 }
 
 /* It belongs elsewhere, or is nicer, since it joined. */
-static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
+static void follow_assignment(const struct task_struct *p, struct task *task)
 {
 	count_out(task);
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
-	be_worth(p, task, count_in(task, now));
+	be_worth(p, task, count_in(task));
 }
 
 /* CPU time that a task used and was not charged for. */
@@ -284,7 +295,7 @@ static void move_pass(struct task *task, u64 service_ns)
 }
 
 /* Charges a competing task for the CPU time that it used since last time. */
-static void charge(struct task_struct *p, struct task *task, u64 now)
+static void charge(struct task_struct *p, struct task *task)
 {
 	u64 service_ns = used_by(p, task);
 	struct rights *node;
@@ -293,9 +304,9 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 		return;
 	task->charged_ns += service_ns;
 	if (task->node != task->assigned)
-		follow_assignment(p, task, now);
+		follow_assignment(p, task);
 	else
-		be_worth(p, task, price_task(task, now));
+		be_worth(p, task, price_task(task));
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
 	follow_winner(task->pass);
