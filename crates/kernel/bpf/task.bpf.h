@@ -150,10 +150,8 @@ __noinline int enter(u32 number, u64 before)
 	return 0;
 }
 
-/* Turns end with a tick, which come that far apart. */
-#define TICK_NS (1000000000ULL / CONFIG_HZ)
-
-extern int CONFIG_HZ __kconfig;
+/* Turns end with a tick, which come that far apart; the loader sets it. */
+u64 tick_ns;
 
 /*
  * Where a task that joins may begin: where its node stands, and behind those
@@ -167,7 +165,7 @@ __noinline u64 entrance(u32 number)
 	/* On several CPUs see move_pass(). */
 	if (!one_cpu && before(pass, present()))
 		pass = present();
-	return pass + wait_for((quantum_ns + TICK_NS) * reserved, node->value);
+	return pass + wait_for((quantum_ns + tick_ns) * reserved, node->value);
 }
 
 /* Gives back what the task is worth then. */
