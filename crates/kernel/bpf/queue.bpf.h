@@ -105,7 +105,7 @@ static bool first_key(u32 queue, u64 *key)
  * its turn is to come sooner (1995, 2.3): all are put in their present order.
  * Gives back how many waited.
  */
-static __noinline u32 reorder(u32 queue, u64 now)
+static __noinline u32 reorder(u32 queue)
 {
 	struct task_struct *p;
 	u32 count = nothing;
@@ -120,12 +120,15 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		if (!task || !task->competes)
 			continue;
 		pass = task->pass;
-		worth = price_task(task, now);
+		worth = price_task(task);
 		if (worth == task->worth)
 			continue;
 		moved = present() + keep_remain(pass - present(), task->worth, worth);
-		if (!__sync_bool_compare_and_swap(&task->pass, pass, moved))
+		if (!__sync_bool_compare_and_swap(&task->pass, pass, moved)) {
+			/* It runs by now. */
+			task->priced = 0;
 			continue;
+		}
 		task->worth = worth;
 		trace(DECISION_TICKETS, p->pid, moved, worth, 0);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_of(task));
@@ -145,7 +148,7 @@ static void reorder_if_due(u64 now)
 	ordered_up_to = up_to;
 	order_next_at = now + pause;
 	bpf_for(queue, 0, queues)
-		pause += reorder(queue, now) * PAUSE_NS;
+		pause += reorder(queue) * PAUSE_NS;
 	order_next_at = now + pause;
 }
 
@@ -179,6 +182,21 @@ static u32 better_queue(u32 own, u64 key, bool anybody)
 	return best;
 }
 
+/* What is published can be wrong for a while: a CPU without work looks itself. */
+static __noinline bool take_any(void)
+{
+	u32 queue;
+
+	bpf_for(queue, 0, queues) {
+		if (scx_bpf_dsq_nr_queued(queue) > 0 && scx_bpf_dsq_move_to_local(queue, 0)) {
+			note_head(queue);
+			__sync_fetch_and_add(&totals.steals, 1);
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Moves who waits first in all queues to this CPU, if that is before `pass` or
  * nobody has one (`anybody`).
@@ -205,7 +223,9 @@ static bool take_first(u32 own, u64 pass, bool anybody)
 			return true;
 		}
 	}
-	return deserves && scx_bpf_dsq_move_to_local(own, 0);
+	if (deserves && scx_bpf_dsq_move_to_local(own, 0))
+		return true;
+	return queues > 1 && anybody && take_any();
 }
 
 #endif

@@ -18,8 +18,7 @@
  *   list counted is certain; it then adds the new list before it takes the old
  *   one, lest currencies become inactive in between.
  *
- * Values are worked out on the way of who needs them and then good for
- * `price_lasts_ns`, or until the loader changes something.
+ * Values are worked out on the way of who needs them and then good for a while.
  */
 #ifndef PRORATA_RIGHTS_BPF_H
 #define PRORATA_RIGHTS_BPF_H
@@ -27,19 +26,30 @@
 struct rights nodes[NODES];
 struct ticket tickets[TICKETS];
 
-/* Time for which a price is good; the loader sets it. */
+/* Time for which prices are good; the loader sets it. */
 u64 price_lasts_ns;
 
 /*
- * Counts what makes prices useless at once: the loader's changes, and amounts
- * that became at least twice or half of what they were. (Who waits at a wrong
- * price is credited at a wrong rate: a millisecond at a thousand times too
- * much is a second.)
+ * Counts what makes prices useless: time, the loader's changes, and amounts that
+ * became at least twice or half of what they were. (Who waits at a wrong price
+ * is credited at a wrong rate: a millisecond at a thousand times too much is a
+ * second.)
  */
-static u32 change;
+static u32 prices = 1;
+static u64 prices_next_at;
 
-/* Counts those of them by which somebody's value rose: who waits may do so for
- * too long (queue.bpf.h). */
+static void renew_prices(u64 now)
+{
+	if ((s64)(now - prices_next_at) < 0)
+		return;
+	prices_next_at = now + price_lasts_ns;
+	prices++;
+}
+
+/*
+ * Counts those of them by which somebody's value rose: who waits may do so for
+ * too long (queue.bpf.h).
+ */
 static u32 rises;
 
 /*
@@ -85,26 +95,33 @@ static u32 work_off_edge(struct rights *node, s32 edge)
 	return balance_of(backing) == counted_at ? list_of(backing) : 0;
 }
 
+/*
+ * The amount that is active in a node has changed so much since it was priced
+ * that prices of all that it funds are useless.
+ */
+static void note_change(const struct rights *node, s64 active)
+{
+	if (active >= 2 * node->priced_active) {
+		prices++;
+	} else if (2 * active <= node->priced_active) {
+		prices++;
+		rises++;
+	}
+}
+
 /* Changes a node's active amount; gives back the edge that this makes, or 0. */
 static s32 change_amount(u32 number, s64 amount)
 {
 	struct rights *node = node_at(number);
 	s64 old = __sync_fetch_and_add(&node->active, amount);
+	s64 active = old + amount;
 
-	if (!old)
-		return 1;
-	if (!(old + amount))
+	if (!active)
 		return -1;
-	/* A base ticket is worth what it is. */
-	if (number == BASE)
-		return 0;
-	if (amount >= old) {
-		change++;
-	} else if (old + 2 * amount <= 0) {
-		change++;
-		rises++;
-	}
-	return 0;
+	/* Else there is nobody whose price it could change. */
+	if (number != BASE && node->issued)
+		note_change(node, active);
+	return old ? 0 : 1;
 }
 
 /*
@@ -135,6 +152,7 @@ __noinline int propagate(u32 list, s32 sign)
 		ticket = ticket_at(index);
 		currency = node_at(ticket->currency);
 		here = (u64)(u32)towards << 32 | next_in_list(ticket, index);
+		__sync_fetch_and_add(&currency->issued, towards);
 		edge = change_amount(ticket->currency, towards * (s64)ticket->amount);
 		if (!edge || ticket->currency == BASE)
 			continue;
@@ -162,16 +180,24 @@ __noinline int change_held(u32 number, s64 amount)
 	return 0;
 }
 
-static bool is_priced(const struct rights *node, u64 now)
+static bool is_priced(const struct rights *node)
 {
-	return now - node->priced_at < price_lasts_ns && node->priced_change == change;
+	return node->priced == prices;
+}
+
+/* What one ticket of a currency that has a price is worth. */
+static worth_t rate_of(const struct rights *currency)
+{
+	s64 active = currency->priced_active;
+
+	return active > 0 ? worth_divide(currency->value, worth_of(active)) : 0;
 }
 
 /*
  * Adds up what the list's tickets are worth. Stops at a currency whose price
  * is too old, and gives back its number; else 0.
  */
-static u32 price_list(u32 list, u64 now, worth_t *value)
+static u32 price_list(u32 list, worth_t *value)
 {
 	worth_t sum = 0;
 	u32 stale = 0;
@@ -183,11 +209,11 @@ static u32 price_list(u32 list, u64 now, worth_t *value)
 		if (ticket->currency != BASE) {
 			struct rights *currency = node_at(ticket->currency);
 
-			if (!is_priced(currency, now)) {
+			if (!is_priced(currency)) {
 				stale = ticket->currency;
 				break;
 			}
-			amount = worth_multiply(amount, currency->rate);
+			amount = worth_multiply(amount, rate_of(currency));
 		}
 		sum = worth_add(sum, amount);
 		list = next_in_list(ticket, list);
@@ -197,10 +223,10 @@ static u32 price_list(u32 list, u64 now, worth_t *value)
 }
 
 /*
- * Works out a node's value and rate, and those of the currencies that it needs
- * for that, the highest first.
+ * Works out a node's value, and those of the currencies that it needs for that,
+ * the highest first.
  */
-__noinline int price(u32 number, u64 now)
+__noinline int price(u32 number)
 {
 	u32 way[MAX_LEVELS];
 	u32 level = nothing;
@@ -208,8 +234,7 @@ __noinline int price(u32 number, u64 now)
 	while (can_loop) {
 		struct rights *node = node_at(number);
 		worth_t value;
-		u32 stale = price_list(list_of(node->backing), now, &value);
-		s64 active = node->active;
+		u32 stale = price_list(list_of(node->backing), &value);
 
 		if (stale && level < MAX_LEVELS) {
 			way[level & (MAX_LEVELS - 1)] = number;
@@ -218,9 +243,8 @@ __noinline int price(u32 number, u64 now)
 			continue;
 		}
 		node->value = value;
-		node->rate = active > 0 ? worth_divide(value, worth_of(active)) : 0;
-		node->priced_change = change;
-		node->priced_at = now;
+		node->priced_active = node->active;
+		node->priced = prices;
 		if (!level)
 			return 0;
 		level--;

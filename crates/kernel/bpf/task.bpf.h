@@ -13,8 +13,10 @@
 struct task {
 	/* Its place, while it competes. */
 	u64 pass;
-	/* What it was worth when the pass was set. */
+	/* What it was worth when the pass was set, and what that was worked out from. */
 	worth_t worth;
+	s64 priced_active;
+	u32 priced;
 	/* Its place before the present pass when it left, and its worth then. */
 	s64 remain;
 	worth_t remain_worth;
@@ -99,18 +101,17 @@ __noinline int settle(u32 number)
 }
 
 /* What those are worth who hold so many tickets in a node. */
-__noinline u64 price_held(u32 number, u32 held, u64 now)
+__noinline u64 price_held(u32 number, u32 held)
 {
 	struct rights *node = node_at(number);
 	s64 active;
 
-	if (!is_priced(node, now)) {
+	if (!is_priced(node)) {
 		worth_t value = node->value;
 		s64 remain = node->pass - present();
 
 		settle(number);
-		price(number, now);
-		set_longest();
+		price(number);
 		if (node->value != value)
 			node->pass = present() + keep_remain(remain, value, node->value);
 	}
@@ -121,9 +122,17 @@ __noinline u64 price_held(u32 number, u32 held, u64 now)
 }
 
 /* What a competing task is worth now. */
-static worth_t price_task(const struct task *task, u64 now)
+static worth_t price_task(struct task *task)
 {
-	return price_held(task->node, task->held, now);
+	struct rights *node = node_at(task->node);
+	s64 active = node->active;
+
+	/* It was the same before. */
+	if (is_priced(node) && task->priced == prices && task->priced_active == active)
+		return task->worth;
+	task->priced_active = active;
+	task->priced = prices;
+	return price_held(task->node, task->held);
 }
 
 /* A node becomes active; it was worth `before` when it ceased to be. */
@@ -141,6 +150,9 @@ __noinline int enter(u32 number, u64 before)
 	return 0;
 }
 
+/* Turns end with a tick, which come that far apart; the loader sets it. */
+u64 tick_ns;
+
 /*
  * Where a task that joins may begin: where its node stands, and behind those
  * who joined before it and have not had their turn.
@@ -150,14 +162,14 @@ __noinline u64 entrance(u32 number)
 	struct rights *node = node_at(number);
 	u64 pass = node->pass, reserved = __sync_fetch_and_add(&node->reserved, 1);
 
-	/* On several CPUs see forgive(). */
+	/* On several CPUs see move_pass(). */
 	if (!one_cpu && before(pass, present()))
 		pass = present();
-	return pass + wait_for(quantum_ns * reserved, node->value);
+	return pass + wait_for((quantum_ns + tick_ns) * reserved, node->value);
 }
 
 /* Gives back what the task is worth then. */
-static worth_t count_in(struct task *task, u64 now)
+static worth_t count_in(struct task *task)
 {
 	struct rights *node = node_at(task->node);
 	bool first = !__sync_fetch_and_add(&node->runnable, 1);
@@ -166,7 +178,8 @@ static worth_t count_in(struct task *task, u64 now)
 	if (first)
 		node->settled_at = dispensed;
 	change_held(task->node, task->held);
-	worth = price_task(task, now);
+	task->priced = 0;
+	worth = price_task(task);
 	if (first)
 		enter(task->node, value);
 	return worth;
@@ -192,14 +205,14 @@ static void count_out(struct task *task)
 	change_held(task->node, -(s64)task->held);
 }
 
-static void join(struct task_struct *p, struct task *task, u64 now)
+static void join(struct task_struct *p, struct task *task)
 {
 	u64 first;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
-	task->worth = count_in(task, now);
+	task->worth = count_in(task);
 	first = entrance(task->node);
 	task->reserved = true;
 	task->pass = first;
@@ -236,28 +249,12 @@ static void be_worth(const struct task_struct *p, struct task *task, worth_t wor
 }
 
 /* It belongs elsewhere, or is nicer, since it joined. */
-static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
+static void follow_assignment(const struct task_struct *p, struct task *task)
 {
 	count_out(task);
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
-	be_worth(p, task, count_in(task, now));
-}
-
-/*
- * Who has run cannot be owed more than a stride: it is entitled to more than
- * one CPU, or its CPU was taken by others than us.
- */
-static void forgive(struct task *task)
-{
-	u64 now = present(), least = now;
-
-	if (one_cpu && !lottery)
-		return;
-	if (!lottery)
-		least -= wait_for(quantum_ns, task->worth);
-	if (before(task->pass, least))
-		task->pass = least;
+	be_worth(p, task, count_in(task));
 }
 
 /* CPU time that a task used and was not charged for. */
@@ -266,32 +263,55 @@ static u64 used_by(const struct task_struct *p, const struct task *task)
 	return p->se.sum_exec_runtime - task->charged_ns;
 }
 
-/* Charges a competing task for the CPU time that it used since last time. */
-static void charge(struct task_struct *p, struct task *task, u64 now)
+/*
+ * Moves a task's pass for service that it used, and its node's. Who has run is
+ * owed nothing: in a race its next wait begins at the present moment, as in the
+ * core; on several CPUs one that is behind all winners after it was charged is
+ * entitled to more than a CPU, or others than us took its CPU.
+ */
+static void move_pass(struct task *task, u64 service_ns)
 {
-	u64 service_ns = used_by(p, task), wait;
+	struct rights *node = node_at(task->node);
+	u32 zeros = zeros_above(service_ns);
+	u64 shifted = service_ns << zeros, wait, now;
+
+	__sync_fetch_and_add(&dispensed, wait_for_shifted(shifted, zeros, worth_of_base()));
+	now = present();
+	wait = wait_for_shifted(shifted, zeros, node->value);
+	__sync_fetch_and_add(&node->pass, wait);
+	if (lottery) {
+		if (before(task->pass, now))
+			task->pass = now;
+		task->pass += wait_after(service_ns, task->worth);
+		return;
+	}
+	if (task->worth != node->value)
+		wait = wait_for_shifted(shifted, zeros, task->worth);
+	task->pass += wait;
+	if (!one_cpu && before(task->pass, now))
+		task->pass = now;
+}
+
+/* Charges a competing task for the CPU time that it used since last time. */
+static void charge(struct task_struct *p, struct task *task)
+{
+	u64 service_ns = used_by(p, task);
 	struct rights *node;
 
 	if (!service_ns)
 		return;
 	task->charged_ns += service_ns;
 	if (task->node != task->assigned)
-		follow_assignment(p, task, now);
+		follow_assignment(p, task);
 	else
-		be_worth(p, task, price_task(task, now));
+		be_worth(p, task, price_task(task));
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
 	follow_winner(task->pass);
-	dispense(service_ns);
-	forgive(task);
-	wait = wait_after(service_ns, task->worth);
-	task->pass += wait;
+	move_pass(task, service_ns);
 	trace(DECISION_CHARGE, p->pid, task->pass, task->worth, service_ns);
 	end_reservation(task);
 	node = node_at(task->node);
-	if (lottery || task->worth != node->value)
-		wait = wait_for(service_ns, node->value);
-	__sync_fetch_and_add(&node->pass, wait);
 	__sync_fetch_and_add(&node->received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
 }

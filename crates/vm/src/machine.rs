@@ -8,6 +8,10 @@ pub const CPUS: std::ops::RangeInclusive<u32> = 1..=64;
 /// Mebibytes of memory that a machine may have.
 pub const MEMORY_MIB: std::ops::RangeInclusive<u32> = 256..=16384;
 
+/// Nanoseconds that an instruction may last where the clock counts them: powers
+/// of two.
+pub const INSTRUCTION_NS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
 /// Name by which the guest mounts the host's files.
 pub const HOST_TAG: &str = "host";
 
@@ -22,8 +26,9 @@ pub struct Machine {
     pub cpus: u32,
     /// How much memory, within [`MEMORY_MIB`].
     pub memory_mib: u32,
-    /// The clock counts instructions, one a nanosecond, instead of time.
-    pub count_instructions: bool,
+    /// The clock counts instructions, each of which lasts so many nanoseconds,
+    /// instead of time. A power of two, see [`INSTRUCTION_NS`].
+    pub instruction_ns: Option<u32>,
 }
 
 /// What executes the guest's instructions.
@@ -64,8 +69,8 @@ impl Machine {
             // Paging with five levels makes every miss dearer, for nothing.
             Accelerator::Software => "-accel tcg -cpu max,la57=off",
         });
-        if self.count_instructions {
-            add("-icount shift=0");
+        if let Some(instruction_ns) = self.instruction_ns {
+            add(&format!("-icount shift={}", instruction_ns.ilog2()));
         }
         add("-device virtio-serial-pci -chardev stdio,id=channel,signal=off");
         add(&format!(
@@ -120,7 +125,7 @@ mod tests {
             overlay_module: None,
             cpus: 3,
             memory_mib: 700,
-            count_instructions: false,
+            instruction_ns: None,
         };
         let software = arguments(&machine, Accelerator::Software);
         for words in [
@@ -137,7 +142,9 @@ mod tests {
         }
         assert!(!software.contains("icount"));
         assert!(arguments(&machine, Accelerator::Kvm).contains("-accel kvm"));
-        machine.count_instructions = true;
+        machine.instruction_ns = Some(1);
         assert!(arguments(&machine, Accelerator::Software).contains("-icount shift=0"));
+        machine.instruction_ns = Some(8);
+        assert!(arguments(&machine, Accelerator::Software).contains("-icount shift=3"));
     }
 }

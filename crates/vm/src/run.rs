@@ -73,7 +73,7 @@ pub fn run(
 ) -> Result<Ending, RunError> {
     let initramfs = initramfs::build(job, machine.overlay_module.as_deref())?;
     // Only software counts instructions.
-    if !machine.count_instructions && kvm::is_there() {
+    if machine.instruction_ns.is_none() && kvm::is_there() {
         let works = kvm::recall(notes);
         let limit = works.map_or(KVM_TRIAL_LIMIT, |_| UP_LIMIT);
         if works != Some(false) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::Format;
-use prorata_vm::machine::{CPUS, MEMORY_MIB};
+use prorata_vm::machine::{CPUS, INSTRUCTION_NS, MEMORY_MIB};
 
 /// `prorata vm`.
 #[derive(Clone, Args, Debug)]
@@ -58,15 +58,22 @@ pub struct VmRun {
     /// Memory of the machine
     #[arg(long, default_value = "1024", value_name = "MIB", value_parser = clap::value_parser!(u32).range(i64::from(*MEMORY_MIB.start())..=i64::from(*MEMORY_MIB.end())))]
     pub memory: u32,
-    /// Let its clock count instructions, one a nanosecond, instead of time
-    #[arg(long)]
-    pub icount: bool,
+    /// Let its clock count instructions, each of which lasts so long (1 ns unless told otherwise), instead of time
+    #[arg(long, value_name = "NS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = instruction_ns)]
+    pub icount: Option<u32>,
     /// Newest kernel of a series that is kept, such as 6.18, or path of an image such as ./vmlinuz [default: the newest kept]
     #[arg(long, value_name = "SERIES|FILE", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+fn instruction_ns(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(ns) if INSTRUCTION_NS.contains(&ns) => Ok(ns),
+        _ => Err(format!("an instruction lasts one of {INSTRUCTION_NS:?} ns")),
+    }
 }
 
 /// `prorata vm fetch`.

@@ -47,7 +47,7 @@ fn run_command(args: &VmRun) -> Result<ExitCode> {
         overlay_module,
         cpus: args.cpus,
         memory_mib: args.memory,
-        count_instructions: args.icount,
+        instruction_ns: args.icount,
     };
     let job = job(args.command.clone())?;
     let mut sinks = Sinks {
@@ -109,7 +109,7 @@ fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
         overlay_module: Some(kernel.overlay_module.clone()),
         cpus: 1,
         memory_mib: PROOF_MEMORY_MIB,
-        count_instructions: false,
+        instruction_ns: None,
     };
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     let mut sinks = Sinks {

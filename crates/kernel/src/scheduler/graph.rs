@@ -30,11 +30,11 @@ impl Graph {
     /// Whether the node may be funded by these. Cost: what is funded by the
     /// node, directly or not.
     pub fn check(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
-        match node {
-            BASE => return Err(KernelError::Base),
-            ROOT_CGROUP => {}
-            CGROUP_NODES.. => return Err(KernelError::NoSuchNode { node }),
-            _ => {}
+        if node == BASE {
+            return Err(KernelError::Base);
+        }
+        if node >= CGROUP_NODES && node != ROOT_CGROUP {
+            return Err(KernelError::NoSuchNode { node });
         }
         for &Ticket { currency, amount } in tickets {
             if !(1..=MAX_AMOUNT).contains(&amount) {

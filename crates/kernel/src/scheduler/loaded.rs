@@ -309,6 +309,7 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
     data.online = online_cpus();
+    data.tick_ns = tick_ns();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
     let operations = open.struct_ops.prorata_ops_mut();
@@ -339,6 +340,16 @@ fn online_cpus() -> u32 {
     // SAFETY: takes no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
+}
+
+/// Time between two looks of the kernel at whose turn ends: the resolution of
+/// the clock that only these move on.
+fn tick_ns() -> u64 {
+    // SAFETY: all bits zero is a time.
+    let mut tick: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes a time into one that lives.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
+    tick.tv_nsec as u64
 }
 
 fn price_lasts_ns(quantum_ns: u64) -> u64 {

@@ -8,7 +8,7 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{BASE, MAX_DEPTH, Scheduler};
 
 use crate::hogs::{Hog, wait_until};
-use crate::world::{STRIDE, base, check_shares, hog, place, ticket};
+use crate::world::{STRIDE, base, check_shares, hog, place, settle, ticket};
 
 /// The graph of 1994, Figure 3, with its first thread blocked and then not.
 pub fn figure_3() -> Result<(), Failed> {
@@ -60,6 +60,7 @@ pub fn changes() -> Result<(), Failed> {
         hog(&scheduler, 1, &[base(100)])?,
         hog(&scheduler, 2, &[base(100)])?,
     ];
+    settle();
     let seconds = Duration::from_secs(2);
     check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], seconds, 2.0)?;
     scheduler.set_tickets(1, &[base(400)])?;
@@ -166,11 +167,6 @@ pub fn conservation() -> Result<(), Failed> {
     exited.sort_unstable();
     exited.dedup();
     same(exited, (10..22).collect())
-}
-
-/// Processes that begin sleep now and then, until they have all that they need.
-fn settle() {
-    thread::sleep(Duration::from_millis(500));
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {

@@ -47,6 +47,11 @@ pub fn place(
     Ok(())
 }
 
+/// Processes that begin sleep now and then, until they have all that they need.
+pub fn settle() {
+    thread::sleep(Duration::from_millis(400));
+}
+
 /// What each node received in a time.
 pub fn received(scheduler: &Scheduler, nodes: &[u32], time: Duration) -> Result<Vec<f64>, Failed> {
     let read = || -> Result<Vec<u64>, Failed> {
