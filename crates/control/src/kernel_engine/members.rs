@@ -280,7 +280,9 @@ impl Room {
             };
             let own = self.own_policy(*tid, &stat, &released);
             released.insert(*tid, own);
-            set_policy(*tid, own);
+            if is_in_class(*tid) {
+                set_policy(*tid, own);
+            }
             if let Some(client) = self.clients.get_mut(id)
                 && !stat.is_secondary_thread()
             {
@@ -417,13 +419,17 @@ impl Room {
             .unwrap_or(Policy::OTHER)
     }
 
+    /// Whoever has chosen another policy since keeps that.
     fn let_go(&self, tid: u32, own: Policy) {
+        let is_in_class = is_in_class(tid);
         if let Some(scheduler) = &self.scheduler
             && let Err(error) = scheduler.take_back(tid)
         {
             tracing::warn!("{error}");
         }
-        set_policy(tid, own);
+        if is_in_class {
+            set_policy(tid, own);
+        }
     }
 
     /// All threads of the system of which this is true, with what the kernel
@@ -452,10 +458,14 @@ impl Room {
 /// leaves and comes back, as a new one comes, so that it is charged from now on
 /// and not for what it used before.
 fn enter(scheduler: &dyn InKernel, node: u32, tid: u32) -> Result<(), KernelError> {
-    if Policy::of(tid).is_ok_and(|policy| policy.class() == SCHED_EXT) {
+    if is_in_class(tid) {
         set_policy(tid, Policy::OTHER);
     }
     scheduler.give(node, tid)
+}
+
+fn is_in_class(tid: u32) -> bool {
+    Policy::of(tid).is_ok_and(|policy| policy.class() == SCHED_EXT)
 }
 
 /// Whoever has ended needs none, and whoever has it nothing.

@@ -169,7 +169,9 @@ impl InKernel for Kernel {
         if let Ok(thread) = ProcessId::of(tid) {
             books.taken_back.insert(tid, thread);
         }
-        let _ = Policy::OTHER.set(tid);
+        if Policy::of(tid).is_ok_and(|policy| policy == MARK) {
+            let _ = Policy::OTHER.set(tid);
+        }
         Ok(())
     }
 

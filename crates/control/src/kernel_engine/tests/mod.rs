@@ -243,6 +243,20 @@ fn a_tree_is_given_and_comes_back_with_its_own_policies() {
 }
 
 #[test]
+fn what_a_member_chose_since_stays() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(100);
+    let sleeper = Sleeper::start();
+    stage.engine.manage(client, sleeper.id()).unwrap();
+    BATCH.set(sleeper.id().pid).unwrap();
+    stage.engine.release(client);
+    assert_eq!(policy_of(sleeper.id().pid), BATCH);
+}
+
+#[test]
 fn a_child_born_to_a_member_has_its_parents_policy_when_it_comes_back() {
     if !is_root() {
         return;
