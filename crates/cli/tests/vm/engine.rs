@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::{Check, PRORATA, machine};
 
-pub const CHECKS: [(&str, Check); 6] = [
+pub const CHECKS: [(&str, Check); 7] = [
     ("kernel_engine_shares_follow_tickets", shares),
     ("kernel_engine_transfers_move_shares", transfers),
     ("kernel_engine_comes_back_after_a_kill", killed),
     ("kernel_engine_puts_policies_back", policies),
     ("kernel_engine_tells_why_it_was_unloaded", unloaded),
+    ("kernel_engine_notices_ends", ends),
     ("kernel_engine_demo", demo),
 ];
 
@@ -228,6 +229,25 @@ fn unloaded(series: &str) -> Result<(), Failed> {
         "clients",
         &shown,
     )
+}
+
+/// A client is there as long as anything of it, orphans included.
+fn ends(series: &str) -> Result<(), Failed> {
+    let script = "
+         prorata run -n parent -- sh -c 'sleep 3 & exit 0' >/dev/null &
+         until_there 1; sleep 1
+         show orphan prorata ps --json
+         until_there 0; show none prorata ps --json
+         prorata stop";
+    let shown = play(series, script)?;
+    let clients = json(&shown, "orphan")?;
+    let names = clients
+        .as_array()
+        .map(|all| all.iter().map(|client| &client["name"]));
+    let names: Vec<&Value> = names.into_iter().flatten().collect();
+    check(names == ["parent"], "the orphan's client", &shown)?;
+    let none = json(&shown, "none")?;
+    check(none.as_array().is_some_and(Vec::is_empty), "none", &shown)
 }
 
 fn demo(series: &str) -> Result<(), Failed> {
