@@ -253,6 +253,12 @@ impl Room {
             .collect()
     }
 
+    /// Whether a thread of a client has not ended. Cost: a walk through all.
+    pub(super) fn lives(&self, id: ClientId) -> bool {
+        let lives = |tid, stat: &Stat| !stat.has_ended() && self.client_of_thread(tid) == Some(id);
+        !self.threads_where(lives).is_empty()
+    }
+
     /// Gives another scheduler the members of the one before, and those that
     /// were born to them meanwhile.
     pub(super) fn give_again(&mut self, members: &[(u32, ClientId)]) {

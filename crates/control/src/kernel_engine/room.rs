@@ -222,12 +222,14 @@ impl Room {
         }
     }
 
-    /// A client has exited if it has no task left, or got some again meanwhile.
+    /// A client has exited if it has no task left; it may have got some again
+    /// meanwhile. A kernel that is unloading the scheduler lets all tasks go
+    /// before it says so: whoever lives has not exited.
     fn notice_exit(&mut self, client: ClientId) {
         let has_tasks = self
             .in_kernel(client)
             .is_none_or(|account| account.tasks > 0);
-        if !has_tasks && self.clients.remove(&client).is_some() {
+        if !has_tasks && !self.lives(client) && self.clients.remove(&client).is_some() {
             self.exited.push(client);
             self.policies.forget_ended();
         }

@@ -32,6 +32,8 @@ pub(super) struct Books {
     pub accounts: HashMap<u32, Account>,
     exited: Vec<u32>,
     pub failure: Option<KernelError>,
+    /// Whether all tasks were let go, as when the scheduler is being unloaded.
+    unloading: bool,
     pub options: Option<Options>,
     pub loads: u32,
     /// The node of whoever is in no other, where all of the machine is
@@ -66,11 +68,26 @@ impl Kernel {
         books.loads += 1;
         books.options = Some(*options);
         books.failure = None;
+        books.unloading = false;
         books.nodes.clear();
         books.members.clear();
         books.taken_back.clear();
         books.accounts.clear();
         Ok(Box::new(self.clone()))
+    }
+
+    /// The kernel begins to unload the scheduler, which looks as if all tasks
+    /// had ended.
+    pub fn begin_to_eject(&self) {
+        let mut books = self.books();
+        books.unloading = true;
+        books.exited = books.nodes.keys().copied().collect();
+        self.exits.ring();
+    }
+
+    /// Whether all exits have been asked for.
+    pub fn is_heard(&self) -> bool {
+        self.books().exited.is_empty()
     }
 
     /// The kernel unloads the scheduler; members go on as they are.
@@ -182,7 +199,11 @@ impl InKernel for Kernel {
         }
         let tasks = books.members.values().filter(|(_, other)| *other == node);
         Ok(Account {
-            tasks: tasks.count() as u32,
+            tasks: if books.unloading {
+                0
+            } else {
+                tasks.count() as u32
+            },
             ..books.accounts.get(&node).copied().unwrap_or(NOTHING)
         })
     }

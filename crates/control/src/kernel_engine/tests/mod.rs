@@ -453,6 +453,20 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
 }
 
 #[test]
+fn nobody_has_exited_because_the_scheduler_is_being_unloaded() {
+    let stage = Stage::new();
+    let client = stage.client(300);
+    let sleeper = Sleeper::start();
+    stage.engine.manage(client, sleeper.id()).unwrap();
+    stage.kernel.begin_to_eject();
+    eventually(|| stage.kernel.is_heard().then_some(()));
+    stage.kernel.eject("runnable task stall");
+    eventually(|| stage.trouble());
+    assert_eq!(stage.engine.take_exited(), []);
+    assert_eq!(stage.engine.find(sleeper.id().pid), Some(client));
+}
+
+#[test]
 fn what_an_administrator_unloaded_is_not_loaded_again() {
     if !is_root() {
         return;
