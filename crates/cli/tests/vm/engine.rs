@@ -50,8 +50,7 @@ fn play(series: &str, script: &str) -> Result<Shown, Failed> {
     let program = PRORATA.replace('\'', "'\\''");
     let script = format!("prorata() {{ '{program}' \"$@\"; }}\n{BEGIN}{script}");
     let command = ["timeout", LONGEST_S, "sh", "-c", &script];
-    // However busy the host is, no turn lasts longer by that.
-    let output = machine(series, &["--icount=8"], &command)?;
+    let output = machine(series, &[], &command)?;
     let text = String::from_utf8(output.stdout.clone())?;
     if !output.status.success() {
         return Err(format!("{output:?}").into());
