@@ -108,6 +108,7 @@ impl Engine for ForUser {
             decisions: status.decisions,
             own_cpu_ns: status.own_cpu_ns,
             uptime_ns: status.uptime_ns,
+            trouble: None,
         }
     }
 

@@ -8,6 +8,7 @@ pub mod run;
 pub mod sim;
 pub mod values;
 pub mod view;
+pub mod vm;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -138,6 +139,8 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
+    /// Run commands in a machine of their own, with a kernel that has sched_ext
+    Vm(vm::Vm),
     /// Run a scenario on a simulated machine
     ///
     /// A scenario file says what the machine is, which programs compete on it with which tickets,
@@ -157,6 +160,9 @@ pub enum Command {
     Man(daemon::Man),
     /// Print completions for a shell
     Completions(daemon::Completions),
+    /// Run a command under the minimal scheduler that benches compare with
+    #[command(hide = true)]
+    Floor(vm::Floor),
     /// Be the daemon
     #[command(hide = true)]
     Daemon(daemon::Daemon),

@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::ids::ClientId;
-use crate::ledger::{Checked, Ledger, Operation, Outcome};
+use crate::ledger::{Checked, Ledger, Operation, Outcome, Target};
 use crate::policy::{ClientIndex, Policy, PolicyError};
 use crate::prefetch::prefetch;
 use active::{Classes, Magnitudes};
@@ -131,6 +131,16 @@ impl Dispatcher {
     /// The ledger, to read and to check operations against.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// As [`Ledger::watch_funding`].
+    pub fn watch_funding(&mut self) {
+        self.ledger.watch_funding();
+    }
+
+    /// As [`Ledger::take_funding_changes`].
+    pub fn take_funding_changes(&mut self) -> Vec<Target> {
+        self.ledger.take_funding_changes()
     }
 
     /// What is shared out.
