@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use super::{Check, PRORATA, machine};
 
-pub const CHECKS: [(&str, Check); 7] = [
+pub const CHECKS: [(&str, Check); 8] = [
     ("kernel_engine_shares_follow_tickets", shares),
     ("kernel_engine_transfers_move_shares", transfers),
     ("kernel_engine_comes_back_after_a_kill", killed),
     ("kernel_engine_puts_policies_back", policies),
     ("kernel_engine_tells_why_it_was_unloaded", unloaded),
     ("kernel_engine_notices_ends", ends),
+    ("kernel_engine_refusals", refusals),
     ("kernel_engine_demo", demo),
 ];
 
@@ -27,6 +28,7 @@ export PRORATA_SOCKET=/tmp/prorata.test/socket
 show() { echo "=== $1"; shift; "$@"; echo; }
 hog() { prorata run -t "$1" -n "$2" -- sha256sum /dev/zero >/dev/null & }
 until_there() { while [ "$(prorata ps --json | grep -c '"id"')" != "$1" ]; do sleep 0.1; done; }
+until_unloaded() { for _ in $(seq 100); do grep -q disabled /sys/kernel/sched_ext/state && break; sleep 0.1; done; }
 # Field of a line of /proc/PID/stat after the name: 39 is the policy.
 policy() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f39; }
 prorata start --engine kernel --cpus 0 >/dev/null
@@ -127,8 +129,7 @@ fn shares(series: &str) -> Result<(), Failed> {
          show inflated prorata ps --json; sleep {SECONDS}; show later prorata ps --json
          show status prorata status --json
          prorata stop
-         # It may be ending still.
-         for _ in $(seq 100); do grep -q disabled /sys/kernel/sched_ext/state && break; sleep 0.1; done
+         until_unloaded
          show state cat /sys/kernel/sched_ext/state"
     );
     let shown = play(series, &script)?;
@@ -249,6 +250,31 @@ fn ends(series: &str) -> Result<(), Failed> {
     check(names == ["parent"], "the orphan's client", &shown)?;
     let none = json(&shown, "none")?;
     check(none.as_array().is_some_and(Vec::is_empty), "none", &shown)
+}
+
+/// There can be one scheduler, and only root has it.
+fn refusals(series: &str) -> Result<(), Failed> {
+    let script = format!(
+        "prorata stop; until_unloaded
+         refused() {{ \"$@\" 2>&1 && echo accepted || true; }}
+         show occupied refused prorata floor '{PRORATA}' start --engine kernel
+         mkdir -m 700 /tmp/nobody; chown 65534:65534 /tmp/nobody; export PRORATA_SOCKET=/tmp/nobody/socket
+         show user refused setpriv --reuid 65534 --regid 65534 --clear-groups '{PRORATA}' start --engine kernel"
+    );
+    let shown = play(series, &script)?;
+    let reasons = [
+        ("occupied", "prorata_floor is loaded already"),
+        ("user", "by root alone"),
+    ];
+    for (name, reason) in reasons {
+        let told = part(&shown, name)?;
+        check(
+            told.contains(reason) && !told.contains("accepted"),
+            name,
+            &shown,
+        )?;
+    }
+    Ok(())
 }
 
 fn demo(series: &str) -> Result<(), Failed> {

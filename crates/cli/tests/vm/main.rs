@@ -40,7 +40,7 @@ fn main() {
 
 fn machine(series: &str, options: &[&str], command: &[&str]) -> Result<Output, Failed> {
     let mut prorata = Command::new(PRORATA);
-    prorata.args(["vm", "run", "--memory", "512", "--kernel", series]);
+    prorata.args(["vm", "run", "--kernel", series]);
     prorata.args(options).arg("--").args(command);
     Ok(prorata.stdin(Stdio::null()).output()?)
 }
