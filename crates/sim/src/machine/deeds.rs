@@ -37,6 +37,11 @@ impl<O: Observer> Simulation<O> {
                 let transfer = self.machine.transfers.remove(&name);
                 self.end_transfer(transfer);
             }
+            Deed::Move(clients, pool) => {
+                clients
+                    .into_iter()
+                    .for_each(|client| self.move_client(client, pool));
+            }
             Deed::Policy(name) => self.set_policy(name),
             Deed::Quantum(quantum_ns) => {
                 self.machine.machine.quantum = Time(quantum_ns);
@@ -91,8 +96,10 @@ impl<O: Observer> Simulation<O> {
         self.end_all_turns();
         let machine = &mut self.machine;
         machine.machine.policy = name;
-        let fresh = policy(name, machine.seed, machine.policies);
-        machine.policies += 1;
-        machine.dispatcher.set_policy(fresh);
+        for pool in 0..machine.pools.len() as u32 {
+            let fresh = policy(name, machine.seed, machine.policies);
+            machine.policies += 1;
+            machine.dispatcher.set_policy_of(pool, fresh);
+        }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) enum Deed {
     Transfer(PlannedTransfer),
     /// Ends the transfer that this event began.
     EndTransfer(String),
+    /// To a pool.
+    Move(Range<u32>, u8),
     Policy(PolicyName),
     Quantum(u64),
     Signal(u32),
@@ -42,6 +44,7 @@ pub(super) struct Directory<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) groups: &'a [Group],
     pub(super) signals: &'a Names,
+    pub(super) pools: &'a Names,
 }
 
 impl Directory<'_> {
@@ -143,6 +146,11 @@ fn deed(action: &Action, names: &Directory<'_>, place: &Place) -> Result<Deed> {
             })
         }
         Action::EndTransfer(name) => Deed::EndTransfer(name.clone()),
+        Action::Move(to) => {
+            let place = place.key("move");
+            let pool = names.pools.find(&to.to, &place.key("to"))?;
+            Deed::Move(names.clients(&to.client, &place.key("client"))?, pool as u8)
+        }
         Action::Policy(policy) => Deed::Policy(*policy),
         Action::Quantum(quantum) => {
             check_quantum(*quantum, &place.key("quantum"))?;

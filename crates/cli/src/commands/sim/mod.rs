@@ -8,16 +8,17 @@ mod sweep;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use prorata_sim::perfetto::Perfetto;
-use prorata_sim::scenario::{Scenario, Time, schema};
+use prorata_sim::scenario::{Scenario, Time};
 use prorata_sim::trace::Recorder;
 use prorata_sim::{Measures, Plan, Report, Simulation};
 
-use crate::args::sim::Sim;
+use crate::args::sim::{Files, Sim};
 use crate::output;
 
 /// Points of the time series where one is needed and the scenario asks for
@@ -27,7 +28,7 @@ const POINTS: u64 = 200;
 /// `prorata sim`.
 pub fn sim(args: &Sim) -> Result<ExitCode> {
     if args.schema {
-        output::line(&format!("{:#}", schema()))?;
+        output::line(&format!("{:#}", prorata_reproduce::schema()))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.many.faults {
@@ -42,6 +43,7 @@ pub fn sim(args: &Sim) -> Result<ExitCode> {
     if args.step {
         return step::step(&scenario, seed);
     }
+    keep_scenario(path, &args.files)?;
     run(args, scenario, seed)
 }
 
@@ -71,7 +73,7 @@ fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
     let report = Report::new(&scenario, seed, &machine, &measures);
     if let Some(path) = &files.svg {
         let groups: Vec<_> = machine.groups().collect();
-        let drawing = plot::shares(&report, &groups).svg();
+        let drawing = plot::all(&report, &measures, &groups).finish();
         std::fs::write(path, drawing).with_context(|| cannot_write(path))?;
     }
     match files.csv.as_deref() {
@@ -85,6 +87,28 @@ fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
         None => figures::print(&report, args.format)?,
     }
     Ok(verdict(report.holds()))
+}
+
+/// Refuses to write over the scenario, by whatever name.
+fn keep_scenario(scenario: &Path, files: &Files) -> Result<()> {
+    let inode = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let Some(kept) = inode(scenario) else {
+        return Ok(());
+    };
+    for (option, path) in [
+        ("--csv", &files.csv),
+        ("--svg", &files.svg),
+        ("--perfetto", &files.perfetto),
+        ("--record", &files.record),
+    ] {
+        if let Some(path) = path
+            && inode(path) == Some(kept)
+        {
+            let path = path.display();
+            bail!("{option} {path} is the scenario itself: name another file");
+        }
+    }
+    Ok(())
 }
 
 /// Success exactly if everything asserted holds.
