@@ -403,7 +403,7 @@ fn a_server_without_tickets_runs_on_those_of_its_callers() {
         "{a_count} to {b_count}"
     );
     assert!((b_ns / a_ns - 3.0).abs() < 0.1, "{b_ns} to {a_ns}");
-    assert_eq!(report.counts.idle_ns, 0);
+    assert_eq!(report.counts.expect("simulated").idle_ns, 0);
 }
 
 #[test]
@@ -578,7 +578,7 @@ fn what_the_ledger_refuses_is_told_and_the_run_goes_on() {
         do = { transfer = { name = "x", from = "A", to = ["B"], tickets = 2 } }
         "#,
     );
-    assert_eq!(report.counts.refused, 1);
+    assert_eq!(report.counts.expect("simulated").refused, 1);
     assert_eq!(report.refused.len(), 1);
     assert_eq!(report.duration_ns, 2_000_000_000);
 }

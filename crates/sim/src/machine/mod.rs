@@ -22,18 +22,17 @@
 mod accounts;
 mod cpus;
 mod deeds;
-mod rights;
 mod rules;
 mod steps;
 mod threads;
 mod turns;
-mod waiting;
+mod world;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prorata_core::dispatcher::{self, Dispatcher};
-use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
@@ -41,13 +40,13 @@ pub use accounts::{Counts, Imbalance};
 use cpus::Cpus;
 use rules::RuleState;
 use threads::{Client, Thread, Threads};
-use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
 use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use crate::policy::policy;
 use crate::queue::EventQueue;
 use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
+use crate::world::Objects;
 
 /// From so many clients on memory is fetched ahead of its use: fewer stay in
 /// the caches, and asking for them would only take time.
@@ -114,16 +113,7 @@ pub struct Machine {
     cpus: Cpus,
     threads: Threads,
     clients: Vec<Client>,
-    mutexes: Vec<Mutex>,
-    pipes: Vec<Pipe>,
-    services: Vec<Service>,
-    signals: Vec<Signal>,
-    /// Tickets lent by threads that wait, by thread.
-    loans: BTreeMap<u32, Vec<TransferId>>,
-    /// By client: threads that wait and have lent their part of its tickets.
-    lending: BTreeMap<u32, u32>,
-    /// Transfers from outside, by name.
-    transfers: BTreeMap<String, TransferId>,
+    objects: Objects,
     /// By client, of those that have one.
     rules: BTreeMap<u32, RuleState>,
     /// Threads that can run but have no CPU.
@@ -317,7 +307,8 @@ impl<O: Observer> Simulation<O> {
 }
 
 impl Machine {
-    fn new(plan: Plan, seed: u64) -> Machine {
+    fn new(mut plan: Plan, seed: u64) -> Machine {
+        let objects = Objects::new(&mut plan, seed);
         let mut clients = Vec::new();
         let mut queue = EventQueue::new();
         for (group, planned) in plan.groups.iter().enumerate() {
@@ -348,13 +339,7 @@ impl Machine {
             cpus: Cpus::new(plan.machine.cpus),
             threads: Threads::default(),
             clients,
-            mutexes: waiting::mutexes(plan.mutexes, seed),
-            pipes: plan.pipes.into_iter().map(Pipe::new).collect(),
-            services: plan.services.into_iter().map(Service::new).collect(),
-            signals: vec![Signal::default(); plan.signals],
-            loans: BTreeMap::new(),
-            lending: BTreeMap::new(),
-            transfers: BTreeMap::new(),
+            objects,
             rules: rules::states(&plan.groups, seed),
             waiting: 0,
             counts: Counts::default(),
@@ -435,12 +420,12 @@ impl Machine {
 
     /// Names of the mutexes, by number.
     pub fn mutex_names(&self) -> impl Iterator<Item = &str> {
-        self.mutexes.iter().map(|mutex| mutex.name.as_str())
+        self.objects.mutex_names()
     }
 
     /// Names of the services, by number.
     pub fn service_names(&self) -> impl Iterator<Item = &str> {
-        self.services.iter().map(|service| service.name.as_str())
+        self.objects.service_names()
     }
 
     /// Pairs of clients whose relative error the scenario asks for.

@@ -8,6 +8,7 @@ use crate::observer::{Event, Observer, Why};
 use crate::plan::{Instruction, client_id, limits};
 use crate::scenario::Time;
 use crate::stream::{Purpose, small_stream};
+use crate::world::{Onwards, Waiting as _};
 
 impl<O: Observer> Simulation<O> {
     /// Takes the steps of the thread on a CPU until it computes (true), or
@@ -61,36 +62,15 @@ impl<O: Observer> Simulation<O> {
                     self.exit(cpu, thread);
                     false
                 }
-                other => self.meet(cpu, thread, other),
+                other => match self.meet(thread, other) {
+                    Onwards::GoesOn => true,
+                    Onwards::Yields => self.give_way(cpu, thread),
+                    Onwards::Waits => false,
+                },
             };
             if !stays {
                 return false;
             }
-        }
-    }
-
-    /// Steps that involve other threads.
-    fn meet(&mut self, cpu: u32, thread: u32, instruction: Instruction) -> bool {
-        match instruction {
-            Instruction::Wait(signal) => self.wait(cpu, thread, signal),
-            Instruction::Signal(signal) => {
-                self.signal(signal);
-                true
-            }
-            Instruction::Lock(mutex) => self.lock(cpu, thread, mutex),
-            Instruction::Unlock(mutex) => !self.unlock(thread, mutex) || self.give_way(cpu, thread),
-            Instruction::Call(service) => {
-                self.call(cpu, thread, service);
-                false
-            }
-            Instruction::Accept(service) => self.accept(cpu, thread, service),
-            Instruction::Reply => {
-                self.reply(thread);
-                true
-            }
-            Instruction::Send(pipe) => self.send(cpu, thread, pipe),
-            Instruction::Receive(pipe) => self.receive(cpu, thread, pipe),
-            _ => unreachable!("all other steps were taken"),
         }
     }
 
@@ -105,14 +85,14 @@ impl<O: Observer> Simulation<O> {
         machine
             .queue
             .push(machine.now_ns + sleep_ns, Due::Wake { thread });
-        self.block(cpu, thread, State::Sleeping, Why::Sleeps);
+        self.leave_for(cpu, thread, State::Sleeping, Why::Sleeps);
         false
     }
 
     pub(super) fn wake(&mut self, thread: u32) {
         match self.machine.threads.all[thread as usize].state {
             State::Dying => self.machine.threads.free(thread),
-            _ => self.ready(thread),
+            _ => self.go_on(thread),
         }
     }
 
@@ -151,7 +131,7 @@ impl<O: Observer> Simulation<O> {
         let rng = small_stream(machine.seed, Purpose::Durations, machine.threads.made);
         let thread = machine.threads.add(client, entry, rng);
         machine.clients[client as usize].threads += 1;
-        self.ready(thread);
+        self.go_on(thread);
     }
 
     /// The thread on a CPU is gone.
@@ -229,7 +209,7 @@ impl<O: Observer> Simulation<O> {
                 machine.threads.all[thread as usize].state = State::Dying;
                 self.drop_obligations(thread);
             }
-            State::Waiting | State::Served => {
+            State::Waiting => {
                 self.stop_waiting(thread);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
@@ -238,8 +218,8 @@ impl<O: Observer> Simulation<O> {
         self.thread_gone(client);
     }
 
-    /// The thread on a CPU waits for something.
-    pub(super) fn block(&mut self, cpu: u32, thread: u32, state: State, why: Why) {
+    /// The thread on a CPU sleeps or waits.
+    pub(super) fn leave_for(&mut self, cpu: u32, thread: u32, state: State, why: Why) {
         let machine = &mut self.machine;
         let waiter = &mut machine.threads.all[thread as usize];
         waiter.state = state;
@@ -251,7 +231,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// A thread that is new or has waited can run.
-    pub(super) fn ready(&mut self, thread: u32) {
+    pub(super) fn go_on(&mut self, thread: u32) {
         self.queue_up(thread);
         let client = self.machine.threads.all[thread as usize].client;
         self.machine.clients[client as usize].runnable += 1;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub use error::{AbsoluteError, RelativeError};
 pub use report::{ClientReport, PairReport, PointReport, Report, WaitReport};
 pub use times::{Summary, Times};
-pub use verdict::{Verdict, judge};
+pub use verdict::{Measured, Verdict, judge};
 
 use crate::machine::Machine;
 use crate::observer::{Event, Observer, Why};
