@@ -252,7 +252,9 @@ fn continued_while_the_daemon_is_away_it_competes_again_under_the_next() {
     process.wait().unwrap();
     shell.line("fg");
     shell.expect("until somebody starts one");
-    assert_eq!(process_state(command), Some('S'), "it goes on meanwhile");
+    eventually("it goes on meanwhile", || {
+        process_state(command) == Some('S')
+    });
     assert!(!resumed.load(Ordering::SeqCst));
 
     away.store(false, Ordering::SeqCst);
