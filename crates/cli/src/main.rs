@@ -16,6 +16,7 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
     prorata_reproduce::worker_entry();
+    prorata_stage::client_entry();
     let arguments = args::Cli::parse();
     match commands::execute(&arguments) {
         Ok(code) => code,

@@ -25,7 +25,7 @@ use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
 use crate::start::{READY, StartError, lock_until};
 use crate::state::State;
-use crate::user_engine::ForUser;
+use crate::user_engine::user_engine;
 use crate::{log, policy};
 
 /// How long a new daemon waits for the one before it to be gone.
@@ -96,8 +96,7 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let make_engine = |dispatcher, directory| {
         let socket = place.socket.path().to_owned();
-        let engine = ForUser::start(dispatcher, directory, socket, cpus.clone(), mechanism)?;
-        Ok(Box::new(engine) as Box<dyn Engine>)
+        user_engine(dispatcher, directory, socket, cpus.clone(), mechanism)
     };
     let mut started = false;
     let result = serve(&place, timing, count, &make_engine, || {

@@ -40,6 +40,7 @@ pub use process::ProcessId;
 pub use prorata_user::Mechanism;
 pub use server::Timing;
 pub use start::{StartError, start_daemon};
+pub use user_engine::user_engine;
 
 /// What the fuzz target calls.
 #[cfg(fuzzing)]

@@ -54,6 +54,7 @@ pub use engine::UserEngine;
 pub use error::EngineError;
 pub use guardian::guardian_entry;
 pub use process_id::ProcessId;
+pub use scheduler::cpu_time_ns;
 
 /// Environment variable by which descendants that escaped from their tree are
 /// found again: the client's identifier as it prints (`c3`), set by whoever

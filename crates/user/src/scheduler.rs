@@ -186,7 +186,7 @@ pub(crate) fn wake_promptly() {
 /// CPU time used by a process, all its threads together, those that ended
 /// and the running slice included; children not. `None` once it is gone.
 /// Cost: about 0.2 us.
-pub(crate) fn cpu_time_ns(pid: u32) -> Option<u64> {
+pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
     // that sums up `sum_exec_runtime`.
     let clock = (!(pid as libc::clockid_t) << 3) | 2;

@@ -36,7 +36,7 @@ use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
-pub use accounts::{Counts, Imbalance};
+pub use accounts::{Counts, Imbalance, check_value};
 use cpus::Cpus;
 use rules::RuleState;
 use threads::{Client, Thread, Threads};

@@ -20,7 +20,11 @@ pub fn shares(report: &Report, groups: &[(&str, Range<u32>)]) -> SharePlot {
     };
     SharePlot {
         title: report.title.clone(),
-        caption: format!("Simulated, seed {}. Dashed: specified{more}.", report.seed),
+        caption: format!(
+            "{}, seed {}. Dashed: specified{more}.",
+            how(report),
+            report.seed
+        ),
         duration_s,
         series: groups
             .iter()
@@ -28,6 +32,13 @@ pub fn shares(report: &Report, groups: &[(&str, Range<u32>)]) -> SharePlot {
             .map(|(name, clients)| line(report, name, clients.clone()))
             .collect(),
         events: Vec::new(),
+    }
+}
+
+fn how(report: &Report) -> String {
+    match report.mechanism {
+        None => "Simulated".to_owned(),
+        Some(_) => format!("Real processes, engine {}", report.engine),
     }
 }
 
