@@ -19,7 +19,7 @@
 mod engine;
 mod error;
 mod message;
-mod program;
+mod process;
 mod refusal;
 mod run;
 mod stage;
@@ -27,7 +27,7 @@ mod worker;
 
 pub use engine::{EngineKind, USER};
 pub use error::StageError;
-pub use program::Program;
+pub use process::Process;
 pub use refusal::{MAX_CLIENTS, MAX_THREADS, check};
 pub use run::{Watch, run};
 pub use stage::{Stage, own_cpus};

@@ -19,9 +19,9 @@ pub(crate) enum Report {
     /// It takes the instruction of this number, which involves others, and
     /// waits to be told to go on.
     Meets(u32),
-    /// It starts a thread with this program, which has the other end of this
-    /// socket, and waits to be told to go on.
-    Forks(u32, OwnedFd),
+    /// It starts a thread, which has the other end of this socket, and waits to
+    /// be told to go on.
+    Forks(OwnedFd),
     /// It had a CPU so many nanoseconds after it could go on.
     Woke(u64),
 }
@@ -47,7 +47,7 @@ impl Report {
         match self {
             Report::Ready => [0, 0],
             Report::Meets(instruction) => [1, (*instruction).into()],
-            Report::Forks(program, _) => [2, (*program).into()],
+            Report::Forks(_) => [2, 0],
             Report::Woke(late_ns) => [3, *late_ns],
         }
     }
@@ -57,7 +57,7 @@ impl Report {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors: [BorrowedFd<'_>; 1];
-        if let Report::Forks(_, end) = self {
+        if let Report::Forks(end) = self {
             descriptors = [end.as_fd()];
             control.push(SendAncillaryMessage::ScmRights(&descriptors));
         }
@@ -86,11 +86,10 @@ impl Report {
             }
         }
         let [kind, value] = words(&bytes);
-        let number = || u32::try_from(value).map_err(|_| malformed());
         Ok(Some(match (kind, end) {
             (0, _) => Report::Ready,
-            (1, _) => Report::Meets(number()?),
-            (2, Some(end)) => Report::Forks(number()?, end),
+            (1, _) => Report::Meets(u32::try_from(value).map_err(|_| malformed())?),
+            (2, Some(end)) => Report::Forks(end),
             (3, _) => Report::Woke(value),
             _ => return Err(malformed()),
         }))
@@ -194,8 +193,8 @@ mod tests {
     fn a_socket_travels_with_a_fork() {
         let (ours, theirs) = pair().expect("there is room");
         let (new, far) = pair().expect("there is room");
-        Report::Forks(3, far).send(&theirs).expect("open");
-        let Some(Report::Forks(3, far)) = Report::receive(&ours).expect("open") else {
+        Report::Forks(far).send(&theirs).expect("open");
+        let Some(Report::Forks(far)) = Report::receive(&ours).expect("open") else {
             panic!("a fork was said");
         };
         Order::GoOn.send(far).expect("open");

@@ -4,7 +4,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prorata_control::{Engine, EngineError, ProcessId};
+use prorata_control::protocol::ClientState;
+use prorata_control::{Engine, EngineError};
 use prorata_core::dispatcher::{Dispatcher, Machine};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::engine::EngineKind;
 use crate::error::StageError;
+use crate::process::Process;
 
 /// An engine and what it works on. Dropped, it leaves all processes to the
 /// plain kernel.
@@ -58,8 +60,9 @@ impl Stage {
     }
 
     /// Manages a process, and all that it starts, as a client.
-    pub fn manage(&self, client: ClientId, process: ProcessId) -> Result<(), StageError> {
-        Ok(self.engine.manage(client, process)?)
+    pub fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {
+        let id = process.id().map_err(EngineError::from)?;
+        Ok(self.engine.manage(client, id)?)
     }
 
     /// The CPUs that are shared out.
@@ -81,14 +84,23 @@ impl Stage {
         self.engine.nudge();
     }
 
+    /// Whether any thread of a client wants to run.
+    pub fn competes(&self, client: ClientId) -> bool {
+        matches!(
+            self.engine.state(client),
+            Some(ClientState::Running | ClientState::Waiting)
+        )
+    }
+
     /// How the engine enforces its decisions now.
     pub fn mechanism(&self) -> &'static str {
         self.engine.status().mechanism
     }
 
-    /// Clients whose last process has ended; each is told once.
-    pub fn take_exited(&self) -> Vec<ClientId> {
-        self.engine.take_exited()
+    /// Whether the engine has a process of a client, or has not noticed yet
+    /// that the last has ended.
+    pub fn manages(&self, client: ClientId) -> bool {
+        self.engine.state(client).is_some()
     }
 
     /// That the engine still works.

@@ -200,7 +200,7 @@ impl Thread {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(handle);
-        self.ask(&Report::Forks(program, theirs))
+        self.ask(&Report::Forks(theirs))
     }
 }
 

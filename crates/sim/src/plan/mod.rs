@@ -148,14 +148,6 @@ impl Plan {
     }
 }
 
-impl Plan {
-    /// The rights alone, for an engine that runs something else by them.
-    /// Clients are numbered as in the scenario; none is active.
-    pub fn into_ledger(self) -> Ledger {
-        self.ledger
-    }
-}
-
 /// Clients are the ledger's first objects of their kind, and never destroyed.
 pub fn client_id(index: u32) -> ClientId {
     ClientId::from_parts(index, 0)

@@ -3,15 +3,29 @@
 use std::time::Instant;
 
 /// Passes as the shared CPUs have time for the run's processes: what other
-/// programs take from them does not count. So a scenario comes to as many
-/// quanta on a busy machine as on a quiet one, and its tolerances, which are
-/// counted in quanta, hold on both. It is never ahead of the real time.
+/// programs take from them while any of those wants to run does not count. So a
+/// scenario comes to as many quanta on a busy machine as on a quiet one, and its
+/// tolerances, which are counted in quanta, hold on both. It is never ahead of
+/// the real time.
 #[derive(Debug)]
 pub(super) struct Clock {
     begin: Instant,
     cpus: Vec<u32>,
-    idle_before_ns: u64,
     now_ns: u64,
+    /// Time that there was for the processes; without what the last tick of a
+    /// CPU's idle time says too late, that is the time now.
+    had_ns: u64,
+    last: Reading,
+}
+
+/// What was read at a look.
+#[derive(Clone, Copy, Default, Debug)]
+struct Reading {
+    real_ns: u64,
+    /// Of all CPUs together; nothing if nobody knows.
+    idle_ns: Option<u64>,
+    received_ns: u64,
+    blocked: bool,
 }
 
 impl Clock {
@@ -20,23 +34,38 @@ impl Clock {
         Clock {
             begin: Instant::now(),
             cpus: cpus.to_vec(),
-            idle_before_ns: idle_ns(cpus).unwrap_or(0),
             now_ns: 0,
+            had_ns: 0,
+            last: Reading {
+                idle_ns: idle_ns(cpus),
+                ..Reading::default()
+            },
         }
     }
 
-    /// The time now, if all processes together have received so much.
-    pub(super) fn look(&mut self, received_ns: u64) -> u64 {
-        let real_ns = self.real_ns();
-        let had_ns = match idle_ns(&self.cpus) {
-            Some(idle_ns) => {
-                let idle_ns = idle_ns.saturating_sub(self.idle_before_ns);
-                (received_ns + idle_ns) / self.cpus.len() as u64
+    /// The time now, if all processes together have received so much, and
+    /// whether none of them wants to run.
+    pub(super) fn look(&mut self, received_ns: u64, blocked: bool) -> u64 {
+        let now = Reading {
+            real_ns: self.real_ns(),
+            idle_ns: idle_ns(&self.cpus),
+            received_ns,
+            blocked,
+        };
+        let real_ns = now.real_ns - self.last.real_ns;
+        self.had_ns += match (now.idle_ns, self.last.idle_ns) {
+            // Nobody took anything from anybody.
+            _ if now.blocked && self.last.blocked => real_ns,
+            (Some(idle_ns), Some(idle_before_ns)) => {
+                let used_ns = received_ns.saturating_sub(self.last.received_ns);
+                let idle_ns = idle_ns.saturating_sub(idle_before_ns);
+                (used_ns + idle_ns) / self.cpus.len() as u64
             }
             // Nobody knows what others take.
-            None => real_ns,
+            _ => real_ns,
         };
-        self.now_ns = self.now_ns.max(had_ns.min(real_ns));
+        self.last = now;
+        self.now_ns = self.now_ns.max(self.had_ns.min(now.real_ns));
         self.now_ns
     }
 
@@ -90,13 +119,22 @@ mod tests {
 
     #[test]
     fn time_is_what_processes_and_idle_cpus_had_but_never_more_than_passed() {
-        let mut clock = Clock::new(&[]);
-        clock.cpus = vec![u32::MAX];
+        let mut clock = Clock::new(&[u32::MAX]);
         // Nothing is known of such a CPU: real time.
-        assert!(clock.look(0) <= clock.real_ns());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!((2_000_000..=clock.real_ns()).contains(&clock.look(0, false)));
         let mut clock = Clock::new(&crate::own_cpus().expect("readable")[..1]);
-        assert!(clock.look(u64::MAX / 4) <= clock.real_ns());
+        assert!(clock.look(u64::MAX / 4, false) <= clock.real_ns());
         let before_ns = clock.now_ns();
-        assert!(clock.look(0) >= before_ns, "it never goes back");
+        assert!(clock.look(0, false) >= before_ns, "it never goes back");
+    }
+
+    #[test]
+    fn what_others_take_from_nobody_counts() {
+        let mut clock = Clock::new(&[0]);
+        clock.look(0, true);
+        let before_ns = clock.real_ns();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(clock.look(0, true) + before_ns >= 20_000_000);
     }
 }

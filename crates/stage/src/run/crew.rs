@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::error::StageError;
 use crate::message::{Report, pair};
-use crate::program::Program;
+use crate::process::Process;
 use crate::worker::{NAME, Script};
 
 /// How long a process may take to get ready on a busy machine.
@@ -39,7 +39,7 @@ pub(super) struct Client {
     /// Threads that have begun and are not gone.
     pub(super) threads: u32,
     /// The process, and its first thread's socket until that begins.
-    pub(super) process: Option<(Program, Option<OwnedFd>)>,
+    pub(super) process: Option<(Process, Option<OwnedFd>)>,
     /// Received by processes before that.
     past_ns: u64,
 }
@@ -52,7 +52,7 @@ pub(super) struct Crew {
     pub(super) threads: Vec<Option<Thread>>,
     pub(super) objects: Objects,
     /// Processes about to end, whether because we ended them, and whose.
-    ending: Vec<(u32, bool, Program)>,
+    ending: Vec<(u32, bool, Process)>,
     script: File,
     cpus: Vec<u32>,
 }
@@ -93,20 +93,20 @@ impl Crew {
         let (socket, theirs) = pair()?;
         let script = self.script.try_clone()?;
         let state = &mut self.clients[client as usize];
-        let program = Program::start(NAME, &self.cpus, |command| {
+        let process = Process::start(NAME, &self.cpus, |command| {
             command
                 .arg(state.program.to_string())
                 .stdin(Stdio::from(theirs))
                 .stdout(script);
         })?;
-        state.process = Some((program, Some(socket)));
+        state.process = Some((process, Some(socket)));
         Ok(())
     }
 
     /// Waits until a process that was spawned is ready.
-    pub(super) fn await_ready(&mut self, client: u32) -> io::Result<&Program> {
+    pub(super) fn await_ready(&mut self, client: u32) -> io::Result<&Process> {
         let deadline = Instant::now() + TIME_TO_GET_READY;
-        let Some((program, Some(socket))) = &mut self.clients[client as usize].process else {
+        let Some((process, Some(socket))) = &mut self.clients[client as usize].process else {
             return Err(io::ErrorKind::NotFound.into());
         };
         while Report::receive(&*socket)?.is_none() {
@@ -118,8 +118,8 @@ impl Crew {
             let mut descriptors = [PollFd::new(&*socket, PollFlags::IN)];
             let _ = poll(&mut descriptors, Some(&timeout));
         }
-        program.is_ready();
-        Ok(program)
+        process.is_ready();
+        Ok(process)
     }
 
     /// A new thread, at the lowest number that is free.
@@ -179,11 +179,11 @@ impl Crew {
 
     /// A client's process ends: by itself, or by us.
     pub(super) fn let_end(&mut self, client: u32, by_us: bool) {
-        if let Some((mut program, _)) = self.clients[client as usize].process.take() {
+        if let Some((mut process, _)) = self.clients[client as usize].process.take() {
             if by_us {
-                program.kill();
+                process.kill();
             }
-            self.ending.push((client, by_us, program));
+            self.ending.push((client, by_us, process));
         }
     }
 
@@ -195,13 +195,13 @@ impl Crew {
     pub(super) fn bury(&mut self) -> Result<(), StageError> {
         let mut lost = None;
         let clients = &mut self.clients;
-        self.ending.retain_mut(|(client, by_us, program)| {
-            if !program.has_ended() {
+        self.ending.retain_mut(|(client, by_us, process)| {
+            if !process.has_ended() {
                 return true;
             }
             let state = &mut clients[*client as usize];
-            state.past_ns += program.received_ns();
-            if let Some(status) = program.reap()
+            state.past_ns += process.received_ns();
+            if let Some(status) = process.reap()
                 && !is_proper(status, *by_us)
             {
                 lost.get_or_insert((state.name.clone(), status));
@@ -221,28 +221,31 @@ impl Crew {
         for client in 0..self.clients.len() as u32 {
             self.let_end(client, true);
         }
-        for (_, by_us, program) in &mut self.ending {
+        for (_, by_us, process) in &mut self.ending {
             *by_us = true;
-            program.kill();
+            process.kill();
         }
-    }
-
-    /// Whether all processes that were to end have done so.
-    pub(super) fn all_ended(&self) -> bool {
-        self.ending.iter().all(|(.., program)| program.has_ended())
     }
 
     /// CPU time that each client has received.
     pub(super) fn received_ns(&self) -> Vec<u64> {
         let received = self.clients.iter().map(|client| {
             let process = client.process.as_ref();
-            client.past_ns + process.map_or(0, |(program, _)| program.received_ns())
+            client.past_ns + process.map_or(0, |(process, _)| process.received_ns())
         });
         let mut received: Vec<u64> = received.collect();
-        for (client, _, program) in &self.ending {
-            received[*client as usize] += program.received_ns();
+        for (client, _, process) in &self.ending {
+            received[*client as usize] += process.received_ns();
         }
         received
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // All at once: one that is about to end waits for a CPU as long as
+        // others compute.
+        self.end();
     }
 }
 

@@ -52,7 +52,7 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_mi
 
 /// A scenario may take so many times longer than it should, and this much
 /// more.
-const TOO_BUSY: (u64, u64) = (20, 60_000_000_000);
+const TOO_BUSY: (u64, u64) = (50, 120_000_000_000);
 
 /// How long it may take an engine to notice that all processes have ended.
 const TIME_TO_NOTICE: Duration = Duration::from_secs(10);
@@ -210,10 +210,7 @@ impl Run {
             if !watch.goes_on(self.clock.now_ns(), self.end_ns) {
                 return Err(StageError::Interrupted);
             }
-            let program = self.crew.await_ready(client).map_err(&failed)?;
-            let process = program
-                .process()
-                .map_err(|error| StageError::Engine(Box::new(error)))?;
+            let process = self.crew.await_ready(client).map_err(&failed)?;
             self.stage.manage(client_id(client), process)?;
         }
         Ok(())
@@ -246,7 +243,9 @@ impl Run {
         self.stage.check()?;
         self.crew.bury()?;
         let received_ns = self.crew.received_ns();
-        let now_ns = self.clock.look(received_ns.iter().sum());
+        let clients = self.crew.clients.len() as u32;
+        let blocked = !(0..clients).any(|client| self.stage.competes(client_id(client)));
+        let now_ns = self.clock.look(received_ns.iter().sum(), blocked);
         let dispatcher = self.stage.dispatcher();
         self.measures.look(&received_ns, &dispatcher);
         let quantum = Duration::from_nanos(dispatcher.machine().quantum_ns);
@@ -316,7 +315,7 @@ impl Run {
                 speaker.instruction = instruction;
                 self.meet(thread, instruction);
             }
-            Ok(Some(message::Report::Forks(_, socket))) => {
+            Ok(Some(message::Report::Forks(socket))) => {
                 if self.crew.numbers(None).len() >= MAX_THREADS as usize {
                     let client = self.crew.clients[client as usize].name.clone();
                     return Err(StageError::TooManyThreads { client });
@@ -357,14 +356,10 @@ impl Run {
     /// they used.
     fn finish(&mut self) -> Result<()> {
         self.crew.end();
-        let managed = self.crew.clients.len();
         let deadline = Instant::now() + TIME_TO_NOTICE;
-        let mut exited = 0;
-        while Instant::now() < deadline {
-            exited += self.stage.take_exited().len();
-            if self.crew.all_ended() && exited >= managed {
-                break;
-            }
+        let clients = 0..self.crew.clients.len() as u32;
+        while Instant::now() < deadline && clients.clone().any(|c| self.stage.manages(client_id(c)))
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.stage.check()?;

@@ -171,7 +171,7 @@ fn timeline() -> Result<(), Failed> {
         duration = "2s"
         [mutex.m]
         [program.holds]
-        steps = [{ lock = "m" }, { wait = "never" }]
+        steps = [{ lock = "m" }, { wait = "go" }, { unlock = "m" }]
         [program.waits]
         steps = [{ sleep = "10ms" }, { lock = "m" }, { compute = "20ms" }, { unlock = "m" }]
         [[currency]]
@@ -199,11 +199,11 @@ fn timeline() -> Result<(), Failed> {
         time = "400ms"
         do = { start = "holder" }
         [[at]]
-        time = "600ms"
+        time = "500ms"
         do = { start = "waiter" }
         [[at]]
         time = "600ms"
-        do = { signal = "never" }
+        do = { signal = "go" }
         [[at]]
         time = "700ms"
         do = { transfer = { name = "loan", from = "hog", to = ["late"], tickets = "5.base" } }
