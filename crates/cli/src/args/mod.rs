@@ -138,7 +138,7 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
-    /// Run a scenario on a simulated machine
+    /// Run a scenario, on a simulated machine or on real processes
     ///
     /// A scenario file says what the machine is, which programs compete on it with which tickets,
     /// and what happens when. One seed gives one run, the same on every machine. What decides is

@@ -252,12 +252,8 @@ impl Run {
         drop(dispatcher);
         self.next_look = Instant::now() + quantum.clamp(LOOK.1, LOOK.0);
         let real_ns = self.clock.real_ns();
-        if real_ns
-            > self
-                .end_ns
-                .saturating_mul(TOO_BUSY.0)
-                .saturating_add(TOO_BUSY.1)
-        {
+        let (times, more_ns) = TOO_BUSY;
+        if real_ns > self.end_ns.saturating_mul(times).saturating_add(more_ns) {
             return Err(StageError::TooBusy {
                 after_s: real_ns / 1_000_000_000,
                 had_s: now_ns / 1_000_000_000,
