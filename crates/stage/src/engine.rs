@@ -7,6 +7,11 @@ use std::sync::{Arc, Mutex};
 use prorata_control::{Engine, EngineError, user_engine};
 use prorata_core::dispatcher::Dispatcher;
 
+/// Starts an engine that shares out these CPUs as a dispatcher decides. The
+/// directory, not made yet, is its own.
+pub type StartEngine =
+    fn(Arc<Mutex<Dispatcher>>, PathBuf, Vec<u32>) -> Result<Box<dyn Engine>, EngineError>;
+
 /// An engine for processes: how it is started, and what it can do.
 #[derive(Debug)]
 pub struct EngineKind {
@@ -16,10 +21,8 @@ pub struct EngineKind {
     pub sees_yields: bool,
     /// Shortest and longest quantum.
     pub quanta_ns: RangeInclusive<u64>,
-    /// Starts one that shares out these CPUs as a dispatcher decides. The
-    /// directory, not made yet, is its own.
-    pub start:
-        fn(Arc<Mutex<Dispatcher>>, PathBuf, Vec<u32>) -> Result<Box<dyn Engine>, EngineError>,
+    /// Starts one.
+    pub start: StartEngine,
 }
 
 /// The engine for ordinary Linux.

@@ -25,7 +25,7 @@ mod run;
 mod stage;
 mod worker;
 
-pub use engine::{EngineKind, USER};
+pub use engine::{EngineKind, StartEngine, USER};
 pub use error::StageError;
 pub use process::Process;
 pub use refusal::{MAX_CLIENTS, MAX_THREADS, check};
