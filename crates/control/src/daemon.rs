@@ -28,8 +28,9 @@ use crate::state::State;
 use crate::user_engine::user_engine;
 use crate::{log, policy};
 
-/// How long a new daemon waits for the one before it to be gone.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a new daemon waits for the one before it to be gone, which flushes
+/// its journal last: some milliseconds, but seconds on a disk that is busy.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What can be chosen about a daemon when it starts.
 #[derive(Clone, Default, Debug)]

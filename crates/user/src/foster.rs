@@ -111,7 +111,7 @@ impl Tree {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::process::{Child, Command};
     use std::sync::Arc;
 
@@ -120,9 +120,9 @@ mod tests {
     use crate::table::{Journal, Table};
     use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
-    const SOCKET: &str = "/nonexistent/foster/socket";
+    pub(crate) const SOCKET: &str = "/nonexistent/foster/socket";
 
-    fn tree(directory: &std::path::Path) -> Tree {
+    pub(crate) fn tree(directory: &std::path::Path) -> Tree {
         let table = Table::open(directory).expect("opens");
         let cpus = scheduler::affinity(0).expect("we have some");
         let journal = Journal::new(Arc::new(table));

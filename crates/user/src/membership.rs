@@ -195,27 +195,49 @@ impl Tree {
                 }
             }
         }
+        let seen_before = std::mem::take(&mut self.unrecognised);
         for pid in std::mem::take(&mut self.strangers) {
-            let Ok(stat) = procfs::stat(pid) else {
-                continue;
-            };
-            if self.owners.contains_key(&pid) || self.join_parent(pid, &stat, now_ns) {
-                continue;
+            if !self.recognise(pid, now_ns) {
+                self.unrecognised.push(pid);
             }
-            if let Some(id) = self
-                .marked(pid)
-                .filter(|&id| self.believes_marker(id, pid, &stat))
-            {
-                self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
-            }
+        }
+        for pid in seen_before {
+            self.recognise(pid, now_ns);
         }
         if self.walk_due {
             self.walk_through_births(now_ns);
+            self.suspect_youngest();
         }
         self.review_foster_parents();
         self.review_some(now_ns);
         self.review_departed();
         self.release_again();
+    }
+
+    /// Puts a stranger under the client of its parent or of its marker. Returns
+    /// false if neither tells of one, but may do so later: a process that is
+    /// just becoming another program shows no environment.
+    fn recognise(&mut self, pid: u32, now_ns: u64) -> bool {
+        let Ok(stat) = procfs::stat(pid) else {
+            return true;
+        };
+        if self.owners.contains_key(&pid) || self.join_parent(pid, &stat, now_ns) {
+            return true;
+        }
+        let marked = self.marked(pid);
+        let Some(id) = marked.filter(|&id| self.believes_marker(id, pid, &stat)) else {
+            return false;
+        };
+        self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
+        true
+    }
+
+    /// Of those whose births went unnoticed some may have escaped.
+    fn suspect_youngest(&mut self) {
+        let room = MAX_STRANGERS.saturating_sub(self.strangers.len());
+        let youngest = everyone().into_iter().rev().map(|(pid, _)| pid);
+        let strangers = youngest.filter(|pid| !self.owners.contains_key(pid));
+        self.strangers.extend(strangers.take(room));
     }
 
     /// Whether a process is a client's because it says so.
@@ -329,4 +351,45 @@ fn everyone() -> Vec<(u32, Stat)> {
     });
     all.sort_by_key(|(pid, stat)| (stat.start_time_ticks, *pid));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::foster::tests::{SOCKET, tree};
+
+    /// The environment of a process may be empty, or not its own yet, when it
+    /// is looked at first.
+    #[test]
+    fn a_stranger_who_gets_his_marker_late_is_recognised() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = tree(directory.path());
+        let id = ClientId::from_parts(0, 0);
+        let mut member = Command::new("sleep").arg("100").spawn().expect("starts");
+        let known = ProcessId::of(member.id()).expect("it runs");
+        tree.manage(id, known, 0).expect("it can be managed");
+        let markers = format!("{CLIENT_MARKER}={id} {SOCKET_MARKER}={SOCKET}");
+        let script = format!("read line; exec env {markers} sh -c 'echo marked; exec sleep 100'");
+        let mut stranger = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        tree.notice(stranger.id(), 0);
+        tree.survey(0);
+        assert!(!tree.owners.contains_key(&stranger.id()));
+        drop(stranger.stdin.take());
+        let mut said = BufReader::new(stranger.stdout.take().expect("it is ours")).lines();
+        assert_eq!(said.next().expect("a line").expect("readable"), "marked");
+        tree.survey(0);
+        assert_eq!(tree.owners.get(&stranger.id()), Some(&id));
+        for child in [&mut member, &mut stranger] {
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+        }
+    }
 }

@@ -42,8 +42,9 @@ pub(crate) const MAX_RECORDS: u32 = 1 << 15;
 const HEADER_BYTES: usize = 4096;
 const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
 
-/// How long a new engine waits for the guardian of the one before it.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a new engine waits for the guardian of the one before it: some
+/// milliseconds, unless the machine stands still.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was done, and what a record holds.
 pub(crate) mod flag {

@@ -54,6 +54,8 @@ pub(crate) struct Tree {
     pub(crate) births: Births,
     /// Born since the last survey, to nobody we know.
     pub(crate) strangers: Vec<u32>,
+    /// Those of the last survey, which are looked at once more.
+    pub(crate) unrecognised: Vec<u32>,
     /// Numbers given out since the last survey that could not be looked up.
     pub(crate) unseen: Vec<u32>,
     /// Births went unnoticed.
@@ -95,6 +97,7 @@ impl Tree {
             review_from: 0,
             births: Births::watch()?,
             strangers: Vec::new(),
+            unrecognised: Vec::new(),
             unseen: Vec::new(),
             walk_due: false,
             captives: 0,

@@ -13,7 +13,7 @@ use prorata_control::protocol::{ClientState, Request, Response, StatusReport};
 use crate::support::fake::{Fake, status};
 use crate::support::pty::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, Pty};
 use crate::support::real::Real;
-use crate::support::{end_with_test, eventually, process_state};
+use crate::support::{end_with_test, eventually, has_ended, process_state};
 
 fn suspend() -> Request {
     Request::Suspend {
@@ -31,7 +31,8 @@ fn resume() -> Request {
 fn interrupted_by_the_keyboard_once() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'trap \"n=\\$((n+1))\" INT; echo begun; sleep 0.3; sleep 0.3; echo times=$n'");
+    // It waits for the first interrupt, and a little for a second one.
+    shell.line("prorata run -- sh -c 'trap \"n=\\$((n+1))\" INT; echo begun; until [ $n ]; do sleep 0.1; done; sleep 0.3; sleep 0.3; echo times=$n'");
     shell.expect("begun");
     shell.keys(CTRL_C);
     shell.expect("times=1");
@@ -181,7 +182,7 @@ fn a_closed_terminal_ends_the_command() {
     let command = fake.registered()[0];
     assert!(shell.child().try_wait().unwrap().is_none());
     shell.close();
-    eventually("hung up", || process_state(command).is_none());
+    eventually("hung up", || has_ended(command));
     shell.child().wait().unwrap();
 }
 
@@ -203,9 +204,7 @@ fn pipelines_stop_and_go_on_as_one() {
     shell.expect("\ntick");
     shell.keys(CTRL_C);
     shell.prompt();
-    eventually("both ended", || {
-        commands.iter().all(|&pid| process_state(pid).is_none())
-    });
+    eventually("both ended", || commands.iter().all(|&pid| has_ended(pid)));
 }
 
 /// The daemon ends while the job is stopped, and the next one knows it as

@@ -23,11 +23,12 @@ use crate::{Connection, Place, SocketPath, Timing};
 
 const DIRECTORY: &str = "PRORATA_TEST_DAEMON_DIRECTORY";
 const LINGER_MS: &str = "PRORATA_TEST_DAEMON_LINGER_MS";
+const PATIENCE_MS: &str = "PRORATA_TEST_DAEMON_PATIENCE_MS";
 
 /// Longest wait for anything in these tests; none waits for it to pass.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// How long test daemons wait for clients that are slow.
+/// How long an impatient daemon waits for clients that are slow.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A place of its own for a daemon, gone with the last copy.
@@ -57,10 +58,10 @@ fn daemon_process() {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(4);
     });
-    let linger_ms = std::env::var(LINGER_MS).unwrap().parse().unwrap();
+    let time = |name| Duration::from_millis(std::env::var(name).unwrap().parse().unwrap());
     let timing = Timing {
-        linger: Duration::from_millis(linger_ms),
-        patience: PATIENCE,
+        linger: time(LINGER_MS),
+        patience: time(PATIENCE_MS),
     };
     let place = place(directory.as_ref());
     let make: crate::MakeEngine<'_> = &|_, directory| {
@@ -149,8 +150,22 @@ impl Daemon {
         daemon
     }
 
+    /// The same, but it waits for slow clients no longer than [`PATIENCE`].
+    pub fn start_impatient(directory: &Arc<tempfile::TempDir>) -> Daemon {
+        let linger = LONG;
+        let patience = PATIENCE;
+        let daemon = Self::spawn_with(directory, Timing { linger, patience });
+        daemon.connect();
+        daemon
+    }
+
     /// Starts one and does not wait for it.
     pub fn spawn(directory: &Arc<tempfile::TempDir>, linger: Duration) -> Daemon {
+        let patience = LONG;
+        Self::spawn_with(directory, Timing { linger, patience })
+    }
+
+    fn spawn_with(directory: &Arc<tempfile::TempDir>, timing: Timing) -> Daemon {
         let child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
@@ -159,7 +174,8 @@ impl Daemon {
                 "--nocapture",
             ])
             .env(DIRECTORY, directory.path())
-            .env(LINGER_MS, linger.as_millis().to_string())
+            .env(LINGER_MS, timing.linger.as_millis().to_string())
+            .env(PATIENCE_MS, timing.patience.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

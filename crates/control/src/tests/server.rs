@@ -146,7 +146,7 @@ fn who_hangs_up_half_way_changes_nothing() {
 
 #[test]
 fn half_a_request_is_waited_for_only_so_long() {
-    let mut daemon = Daemon::start(&directory());
+    let mut daemon = Daemon::start_impatient(&directory());
     let mut stream = raw(&daemon.place);
     let begun = Instant::now();
     stream
@@ -161,7 +161,7 @@ fn half_a_request_is_waited_for_only_so_long() {
 
 #[test]
 fn a_connection_that_says_nothing_may_stay() {
-    let daemon = Daemon::start(&directory());
+    let daemon = Daemon::start_impatient(&directory());
     let mut connection = daemon.connect();
     std::thread::sleep(PATIENCE * 2);
     assert!(connection.call(&Request::Status).is_ok());
@@ -169,7 +169,7 @@ fn a_connection_that_says_nothing_may_stay() {
 
 #[test]
 fn who_never_reads_is_dropped() {
-    let mut daemon = Daemon::start(&directory());
+    let mut daemon = Daemon::start_impatient(&directory());
     let mut stream = raw(&daemon.place);
     let frame = framed(&envelope(Request::Currencies));
     // Writes until the daemon takes no more, because its answers are not

@@ -33,8 +33,6 @@ pub fn list(trials: &mut Vec<Trial>) {
     );
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
-
 fn is_idle(pid: u32) -> bool {
     support::policy_of(pid) == libc::SCHED_IDLE
 }
@@ -46,16 +44,16 @@ fn idle_child() {
     let client = world.enter("parent", 1, &parent);
     parent.say("a child");
     let child = support::wait_for_child(parent.pid());
-    wait_until("the child chooses", PATIENCE, || is_idle(child));
-    wait_until("the child joins", PATIENCE, || {
+    wait_until("the child chooses", || is_idle(child));
+    wait_until("the child joins", || {
         world.engine().find(child) == Some(client)
     });
     // Several turns, in which they lose and win.
     let hog = Program::hog();
     world.enter("hog", 1, &hog);
     for _ in 0..3 {
-        wait_until("the parent loses", PATIENCE, || is_idle(parent.pid()));
-        wait_until("the parent wins", PATIENCE, || !is_idle(parent.pid()));
+        wait_until("the parent loses", || is_idle(parent.pid()));
+        wait_until("the parent wins", || !is_idle(parent.pid()));
     }
     world.end_engine();
     assert!(is_idle(child) && !is_idle(parent.pid()));
@@ -66,7 +64,7 @@ fn child_of_idle() {
     let mut world = World::new(Some(Mechanism::Idle), 20 * MS);
     let mut parent = Program::start(&["run", "chrt", "-i", "0", "sh", "-c", BREED]);
     let hog = Program::hog();
-    wait_until("it has chosen", PATIENCE, || is_idle(parent.pid()));
+    wait_until("it has chosen", || is_idle(parent.pid()));
     world.enter("parent", 1, &parent);
     world.enter("hog", 1, &hog);
     sleep(Duration::from_millis(200));
@@ -98,11 +96,11 @@ fn sweep(child: &[&str], turn: Turn, expected: i32) {
     let pids = [parent.pid(), hog.pid()].map(|pid| pid.to_string());
     let mut daemon = Program::start(&["daemon", "Idle", path, &pids[0], &pids[1]]);
     assert_eq!(daemon.hear(), "ready");
-    wait_until("one of them loses", PATIENCE, || {
+    wait_until("one of them loses", || {
         is_idle(parent.pid()) != is_idle(hog.pid())
     });
-    wait_until("it stalls at the right time", PATIENCE, || {
-        support::signal(daemon.pid(), libc::SIGSTOP);
+    wait_until("it stalls at the right time", || {
+        support::freeze(daemon.pid());
         let states = [is_idle(parent.pid()), is_idle(hog.pid())];
         if states == [turn == Turn::Lost, turn == Turn::Won] {
             return true;
@@ -115,13 +113,13 @@ fn sweep(child: &[&str], turn: Turn, expected: i32) {
     parent.say("a child");
     let child = support::wait_for_child(parent.pid());
     if expected == libc::SCHED_IDLE {
-        wait_until("the child chooses", PATIENCE, || is_idle(child));
+        wait_until("the child chooses", || is_idle(child));
     }
     support::signal(daemon.pid(), libc::SIGKILL);
-    wait_until("the parent is put right", PATIENCE, || {
+    wait_until("the parent is put right", || {
         !is_idle(parent.pid()) && !is_idle(hog.pid())
     });
-    wait_until("the guardian is done", PATIENCE, || {
+    wait_until("the guardian is done", || {
         support::policy_of(child) == expected
     });
     sleep(Duration::from_millis(500));

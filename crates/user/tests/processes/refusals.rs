@@ -35,9 +35,7 @@ fn processes() {
     let mut ended = Program::hog();
     let gone = ended.id();
     ended.child().kill().expect("it runs");
-    support::wait_until("it ends", std::time::Duration::from_secs(10), || {
-        support::stat_field(gone.pid, 3) == "Z"
-    });
+    support::wait_until("it ends", || support::stat_field(gone.pid, 3) == "Z");
     assert!(
         matches!(
             engine.manage(client, gone),

@@ -26,8 +26,6 @@ pub fn list(trials: &mut Vec<Trial>) {
     );
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// A loser that is held down by an engine which has lost all power over it.
 struct Powerless {
     /// Starts the engine's process and waits for its end.
@@ -46,9 +44,7 @@ impl Powerless {
         let mut engine = Program::start(&["releaser", &mechanism, &pids[0], &pids[1]]);
         let state = PathBuf::from(engine.hear());
         let pid = support::wait_for_child(engine.pid());
-        wait_until("one is held down", PATIENCE, || {
-            !support::is_normal(loser.pid())
-        });
+        wait_until("one is held down", || !support::is_normal(loser.pid()));
         let mut powerless = Powerless {
             engine,
             pid,
@@ -72,12 +68,12 @@ impl Powerless {
 
 fn tried_again(mechanism: Mechanism) {
     let mut powerless = Powerless::start(mechanism);
-    wait_until("it is held down", PATIENCE, || powerless.is_held_down());
+    wait_until("it is held down", || powerless.is_held_down());
     powerless.order("release");
     sleep(Duration::from_millis(300));
     assert!(powerless.is_held_down(), "its return is refused");
     powerless.order("regain");
-    wait_until("it returns", PATIENCE, || !powerless.is_held_down());
+    wait_until("it returns", || !powerless.is_held_down());
 }
 
 fn left_to_the_next(mechanism: Mechanism) {
@@ -86,19 +82,15 @@ fn left_to_the_next(mechanism: Mechanism) {
     let guardian = || support::children_of(engine).first().copied();
     let powerful = guardian().expect("there is one");
     support::signal(powerful, libc::SIGKILL);
-    wait_until("its guardian is as powerless", PATIENCE, || {
+    wait_until("its guardian is as powerless", || {
         let user = guardian().filter(|&pid| pid != powerful);
         user.and_then(support::effective_uid) == Some(65534)
     });
-    // Until it guards.
-    sleep(Duration::from_millis(300));
     let guardian = guardian().expect("there is one");
     powerless.order("release");
     assert!(powerless.is_held_down(), "its return is refused");
     support::signal(engine, libc::SIGKILL);
-    wait_until("the guardian ends", PATIENCE, || {
-        support::stat_field(guardian, 3).is_empty()
-    });
+    wait_until("the guardian ends", || support::has_ended(guardian));
     assert!(powerless.is_held_down(), "nobody could put it right");
     let config = EngineConfig {
         cpus: None,
@@ -114,7 +106,7 @@ fn left_to_the_next(mechanism: Mechanism) {
 }
 
 fn wait_for_user(pid: u32, user: u32) {
-    wait_until("it is another user's", PATIENCE, || {
+    wait_until("it is another user's", || {
         support::effective_uid(pid) == Some(user)
     });
 }
@@ -139,12 +131,11 @@ fn another_users() {
     assert_eq!(world.engine().find(program.pid()), Some(client));
     program.say("become root's");
     let child = support::wait_for_child(program.pid());
-    wait_until("it is let go", PATIENCE, || {
+    wait_until("it is let go", || {
         world.engine().find(program.pid()).is_none()
     });
+    let is_free = |pid| world.engine().find(pid).is_none() && support::is_normal(pid);
+    wait_until("its child is too", || is_free(child));
     sleep(Duration::from_millis(1500));
-    assert_eq!(world.engine().find(child), None);
-    for pid in [program.pid(), child] {
-        assert!(support::is_normal(pid));
-    }
+    assert!(is_free(program.pid()) && is_free(child));
 }

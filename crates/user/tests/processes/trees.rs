@@ -7,6 +7,8 @@ use libtest_mimic::Trial;
 use prorata_user::{ClientActivity, Mechanism};
 
 use crate::add;
+use crate::shares::{assert_shares, excuse, used_during};
+use crate::support::witness::judge;
 use crate::support::{self, MS, Program, World, wait_until};
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
@@ -74,8 +76,6 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
 }
 
 const QUANTUM_NS: u64 = 20 * MS;
-const PATIENCE: Duration = Duration::from_secs(20);
-
 fn fork_storm(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
@@ -83,15 +83,17 @@ fn fork_storm(mechanism: Mechanism) {
     world.enter("shell", 1, &shell);
     world.enter("hog", 1, &hog);
     sleep(Duration::from_millis(500));
-    let (shell_ns, hog_ns) = (shell.tree_cpu_ns(), hog.cpu_ns());
-    sleep(Duration::from_secs(4));
-    let (shell_ns, hog_ns) = (shell.tree_cpu_ns() - shell_ns, hog.cpu_ns() - hog_ns);
-    // The shell's times are rounded to 10 ms, four of them, twice.
-    let error_quanta = (shell_ns as f64 - hog_ns as f64) / 2.0 / QUANTUM_NS as f64;
-    assert!(
-        error_quanta.abs() < 4.0,
-        "shell {shell_ns} ns, hog {hog_ns} ns: {error_quanta:.1}"
-    );
+    judge(excuse(QUANTUM_NS), || {
+        let clocks_ns = || vec![shell.tree_cpu_ns(), hog.cpu_ns()];
+        let used_ns = used_during(Duration::from_secs(4), clocks_ns);
+        // The shell's times are rounded to 10 ms, four of them, twice.
+        let error_quanta = (used_ns[0] as f64 - used_ns[1] as f64) / 2.0 / QUANTUM_NS as f64;
+        if error_quanta.abs() < 4.0 {
+            Ok(())
+        } else {
+            Err(format!("shell and hog {used_ns:?} ns: {error_quanta:.1}"))
+        }
+    });
 }
 
 /// A shell with three hogs in the background and a fourth later.
@@ -103,24 +105,22 @@ fn children(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let mut family = Program::start(&["run", "sh", "-c", FAMILY]);
     let hog = Program::hog();
-    wait_until("three children", PATIENCE, || {
+    wait_until("three children", || {
         support::children_of(family.pid()).len() == 3
     });
     let client = world.enter("family", 1, &family);
     world.enter("hog", 1, &hog);
     family.say("one more");
-    wait_until("all joined", PATIENCE, || {
+    wait_until("all joined", || {
         let hogs = support::children_of(family.pid());
         let joined = |&pid: &u32| world.engine().find(pid) == Some(client);
         hogs.len() == 4 && hogs.iter().all(joined)
     });
     assert_eq!(world.engine().processes(client).len(), 5);
     let hogs = support::children_of(family.pid());
-    let used_ns = || hogs.iter().map(|&pid| support::cpu_ns(pid)).sum::<u64>();
-    let (family_ns, hog_ns) = (used_ns(), hog.cpu_ns());
-    sleep(Duration::from_secs(2));
-    let used_ns = [used_ns() - family_ns, hog.cpu_ns() - hog_ns];
-    crate::shares::assert_shares(&used_ns, &[1, 1], QUANTUM_NS);
+    let family_ns = || hogs.iter().map(|&pid| support::cpu_ns(pid)).sum::<u64>();
+    let clocks_ns = || vec![family_ns(), hog.cpu_ns()];
+    assert_shares(Duration::from_secs(2), clocks_ns, &[1, 1], QUANTUM_NS);
     world.engine().release(client);
     assert!(hogs.iter().all(|&pid| support::is_normal(pid)));
     assert_eq!(world.engine().state(client), None);
@@ -140,7 +140,7 @@ fn born_at_release(mechanism: Mechanism) {
         sleep(Duration::from_millis(150 + 7 * round));
         world.engine().release(client);
         // One whose birth had begun before is put right when it is seen.
-        wait_until("nobody is held down", PATIENCE, || {
+        wait_until("nobody is held down", || {
             let children = support::children_of(shell.pid());
             !children.into_iter().any(support::is_held_down)
         });
@@ -168,7 +168,7 @@ fn orphans(mechanism: Mechanism) {
         .also_children_of(client, foster_parent.id())
         .expect("it runs");
     foster_parent.say("go");
-    wait_until("the orphan is left", PATIENCE, || {
+    wait_until("the orphan is left", || {
         let processes = world.engine().processes(client);
         processes.len() == 1 && processes[0].pid != root
     });
@@ -198,11 +198,11 @@ fn marked(mechanism: Mechanism) {
     // One that carries the same marker, but of another daemon.
     let theirs = socket("/nonexistent/another/socket");
     let foreign = Program::start(&["run", "env", &marker, &theirs, "sleep", "100"]);
-    wait_until("the escaped process is found", PATIENCE, || {
+    wait_until("the escaped process is found", || {
         world.engine().find(escaped.pid()) == Some(client)
     });
     program.say("go");
-    wait_until("the child is found", PATIENCE, || {
+    wait_until("the child is found", || {
         world.engine().processes(client).len() == 3
     });
     assert_eq!(world.engine().find(foreign.pid()), None);
@@ -226,11 +226,11 @@ fn exits(mechanism: Mechanism) {
     assert!(world.engine().take_exited().is_empty());
     let [gone, stays] = hogs;
     drop(gone);
-    support::wait_readable(world.engine().exits(), PATIENCE);
+    support::wait_readable(world.engine().exits());
     assert_eq!(world.engine().take_exited(), [first]);
     assert!(world.engine().take_exited().is_empty());
     assert_eq!(world.engine().processes(first), []);
-    wait_until("the other one wins", PATIENCE, || {
+    wait_until("the other one wins", || {
         world.engine().state(second) == Some(ClientActivity::Running)
     });
     assert!(support::is_normal(stays.pid()));
@@ -246,14 +246,17 @@ fn suspension(mechanism: Mechanism) {
         support::is_normal(hogs[0].pid()),
         "nothing is done to the suspended"
     );
-    sleep(Duration::from_millis(200));
-    assert_eq!(world.engine().state(first), Some(ClientActivity::Suspended));
-    assert_eq!(world.engine().state(second), Some(ClientActivity::Running));
+    wait_until("the other one goes on alone", || {
+        world.engine().state(first) == Some(ClientActivity::Suspended)
+            && world.engine().state(second) == Some(ClientActivity::Running)
+    });
+    // By then what it used before has been charged.
+    world.wait_for_decisions(2);
     let received_ns = world.usage(first).received_ns;
     sleep(Duration::from_millis(200));
     assert_eq!(world.usage(first).received_ns, received_ns);
     world.engine().resume(first);
-    wait_until("it competes again", PATIENCE, || {
+    wait_until("it competes again", || {
         world.usage(first).received_ns > received_ns
     });
 }
@@ -262,16 +265,16 @@ fn stopped_by_user(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let hogs = [Program::hog(), Program::hog()];
     support::signal(hogs[0].pid(), libc::SIGSTOP);
-    wait_until("it stops", PATIENCE, || {
-        support::stat_field(hogs[0].pid(), 3) == "T"
-    });
+    wait_until("it stops", || support::stat_field(hogs[0].pid(), 3) == "T");
     let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    wait_until("the other one goes on alone", || {
+        world.engine().state(first) == Some(ClientActivity::Blocked)
+            && world.engine().state(second) == Some(ClientActivity::Running)
+    });
     sleep(Duration::from_millis(500));
     assert_eq!(support::stat_field(hogs[0].pid(), 3), "T");
-    assert_eq!(world.engine().state(first), Some(ClientActivity::Blocked));
-    assert_eq!(world.engine().state(second), Some(ClientActivity::Running));
     support::signal(hogs[0].pid(), libc::SIGCONT);
-    wait_until("it competes", PATIENCE, || {
+    wait_until("it competes", || {
         world.engine().state(first) == Some(ClientActivity::Running)
     });
 }
@@ -283,25 +286,23 @@ fn continued_by_user(mechanism: Mechanism) {
     let hogs = [Program::hog(), Program::hog(), Program::hog()];
     let stopped = |hog: &Program| support::stat_field(hog.pid(), 3) == "T";
     support::signal(hogs[0].pid(), libc::SIGSTOP);
-    wait_until("it stops", PATIENCE, || stopped(&hogs[0]));
+    wait_until("it stops", || stopped(&hogs[0]));
     let loser = world.enter("loser", 1, &hogs[0]);
     world
         .engine()
         .manage(loser, hogs[1].id())
         .expect("it can be managed");
     world.enter("winner", 1000, &hogs[2]);
-    wait_until("the other is held down", PATIENCE, || {
+    wait_until("the other is held down", || {
         !support::is_normal(hogs[1].pid())
     });
     support::signal(hogs[0].pid(), libc::SIGCONT);
-    wait_until("it is held down", PATIENCE, || {
-        !support::is_normal(hogs[0].pid())
-    });
+    wait_until("it is held down", || !support::is_normal(hogs[0].pid()));
     world.engine().release(loser);
     assert!(hogs.iter().take(2).all(|hog| support::is_normal(hog.pid())));
     // If its user stops it, that stays so.
     support::signal(hogs[0].pid(), libc::SIGSTOP);
-    wait_until("it stops", PATIENCE, || stopped(&hogs[0]));
+    wait_until("it stops", || stopped(&hogs[0]));
 }
 
 fn children_while_suspended(mechanism: Mechanism) {
@@ -309,45 +310,54 @@ fn children_while_suspended(mechanism: Mechanism) {
     let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
     let client = world.enter("shell", 1, &shell);
     sleep(Duration::from_millis(300));
-    world.engine().suspend(client);
-    sleep(Duration::from_millis(300));
-    let before_ns = world.usage(client).received_ns;
-    let used_ns = shell.tree_cpu_ns();
-    sleep(Duration::from_secs(1));
-    assert_eq!(world.usage(client).received_ns, before_ns);
-    let used_ns = shell.tree_cpu_ns() - used_ns;
-    world.engine().resume(client);
-    wait_until("it is charged again", PATIENCE, || {
-        world.usage(client).received_ns > before_ns
+    judge(excuse(QUANTUM_NS), || {
+        world.engine().suspend(client);
+        world.wait_for_decisions(2);
+        let before_ns = world.usage(client).received_ns;
+        let suspended_ns = shell.tree_cpu_ns();
+        wait_until("it uses a second", || {
+            shell.tree_cpu_ns() - suspended_ns > 1000 * MS
+        });
+        let held_back_ns = world.usage(client).received_ns;
+        let resumed_ns = shell.tree_cpu_ns();
+        world.engine().resume(client);
+        wait_until("it is charged again", || {
+            world.usage(client).received_ns > before_ns
+        });
+        let charged_ns = world.usage(client).received_ns - before_ns;
+        let used_ns = shell.tree_cpu_ns() - resumed_ns;
+        // A look is taken each 100 ms where nobody competes, and times are
+        // rounded.
+        if held_back_ns == before_ns && charged_ns < used_ns + 300 * MS {
+            Ok(())
+        } else {
+            Err(format!("{charged_ns} ns, of which {used_ns} ns were due"))
+        }
     });
-    let charged_ns = world.usage(client).received_ns - before_ns;
-    // A look is taken each 100 ms where nobody competes; the rest is what the
-    // shell used until we asked.
-    assert!(
-        charged_ns < used_ns / 2,
-        "{charged_ns} ns after {used_ns} ns"
-    );
 }
 
 fn child_elsewhere(mechanism: Mechanism) {
-    let world = World::new(Some(mechanism), QUANTUM_NS);
-    let mut parent = Program::start(&["waiter", "burn-later", "1000"]);
-    let child = support::wait_for_child(parent.pid());
-    let [inner, outer] = ["inner", "outer"].map(|name| world.client(name, 1));
-    for (client, pid) in [(inner, child), (outer, parent.pid())] {
-        let managed = world.engine().manage(client, support::id_of(pid));
-        managed.expect("it can be managed");
-    }
-    parent.say("now");
-    wait_until("the child ends", PATIENCE, || {
-        support::children_of(parent.pid()).is_empty()
+    judge(excuse(QUANTUM_NS), || {
+        let world = World::new(Some(mechanism), QUANTUM_NS);
+        let mut parent = Program::start(&["waiter", "burn-later", "1000"]);
+        let child = support::wait_for_child(parent.pid());
+        let [inner, outer] = ["inner", "outer"].map(|name| world.client(name, 1));
+        for (client, pid) in [(inner, child), (outer, parent.pid())] {
+            let managed = world.engine().manage(client, support::id_of(pid));
+            managed.expect("it can be managed");
+        }
+        parent.say("now");
+        wait_until("the child ends", || {
+            support::children_of(parent.pid()).is_empty()
+        });
+        // Its parent is looked at when it runs, and each second.
+        sleep(Duration::from_millis(1500));
+        let [inner_ns, outer_ns] = [inner, outer].map(|id| world.usage(id).received_ns);
+        // A turn of the child may show first in its parent's account.
+        if inner_ns > 700 * MS && outer_ns < 100 * MS {
+            Ok(())
+        } else {
+            Err(format!("{inner_ns} ns, {outer_ns} ns"))
+        }
     });
-    // Its parent is looked at when it runs, and each second.
-    sleep(Duration::from_millis(1500));
-    let [inner_ns, outer_ns] = [inner, outer].map(|id| world.usage(id).received_ns);
-    // A turn of the child may show first in its parent's account.
-    assert!(
-        inner_ns > 700 * MS && outer_ns < 100 * MS,
-        "{inner_ns} ns, {outer_ns} ns"
-    );
 }

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "tests and benches each use a part of it")]
 
 pub mod helper;
+pub mod witness;
 
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
@@ -13,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
@@ -166,13 +167,7 @@ pub fn stat_field(pid: u32, number: usize) -> String {
 /// State letter of a process, and whether all its threads are ordinary.
 pub fn is_normal(pid: u32) -> bool {
     let stopped = matches!(stat_field(pid, 3).as_str(), "T" | "t" | "");
-    let idle = std::fs::read_dir(format!("/proc/{pid}/task"))
-        .expect("the process lives")
-        .any(|task| {
-            let tid = task.expect("readable").file_name();
-            let tid: u32 = tid.to_str().expect("a number").parse().expect("a number");
-            policy_of(tid) == libc::SCHED_IDLE
-        });
+    let idle = threads_of(pid).any(|tid| policy_of(tid) == libc::SCHED_IDLE);
     !stopped && !idle
 }
 
@@ -182,14 +177,46 @@ pub fn is_held_down(pid: u32) -> bool {
     matches!(stat_field(pid, 3).as_str(), "T" | "t") || policy_of(pid) == libc::SCHED_IDLE
 }
 
+/// Whether a process has ended, waited for or not: whoever inherits it may take
+/// his time.
+pub fn has_ended(pid: u32) -> bool {
+    matches!(stat_field(pid, 3).as_str(), "" | "Z" | "X")
+}
+
+/// Stops a process, and returns when it is: a signal takes effect on each thread
+/// when that gets to it.
+pub fn freeze(pid: u32) {
+    signal(pid, libc::SIGSTOP);
+    wait_until("all its threads stop", || {
+        threads_of(pid).all(|tid| stat_field(tid, 3) == "T")
+    });
+}
+
+fn threads_of(pid: u32) -> impl Iterator<Item = u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
+    tasks.map(|task| {
+        let tid = task.expect("readable").file_name();
+        tid.to_str().expect("a number").parse().expect("a number")
+    })
+}
+
+/// Clocks and the like as they are at one moment: read again if the reading was
+/// interrupted.
+pub fn at_once<T>(mut read: impl FnMut() -> T) -> T {
+    loop {
+        let begun = Instant::now();
+        let result = read();
+        if begun.elapsed() < Duration::from_millis(1) {
+            return result;
+        }
+    }
+}
+
 /// How many CPUs each thread of a process may use.
 pub fn cpus_of_threads(pid: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
-    tasks
-        .map(|task| {
-            let tid = task.expect("readable").file_name();
-            let tid = tid.to_str().expect("a number").parse().expect("a number");
-            let tid = rustix::process::Pid::from_raw(tid);
+    threads_of(pid)
+        .map(|tid| {
+            let tid = rustix::process::Pid::from_raw(tid as i32);
             rustix::thread::sched_getaffinity(tid).map_or(0, |cpus| cpus.count())
         })
         .collect()
@@ -209,14 +236,16 @@ pub fn policy_of(tid: u32) -> i32 {
     unsafe { libc::sched_getscheduler(tid as libc::pid_t) }
 }
 
+/// Longest wait for anything: far more than needed, so that only a hang
+/// reaches it, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Waits until `condition` holds; says what did not come about otherwise.
-pub fn wait_until(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + patience;
+#[track_caller]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "not within {patience:?}: {what}"
-        );
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -251,15 +280,15 @@ pub fn effective_uid(pid: u32) -> Option<u32> {
 
 /// Waits until a process has so many threads.
 pub fn wait_for_threads(pid: u32, count: u32) {
-    wait_until("its threads start", Duration::from_secs(10), || {
+    wait_until("its threads start", || {
         stat_field(pid, 20) == count.to_string()
     });
 }
 
 /// Waits until a descriptor is readable.
-pub fn wait_readable(descriptor: BorrowedFd<'_>, patience: Duration) {
+pub fn wait_readable(descriptor: BorrowedFd<'_>) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let timeout = Timespec::try_from(patience).expect("short");
+    let timeout = Timespec::try_from(PATIENCE).expect("short");
     let mut descriptors = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
     assert_eq!(
         poll(&mut descriptors, Some(&timeout)),
@@ -279,9 +308,7 @@ pub fn children_of(pid: u32) -> Vec<u32> {
 
 /// Waits until a process has a child.
 pub fn wait_for_child(pid: u32) -> u32 {
-    wait_until("it has a child", Duration::from_secs(10), || {
-        !children_of(pid).is_empty()
-    });
+    wait_until("it has a child", || !children_of(pid).is_empty());
     children_of(pid)[0]
 }
 
@@ -359,6 +386,16 @@ impl World {
             .manage(client, program.id())
             .expect("it can be managed");
         client
+    }
+
+    /// Waits until the engine has decided so often.
+    pub fn wait_for_decisions(&self, count: u64) {
+        let decisions = || self.engine().status().decisions;
+        let enough = decisions() + count;
+        wait_until("it decides", || {
+            self.engine().nudge();
+            decisions() >= enough
+        });
     }
 
     pub fn usage(&self, client: ClientId) -> Usage {

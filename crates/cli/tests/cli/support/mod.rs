@@ -120,6 +120,12 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Whether a process has ended, waited for or not: whoever inherits it may take
+/// his time.
+pub fn has_ended(pid: u32) -> bool {
+    matches!(process_state(pid), None | Some('Z' | 'X'))
+}
+
 /// State letter of a process (proc_pid_stat(5)); none if there is none.
 pub fn process_state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -133,12 +133,20 @@ impl Pty {
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
+        // Where to look on: programs that print without end print a lot until
+        // they are stopped.
+        let mut from = 0;
         loop {
-            if let Some(place) = self.printed.find(text) {
+            if let Some(place) = self.printed[from..].find(text) {
+                let place = from + place;
                 let before = self.printed[..place].to_owned();
                 self.printed.drain(..place + text.len());
                 return before;
             }
+            let tail = self.printed.len().saturating_sub(text.len());
+            let mut places = (0..=tail).rev();
+            let boundary = places.find(|&place| self.printed.is_char_boundary(place));
+            from = boundary.unwrap_or(0);
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero() && self.read(left),

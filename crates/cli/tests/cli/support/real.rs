@@ -1,5 +1,6 @@
 //! A daemon that manages processes, in a place of its own.
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -10,8 +11,8 @@ use tempfile::TempDir;
 use super::fake::allowed_cpus;
 use super::pty::Pty;
 use super::{
-    OrdinaryUser, end_with_test, eventually, on_socket, output, process_state, prorata, stderr,
-    stdout,
+    OrdinaryUser, end_with_test, eventually, has_ended, on_socket, output, process_state, prorata,
+    stderr, stdout,
 };
 
 /// A place; the daemon in it ends with this, and takes nothing along.
@@ -19,32 +20,35 @@ pub struct Real {
     directory: TempDir,
     /// Who runs everything, if it is not we.
     user: Option<OrdinaryUser>,
+    /// Keeps the daemon that was started from going for want of clients, should
+    /// the test be slow to come with one.
+    guest: Option<UnixStream>,
 }
 
 impl Real {
     /// A daemon of our own that shares out one CPU.
     pub fn start() -> Self {
-        let real = Self {
+        Self {
             directory: tempfile::tempdir().unwrap(),
             user: None,
-        };
-        real.share_one_cpu();
-        real
+            guest: None,
+        }
+        .sharing_one_cpu()
     }
 
     /// A daemon of an ordinary user.
     pub fn start_as_ordinary_user() -> Self {
         let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
         user.give(directory.path());
-        let real = Self {
+        Self {
             directory,
             user: Some(user),
-        };
-        real.share_one_cpu();
-        real
+            guest: None,
+        }
+        .sharing_one_cpu()
     }
 
-    fn share_one_cpu(&self) {
+    fn sharing_one_cpu(mut self) -> Self {
         let cpu = allowed_cpus().pop().unwrap().to_string();
         assert_eq!(
             output(self.prorata().args(["start", "--cpus", &cpu]))
@@ -52,6 +56,13 @@ impl Real {
                 .code(),
             Some(0)
         );
+        self.guest = Some(UnixStream::connect(self.socket()).unwrap());
+        self
+    }
+
+    /// Lets the daemon go when nothing is left to manage.
+    pub fn leave(&mut self) {
+        self.guest = None;
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -164,9 +175,7 @@ impl Drop for Real {
         let pid = pid.and_then(|status| serde_json::from_slice::<Value>(&status.stdout).ok());
         let _ = self.prorata().arg("stop").output();
         if let Some(pid) = pid.and_then(|status| status["pid"].as_u64()) {
-            eventually("the daemon ends", || {
-                matches!(process_state(pid as u32), None | Some('Z'))
-            });
+            eventually("the daemon ends", || has_ended(pid as u32));
         }
     }
 }
