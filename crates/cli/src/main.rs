@@ -13,6 +13,10 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+/// Large simulations are much faster with it.
+#[global_allocator]
+static ALLOCATOR: prorata_sim::memory::HugePages = prorata_sim::memory::HugePages;
+
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
     prorata_reproduce::worker_entry();

@@ -22,6 +22,7 @@ enum Operation {
     Take,
     TakeAnyone(u32),
     Charge(u32, u64, u64),
+    ChargeAndLeave(u32, u64, u64),
 }
 
 /// Both do the same and say the same; then both pick.
@@ -66,6 +67,11 @@ fn apply(policy: &mut impl Policy, reference: &mut impl Policy, operation: &Oper
             policy.charge(index(client), used, quantum),
             reference.charge(index(client), used, quantum)
         ),
+        // The reference does one after the other.
+        Operation::ChargeAndLeave(client, used, quantum) => assert_eq!(
+            policy.charge_and_leave(index(client), used, quantum),
+            reference.charge_and_leave(index(client), used, quantum)
+        ),
     }
     assert_eq!(policy.len(), reference.len());
     assert_eq!(policy.total_tickets(), reference.total_tickets());
@@ -95,6 +101,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         8 => use_of_quantum().prop_map(|(used, quantum)| Operation::Turn(used, quantum)),
         2 => Just(Operation::Take),
         1 => client.clone().prop_map(Operation::TakeAnyone),
+        2 => (client.clone(), use_of_quantum())
+            .prop_map(|(c, (used, quantum))| Operation::ChargeAndLeave(c, used, quantum)),
         3 => (client, use_of_quantum()).prop_map(|(c, (used, quantum))| Operation::Charge(c, used, quantum)),
     ]
 }
@@ -156,6 +164,7 @@ fn long_history(seed: u64, clients: u32, steps: u32, tickets: fn(&mut Xoshiro256
             2 => Operation::SetTickets(client, tickets(&mut random)),
             3 => Operation::Take,
             4 => Operation::Charge(client, u64::from(random.next_u32() % 100), 100),
+            6 => Operation::ChargeAndLeave(client, u64::from(random.next_u32() % 200), 100),
             5 => Operation::Turn(u64::from(random.next_u32() % 200), 100),
             _ => Operation::Turn(100, 100),
         };

@@ -27,6 +27,7 @@
 pub mod fault;
 pub mod machine;
 pub mod measure;
+pub mod memory;
 pub mod observer;
 pub mod perfetto;
 pub mod plan;

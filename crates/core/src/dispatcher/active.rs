@@ -55,6 +55,8 @@ pub(super) struct Classes {
 }
 
 const CLASSES: usize = 33;
+/// A class without members keeps room for so many.
+const KEPT: usize = 1 << 10;
 
 impl Classes {
     pub(super) const fn new() -> Self {
@@ -80,6 +82,10 @@ impl Classes {
         members.swap_remove(place as usize);
         if members.is_empty() {
             self.occupied &= !(1 << class);
+            if members.capacity() > KEPT {
+                // All move on to another class when the scale changes.
+                *members = Vec::new();
+            }
         }
         self.len -= 1;
         members.get(place as usize).copied()

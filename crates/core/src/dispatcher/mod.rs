@@ -101,13 +101,15 @@ pub struct Dispatcher {
 
 impl Dispatcher {
     /// A dispatcher over a ledger none of whose clients is active.
-    pub fn new(ledger: Ledger, policy: Box<dyn Policy + Send>, machine: Machine) -> Self {
+    pub fn new(ledger: Ledger, mut policy: Box<dyn Policy + Send>, machine: Machine) -> Self {
         debug_assert!(ledger.clients().all(|client| !client.active));
+        let clients = ledger.client_indices();
+        policy.reserve(clients);
         Self {
             ledger,
             policy,
             machine,
-            competitors: Vec::new(),
+            competitors: Vec::with_capacity(clients),
             classes: Classes::new(),
             magnitudes: Magnitudes::new(),
             total_weight: 0,
@@ -162,10 +164,7 @@ impl Dispatcher {
         let index = client.index();
         match (before, threads) {
             (0, _) => self.enter(index, threads),
-            (_, 0) => {
-                self.charge_policy(index);
-                self.exit(index);
-            }
+            (_, 0) => self.exit(index),
             _ => self.change_threads(index, threads),
         }
         self.threads = self.threads - u64::from(before) + u64::from(threads);
@@ -219,7 +218,7 @@ impl Dispatcher {
         winners.extend(self.running.iter().map(|&index| {
             let competitor = self.competitors[index as usize].as_ref().expect(ACTIVE);
             Winner {
-                client: competitor.client,
+                client: competitor.client(index),
                 cpus: competitor.cpus,
             }
         }));
@@ -247,7 +246,7 @@ impl Dispatcher {
         let cpus = competitor.threads.min(cpus_free);
         competitor.cpus = cpus;
         competitor.turn_place = turn_place;
-        let (client, threads) = (competitor.client, competitor.threads);
+        let (client, threads) = (competitor.client(index), competitor.threads);
         self.running.push(index);
         self.running_threads += u64::from(threads);
         self.cpus_free -= cpus;
@@ -287,7 +286,7 @@ impl Dispatcher {
         let competitor = self.existing(index);
         let cpus = (competitor.threads - competitor.cpus).min(cpus_free);
         competitor.cpus += cpus;
-        let client = competitor.client;
+        let client = competitor.client(index);
         self.cpus_free -= cpus;
         Some(Winner { client, cpus })
     }
@@ -316,6 +315,7 @@ impl Dispatcher {
     /// turns end.
     pub fn set_policy(&mut self, mut policy: Box<dyn Policy + Send>) {
         self.end_turns();
+        policy.reserve(self.competitors.len());
         for index in self.classes.iter() {
             let competitor = self.competitors[index as usize].as_mut().expect(ACTIVE);
             competitor.uncharged_ns = 0;
@@ -347,6 +347,14 @@ impl Dispatcher {
     /// time used since it was last told.
     fn charge_policy(&mut self, index: u32) {
         let quantum_ns = self.machine.quantum_ns;
+        if let Some(used_ns) = self.close_turn(index) {
+            expect(self.policy.charge(ClientIndex(index), used_ns, quantum_ns));
+        }
+    }
+
+    /// Ends a turn if there is one. Returns what the policy is to be told that
+    /// was used, if it is to be told of a turn or of time outside one.
+    fn close_turn(&mut self, index: u32) -> Option<u64> {
         let competitor = self.existing(index);
         let cpus = core::mem::take(&mut competitor.cpus);
         let used_ns = core::mem::take(&mut competitor.uncharged_ns);
@@ -359,9 +367,7 @@ impl Dispatcher {
                 self.existing(moved).turn_place = turn_place;
             }
         }
-        if cpus > 0 || used_ns > 0 {
-            expect(self.policy.charge(ClientIndex(index), used_ns, quantum_ns));
-        }
+        (cpus > 0 || used_ns > 0).then_some(used_ns)
     }
 
     fn forget(&mut self, client: ClientId) {
@@ -390,12 +396,12 @@ impl Dispatcher {
 
     fn competitor(&self, client: ClientId) -> Option<&Competitor> {
         let competitor = self.competitors.get(client.index() as usize)?.as_ref();
-        competitor.filter(|c| c.client == client)
+        competitor.filter(|c| c.is(client))
     }
 
     fn competitor_mut(&mut self, client: ClientId) -> Option<&mut Competitor> {
         let competitor = self.competitors.get_mut(client.index() as usize)?.as_mut();
-        competitor.filter(|c| c.client == client)
+        competitor.filter(|c| c.is(client))
     }
 
     fn existing(&mut self, index: u32) -> &mut Competitor {

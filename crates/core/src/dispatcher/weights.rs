@@ -8,6 +8,7 @@
 //! Cost of a refresh: those clients, and up to O(m log m) on m CPUs where
 //! weights are infeasible. A change of scale visits every active client.
 
+use alloc::vec::Vec;
 use core::mem;
 
 use super::competitor::{Competitor, Reading};
@@ -19,15 +20,13 @@ impl Dispatcher {
     /// A client becomes active, with so many runnable threads.
     pub(super) fn enter(&mut self, index: u32, threads: u32) {
         let reading = self.settle();
-        let client = self.existing(index).client;
+        let client = self.existing(index).client(index);
         self.ledger.activate(client);
         let value = self.ledger.value(client);
         let weight = self.scale.tickets(value);
         let competitor = self.competitors[index as usize].as_mut().expect(ACTIVE);
-        competitor.settle(reading);
-        competitor.threads = threads;
+        competitor.change(reading, threads, weight);
         competitor.weight = weight;
-        competitor.tickets = weight;
         competitor.magnitude = value.bits();
         competitor.infeasible = false;
         add_to_class(&mut self.classes, competitor, index);
@@ -39,21 +38,26 @@ impl Dispatcher {
         expect(self.policy.join(ClientIndex(index), weight));
     }
 
-    /// A client whose turn has ended ceases to be active.
+    /// A client ceases to be active, and its turn ends.
     pub(super) fn exit(&mut self, index: u32) {
+        let quantum_ns = self.machine.quantum_ns;
+        let used_ns = self.close_turn(index);
         let reading = self.settle();
-        expect(self.policy.leave(ClientIndex(index)));
+        let client = ClientIndex(index);
+        expect(match used_ns {
+            Some(used_ns) => self.policy.charge_and_leave(client, used_ns, quantum_ns),
+            None => self.policy.leave(client),
+        });
         self.remove_from_class(index);
         let competitor = self.existing(index);
-        competitor.settle(reading);
-        competitor.threads = 0;
+        let client = competitor.client(index);
         let Competitor {
-            client,
             weight,
             tickets,
             magnitude,
             ..
         } = *competitor;
+        competitor.change(reading, 0, tickets);
         self.magnitudes.remove(magnitude);
         self.total_weight -= u64::from(weight);
         self.total_tickets -= u64::from(tickets);
@@ -117,20 +121,18 @@ impl Dispatcher {
     }
 
     fn reprice_all(&mut self) {
-        let mut active = mem::take(&mut self.spare);
-        active.clear();
-        active.extend(self.classes.iter());
-        for &index in &active {
+        // Rare, and there may be a million: this room is not kept.
+        let active: Vec<u32> = self.classes.iter().collect();
+        for index in active {
             self.reprice(index);
         }
-        self.spare = active;
     }
 
     /// An active client's value or the scale may have changed.
     fn reprice(&mut self, index: u32) {
         let competitor = self.existing(index);
         let (before, magnitude) = (competitor.weight, competitor.magnitude);
-        let (client, infeasible) = (competitor.client, competitor.infeasible);
+        let (client, infeasible) = (competitor.client(index), competitor.infeasible);
         let value = self.ledger.value(client);
         if value.bits() != magnitude {
             self.magnitudes.remove(magnitude);
@@ -220,8 +222,7 @@ impl Dispatcher {
         }
         let reading = self.settle();
         let competitor = self.existing(index);
-        competitor.settle(reading);
-        competitor.tickets = tickets;
+        competitor.change(reading, competitor.threads, tickets);
         self.total_tickets = self.total_tickets - u64::from(before) + u64::from(tickets);
         expect(self.policy.set_tickets(ClientIndex(index), tickets));
     }

@@ -22,7 +22,8 @@
 use super::Ledger;
 use super::arena::Handle;
 use super::list::Chain;
-use super::objects::{Currency, Funding, Ticket};
+use super::objects::{Currency, Funding};
+use super::ticket::Ticket;
 use crate::ids::ClientId;
 
 impl Ledger {

@@ -89,7 +89,7 @@ impl Ledger {
     /// idle, those that were transferred to it go back to their givers.
     fn destroy_currency(&mut self, currency: Handle<Currency>) {
         while let Some(ticket) = self.currencies[currency].backing.list.first() {
-            match self.tickets[ticket].loan {
+            match self.tickets[ticket].lending().loan {
                 Some(_) => self.reclaim(ticket),
                 None => self.unfund(ticket),
             }
@@ -107,16 +107,17 @@ impl Ledger {
         let mut ticket = self.clients[client].funding.list.first();
         while let Some(lender) = ticket {
             while let Some(loan) = self.tickets[lender]
+                .lending()
                 .pieces
                 .first()
-                .and_then(|piece| self.tickets[piece].loan)
+                .and_then(|piece| self.tickets[piece].lending().loan)
             {
                 self.end_transfer(loan.transfer);
             }
             ticket = self.tickets[lender].next(Chain::Holder);
         }
         while let Some(ticket) = self.clients[client].funding.list.first() {
-            match self.tickets[ticket].loan {
+            match self.tickets[ticket].lending().loan {
                 Some(_) => self.reclaim(ticket),
                 None => self.destroy_ticket(ticket),
             }
@@ -124,7 +125,7 @@ impl Ledger {
         self.changes.forget_client(client);
         let Client { name, .. } = self.clients.remove(client);
         if let Some(name) = name {
-            self.client_names.remove(&name);
+            self.client_names.remove(&*name);
         }
     }
 }

@@ -129,6 +129,16 @@ impl<T, I: Identifier> Arena<T, I> {
         }
     }
 
+    /// Makes room for so many more objects, and for no more than those.
+    pub(super) fn reserve(&mut self, objects: usize) {
+        self.slots.reserve_exact(objects);
+    }
+
+    /// All indices are below this.
+    pub(super) fn indices(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Number of objects.
     pub(super) fn len(&self) -> u32 {
         self.len

@@ -12,10 +12,11 @@ use alloc::vec::Vec;
 use super::Ledger;
 use super::arena::Handle;
 use super::error::LedgerError;
-use super::objects::{Client, Currency, Holder, Ticket, Transfer};
+use super::objects::{Client, Currency, Holder, Transfer};
 use super::operation::{Operation, Target};
 use super::permission::{Access, Mode, Principal};
 use super::rules::{check_amount, check_new_owner};
+use super::ticket::Ticket;
 use super::transfer::Piece;
 use crate::ids::{CurrencyId, TicketId};
 
@@ -287,7 +288,7 @@ impl Ledger {
     ) -> Result<Plan, LedgerError> {
         let ticket = self.own_ticket(who, id)?;
         check_amount(amount)?;
-        let lent = self.tickets[ticket].lent;
+        let lent = self.tickets[ticket].lending().lent;
         match amount.checked_sub(lent) {
             Some(own) => Ok(Plan::SetOwnAmount {
                 ticket,

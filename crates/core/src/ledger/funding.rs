@@ -5,7 +5,8 @@
 use super::Ledger;
 use super::arena::Handle;
 use super::list::{Chain, List, Tickets};
-use super::objects::{Currency, Funding, Holder, Loan, Ticket};
+use super::objects::{Currency, Funding, Holder};
+use super::ticket::{Loan, Ticket};
 
 impl Ledger {
     /// Makes a ticket that funds nothing and is not active.

@@ -1,7 +1,7 @@
 //! Doubly linked lists of tickets, with the links inside the tickets.
 
 use super::arena::{Arena, Handle};
-use super::objects::Ticket;
+use super::ticket::Ticket;
 use crate::ids::TicketId;
 
 /// Where a list's tickets live.
@@ -18,10 +18,6 @@ pub(super) enum Chain {
     Transfer,
     /// All tickets carved out of the one it was carved out of.
     Lender,
-}
-
-impl Chain {
-    pub(super) const COUNT: usize = 4;
 }
 
 /// A ticket's neighbours in one list.
@@ -105,7 +101,7 @@ impl List {
         while let Some(ticket) = before.map_or(self.first, |before: Handle<Ticket>| {
             tickets[before].next(chain)
         }) {
-            assert_eq!(tickets[ticket].links[chain as usize].before, before);
+            assert_eq!(tickets[ticket].link(chain).before, before);
             assert!(met.len() < tickets.len() as usize, "a ring of tickets");
             met.push(ticket);
             before = Some(ticket);
@@ -118,10 +114,10 @@ impl List {
 impl Ticket {
     /// The ticket after this one in its list of that chain.
     pub(super) fn next(&self, chain: Chain) -> Option<Handle<Ticket>> {
-        self.links[chain as usize].after
+        self.link(chain).after
     }
 }
 
 fn link(tickets: &mut Tickets, chain: Chain, ticket: Handle<Ticket>) -> &mut Link {
-    &mut tickets[ticket].links[chain as usize]
+    tickets[ticket].link_mut(chain)
 }

@@ -26,6 +26,7 @@ mod objects;
 mod operation;
 mod permission;
 mod rules;
+mod ticket;
 mod transfer;
 mod value;
 mod views;
@@ -45,7 +46,8 @@ pub use views::{ClientView, CurrencyView, TicketView, TransferView};
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use arena::{Arena, Handle};
 use changes::Changes;
-use objects::{Client, Currency, Ticket, Transfer};
+use objects::{Client, Currency, Transfer};
+use ticket::Ticket;
 
 /// Tickets, currencies, clients and transfers.
 ///
@@ -125,6 +127,18 @@ impl Ledger {
     ) -> Result<Outcome, LedgerError> {
         let checked = self.check(who, operation)?;
         Ok(self.apply(checked))
+    }
+
+    /// Makes room for so many more clients and tickets, and for no more, where
+    /// it is known how many will come. Without this the room doubles as needed.
+    pub fn reserve(&mut self, clients: usize, tickets: usize) {
+        self.clients.reserve(clients);
+        self.tickets.reserve(tickets);
+    }
+
+    /// The indices of all clients are below this.
+    pub fn client_indices(&self) -> usize {
+        self.clients.indices()
     }
 
     /// The limits within which it stays.

@@ -7,14 +7,16 @@
 //!   ticket ---------->  amount  <------------ ticket ----> a client
 //! ```
 //!
-//! A ticket stands in up to three lists at once, one a [`Chain`]; the links
-//! are in the ticket, so linking and unlinking is O(1) and allocates nothing.
+//! A ticket ([`super::ticket`]) stands in up to four lists at once, one a
+//! [`super::list::Chain`]; the links are in the ticket, so linking and
+//! unlinking is O(1).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::cell::Cell;
 
 use super::arena::Handle;
-use super::list::{Chain, Link, List};
+use super::list::List;
 use super::permission::Mode;
 use super::value::CachedValue;
 
@@ -66,44 +68,6 @@ impl Currency {
     }
 }
 
-/// A ticket: an amount of a currency, funding a currency or a client.
-///
-/// It is active, that is, it competes, while what it funds is active: a client
-/// that competes, or a currency that has an active amount (1994, 4.4).
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Ticket {
-    pub(super) currency: Handle<Currency>,
-    /// Face value, without what is lent. Zero only while all of it is lent.
-    pub(super) amount: u32,
-    /// Sum of `amount` and `lent` over `pieces`; `amount + lent` fits in 32 bits.
-    pub(super) lent: u32,
-    /// What the ticket funds; always something while part of it is lent, and
-    /// always if it is a piece.
-    pub(super) holder: Option<Holder>,
-    /// Where it comes from, if a transfer made it.
-    pub(super) loan: Option<Loan>,
-    /// What transfers have carved out of it.
-    pub(super) pieces: List,
-    /// Its neighbours in the lists it stands in, by [`Chain`].
-    pub(super) links: [Link; Chain::COUNT],
-}
-
-impl Ticket {
-    /// One that funds nothing.
-    pub(super) fn new(currency: Handle<Currency>, amount: u32, loan: Option<Loan>) -> Self {
-        Self {
-            currency,
-            amount,
-            lent: 0,
-            holder: None,
-            loan,
-            pieces: List::default(),
-            links: Default::default(),
-        }
-    }
-}
-
 /// The tickets that fund one holder.
 ///
 /// A block or wake, and whoever reads a value, needs to know only the currency
@@ -126,20 +90,12 @@ pub(super) enum Holder {
     Client(Handle<Client>),
 }
 
-/// How a ticket made by a transfer came to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Loan {
-    pub(super) transfer: Handle<Transfer>,
-    /// The ticket it was carved out of, and to which its amount goes back.
-    pub(super) lender: Handle<Ticket>,
-}
-
 /// A client: competes while it is active, with the tickets that fund it.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Client {
-    pub(super) name: Option<Arc<str>>,
+    /// Boxed to be thin: most of a million clients have none.
+    pub(super) name: Option<Box<Arc<str>>>,
     pub(super) owner: u32,
     pub(super) active: bool,
     /// Whether it stands in [`super::changes::Changes`].
@@ -153,7 +109,7 @@ impl Client {
     /// One without tickets that does not compete.
     pub(super) fn new(name: Option<Arc<str>>, owner: u32) -> Self {
         Self {
-            name,
+            name: name.map(Box::new),
             owner,
             active: false,
             noted: false,

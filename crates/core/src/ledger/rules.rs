@@ -5,9 +5,10 @@ use alloc::string::{String, ToString};
 use super::Ledger;
 use super::arena::Handle;
 use super::error::LedgerError;
-use super::objects::{Client, Currency, Holder, Loan, Ticket};
+use super::objects::{Client, Currency, Holder};
 use super::operation::Target;
 use super::permission::{Access, Principal};
+use super::ticket::{Loan, Ticket};
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 
 /// How much of a name that is too long a refusal shows.
@@ -71,7 +72,7 @@ impl Ledger {
             .find(id)
             .ok_or(LedgerError::UnknownTicket(id))?;
         self.check_access(who, self.tickets[ticket].currency, Access::Issue)?;
-        match self.tickets[ticket].loan {
+        match self.tickets[ticket].lending().loan {
             None => Ok(ticket),
             Some(Loan { transfer, lender }) => Err(LedgerError::Borrowed {
                 ticket: id,
@@ -97,7 +98,7 @@ impl Ledger {
     }
 
     pub(super) fn check_not_lent(&self, ticket: Handle<Ticket>) -> Result<(), LedgerError> {
-        match self.tickets[ticket].lent {
+        match self.tickets[ticket].lending().lent {
             0 => Ok(()),
             lent => Err(LedgerError::Lent {
                 ticket: self.tickets.id(ticket),
@@ -110,9 +111,10 @@ impl Ledger {
     /// One of the transfers that took something from a lent ticket.
     pub(super) fn borrower(&self, ticket: Handle<Ticket>) -> TransferId {
         let piece = self.tickets[ticket]
+            .lending()
             .pieces
             .first()
-            .and_then(|piece| self.tickets[piece].loan);
+            .and_then(|piece| self.tickets[piece].lending().loan);
         self.transfers
             .id(piece.expect("a lent ticket has pieces").transfer)
     }

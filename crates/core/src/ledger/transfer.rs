@@ -34,9 +34,10 @@ use super::arena::Handle;
 use super::check::Plan;
 use super::error::LedgerError;
 use super::list::{Chain, List};
-use super::objects::{Client, Currency, Holder, Loan, Ticket, Transfer};
+use super::objects::{Client, Currency, Holder, Transfer};
 use super::operation::Portion;
 use super::permission::{Access, Principal};
+use super::ticket::{Loan, Ticket};
 use super::{Ledger, Target};
 use crate::ids::TransferId;
 
@@ -273,7 +274,8 @@ impl Ledger {
     }
 
     fn check_lending_depth(&self, lender: Handle<Ticket>) -> Result<(), LedgerError> {
-        let loan = |ticket: &Handle<Ticket>| self.tickets[*ticket].loan.map(|loan| loan.lender);
+        let loan =
+            |ticket: &Handle<Ticket>| self.tickets[*ticket].lending().loan.map(|loan| loan.lender);
         let transfers = core::iter::successors(loan(&lender), loan).count();
         let limit = self.limits.lending_depth;
         if transfers >= limit as usize {
@@ -324,10 +326,11 @@ impl Ledger {
         self.transfers[transfer]
             .pieces
             .push_back(&mut self.tickets, Chain::Transfer, piece);
-        let mut pieces = self.tickets[lender].pieces;
+        let mut pieces = self.tickets[lender].lending().pieces;
         pieces.push_back(&mut self.tickets, Chain::Lender, piece);
-        self.tickets[lender].pieces = pieces;
-        self.tickets[lender].lent += amount;
+        let lending = self.tickets[lender].lending_mut();
+        lending.pieces = pieces;
+        lending.lent += amount;
         self.fund(piece, receiver);
         self.set_own_amount(lender, own - amount);
     }
@@ -356,7 +359,7 @@ impl Ledger {
     pub(super) fn reclaim(&mut self, piece: Handle<Ticket>) {
         let mut last = piece;
         loop {
-            while let Some(lent_on) = self.tickets[last].pieces.first() {
+            while let Some(lent_on) = self.tickets[last].lending().pieces.first() {
                 last = lent_on;
             }
             let lender = self.take_back(last);
@@ -369,20 +372,17 @@ impl Ledger {
 
     /// Takes a piece back of which nothing is lent on; returns its lender.
     fn take_back(&mut self, piece: Handle<Ticket>) -> Handle<Ticket> {
-        let Ticket {
-            amount,
-            loan: Some(Loan { transfer, lender }),
-            ..
-        } = self.tickets[piece]
-        else {
+        let Ticket { amount, .. } = self.tickets[piece];
+        let Some(Loan { transfer, lender }) = self.tickets[piece].lending().loan else {
             unreachable!("only pieces are taken back");
         };
         let own = self.tickets[lender].amount;
         self.set_own_amount(lender, own + amount);
-        self.tickets[lender].lent -= amount;
-        let mut pieces = self.tickets[lender].pieces;
+        let mut pieces = self.tickets[lender].lending().pieces;
         pieces.remove(&mut self.tickets, Chain::Lender, piece);
-        self.tickets[lender].pieces = pieces;
+        let lending = self.tickets[lender].lending_mut();
+        lending.pieces = pieces;
+        lending.lent -= amount;
         self.transfers[transfer]
             .pieces
             .remove(&mut self.tickets, Chain::Transfer, piece);

@@ -6,9 +6,10 @@ use alloc::vec::Vec;
 use super::Ledger;
 use super::arena::Handle;
 use super::list::Chain;
-use super::objects::{Client, Currency, Holder, Ticket, Transfer};
+use super::objects::{Client, Currency, Holder, Transfer};
 use super::operation::Target;
 use super::permission::{Access, Mode, Principal};
+use super::ticket::Ticket;
 use super::value::Value;
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 
@@ -253,15 +254,16 @@ impl Ledger {
         } else {
             Value(0)
         };
+        let lending = ticket.lending();
         TicketView {
             id: self.tickets.id(handle),
             currency: self.currencies.id(ticket.currency),
             amount: ticket.amount,
-            lent: ticket.lent,
+            lent: lending.lent,
             target: ticket.holder.map(|holder| self.target(holder)),
             active,
             value,
-            transfer: ticket.loan.map(|loan| {
+            transfer: lending.loan.map(|loan| {
                 (
                     self.transfers.id(loan.transfer),
                     self.tickets.id(loan.lender),
@@ -273,7 +275,7 @@ impl Ledger {
     fn client_view<'a>(&'a self, handle: Handle<Client>, client: &'a Client) -> ClientView<'a> {
         ClientView {
             id: self.clients.id(handle),
-            name: client.name.as_deref().unwrap_or_default(),
+            name: client.name.as_ref().map_or("", |name| name),
             owner: client.owner,
             active: client.active,
             value: self.client_value(client),

@@ -10,6 +10,7 @@ mod hierarchical_tree;
 pub mod inverse;
 pub mod lottery;
 mod queue;
+mod queue_chunks;
 mod queue_fifos;
 mod queue_front;
 mod queue_wheel;
@@ -66,6 +67,10 @@ pub const MAX_CLIENTS: u32 = 1 << 24;
 /// Units of `used` and `quantum` are the caller's, the same in both
 /// (nanoseconds in the engines).
 pub trait Policy {
+    /// Clients with indices below `clients` are going to compete: makes room for
+    /// so many and no more, where it would double the room as they come.
+    fn reserve(&mut self, _clients: usize) {}
+
     /// Lets `client` compete with `tickets`. If it competed before and left,
     /// it takes up the place it left with (1995, 2.2), adjusted when its
     /// tickets changed meanwhile (1995, 2.3). Zero tickets are legal: the
@@ -98,6 +103,18 @@ pub trait Policy {
     /// brings the next turn nearer (1994, 3.4; 1995, 2.4); using more puts it
     /// off.
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError>;
+
+    /// As `charge` and then `leave`, for who used CPU time and blocks. A policy
+    /// may spare itself to put the client back in between.
+    fn charge_and_leave(
+        &mut self,
+        client: ClientIndex,
+        used: u64,
+        quantum: u64,
+    ) -> Result<(), PolicyError> {
+        self.charge(client, used, quantum)?;
+        self.leave(client)
+    }
 
     /// Whether charging a client twice is as good as charging it once for the
     /// sum. Not so where each charge counts as a turn, as for compensation

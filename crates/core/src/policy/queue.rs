@@ -15,12 +15,13 @@
 //!
 //! Entries that are overtaken by events (a client left, or was charged out of
 //! turn) stay behind and are skipped when their turn comes; the owner says
-//! which those are. There are never more of them than the owner has places.
+//! which those are. There are hardly more of them than half the owner's places.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
 use super::ClientIndex;
+use super::queue_chunks::Chunks;
 use super::queue_fifos::{FifoIndex, Fifos};
 use super::queue_front::Front;
 use super::queue_wheel::Wheel;
@@ -28,7 +29,10 @@ use super::queue_wheel::Wheel;
 /// A client waiting for its turn. Earlier passes come first, and of equal
 /// passes the lower index. Passes wrap around: those compared with one
 /// another lie less than half their range apart.
+///
+/// Packed into twelve bytes, as there can be millions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(4))]
 pub(super) struct Entry {
     pub(super) pass: u64,
     pub(super) client: ClientIndex,
@@ -61,9 +65,8 @@ impl Ord for Entry {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         let difference = self.pass.wrapping_sub(other.pass) as i64;
-        difference
-            .cmp(&0)
-            .then_with(|| self.client.cmp(&other.client))
+        let (client, other) = (self.client, other.client);
+        difference.cmp(&0).then_with(|| client.cmp(&other))
     }
 }
 
@@ -83,6 +86,8 @@ pub(super) struct PassQueue {
     wheel: Wheel,
     side: BinaryHeap<Reverse<Entry>>,
     fifos: Fifos,
+    /// Memory of the wheel and the FIFOs.
+    chunks: Chunks,
     /// Entries left behind since the last restart, and eight times those that
     /// went to the side.
     wear: usize,
@@ -96,6 +101,7 @@ impl PassQueue {
             wheel: Wheel::starting_at(first),
             side: BinaryHeap::new(),
             fifos: Fifos::new(),
+            chunks: Chunks::default(),
             wear: 0,
         }
     }
@@ -103,19 +109,19 @@ impl PassQueue {
     /// Drops all entries.
     pub(super) fn restart_at(&mut self, first: u64) {
         self.front.clear();
-        self.wheel.restart_at(first);
+        self.wheel.restart_at(first, &mut self.chunks);
         self.side.clear();
-        self.fifos.clear();
+        self.fifos.clear(&mut self.chunks);
         self.wear = 0;
     }
 
     /// Whether so many entries are to be skipped, or have ended up in the
     /// heap, that the owner of so many places should restart the queue and
     /// insert everybody anew. Between two such times lie as many operations
-    /// as an eighth of the places, so it costs O(1) on average.
+    /// as a sixteenth of the places, so it costs O(1) on average.
     #[inline]
     pub(super) fn is_worn(&self, places: usize) -> bool {
-        self.wear > places + 64
+        self.wear > places / 2 + 64
     }
 
     /// A client comes to compete with tickets: where its equals wait.
@@ -129,12 +135,11 @@ impl PassQueue {
     }
 
     /// Inserts the entry of a client that ran a whole quantum and was admitted
-    /// with these tickets. Cost: O(1) where many have as many tickets, and it
-    /// allocates when more of them wait than since they have their queue; else
-    /// that of `insert`.
+    /// with these tickets. Cost: O(1) where many have as many tickets; else
+    /// that of `insert`, and it allocates as that does.
     #[inline]
     pub(super) fn insert_behind_equals(&mut self, fifo: FifoIndex, tickets: u32, entry: Entry) {
-        if !self.fifos.push(fifo, tickets, entry) {
+        if !self.fifos.push(fifo, tickets, entry, &mut self.chunks) {
             self.insert(entry);
         }
     }
@@ -144,7 +149,7 @@ impl PassQueue {
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) {
         if !entry.is_before(self.wheel.limit()) {
-            self.wheel.insert(entry);
+            self.wheel.insert(entry, &mut self.chunks);
         } else if self.front.is_long() {
             self.insert_beside_long_front(entry);
         } else {
@@ -158,8 +163,9 @@ impl PassQueue {
             && before(last.pass, entry.pass)
         {
             // The front has grown long enough; let the wheel begin behind it.
-            self.wheel.restart_at(last.pass.wrapping_add(1));
-            self.wheel.insert(entry);
+            let behind = last.pass.wrapping_add(1);
+            self.wheel.restart_at(behind, &mut self.chunks);
+            self.wheel.insert(entry, &mut self.chunks);
         } else if !self.front.insert(entry) {
             self.side.push(Reverse(entry));
             self.wear += 8;
@@ -170,7 +176,7 @@ impl PassQueue {
     #[inline]
     pub(super) fn remove(&mut self, entry: Entry) {
         if self.fifos.is_first(entry) {
-            self.fifos.remove_first();
+            self.fifos.remove_first(&mut self.chunks);
         } else {
             self.remove_sorted(entry);
         }
@@ -202,14 +208,14 @@ impl PassQueue {
         fetch: impl Fn(ClientIndex),
     ) -> Option<Entry> {
         let sorted = self.first_sorted(&live);
-        while let Some(first) = self.fifos.first(&fetch) {
+        while let Some(first) = self.fifos.first(&fetch, &self.chunks) {
             if sorted.is_some_and(|sorted| sorted.is_before(first)) {
                 break;
             }
             if live(first) {
                 return Some(first);
             }
-            self.fifos.remove_first();
+            self.fifos.remove_first(&mut self.chunks);
         }
         sorted
     }
@@ -219,8 +225,10 @@ impl PassQueue {
     #[inline]
     pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
         match (self.front.first(), self.fifos.head()) {
-            (Some(front), Some(fifo)) if fifo.is_before(front) => self.fifos.likely_after(others),
-            (None, Some(_)) => self.fifos.likely_after(others),
+            (Some(front), Some(fifo)) if fifo.is_before(front) => {
+                self.fifos.likely_after(others, &self.chunks)
+            }
+            (None, Some(_)) => self.fifos.likely_after(others, &self.chunks),
             (_, _) => self.front.likely_after(others),
         }
     }
@@ -258,7 +266,9 @@ impl PassQueue {
             }
             (None, None) if self.wheel.is_empty() => None,
             (None, _) => {
-                self.front.refill(|entries| self.wheel.pour_into(entries));
+                let (wheel, chunks) = (&mut self.wheel, &mut self.chunks);
+                self.front
+                    .refill(|entries| wheel.pour_into(entries, chunks));
                 Some(None)
             }
         }

@@ -5,11 +5,11 @@
 //! again: they need no sorting. Between the queues' heads a tournament decides.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::ClientIndex;
 use super::queue::Entry;
+use super::queue_chunks::{Chunks, Run};
 
 /// Queues; a power of two.
 const FIFOS: usize = 128;
@@ -34,13 +34,21 @@ impl FifoIndex {
     pub(super) const NONE: Self = Self(u8::MAX);
 }
 
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 struct Fifo {
     tickets: u32,
     /// Clients that compete with these tickets; some may not be counted.
     clients: u32,
     /// In order. The tickets of earlier owners may be among them.
-    entries: VecDeque<Entry>,
+    entries: Run,
+}
+
+impl Fifo {
+    const EMPTY: Self = Self {
+        tickets: 0,
+        clients: 0,
+        entries: Run::EMPTY,
+    };
 }
 
 /// Entries in the order of their coming, which is that of their passes.
@@ -54,15 +62,15 @@ pub(super) struct Fifos {
 impl Fifos {
     pub(super) fn new() -> Self {
         Self {
-            fifos: alloc::vec![Fifo::default(); FIFOS],
+            fifos: alloc::vec![Fifo::EMPTY; FIFOS],
             contest: Box::new(Tournament::new()),
         }
     }
 
     /// Drops all entries.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&mut self, chunks: &mut Chunks) {
         for fifo in &mut self.fifos {
-            fifo.entries = VecDeque::new();
+            chunks.release(core::mem::replace(&mut fifo.entries, Run::EMPTY));
         }
         *self.contest = Tournament::new();
     }
@@ -92,11 +100,6 @@ impl Fifos {
         let fifo = &mut self.fifos[index];
         fifo.tickets = tickets;
         fifo.clients = 1;
-        if fifo.entries.is_empty() {
-            // Not to keep as much memory for each number of tickets that ever
-            // was.
-            fifo.entries = VecDeque::new();
-        }
         FifoIndex(index as u8)
     }
 
@@ -110,10 +113,15 @@ impl Fifos {
     }
 
     /// Appends the entry of a client with tickets to the queue of its equals,
-    /// if it belongs there. Allocates when that is longer than ever since it is
-    /// theirs.
+    /// if it belongs there.
     #[inline]
-    pub(super) fn push(&mut self, index: FifoIndex, tickets: u32, entry: Entry) -> bool {
+    pub(super) fn push(
+        &mut self,
+        index: FifoIndex,
+        tickets: u32,
+        entry: Entry,
+        chunks: &mut Chunks,
+    ) -> bool {
         let index = usize::from(index.0);
         let Some(fifo) = self.fifos.get_mut(index) else {
             return false;
@@ -121,20 +129,20 @@ impl Fifos {
         if fifo.clients < MANY || fifo.tickets != tickets {
             return false;
         }
-        match fifo.entries.back() {
+        match fifo.entries.last() {
             Some(last) if !last.is_before(entry) => return false,
             Some(_) => {}
             None => self.contest.enter(index, entry),
         }
-        fifo.entries.push_back(entry);
+        chunks.push(&mut fifo.entries, entry);
         true
     }
 
     /// The first entry. Has a client fetched that comes soon after it.
     #[inline]
-    pub(super) fn first(&self, fetch: impl Fn(ClientIndex)) -> Option<Entry> {
+    pub(super) fn first(&self, fetch: impl Fn(ClientIndex), chunks: &Chunks) -> Option<Entry> {
         let (index, first) = self.contest.winner()?;
-        if let Some(later) = self.fifos[index].entries.get(AHEAD) {
+        if let Some(later) = chunks.get(&self.fifos[index].entries, AHEAD) {
             fetch(later.client);
         }
         Some(first)
@@ -148,9 +156,9 @@ impl Fifos {
 
     /// Who comes after so many others of the first one's queue.
     #[inline]
-    pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+    pub(super) fn likely_after(&self, others: usize, chunks: &Chunks) -> Option<ClientIndex> {
         let (index, _) = self.contest.winner()?;
-        let entry = self.fifos[index].entries.get(others)?;
+        let entry = chunks.get(&self.fifos[index].entries, others)?;
         Some(entry.client)
     }
 
@@ -164,12 +172,12 @@ impl Fifos {
 
     /// Takes the first entry away, where there is any.
     #[inline]
-    pub(super) fn remove_first(&mut self) {
+    pub(super) fn remove_first(&mut self, chunks: &mut Chunks) {
         if let Some((index, _)) = self.contest.winner() {
             let entries = &mut self.fifos[index].entries;
-            entries.pop_front();
-            match entries.front() {
-                Some(&head) => self.contest.enter(index, head),
+            chunks.pop(entries);
+            match chunks.get(entries, 0) {
+                Some(head) => self.contest.enter(index, head),
                 None => self.contest.withdraw(index),
             }
         }

@@ -6,123 +6,38 @@
 //! bucket comes the wheel moves to its beginning, where its entries differ in
 //! lower digits, and are parted among narrower buckets. What is short enough
 //! to be sorted at once goes to the front.
-//!
-//! Entries are written one after the other into the chunks of their bucket and
-//! read one after the other, so that the memory of a long queue is touched in
-//! few places at a time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::ClientIndex;
 use super::queue::Entry;
+use super::queue_chunks::{CHUNK, Chunks, Run};
 
 const DIGIT_BITS: u32 = 6;
 const DIGITS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT_BITS) as usize;
-/// Entries in a chunk of memory.
-const CHUNK: usize = 64;
 /// Up to this length a bucket is sorted as a whole.
-const SORTED_AT_ONCE: u32 = 256;
+const SORTED_AT_ONCE: usize = 256;
 /// The front is filled to this length.
 const FRONT_LENGTH: usize = 32;
-/// No chunk.
-const NONE: u32 = u32::MAX;
-/// Fills chunks where nothing is.
-const NOBODY: Entry = Entry {
-    pass: 0,
-    client: ClientIndex(u32::MAX),
-};
 
-/// A list of chunks.
+/// Entries of one digit.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// The chunk that was begun first, if there are entries.
-    first: u32,
-    /// One past the latest entry, counting all entries of all chunks from 0.
-    end: u32,
-    len: u32,
+    run: Run,
     /// Whether the entries are in order.
     sorted: bool,
-    /// The latest entry, if there are any.
-    last: Entry,
 }
 
 impl Bucket {
     const EMPTY: Self = Self {
-        first: NONE,
-        end: 0,
-        len: 0,
+        run: Run::EMPTY,
         sorted: true,
-        last: NOBODY,
     };
-}
 
-/// Memory for the entries of buckets.
-#[derive(Clone, Default, Debug)]
-struct Chunks {
-    entries: Vec<[Entry; CHUNK]>,
-    /// By chunk: the next one of the same bucket, or of the free ones.
-    next: Vec<u32>,
-    /// A free chunk, if there is any.
-    free: Option<u32>,
-}
-
-impl Chunks {
-    /// Adds an entry to a bucket.
-    #[inline]
-    fn push(&mut self, bucket: &mut Bucket, entry: Entry) {
-        if bucket.len > 0 {
-            bucket.sorted &= bucket.last.is_before(entry);
-        }
-        bucket.last = entry;
-        if (bucket.end as usize).is_multiple_of(CHUNK) {
-            self.lengthen(bucket);
-        }
-        self.entries[bucket.end as usize / CHUNK][bucket.end as usize % CHUNK] = entry;
-        bucket.end += 1;
-        bucket.len += 1;
-    }
-
-    fn lengthen(&mut self, bucket: &mut Bucket) {
-        let chunk = self.acquire();
-        if bucket.len == 0 {
-            bucket.first = chunk;
-        } else {
-            self.next[bucket.end as usize / CHUNK - 1] = chunk;
-        }
-        bucket.end = chunk * CHUNK as u32;
-    }
-
-    fn acquire(&mut self) -> u32 {
-        if let Some(chunk) = self.free {
-            let next = self.next[chunk as usize];
-            self.free = (next != NONE).then_some(next);
-            return chunk;
-        }
-        self.entries.push([NOBODY; CHUNK]);
-        self.next.push(NONE);
-        (self.entries.len() - 1) as u32
-    }
-
-    /// Moves the entries of a bucket's first chunk to the end of a list.
-    fn pour(&mut self, bucket: &mut Bucket, list: &mut Vec<Entry>) {
-        list.extend_from_slice(self.first(bucket));
-        self.shorten(bucket);
-    }
-
-    /// The entries of a bucket's first chunk.
-    fn first(&self, bucket: &Bucket) -> &[Entry] {
-        &self.entries[bucket.first as usize][..CHUNK.min(bucket.len as usize)]
-    }
-
-    /// Takes the first chunk away from a bucket.
-    fn shorten(&mut self, bucket: &mut Bucket) {
-        let chunk = bucket.first;
-        bucket.len = bucket.len.saturating_sub(CHUNK as u32);
-        bucket.first = self.next[chunk as usize];
-        self.next[chunk as usize] = self.free.unwrap_or(NONE);
-        self.free = Some(chunk);
+    /// The latest entry of a bucket that has one.
+    fn last(&self) -> Entry {
+        self.run.last().expect("an occupied bucket holds something")
     }
 }
 
@@ -139,7 +54,6 @@ pub(super) struct Wheel {
     /// By level, bit by digit: whether the bucket is occupied.
     occupied: [u64; LEVELS],
     buckets: Box<[[Bucket; DIGITS]; LEVELS]>,
-    chunks: Chunks,
 }
 
 impl Wheel {
@@ -151,18 +65,14 @@ impl Wheel {
             occupied_levels: 0,
             occupied: [0; LEVELS],
             buckets: Box::new([[Bucket::EMPTY; DIGITS]; LEVELS]),
-            chunks: Chunks::default(),
         }
     }
 
     /// Drops all entries; those to come are not before `position`.
-    pub(super) fn restart_at(&mut self, position: u64) {
+    pub(super) fn restart_at(&mut self, position: u64, chunks: &mut Chunks) {
         while self.occupied_levels != 0 {
             let (level, digit) = self.first_bucket();
-            let mut bucket = self.detach(level, digit);
-            while bucket.len > 0 {
-                self.chunks.shorten(&mut bucket);
-            }
+            chunks.release(self.detach(level, digit).run);
         }
         self.position = position;
         self.limit = Entry::first_at(position);
@@ -182,49 +92,53 @@ impl Wheel {
 
     /// Adds an entry that is not before `limit`.
     #[inline]
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: Entry, chunks: &mut Chunks) {
         self.len += 1;
-        self.file(entry);
+        self.file(entry, chunks);
     }
 
     /// Puts an entry into its bucket.
     #[inline]
-    fn file(&mut self, entry: Entry) {
+    fn file(&mut self, entry: Entry, chunks: &mut Chunks) {
         let level = ((entry.pass ^ self.position) | 1).ilog2() / DIGIT_BITS;
         let digit = (entry.pass >> (level * DIGIT_BITS)) as usize % DIGITS;
         let level = level as usize;
         let bucket = &mut self.buckets[level][digit];
-        if bucket.len == 0 {
-            self.occupied_levels |= 1 << level;
-            self.occupied[level] |= 1 << digit;
+        match bucket.run.last() {
+            Some(last) => bucket.sorted &= last.is_before(entry),
+            None => {
+                self.occupied_levels |= 1 << level;
+                self.occupied[level] |= 1 << digit;
+            }
         }
-        self.chunks.push(bucket, entry);
+        chunks.push(&mut bucket.run, entry);
     }
 
     /// Moves the entries whose turn comes first to the end of a list, in
     /// order, until that is filled or nothing is left.
-    pub(super) fn pour_into(&mut self, front: &mut Vec<Entry>) {
+    pub(super) fn pour_into(&mut self, front: &mut Vec<Entry>, chunks: &mut Chunks) {
         while front.len() < FRONT_LENGTH && self.len > 0 {
             let (level, digit) = self.first_bucket();
             let bucket = &mut self.buckets[level][digit];
-            if bucket.sorted && bucket.len > CHUNK as u32 {
-                self.chunks.pour(bucket, front);
+            if bucket.sorted && bucket.run.len() > CHUNK {
+                chunks.pour(&mut bucket.run, front);
                 self.len -= CHUNK;
-                self.limit = self.chunks.entries[bucket.first as usize][0];
+                self.limit = chunks.get(&bucket.run, 0).expect("there are more");
                 continue;
             }
             let mut bucket = self.detach(level, digit);
             let width_less_one = (1 << (level as u32 * DIGIT_BITS)) - 1;
-            self.position = bucket.last.pass & !width_less_one;
-            if level > 0 && bucket.len > SORTED_AT_ONCE {
-                self.part(bucket);
+            let last = bucket.last();
+            self.position = last.pass & !width_less_one;
+            if level > 0 && bucket.run.len() > SORTED_AT_ONCE {
+                self.part(bucket.run, chunks);
                 continue;
             }
-            self.len -= bucket.len as usize;
-            self.limit = Entry::first_at((bucket.last.pass | width_less_one).wrapping_add(1));
+            self.len -= bucket.run.len();
+            self.limit = Entry::first_at((last.pass | width_less_one).wrapping_add(1));
             let start = front.len();
-            while bucket.len > 0 {
-                self.chunks.pour(&mut bucket, front);
+            while bucket.run.len() > 0 {
+                chunks.pour(&mut bucket.run, front);
             }
             if !bucket.sorted {
                 front[start..].sort_unstable();
@@ -236,14 +150,9 @@ impl Wheel {
     }
 
     /// Parts the entries of a bucket among narrower ones.
-    fn part(&mut self, mut bucket: Bucket) {
-        while bucket.len > 0 {
-            let chunk = bucket.first;
-            let len = (bucket.len as usize).min(CHUNK);
-            for place in 0..len {
-                self.file(self.chunks.entries[chunk as usize][place]);
-            }
-            self.chunks.shorten(&mut bucket);
+    fn part(&mut self, mut run: Run, chunks: &mut Chunks) {
+        while let Some(entry) = chunks.pop(&mut run) {
+            self.file(entry, chunks);
         }
     }
 

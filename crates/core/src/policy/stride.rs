@@ -28,7 +28,7 @@ use crate::prefetch::prefetch;
 
 use super::queue::{Entry, PassQueue, before};
 use super::stride_place::{GlobalPass, Place, Remain, Standing};
-use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, PartUnit, STRIDE1};
+use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
 /// How long a client waits for its next turn: all that tells stride
@@ -70,9 +70,6 @@ pub type Stride = PassPolicy<Exact>;
 pub struct PassPolicy<W> {
     /// By client index.
     places: Vec<Place>,
-    /// By client index; apart from the places because charges of whole quanta
-    /// need no look at it.
-    part_units: Vec<PartUnit>,
     /// Holds exactly the clients whose place is `queued`, at their pass.
     queue: PassQueue,
     global: GlobalPass,
@@ -105,7 +102,6 @@ impl<W: Wait> PassPolicy<W> {
     pub(super) fn with_wait(wait: W, pass: u64) -> Self {
         Self {
             places: Vec::new(),
-            part_units: Vec::new(),
             queue: PassQueue::starting_at(pass),
             global: GlobalPass::starting_at(pass),
             held_at: pass,
@@ -148,30 +144,63 @@ impl<W: Wait> PassPolicy<W> {
         if W::IS_EXACT && place.standing.has_tickets() {
             self.queue.dismiss(place.fifo, place.tickets());
         }
-        self.global.change_tickets(place.tickets(), 0);
+        let before = place.tickets();
         if standing.has_tickets() {
             place.compete(standing, tickets, remain, &self.global);
             if W::IS_EXACT {
                 place.fifo = self.queue.admit(tickets);
             }
-            self.global.change_tickets(0, tickets);
         } else {
             place.withdraw(standing, remain);
         }
+        self.global.change_tickets(before, place.tickets());
         if standing == Standing::Waiting {
             self.queue.insert(place.entry(client));
         }
         self.renew_worn_queue();
     }
 
-    /// Moves a client with tickets back by its `wait` for `service`, and into
-    /// the queue.
+    /// Accounts for use by a client that has joined: takes it out of the queue
+    /// and moves it back. It has been taken, then. Returns the service used.
     #[inline]
-    fn put_off(&mut self, client: ClientIndex, service: u64, wait: u64) {
+    fn use_service(
+        &mut self,
+        client: ClientIndex,
+        used: u64,
+        quantum: u64,
+    ) -> Result<u64, PolicyError> {
+        let standing = self.joined(client)?.standing;
+        if quantum == 0 {
+            return Err(PolicyError::ZeroQuantum(client));
+        }
+        let service = if used == quantum {
+            STRIDE1
+        } else {
+            let place = &mut self.places[client.0 as usize];
+            place.part_unit.service(used, quantum)
+        };
+        let wait = self.wait.wait(service);
+        if !W::GLOBAL_FOLLOWS_WINNER {
+            self.global.advance(service);
+        }
         let place = &mut self.places[client.0 as usize];
-        if place.standing == Standing::Waiting {
+        if standing == Standing::Waiting {
             self.queue.remove(place.entry(client));
         }
+        place.standing = standing.taken();
+        if standing.has_tickets() {
+            self.put_off(client, wait);
+        } else {
+            self.put_off_ticketless(client, wait);
+        }
+        self.hold_within_reach();
+        Ok(service)
+    }
+
+    /// Moves a taken client with tickets back by its `wait`.
+    #[inline]
+    fn put_off(&mut self, client: ClientIndex, wait: u64) {
+        let place = &mut self.places[client.0 as usize];
         if W::GLOBAL_FOLLOWS_WINNER && place.lead(&self.global) < 0 {
             place.set_lead(0, &self.global);
         }
@@ -179,7 +208,16 @@ impl<W: Wait> PassPolicy<W> {
         if place.lead(&self.global) > LONGEST_WAIT {
             place.set_lead(LONGEST_WAIT, &self.global);
         }
-        place.standing = Standing::Waiting;
+    }
+
+    /// A taken client that used `service` waits for its next turn.
+    #[inline]
+    fn put_back(&mut self, client: ClientIndex, service: u64) {
+        let place = &mut self.places[client.0 as usize];
+        place.standing = Standing::untaken(place.tickets());
+        if place.standing != Standing::Waiting {
+            return;
+        }
         let entry = place.entry(client);
         if W::IS_EXACT && service == STRIDE1 {
             self.queue
@@ -195,7 +233,7 @@ impl<W: Wait> PassPolicy<W> {
     fn put_off_ticketless(&mut self, client: ClientIndex, wait: u64) {
         let place = &mut self.places[client.0 as usize];
         let remain = place.remain(&self.global).0 + i128::from(wait);
-        place.withdraw(Standing::Ticketless, Remain(remain));
+        place.withdraw(Standing::TicketlessTaken, Remain(remain));
     }
 
     /// Holds everybody within [`LONGEST_WAIT`] behind the global pass, once
@@ -251,6 +289,11 @@ impl<W: Wait> PassPolicy<W> {
 /// Cost of each call: that of the queue's operation. `join` allocates when an
 /// index is higher than all before it.
 impl<W: Wait> Policy for PassPolicy<W> {
+    fn reserve(&mut self, clients: usize) {
+        let more = clients.saturating_sub(self.places.len());
+        self.places.reserve_exact(more);
+    }
+
     fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
         if client.0 >= MAX_CLIENTS {
             return Err(PolicyError::TooManyClients(client));
@@ -258,7 +301,6 @@ impl<W: Wait> Policy for PassPolicy<W> {
         let index = client.0 as usize;
         if index >= self.places.len() {
             self.places.resize(index + 1, Place::UNKNOWN);
-            self.part_units.resize(index + 1, PartUnit::NONE);
         }
         let place = &self.places[index];
         let remain = match place.standing {
@@ -284,7 +326,6 @@ impl<W: Wait> Policy for PassPolicy<W> {
         let index = client.0 as usize;
         if index < self.places.len() {
             self.places[index] = Place::UNKNOWN;
-            self.part_units[index] = PartUnit::NONE;
         }
     }
 
@@ -330,26 +371,19 @@ impl<W: Wait> Policy for PassPolicy<W> {
     }
 
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
-        let has_tickets = self.joined(client)?.standing.has_tickets();
-        if quantum == 0 {
-            return Err(PolicyError::ZeroQuantum(client));
-        }
-        let service = if used == quantum {
-            STRIDE1
-        } else {
-            self.part_units[client.0 as usize].service(used, quantum)
-        };
-        let wait = self.wait.wait(service);
-        if !W::GLOBAL_FOLLOWS_WINNER {
-            self.global.advance(service);
-        }
-        if has_tickets {
-            self.put_off(client, service, wait);
-        } else {
-            self.put_off_ticketless(client, wait);
-        }
-        self.hold_within_reach();
+        let service = self.use_service(client, used, quantum)?;
+        self.put_back(client, service);
         Ok(())
+    }
+
+    fn charge_and_leave(
+        &mut self,
+        client: ClientIndex,
+        used: u64,
+        quantum: u64,
+    ) -> Result<(), PolicyError> {
+        self.use_service(client, used, quantum)?;
+        self.leave(client)
     }
 
     fn charges_add_up(&self) -> bool {
@@ -365,7 +399,6 @@ impl<W: Wait> Policy for PassPolicy<W> {
     #[inline]
     fn prefetch(&self, client: ClientIndex) {
         prefetch(&self.places, client.0 as usize);
-        prefetch(&self.part_units, client.0 as usize);
     }
 
     fn total_tickets(&self) -> u64 {

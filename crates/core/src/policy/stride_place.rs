@@ -9,7 +9,7 @@
 use super::ClientIndex;
 use super::queue::Entry;
 use super::queue_fifos::FifoIndex;
-use super::stride_service::{LONGEST_WAIT, STRIDE1};
+use super::stride_service::{LONGEST_WAIT, PartUnit, STRIDE1};
 
 /// The aggregate of all clients that compete: their tickets, and the pass
 /// that they are on average at (1995, 2.2).
@@ -23,9 +23,12 @@ pub(super) struct GlobalPass {
     part: u64,
     /// Sum over all who compete: at most 2^24 clients of 2^32 tickets.
     tickets: u64,
-    /// `STRIDE1 / tickets` in units of 2^-64, rounded down; zero without
+    /// `STRIDE1 / divided_by` in units of 2^-64, rounded down; zero without
     /// tickets.
     stride: u128,
+    /// The tickets for which `stride` was worked out: they change more often
+    /// than it is needed.
+    divided_by: u64,
 }
 
 impl GlobalPass {
@@ -35,6 +38,7 @@ impl GlobalPass {
             part: 0,
             tickets: 0,
             stride: 0,
+            divided_by: 0,
         }
     }
 
@@ -47,6 +51,9 @@ impl GlobalPass {
     #[inline]
     pub(super) fn advance(&mut self, service: u64) {
         const QUANTUM_BITS: u32 = STRIDE1.ilog2();
+        if self.divided_by != self.tickets {
+            self.divide();
+        }
         let step = if service == STRIDE1 {
             self.stride
         } else {
@@ -68,6 +75,10 @@ impl GlobalPass {
     /// Tickets come or go.
     pub(super) fn change_tickets(&mut self, from: u32, to: u32) {
         self.tickets = self.tickets - u64::from(from) + u64::from(to);
+    }
+
+    fn divide(&mut self) {
+        self.divided_by = self.tickets;
         self.stride = (u128::from(STRIDE1) << 64)
             .checked_div(self.tickets.into())
             .unwrap_or(0);
@@ -134,16 +145,14 @@ impl Standing {
     }
 }
 
-/// A client's place: 32 bytes, two to a cache line.
+/// A client's place: 40 bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The next turn's pass, which wraps around, while competing; else the
     /// whole passes that remain (an `i64`).
     pub(super) pass: u64,
-    /// `STRIDE1 / tickets`.
-    stride: u64,
-    /// `STRIDE1 % tickets`.
-    stride_rest: u32,
+    /// Service that is too little to be counted.
+    pub(super) part_unit: PartUnit,
     /// The tickets while competing, the last ones above zero else.
     tickets: u32,
     /// Part of a pass, in `1 / tickets`; below `tickets`.
@@ -156,8 +165,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) const UNKNOWN: Self = Self {
         pass: 0,
-        stride: STRIDE1,
-        stride_rest: 0,
+        part_unit: PartUnit::NONE,
         tickets: 1,
         rest: 0,
         standing: Standing::Unknown,
@@ -186,18 +194,9 @@ impl Place {
     /// which needs no other arithmetic (1995, Figure 3: `allocate`).
     #[inline]
     pub(super) fn advance(&mut self, service: u64) {
-        let whole = if service == STRIDE1 {
-            let rest = u64::from(self.rest) + u64::from(self.stride_rest);
-            let tickets = u64::from(self.tickets);
-            let carry = rest >= tickets;
-            self.rest = (if carry { rest - tickets } else { rest }) as u32;
-            self.stride + u64::from(carry)
-        } else {
-            let dividend = u64::from(self.rest) + service;
-            self.rest = (dividend % u64::from(self.tickets)) as u32;
-            dividend / u64::from(self.tickets)
-        };
-        self.pass = self.pass.wrapping_add(whole);
+        let dividend = u64::from(self.rest) + service;
+        self.rest = (dividend % u64::from(self.tickets)) as u32;
+        self.pass = self.pass.wrapping_add(dividend / u64::from(self.tickets));
     }
 
     /// The pass with its part, of a client that competes with tickets.
@@ -247,8 +246,6 @@ impl Place {
     ) {
         self.standing = standing;
         self.tickets = tickets;
-        self.stride = STRIDE1 / u64::from(tickets);
-        self.stride_rest = (STRIDE1 % u64::from(tickets)) as u32;
         self.set_passes(remain.0 + global.part(tickets));
         self.pass = self.pass.wrapping_add(global.pass);
     }

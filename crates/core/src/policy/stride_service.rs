@@ -45,6 +45,7 @@ impl PartUnit {
     ///
     /// Exact over any number of charges as long as the client's quantum stays
     /// the same; a change of quantum loses less than one unit.
+    #[inline]
     pub(super) fn service(&mut self, used: u64, quantum: u64) -> u64 {
         if self.quantum != quantum {
             let rest = u128::from(self.rest) * u128::from(quantum) / u128::from(self.quantum);
@@ -52,6 +53,15 @@ impl PartUnit {
                 rest: rest as u64,
                 quantum,
             };
+        }
+        if used < quantum && quantum <= u32::MAX.into() {
+            // The same in two steps of 64 bits.
+            const UPPER_BITS: u32 = 32;
+            const LOWER_BITS: u32 = STRIDE1.ilog2() - UPPER_BITS;
+            let upper = used << UPPER_BITS;
+            let lower = ((upper % quantum) << LOWER_BITS) + self.rest;
+            self.rest = lower % quantum;
+            return ((upper / quantum) << LOWER_BITS) + lower / quantum;
         }
         let dividend = u128::from(used) * u128::from(STRIDE1) + u128::from(self.rest);
         self.rest = (dividend % u128::from(quantum)) as u64;
@@ -73,6 +83,21 @@ mod tests {
                 service += u128::from(part.service(used, quantum));
             }
             assert_eq!(service, (round + 1) * u128::from(STRIDE1));
+        }
+    }
+
+    #[test]
+    fn both_ways_to_divide_agree() {
+        let limit = u64::from(u32::MAX);
+        for quantum in [1, 2, 3, 20_000_000, limit - 1, limit, limit + 1] {
+            for used in [0, 1, quantum / 3, quantum - 1] {
+                let rest = quantum - 1;
+                let mut part = PartUnit { rest, quantum };
+                let service = part.service(used, quantum);
+                let dividend = u128::from(used) * u128::from(STRIDE1) + u128::from(rest);
+                assert_eq!(u128::from(service), dividend / u128::from(quantum));
+                assert_eq!(u128::from(part.rest), dividend % u128::from(quantum));
+            }
         }
     }
 

@@ -21,6 +21,7 @@ enum Operation {
     SetTickets(ClientIndex, u32),
     Take(ClientIndex),
     Charge(ClientIndex, u64, u64),
+    ChargeAndLeave(ClientIndex, u64, u64),
 }
 
 impl Operation {
@@ -31,6 +32,9 @@ impl Operation {
             Operation::SetTickets(client, tickets) => lottery.set_tickets(client, tickets),
             Operation::Take(client) => lottery.take(client),
             Operation::Charge(client, used, quantum) => lottery.charge(client, used, quantum),
+            Operation::ChargeAndLeave(client, used, quantum) => {
+                lottery.charge_and_leave(client, used, quantum)
+            }
             Operation::Forget(client) => {
                 lottery.forget(client);
                 Ok(())
@@ -82,7 +86,8 @@ impl Books {
         let (Operation::Leave(client)
         | Operation::SetTickets(client, _)
         | Operation::Take(client)
-        | Operation::Charge(client, ..)) = operation
+        | Operation::Charge(client, ..)
+        | Operation::ChargeAndLeave(client, ..)) = operation
         else {
             unreachable!("join and forget are done");
         };
@@ -92,7 +97,13 @@ impl Books {
             Operation::Leave(_) => seat.competes = false,
             Operation::SetTickets(_, tickets) => seat.tickets = tickets,
             Operation::Take(_) => seat.taken = true,
-            Operation::Charge(_, _, 0) => return Err(PolicyError::ZeroQuantum(client)),
+            Operation::Charge(_, _, 0) | Operation::ChargeAndLeave(_, _, 0) => {
+                return Err(PolicyError::ZeroQuantum(client));
+            }
+            Operation::ChargeAndLeave(_, used, quantum) => {
+                seat.charge = (used, quantum);
+                seat.competes = false;
+            }
             Operation::Charge(_, used, quantum) => {
                 seat.charge = (used, quantum);
                 seat.taken = false;
@@ -156,6 +167,8 @@ fn operations(length: usize) -> impl Strategy<Value = Vec<Operation>> {
         3 => (client(), tickets()).prop_map(|(c, t)| Operation::SetTickets(c, t)),
         1 => client().prop_map(Operation::Take),
         4 => (client(), 0..300u64, 0..200u64).prop_map(|(c, u, q)| Operation::Charge(c, u, q)),
+        1 => (client(), 0..300u64, 0..200u64)
+            .prop_map(|(c, u, q)| Operation::ChargeAndLeave(c, u, q)),
     ];
     prop::collection::vec(one, 1..length)
 }

@@ -3,37 +3,38 @@
 
 mod peers;
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::fmt;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prorata_report::figures::{self, Figure, Quantity};
-use prorata_sim::Simulation;
+use prorata_sim::memory::HugePages;
 use prorata_sim::scenario::{
     Amount, Client, Distribution, Loop, Machine, PolicyName, Program, Scenario, Step, Tickets,
     Time, Varying,
 };
+use prorata_sim::{Plan, Simulation};
 
-/// The system's allocator, counting bytes in use.
+/// The program's allocator, counting bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged; counting does
+// SAFETY: every call goes to the program's allocator unchanged; counting does
 // not touch the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps to the contract of `alloc`.
-        unsafe { System.alloc(layout) }
+        unsafe { HugePages.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the memory came from `alloc` above, with this layout.
-        unsafe { System.dealloc(memory, layout) }
+        unsafe { HugePages.dealloc(memory, layout) }
     }
 }
 
@@ -165,17 +166,22 @@ fn main() {
 struct Measured {
     events_a_second: f64,
     turns_a_second: f64,
-    bytes_a_client: usize,
+    /// What there was when the plan was made, when the machine was, and at the
+    /// end of the warm-up.
+    bytes_a_client: [usize; 3],
 }
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [plan, machine, all] = self.bytes_a_client;
         write!(
             f,
-            "{:.2} million events and {:.2} million turns a second, {} bytes a client",
+            "{:.2} million events and {:.2} million turns a second, {all} bytes a client: \
+             ledger {plan}, machine and dispatcher {}, as it runs {}",
             self.events_a_second / 1e6,
             self.turns_a_second / 1e6,
-            self.bytes_a_client
+            machine - plan,
+            all - machine,
         )
     }
 }
@@ -197,7 +203,7 @@ impl Measured {
             ok: million >= case.target,
         }];
         if case.clients >= 1_000_000 {
-            let bytes = self.bytes_a_client as f64;
+            let bytes = self.bytes_a_client[2] as f64;
             figures.push(Figure {
                 name: format!("memory: {machine}"),
                 paper: None,
@@ -215,7 +221,11 @@ impl Measured {
 fn measure(case: &Case, policy: PolicyName) -> Measured {
     let scenario = scenario(case.cpus, case.clients, policy, case.steps.clone());
     let before = IN_USE.load(Ordering::Relaxed);
-    let mut simulation = Simulation::new(&scenario, 1).expect("a scenario");
+    let bytes = || (IN_USE.load(Ordering::Relaxed) - before) / case.clients as usize;
+    let plan = Plan::new(&scenario).expect("a scenario");
+    let of_plan = bytes();
+    let mut simulation = Simulation::of(plan, 1, ());
+    let of_machine = bytes();
     let mut steps = |events: u64| {
         for _ in 0..events {
             simulation.step().expect("it goes on");
@@ -223,7 +233,7 @@ fn measure(case: &Case, policy: PolicyName) -> Measured {
         simulation.machine().counts()
     };
     let warm = steps(case.warm_up);
-    let bytes = IN_USE.load(Ordering::Relaxed) - before;
+    let bytes_a_client = [of_plan, of_machine, bytes()];
     let start = cpu_seconds();
     let counts = steps(case.events);
     let seconds = cpu_seconds() - start;
@@ -231,6 +241,6 @@ fn measure(case: &Case, policy: PolicyName) -> Measured {
     Measured {
         events_a_second: case.events as f64 / seconds,
         turns_a_second: (counts.turns - warm.turns) as f64 / seconds,
-        bytes_a_client: bytes / case.clients as usize,
+        bytes_a_client,
     }
 }

@@ -2,7 +2,7 @@
 
 use prorata_core::ledger::{Ledger, Value};
 
-use super::threads::{NO_TURN, State};
+use super::threads::State;
 use super::{Machine, NONE};
 use crate::plan::client_id;
 
@@ -147,7 +147,8 @@ impl Machine {
         let ledger = self.dispatcher.ledger();
         let waits = |client: &u32| {
             let state = &self.clients[*client as usize];
-            state.runnable > state.cpus && ledger.value(client_id(*client)) > Value(0)
+            let cpus = self.turns.get(state.turn).map_or(0, |turn| turn.cpus);
+            state.runnable > cpus && ledger.value(client_id(*client)) > Value(0)
         };
         match (0..self.client_count()).find(waits) {
             Some(client) => Err(Imbalance::Idle { client }),
@@ -220,8 +221,9 @@ impl Machine {
                 });
             }
             let dispatcher = self.dispatcher.runs(client_id(client));
-            let machine = state.cpus > 0;
-            if machine != dispatcher || machine != (state.turn_end_ns != NO_TURN) {
+            let turn = self.turns.get(state.turn);
+            let machine = turn.is_some();
+            if machine != dispatcher || turn.is_some_and(|turn| turn.cpus == 0) {
                 return Err(Imbalance::Turn {
                     client,
                     machine,

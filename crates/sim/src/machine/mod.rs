@@ -25,6 +25,7 @@ mod deeds;
 mod rules;
 mod steps;
 mod threads;
+mod turn_table;
 mod turns;
 mod world;
 
@@ -40,6 +41,7 @@ pub use accounts::{Counts, Imbalance, check_value};
 use cpus::Cpus;
 use rules::RuleState;
 use threads::{Client, Thread, Threads};
+use turn_table::Turns;
 
 use crate::observer::{Event, Observer};
 use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
@@ -113,6 +115,7 @@ pub struct Machine {
     cpus: Cpus,
     threads: Threads,
     clients: Vec<Client>,
+    turns: Turns,
     objects: Objects,
     /// By client, of those that have one.
     rules: BTreeMap<u32, RuleState>,
@@ -309,11 +312,13 @@ impl<O: Observer> Simulation<O> {
 impl Machine {
     fn new(mut plan: Plan, seed: u64) -> Machine {
         let objects = Objects::new(&mut plan, seed);
-        let mut clients = Vec::new();
+        let count = plan.groups.last().map_or(0, |group| group.clients.end);
+        let clients = vec![Client::NEW; count as usize];
+        let mut threads = Threads::default();
+        threads.reserve(clients.len());
         let mut queue = EventQueue::new();
         for (group, planned) in plan.groups.iter().enumerate() {
             let group = group as u32;
-            clients.resize(planned.clients.end as usize, Client::NEW);
             queue.push(planned.start_ns, Due::Start { group });
         }
         for (index, (time_ns, _)) in plan.timeline.iter().enumerate() {
@@ -337,8 +342,9 @@ impl Machine {
             queue,
             dispatcher: Dispatcher::new(plan.ledger, policy(plan.machine.policy, seed, 0), decided),
             cpus: Cpus::new(plan.machine.cpus),
-            threads: Threads::default(),
+            threads,
             clients,
+            turns: Turns::default(),
             objects,
             rules: rules::states(&plan.groups, seed),
             waiting: 0,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prorata_core::ids::TicketId;
 use prorata_core::ledger::Operation;
 
-use super::{Due, Lots, Machine, Simulation};
+use super::{Due, Lots, Machine, NONE, Simulation};
 use crate::observer::{Event, Observer};
 use crate::plan::Group;
 use crate::stream::{Purpose, stream};
@@ -81,7 +81,8 @@ impl Machine {
     /// CPU time that a client has received up to now.
     pub fn received_ns(&self, client: u32) -> u64 {
         let charged = self.dispatcher.usage(self.client_id(client)).received_ns;
-        let mut running = self.clients[client as usize].running;
+        let turn = self.turns.get(self.clients[client as usize].turn);
+        let mut running = turn.map_or(NONE, |turn| turn.running);
         let mut received_ns = charged;
         while let Some(thread) = self.threads.all.get(running as usize) {
             let since_ns = self.cpus.all[thread.cpu as usize].since_ns;

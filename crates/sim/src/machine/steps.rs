@@ -2,7 +2,7 @@
 
 use prorata_core::dispatcher::Dispatcher;
 
-use super::threads::{NO_TURN, State};
+use super::threads::State;
 use super::{Due, MAX_STEPS_AT_ONCE, NONE, RunError, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::{Instruction, client_id, limits};
@@ -102,8 +102,9 @@ impl<O: Observer> Simulation<O> {
     fn give_way(&mut self, cpu: u32, thread: u32) -> bool {
         let client = self.machine.threads.all[thread as usize].client;
         let state = &self.machine.clients[client as usize];
+        let turn = self.machine.turns.get(state.turn);
         let alone = state.ready.first == NONE;
-        if alone && state.cpus > 1 {
+        if alone && turn.is_some_and(|turn| turn.cpus > 1) {
             return true;
         }
         self.leave(cpu, Why::Yielded);
@@ -244,7 +245,7 @@ impl<O: Observer> Simulation<O> {
         let state = &machine.clients[client as usize];
         let dispatcher: &mut Dispatcher = &mut machine.dispatcher;
         dispatcher.set_runnable(client_id(client), state.runnable);
-        if state.runnable == 0 && state.turn_end_ns != NO_TURN {
+        if state.runnable == 0 && state.turn != NONE {
             self.close_turn(client);
         }
     }

@@ -46,38 +46,27 @@ pub(super) struct Thread {
 /// No CPU.
 pub(super) const NO_CPU: u16 = u16::MAX;
 
-/// One client: 40 bytes.
+/// One client: 20 bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     /// Threads that can run but have no CPU, first come first.
     pub(super) ready: Fifo,
-    /// The first of the threads that have a CPU.
-    pub(super) running: u32,
     /// Threads that are not gone.
     pub(super) threads: u32,
     /// Threads that can run: those ready and those running.
     pub(super) runnable: u32,
-    /// CPUs that it has; above zero only during its turn.
-    pub(super) cpus: u32,
-    /// CPU time used in this turn.
-    pub(super) turn_used_ns: u64,
-    /// When its turn ends at the latest; [`NO_TURN`] while it has none.
-    pub(super) turn_end_ns: u64,
+    /// Its turn, by number; [`NONE`] while it has none. It has CPUs only in a
+    /// turn.
+    pub(super) turn: u32,
 }
-
-/// The end of a turn that has not begun.
-pub(super) const NO_TURN: u64 = 0;
 
 impl Client {
     /// One without threads.
     pub(super) const NEW: Client = Client {
         ready: Fifo::EMPTY,
-        running: NONE,
         threads: 0,
         runnable: 0,
-        cpus: 0,
-        turn_used_ns: 0,
-        turn_end_ns: NO_TURN,
+        turn: NONE,
     };
 }
 
@@ -140,6 +129,11 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    /// So many threads are going to be there: makes room for no more.
+    pub(super) fn reserve(&mut self, threads: usize) {
+        self.all.reserve_exact(threads);
+    }
+
     /// Threads that are not free.
     pub(super) fn len(&self) -> usize {
         self.all.len() - self.free.len()
@@ -221,6 +215,6 @@ mod tests {
     #[test]
     fn threads_and_clients_are_small() {
         assert!(size_of::<Thread>() <= 48);
-        assert!(size_of::<Client>() <= 40);
+        assert!(size_of::<Client>() <= 20);
     }
 }

@@ -4,7 +4,7 @@ use prorata_core::dispatcher::Winner;
 
 use prorata_core::prefetch::prefetch;
 
-use super::threads::{NO_CPU, NO_TURN, State};
+use super::threads::{NO_CPU, State};
 use super::{Due, MANY_CLIENTS, NONE, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::client_id;
@@ -30,13 +30,11 @@ impl<O: Observer> Simulation<O> {
     fn give(&mut self, winner: Winner) {
         let machine = &mut self.machine;
         let client = winner.client.index();
-        let begins = machine.clients[client as usize].turn_end_ns == NO_TURN;
+        let begins = machine.clients[client as usize].turn == NONE;
         if begins {
             machine.counts.turns += 1;
             let turn_end_ns = machine.turn_end_ns();
-            let state = &mut machine.clients[client as usize];
-            state.turn_end_ns = turn_end_ns;
-            state.turn_used_ns = 0;
+            machine.clients[client as usize].turn = machine.turns.begin(turn_end_ns);
             self.tell(Event::TurnBegan { client });
         }
         for _ in 0..winner.cpus {
@@ -44,7 +42,7 @@ impl<O: Observer> Simulation<O> {
             let state = &machine.clients[client as usize];
             // What its other threads have just done may have ended the turn,
             // or given this thread another of the CPUs.
-            if state.turn_end_ns == NO_TURN {
+            if state.turn == NONE {
                 break;
             }
             let Some(thread) = machine.next_ready(client) else {
@@ -54,10 +52,11 @@ impl<O: Observer> Simulation<O> {
             let cpu = machine.cpus.take_idle(wanted.into());
             let aligned = machine.is_aligned();
             let delay_ns = self.place(cpu, thread);
-            let state = &mut self.machine.clients[client as usize];
-            if begins && state.cpus == 1 && !aligned {
+            let turn = self.machine.clients[client as usize].turn;
+            let turn = self.machine.turns.of(turn);
+            if begins && turn.cpus == 1 && !aligned {
                 // The quantum is counted from when it begins to run.
-                state.turn_end_ns += delay_ns;
+                turn.end_ns += delay_ns;
             }
             self.drive(cpu);
         }
@@ -92,11 +91,11 @@ impl<O: Observer> Simulation<O> {
         place.thread = thread;
         place.since_ns = now_ns + delay_ns;
         let client = mover.client;
-        let state = &mut machine.clients[client as usize];
+        let turn = machine.turns.of(machine.clients[client as usize].turn);
         mover.state = State::Running;
         mover.cpu = cpu as u16;
-        mover.next = std::mem::replace(&mut state.running, thread);
-        state.cpus += 1;
+        mover.next = std::mem::replace(&mut turn.running, thread);
+        turn.cpus += 1;
         let event = Event::Dispatched {
             client,
             thread,
@@ -124,7 +123,7 @@ impl<O: Observer> Simulation<O> {
             }
             let machine = &mut self.machine;
             let client = machine.threads.all[thread as usize].client;
-            if machine.clients[client as usize].turn_end_ns == NO_TURN {
+            if machine.clients[client as usize].turn == NONE {
                 return;
             }
             let Some(next) = machine.next_ready(client) else {
@@ -142,7 +141,8 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let place = &machine.cpus.all[cpu as usize];
         let thread = &machine.threads.all[place.thread as usize];
-        let turn_end_ns = machine.clients[thread.client as usize].turn_end_ns;
+        let turn = machine.clients[thread.client as usize].turn;
+        let turn_end_ns = machine.turns.of(turn).end_ns;
         let step_end_ns = place.since_ns + thread.remaining_ns;
         let due = Due::Cpu {
             cpu: cpu as u16,
@@ -179,8 +179,9 @@ impl<O: Observer> Simulation<O> {
     /// A client's turn is over; its threads could go on.
     pub(super) fn end_turn(&mut self, client: u32) {
         loop {
-            let machine = &self.machine;
-            let thread = machine.clients[client as usize].running;
+            let machine = &mut self.machine;
+            let turn = machine.clients[client as usize].turn;
+            let thread = machine.turns.of(turn).running;
             if thread == NONE {
                 break;
             }
@@ -204,8 +205,8 @@ impl<O: Observer> Simulation<O> {
     /// The dispatcher knows that the turn is over.
     pub(super) fn close_turn(&mut self, client: u32) {
         let state = &mut self.machine.clients[client as usize];
-        state.turn_end_ns = NO_TURN;
-        let used_ns = state.turn_used_ns;
+        let turn = std::mem::replace(&mut state.turn, NONE);
+        let used_ns = self.machine.turns.end(turn);
         self.tell(Event::TurnEnded { client, used_ns });
     }
 
@@ -232,7 +233,6 @@ impl<O: Observer> Simulation<O> {
         machine.cpus.release(cpu, machine.now_ns);
         let client = machine.threads.all[thread as usize].client;
         machine.unlink_running(client, thread);
-        machine.clients[client as usize].cpus -= 1;
         let event = Event::Left {
             client,
             thread,
@@ -256,7 +256,8 @@ impl<O: Observer> Simulation<O> {
         let state = &mut machine.threads.all[thread as usize];
         state.remaining_ns -= used_ns;
         let client = state.client;
-        machine.clients[client as usize].turn_used_ns += used_ns;
+        let turn = machine.clients[client as usize].turn;
+        machine.turns.of(turn).used_ns += used_ns;
         machine.counts.busy_ns += used_ns;
         machine.dispatcher.charge(client_id(client), used_ns);
         self.tell(Event::Ran {
@@ -319,12 +320,13 @@ impl super::Machine {
 
     fn unlink_running(&mut self, client: u32, thread: u32) {
         let after = self.threads.all[thread as usize].next;
-        let state = &mut self.clients[client as usize];
-        if state.running == thread {
-            state.running = after;
+        let turn = self.turns.of(self.clients[client as usize].turn);
+        turn.cpus -= 1;
+        if turn.running == thread {
+            turn.running = after;
             return;
         }
-        let mut before = state.running;
+        let mut before = turn.running;
         while self.threads.all[before as usize].next != thread {
             before = self.threads.all[before as usize].next;
         }

@@ -76,6 +76,7 @@ impl Builder {
 
     pub(super) fn clients(&mut self, clients: &[Client]) -> Result<()> {
         let root = Place::default().key("client");
+        self.reserve(clients);
         for (i, client) in clients.iter().enumerate() {
             let place = root.index(i);
             let range = self.groups[i].clients.clone();
@@ -92,6 +93,20 @@ impl Builder {
             self.groups[i].ruled = ruled;
         }
         Ok(())
+    }
+
+    /// Makes room for all clients with their tickets.
+    fn reserve(&mut self, clients: &[Client]) {
+        let copies = clients.iter().zip(&self.groups).map(|(client, group)| {
+            let each = match &client.tickets {
+                Tickets::Fixed(amounts) => amounts.len(),
+                Tickets::Ruled(_) => 1,
+            };
+            (group.clients.len(), group.clients.len() * each)
+        });
+        let (clients, tickets) = copies.fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
+        self.ledger
+            .reserve(clients, tickets.min(LIMITS.tickets as usize));
     }
 
     /// A lottery-scheduled mutex has a currency, and an inheritance ticket in

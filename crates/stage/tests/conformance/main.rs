@@ -2,19 +2,24 @@
 //! on the simulator. And what a run leaves behind: nothing.
 //!
 //! Time passes in a scenario as the machine has time for it, so other load only
-//! makes it take longer.
+//! makes it take longer. What a scenario misses while the machine kept threads
+//! waiting that are to run as promptly as the engine is judged again.
 
 mod actions;
 mod endings;
+#[path = "../../../user/tests/support/witness.rs"]
+mod witness;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use prorata_sim::Scenario;
 use prorata_stage::{USER, check, run};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
@@ -57,15 +62,33 @@ fn conforms(file: &Path) -> Result<(), Failed> {
         return Ok(());
     }
     let scenario = read?;
-    let report = run(&scenario, scenario.seed.into(), &USER, &mut ())?;
-    assert_eq!(report.engine, "user");
-    assert_eq!(report.refused, [""; 0]);
-    for verdict in &report.verdicts {
-        assert!(verdict.judged && verdict.holds, "{verdict:?}");
-    }
-    assert!(report.verdicts.len() > 1, "{report:?}");
-    assert_no_child();
+    // Tolerances are counted in quanta: half of one is an excuse.
+    let excuse = Duration::from_nanos(scenario.machine.quantum.0 / 2);
+    witness::judge(excuse, || {
+        let report = run(&scenario, scenario.seed.into(), &USER, &mut ())
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(report.engine, "user");
+        assert_eq!(report.refused, [""; 0]);
+        assert!(report.verdicts.len() > 1, "{report:?}");
+        assert!(report.verdicts.iter().all(|verdict| verdict.judged));
+        assert_no_child();
+        match report.verdicts.iter().find(|verdict| !verdict.holds) {
+            None => Ok(()),
+            Some(missed) => Err(format!("{missed:?}")),
+        }
+    });
     Ok(())
+}
+
+/// Runs `body` with this thread, and all that it starts, bound to CPUs.
+fn bound_to<T>(cpus: &[usize], body: impl FnOnce() -> T) -> T {
+    let before = sched_getaffinity(None).expect("we have an affinity");
+    let mut mask = CpuSet::new();
+    cpus.iter().for_each(|&cpu| mask.set(cpu));
+    sched_setaffinity(None, &mask).expect("these CPUs are usable");
+    let result = body();
+    sched_setaffinity(None, &before).expect("they were usable before");
+    result
 }
 
 /// Nothing of a run that is over is left.

@@ -1,7 +1,8 @@
 //! Every invariant of the ledger's own data, held against everything else.
 
 use super::super::list::{Chain, Link, List};
-use super::super::objects::{Currency, Holder, Ticket};
+use super::super::objects::{Currency, Holder};
+use super::super::ticket::Ticket;
 use super::*;
 use alloc::collections::BTreeMap;
 
@@ -45,7 +46,11 @@ fn audit_lists(ledger: &Ledger) {
         meet(transfer.pieces, Chain::Transfer, Place::Transfer(handle));
     }
     for (handle, ticket) in tickets.iter() {
-        meet(ticket.pieces, Chain::Lender, Place::Lender(handle));
+        meet(
+            ticket.lending().pieces,
+            Chain::Lender,
+            Place::Lender(handle),
+        );
     }
     for (handle, ticket) in tickets.iter() {
         let mut expected = Vec::new();
@@ -54,12 +59,12 @@ fn audit_lists(ledger: &Ledger) {
             Some(Holder::Client(_)) | None => Place::Others(ticket.currency),
         });
         expected.extend(ticket.holder.map(Place::Holder));
-        if let Some(loan) = ticket.loan {
+        if let Some(loan) = ticket.lending().loan {
             expected.extend([Place::Transfer(loan.transfer), Place::Lender(loan.lender)]);
         }
         assert_eq!(places.remove(&handle), Some(expected), "{ticket:?}");
         if ticket.holder.is_none() {
-            assert_eq!(ticket.links[Chain::Holder as usize], Link::default());
+            assert_eq!(ticket.link(Chain::Holder), Link::default());
         }
     }
     assert!(places.is_empty());
@@ -87,12 +92,12 @@ fn audit_amounts(ledger: &Ledger) {
         } else {
             0
         };
-        assert!(ticket.amount > 0 || ticket.lent > 0);
+        assert!(ticket.amount > 0 || ticket.lending().lent > 0);
         let face_value = ticket
             .amount
-            .checked_add(ticket.lent)
+            .checked_add(ticket.lending().lent)
             .expect("a face value fits");
-        if let Some(loan) = ticket.loan {
+        if let Some(loan) = ticket.lending().loan {
             *lent.entry(loan.lender).or_default() += face_value;
         }
     }
@@ -121,7 +126,7 @@ fn audit_amounts(ledger: &Ledger) {
     }
     for (handle, ticket) in ledger.tickets.iter() {
         assert_eq!(
-            ticket.lent,
+            ticket.lending().lent,
             lent.get(&handle).copied().unwrap_or_default(),
             "{ticket:?}"
         );
@@ -138,7 +143,9 @@ fn audit_transfers(ledger: &Ledger) {
             .all(|(_, transfer)| !transfer.pieces.is_empty())
     );
     for (_, piece) in ledger.tickets.iter() {
-        let Some(loan) = piece.loan else { continue };
+        let Some(loan) = piece.lending().loan else {
+            continue;
+        };
         let (lender, transfer) = (
             &ledger.tickets[loan.lender],
             &ledger.transfers[loan.transfer],
@@ -148,7 +155,7 @@ fn audit_transfers(ledger: &Ledger) {
         assert!(piece.holder.is_some());
         let mut transfers = 1;
         let mut lender = lender;
-        while let Some(loan) = lender.loan {
+        while let Some(loan) = lender.lending().loan {
             lender = &ledger.tickets[loan.lender];
             transfers += 1;
         }
@@ -189,7 +196,8 @@ fn audit_names(ledger: &Ledger) {
         ledger.currencies.iter().count()
     );
     let clients = ledger.clients.iter();
-    let named = clients.filter_map(|(handle, client)| Some((client.name.clone()?, handle)));
+    let named =
+        clients.filter_map(|(handle, client)| Some((client.name.as_deref()?.clone(), handle)));
     assert!(ledger.client_names == named.collect());
     for (handle, currency) in ledger.currencies.iter() {
         assert_eq!(ledger.currency_names[&currency.name], handle);

@@ -104,6 +104,19 @@ impl<S: Selector, R: Rng> Lottery<S, R> {
         }
     }
 
+    /// What a client has earned by using so much of a quantum.
+    #[inline]
+    fn earned(client: ClientIndex, used: u64, quantum: u64) -> Result<Compensation, PolicyError> {
+        if quantum == 0 {
+            return Err(PolicyError::ZeroQuantum(client));
+        }
+        Ok(if S::COMPENSATES {
+            Compensation::earned(used, quantum)
+        } else {
+            Compensation::NONE
+        })
+    }
+
     /// The only place where seats and sums change, so that they stay in step.
     #[inline]
     fn reseat(&mut self, client: ClientIndex, from: Seat, to: Seat) {
@@ -176,18 +189,27 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
     #[inline]
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
         let from = self.competing(client)?;
-        if quantum == 0 {
-            return Err(PolicyError::ZeroQuantum(client));
-        }
-        let compensation = if S::COMPENSATES {
-            Compensation::earned(used, quantum)
-        } else {
-            Compensation::NONE
-        };
         let to = Seat {
-            compensation,
+            compensation: Self::earned(client, used, quantum)?,
             standing: Standing::Waiting,
             ..from
+        };
+        self.reseat(client, from, to);
+        Ok(())
+    }
+
+    #[inline]
+    fn charge_and_leave(
+        &mut self,
+        client: ClientIndex,
+        used: u64,
+        quantum: u64,
+    ) -> Result<(), PolicyError> {
+        let from = self.competing(client)?;
+        let to = Seat {
+            compensation: Self::earned(client, used, quantum)?,
+            tickets: 0,
+            standing: Standing::Away,
         };
         self.reseat(client, from, to);
         Ok(())

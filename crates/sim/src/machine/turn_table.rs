@@ -1,0 +1,62 @@
+//! The turns under way: apart from the clients, as a million clients have no
+//! more turns at a time than there are CPUs.
+
+use super::NONE;
+
+/// A client's turn: from when it is given CPUs to when it has none.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    /// When it ends at the latest.
+    pub(super) end_ns: u64,
+    /// CPU time used in it.
+    pub(super) used_ns: u64,
+    /// The first of the threads that have a CPU.
+    pub(super) running: u32,
+    /// CPUs that the client has: one for each of these threads.
+    pub(super) cpus: u32,
+}
+
+/// Turns by number; a number is used again when its turn is over.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    all: Vec<Turn>,
+    free: Vec<u32>,
+}
+
+impl Turns {
+    /// Begins a turn.
+    pub(super) fn begin(&mut self, end_ns: u64) -> u32 {
+        let turn = Turn {
+            end_ns,
+            used_ns: 0,
+            running: NONE,
+            cpus: 0,
+        };
+        match self.free.pop() {
+            Some(number) => {
+                self.all[number as usize] = turn;
+                number
+            }
+            None => {
+                self.all.push(turn);
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Ends a turn. Returns the CPU time used in it.
+    pub(super) fn end(&mut self, number: u32) -> u64 {
+        self.free.push(number);
+        self.all[number as usize].used_ns
+    }
+
+    /// Nothing for [`NONE`].
+    pub(super) fn get(&self, number: u32) -> Option<&Turn> {
+        self.all.get(number as usize)
+    }
+
+    /// A turn that lasts.
+    pub(super) fn of(&mut self, number: u32) -> &mut Turn {
+        &mut self.all[number as usize]
+    }
+}
