@@ -4,7 +4,8 @@
 #   make test     everything that CI runs
 #   make bench    all benches, beside their peers and the papers' figures
 #   make figures  the papers' figures on one page, reproduced by simulation and,
-#                 for some ten minutes, on real processes (ENGINES=sim: without)
+#                 for a quarter of an hour, on real processes (ENGINES=sim:
+#                 without)
 #   make install  program, man pages and completions below PREFIX (/usr/local)
 
 ENGINES ?= sim,user

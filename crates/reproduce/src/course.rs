@@ -5,7 +5,6 @@ use prorata_sim::scenario::Scenario;
 
 use crate::error::ReproduceError;
 use crate::experiment::Context;
-use crate::statistics;
 
 /// What clients had received at some moments.
 #[derive(Clone, PartialEq, Debug)]
@@ -14,7 +13,7 @@ pub(crate) struct Course {
     pub clients: Vec<String>,
     /// In order of time; the first at 0.
     pub points: Vec<Point>,
-    /// What is counted.
+    /// Of what was received.
     pub unit: &'static str,
 }
 
@@ -22,8 +21,14 @@ pub(crate) struct Course {
 pub(crate) struct Point {
     /// Seconds of the scenario, also where it is gone through faster.
     pub at_s: f64,
-    /// By client, since the start.
+    /// CPU time by client, since the start.
     pub received: Vec<f64>,
+    /// Iterations or trials by client, since the start; empty where no
+    /// programs count them.
+    pub counted: Vec<f64>,
+    /// Whether each client has a turn. What it gets of one comes after the last
+    /// moment at which it had none.
+    pub has_turn: Vec<bool>,
 }
 
 impl Course {
@@ -46,10 +51,23 @@ impl Course {
         self.received(client, to_s) - self.received(client, from_s)
     }
 
+    /// The same in what the programs counted themselves, if they did.
+    pub fn counted(&self) -> Option<Course> {
+        let mut course = self.clone();
+        course.unit = "iterations";
+        for point in &mut course.points {
+            if point.counted.is_empty() {
+                return None;
+            }
+            std::mem::swap(&mut point.received, &mut point.counted);
+        }
+        Some(course)
+    }
+
     /// A client's part of everything received over whole waits: from the
-    /// beginning of its first turn to that of its last. Turns in a row are one.
-    /// Nothing if it did not wait in between; the points must be closer than
-    /// its turns.
+    /// beginning of its second turn to that of its last. Turns in a row are
+    /// one. Nothing if it did not wait in between; the points must be closer
+    /// than its turns.
     pub fn share_over_whole_waits(&self, client: usize) -> Option<f64> {
         let begins = self.begins(client);
         let (first, last) = (*begins.first()?, *begins.last()?);
@@ -59,35 +77,12 @@ impl Course {
         (all > 0.0).then(|| received / all)
     }
 
-    /// The last moments before a client's turns, each after another client
-    /// had one. The first is left out: processes run before anybody decides,
-    /// and what follows is no whole wait. Programs that the experiment knows
-    /// nothing of may run within a turn, so a pause alone is no wait.
+    /// The last moments before a client's turns. The first turn is left out:
+    /// nobody may have waited for it.
     fn begins(&self, client: usize) -> Vec<&Point> {
-        let spans = || self.points.windows(2);
-        let rate = |span: &[Point], client: usize| {
-            let received = span[1].received[client] - span[0].received[client];
-            received / (span[1].at_s - span[0].at_s)
-        };
-        // A process that does not run may still get a sliver of its CPU.
-        let clients = 0..self.clients.len();
-        let slivers: Vec<f64> = clients
-            .clone()
-            .map(|client| statistics::largest(spans().map(|span| rate(span, client))) / 10.0)
-            .collect();
-        let runs = |span: &[Point], client: usize| rate(span, client) > slivers[client];
-        let (mut begins, mut waits) = (Vec::new(), true);
-        for span in spans() {
-            if runs(span, client) {
-                if waits {
-                    begins.push(&span[0]);
-                }
-                waits = false;
-            } else if clients.clone().any(|other| runs(span, other)) {
-                waits = true;
-            }
-        }
-        begins.into_iter().skip(1).collect()
+        let spans = self.points.windows(2);
+        let begins = spans.filter(|span| !span[0].has_turn[client] && span[1].has_turn[client]);
+        begins.map(|span| &span[0]).skip(1).collect()
     }
 
     /// When it ends, in seconds.
@@ -120,13 +115,26 @@ pub(crate) fn simulated(
     }
     let (machine, measures) = context.simulate(scenario, seed, Measures::new())?;
     let count = machine.client_count();
+    let mut received = vec![0.0; count as usize];
     let mut points = vec![Point {
         at_s: 0.0,
-        received: vec![0.0; count as usize],
+        received: received.clone(),
+        counted: Vec::new(),
+        has_turn: vec![false; count as usize],
     }];
-    points.extend(measures.series().iter().map(|point| Point {
-        at_s: point.time_ns as f64 / 1e9,
-        received: point.service.iter().map(|s| s.0 as f64 / 1e9).collect(),
+    points.extend(measures.series().iter().map(|point| {
+        let now = point.service.iter().map(|s| s.0 as f64 / 1e9).collect();
+        let before = std::mem::replace(&mut received, now);
+        Point {
+            at_s: point.time_ns as f64 / 1e9,
+            received: received.clone(),
+            counted: Vec::new(),
+            has_turn: received
+                .iter()
+                .zip(before)
+                .map(|(now, before)| *now > before)
+                .collect(),
+        }
     }));
     Ok(Course {
         clients: (0..count)
@@ -141,42 +149,65 @@ pub(crate) fn simulated(
 mod tests {
     use super::*;
 
+    /// A course of one client, by what it received each second.
+    fn course(received: &[f64]) -> Course {
+        let points = received.iter().zip(0..).map(|(received, at_s)| Point {
+            at_s: f64::from(at_s),
+            received: vec![*received],
+            counted: vec![2.0 * received],
+            has_turn: vec![false],
+        });
+        Course {
+            clients: vec!["A".into()],
+            points: points.collect(),
+            unit: "CPU seconds",
+        }
+    }
+
     #[test]
     fn between_moments_it_is_read_off_a_line() {
-        let point = |at_s, received| Point {
-            at_s,
-            received: vec![received],
-        };
-        let course = Course {
-            clients: vec!["A".into()],
-            points: vec![point(0.0, 0.0), point(2.0, 10.0), point(4.0, 10.0)],
-            unit: "",
-        };
-        let at = [0.0, 1.0, 2.0, 3.0, 9.0].map(|at_s| course.received(0, at_s));
-        assert_eq!(at, [0.0, 5.0, 10.0, 10.0, 10.0]);
-        assert_eq!(course.between(0, (1.0, 3.0)), 5.0);
+        let course = course(&[0.0, 5.0, 10.0, 10.0]);
+        let at = [0.0, 0.5, 2.0, 2.5, 9.0].map(|at_s| course.received(0, at_s));
+        assert_eq!(at, [0.0, 2.5, 10.0, 10.0, 10.0]);
+        assert_eq!(course.between(0, (0.5, 2.5)), 7.5);
         assert_eq!((course.find("A"), course.find("B")), (Some(0), None));
     }
 
     #[test]
+    fn what_programs_count_is_looked_at_alike() {
+        let mut course = course(&[0.0, 5.0]);
+        let counted = course.counted().expect("it counts");
+        assert_eq!(
+            (counted.received(0, 1.0), counted.unit),
+            (10.0, "iterations")
+        );
+        course.points[1].counted.clear();
+        assert_eq!(course.counted(), None);
+    }
+
+    #[test]
     fn whole_waits_begin_and_end_with_a_turn() {
-        // A runs first, then in the third, fourth, seventh and eighth second,
-        // with a sliver in between; in the ninth nobody does, in the others B.
-        // The tenth of A's goes on with its turn before the pause.
+        // A has a turn up to the first second, the third and fourth, the
+        // seventh and eighth and from the ninth on, and a sliver in between;
+        // B has all others but the ninth, when nobody has one.
         let a = [0.0, 0.5, 0.5, 1.5, 2.5, 2.5, 2.51, 3.51, 4.51, 4.51, 5.0];
         let b = [0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.99, 2.99, 2.99, 2.99, 2.99];
-        let points = a.into_iter().zip(b).zip(0..).map(|((a, b), at_s)| Point {
+        let has_turn = "-ABAABBAA-A".chars();
+        let points = a.into_iter().zip(b).zip(has_turn).zip(0..);
+        let points = points.map(|(((a, b), turn), at_s)| Point {
             at_s: f64::from(at_s),
             received: vec![a, b],
+            counted: Vec::new(),
+            has_turn: vec![turn == 'A', turn == 'B'],
         });
         let mut course = Course {
             clients: vec!["A".into(), "B".into()],
             points: points.collect(),
             unit: "",
         };
-        // From the third second to the seventh: 2 and a sliver of 4.
+        // From the end of the second second to that of the ninth: 4.01 of 7.
         let share = course.share_over_whole_waits(0).expect("it waited");
-        assert!((share - 2.01 / 4.0).abs() < 1e-12, "{share}");
+        assert!((share - 4.01 / 6.0).abs() < 1e-12, "{share}");
         // B's second turn is the only one that may count.
         assert_eq!(course.share_over_whole_waits(1), None);
         course.points.truncate(4);

@@ -2,6 +2,8 @@
 
 use prorata_report::chart::Chart;
 
+use crate::statistics::mean;
+
 /// A number that was measured.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
@@ -9,7 +11,9 @@ pub struct Measured {
     pub metric: String,
     /// How much.
     pub value: f64,
-    /// Of the value.
+    /// The same by what programs count themselves, where they do.
+    pub counted: Option<f64>,
+    /// Of both.
     pub unit: &'static str,
     /// Whether the clock of this machine comes into it.
     pub is_timed: bool,
@@ -21,6 +25,7 @@ impl Measured {
         Measured {
             metric: metric.into(),
             value,
+            counted: None,
             unit,
             is_timed: false,
         }
@@ -54,6 +59,20 @@ pub struct Findings {
 impl Findings {
     pub fn add(&mut self, metric: impl Into<String>, value: f64, unit: &'static str) {
         self.measured.push(Measured::new(metric, value, unit));
+    }
+
+    /// Means over runs; of what programs count there may be none.
+    pub fn add_means(
+        &mut self,
+        metric: impl Into<String>,
+        values: &[f64],
+        counted: &[f64],
+        unit: &'static str,
+    ) {
+        self.measured.push(Measured {
+            counted: (!counted.is_empty()).then(|| mean(counted)),
+            ..Measured::new(metric, mean(values), unit)
+        });
     }
 
     pub fn draw(&mut self, panel: &str, chart: &Chart) {

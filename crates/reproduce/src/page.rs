@@ -5,7 +5,7 @@ use prorata_report::page::{Look, Page};
 use crate::claim::{Metric, Verdict};
 use crate::experiment::policy_title;
 use crate::reproduction::{Engine, Reproduction};
-use crate::table::{beyond_rows, number, tolerance};
+use crate::table::{beyond_rows, counted, counts, number, tolerance};
 
 /// The page, as HTML.
 pub fn page(reproductions: &[Reproduction]) -> String {
@@ -24,6 +24,13 @@ pub fn page(reproductions: &[Reproduction]) -> String {
         reproductions.len(),
         metrics.len()
     ));
+    if reproductions.iter().any(counts) {
+        page.paragraph(
+            "On real processes, ours goes by their CPU clocks: what the scheduler gave them. \
+             Counted is the same by iterations, as in the papers; how many a CPU second \
+             makes differs by a per cent or two from one process to the next.",
+        );
+    }
     let chapters: Vec<(String, String)> = reproductions
         .iter()
         .map(|reproduction| (anchor(reproduction), heading(reproduction)))
@@ -63,6 +70,7 @@ fn heading(reproduction: &Reproduction) -> String {
 }
 
 fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
+    let counts = counts(reproduction);
     let row = |metric: &Metric| {
         let look = match metric.verdict {
             Verdict::Ok => Look::Good,
@@ -73,28 +81,25 @@ fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
             Some(differs) => format!("{}; {differs}", metric.why),
             None => metric.why.clone(),
         };
-        vec![
+        let mut row = vec![
             (Look::Words, metric.metric.clone()),
             (Look::Number, number(metric.paper)),
             (Look::Number, number(metric.measured)),
+        ];
+        row.extend(counts.then(|| (Look::Number, counted(metric))));
+        row.extend([
             (Look::Words, metric.unit.to_owned()),
             (Look::Number, tolerance(metric)),
             (look, metric.verdict.words().to_owned()),
             (Look::Words, metric.source.words().to_owned()),
             (Look::Words, why),
-        ]
+        ]);
+        row
     };
     let rows: Vec<_> = reproduction.metrics.iter().map(row).collect();
-    let headings = [
-        "Metric",
-        "Paper",
-        "Ours",
-        "Unit",
-        "Tolerance",
-        "Verdict",
-        "Source",
-        "Why",
-    ];
+    let mut headings = vec!["Metric", "Paper", "Ours"];
+    headings.extend(counts.then_some("Counted"));
+    headings.extend(["Unit", "Tolerance", "Verdict", "Source", "Why"]);
     page.table(&headings, &rows);
 }
 

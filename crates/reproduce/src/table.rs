@@ -8,27 +8,46 @@ use crate::reproduction::Reproduction;
 
 /// The paper's numbers beside ours.
 pub fn table(reproduction: &Reproduction) -> Table {
-    let mut table = Table::new(&[
+    let counts = counts(reproduction);
+    let mut columns = vec![
         ("METRIC", Side::Left),
         ("PAPER", Side::Right),
         ("OURS", Side::Right),
+    ];
+    columns.extend(counts.then_some(("COUNTED", Side::Right)));
+    columns.extend([
         ("UNIT", Side::Left),
         ("TOLERANCE", Side::Right),
         ("", Side::Left),
         ("SOURCE", Side::Left),
     ]);
+    let mut table = Table::new(&columns);
     for metric in &reproduction.metrics {
-        table.row(vec![
+        let mut row = vec![
             metric.metric.clone(),
             number(metric.paper),
             number(metric.measured),
+        ];
+        row.extend(counts.then(|| counted(metric)));
+        row.extend([
             metric.unit.to_owned(),
             tolerance(metric),
             metric.verdict.words().to_owned(),
             metric.source.words().to_owned(),
         ]);
+        table.row(row);
     }
     table
+}
+
+/// Whether processes counted something themselves.
+pub(crate) fn counts(reproduction: &Reproduction) -> bool {
+    let mut metrics = reproduction.metrics.iter();
+    metrics.any(|metric| metric.counted.is_some())
+}
+
+pub(crate) fn counted(metric: &Metric) -> String {
+    metric.counted.map_or("-".to_owned(), number)
 }
 
 /// The same experiment under other policies, a column for each.

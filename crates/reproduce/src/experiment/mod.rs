@@ -47,7 +47,7 @@ pub enum Experiment {
     MonteCarlo(monte_carlo::MonteCarlo),
     /// Calls of a server (1994, Figure 7).
     Queries(queries::Queries),
-    /// Service over time, and rates between times (1994, Figures 8 and 9).
+    /// Service over time, and shares between times (1994, Figures 8 and 9).
     Progress(progress::Progress),
     /// What decisions cost (1994, 5.6).
     Overhead(overhead::Overhead),
@@ -192,21 +192,20 @@ impl Context<'_> {
             &on_processes.short
         };
         let decides = policy(scenario.machine.policy, seed, 0);
-        processes::course(scenario, decides, pace, self.watch)
+        processes::course(scenario, decides, pace, on_processes.settle, self.watch)
     }
 
-    /// How often a measurement is repeated, given how often by simulation.
-    pub fn runs(&self, simulated: u32, on_processes: u32) -> u32 {
-        match self.engine {
-            Engine::Sim => simulated,
-            _ => on_processes,
+    /// How often a measurement is repeated, given how often by simulation and
+    /// in the paper: on processes as often as there, or more in shortened form.
+    pub fn runs(&self, simulated: u32, paper: u32) -> u32 {
+        let on_processes = self.figure.reproduces.processes.as_ref();
+        match on_processes {
+            Some(on_processes) if self.engine != Engine::Sim && !self.full => {
+                paper.max(on_processes.runs)
+            }
+            _ if self.engine != Engine::Sim => paper,
+            _ => simulated,
         }
-    }
-
-    /// How often what the paper ran once is repeated: on processes as often,
-    /// or a few times where it takes less time.
-    pub fn repetitions(&self, simulated: u32) -> u32 {
-        self.runs(simulated, if self.full { 1 } else { 4 })
     }
 
     /// Says what comes next.

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use super::{Context, Result};
 use crate::course::Course;
 use crate::finding::Findings;
-use crate::reproduction::Engine;
 use crate::statistics::mean;
 
 /// Trials over time.
@@ -36,10 +35,10 @@ impl MonteCarlo {
         let mut findings = Findings::default();
         let (mut caught_up, mut growths) = (Vec::new(), Vec::new());
         for run in 0..context.runs(self.runs, 1) {
-            let mut course = context.course(&scenario, context.seed(run))?;
-            if context.engine == Engine::Sim {
-                count_trials(&mut course, trial_s);
-            }
+            let course = context.course(&scenario, context.seed(run))?;
+            let course = course
+                .counted()
+                .unwrap_or_else(|| trials_of(course, trial_s));
             let end_s = course.end_s();
             let all_run_s = starts_s.iter().copied().fold(0.0, f64::max);
             let trials = |client, at_s| course.received(client, at_s);
@@ -80,10 +79,12 @@ fn trial_s(scenario: &Scenario) -> Option<f64> {
     }
 }
 
-fn count_trials(course: &mut Course, trial_s: f64) {
+/// A course in trials instead of CPU time.
+fn trials_of(mut course: Course, trial_s: f64) -> Course {
     let points = course.points.iter_mut();
     let received = points.flat_map(|point| &mut point.received);
     received.for_each(|received| *received /= trial_s);
+    course
 }
 
 fn chart(context: &Context<'_>, course: &Course, starts_s: &[f64]) -> Chart {

@@ -2,8 +2,8 @@
 //!
 //! By simulation the time is taken that this machine needs for a decision of
 //! ledger, dispatcher and policy, the simulator's own share included, and
-//! compared with a quantum. On processes the work done under the engine is
-//! compared with that done under the plain kernel.
+//! compared with a quantum. On processes CPU time and iterations under the engine
+//! are compared with those under the plain kernel.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::{Context, Result};
 use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
-use crate::processes;
+use crate::processes::{self, Lost};
 use crate::reproduction::Engine;
 
 /// Groups of tasks that do nothing but compute.
@@ -36,13 +36,19 @@ impl Overhead {
         for &tasks in &self.tasks {
             let mut scenario = context.scenario();
             scenario.clients[0].count = Some(tasks);
-            let lost = match context.engine {
-                Engine::Sim => simulated(context, &scenario)?,
-                _ => on_processes(context, &scenario, tasks)?,
+            let (lost, counted) = match context.engine {
+                Engine::Sim => (simulated(context, &scenario)?, None),
+                _ => {
+                    let lost = on_processes(context, &scenario, tasks)?;
+                    (lost.received, Some(lost.counted))
+                }
             };
             bars.push((f64::from(tasks) + BAR / 2.0, lost.max(0.0)));
             let metric = format!("CPU time lost, {tasks} tasks");
-            findings.measured.push(Measured::timed(metric, lost, "%"));
+            findings.measured.push(Measured {
+                counted,
+                ..Measured::timed(metric, lost, "%")
+            });
         }
         findings.draw("", &self.chart(context, bars));
         Ok(findings)
@@ -90,7 +96,7 @@ fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
     Ok(shortest / scenario.duration.as_secs_f64() * 100.0)
 }
 
-fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> Result<f64> {
+fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> Result<Lost> {
     let on_processes = context.figure.reproduces.processes.as_ref();
     let on_processes =
         on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(context.figure.id.clone()))?;
@@ -102,5 +108,5 @@ fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> R
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
     let decides = || policy(scenario.machine.policy, seed, 0);
-    processes::lost_percent(scenario, &decides, pace, context.watch)
+    processes::lost(scenario, &decides, pace, context.watch)
 }

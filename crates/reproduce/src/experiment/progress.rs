@@ -1,5 +1,5 @@
 //! 1994, Figures 8 and 9: what clients have received by and by, and the
-//! ratios of their rates between times.
+//! ratios of their shares between times.
 
 use prorata_report::chart::{Axis, Chart, Curve, Rule, Shape};
 use prorata_sim::scenario::{Scenario, Time};
@@ -23,6 +23,9 @@ pub struct Progress {
     pub shown: Option<Vec<String>>,
     /// Ratios that the paper speaks of.
     pub ratios: Vec<Ratio>,
+    /// Rates that the paper prints besides.
+    #[serde(default)]
+    pub rates: Vec<Rate>,
     /// Runs that are averaged by simulation; the first is drawn.
     pub runs: u32,
     /// When something changes.
@@ -41,6 +44,16 @@ pub struct Ratio {
     pub to: Sum,
 }
 
+/// What some did in a second, between two times.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rate {
+    /// What it is called.
+    pub metric: String,
+    /// Who, and when.
+    pub of: Sum,
+}
+
 /// What some received between two times.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -53,25 +66,58 @@ pub struct Sum {
     pub until: Time,
 }
 
+impl Sum {
+    /// In seconds.
+    fn span(&self) -> (f64, f64) {
+        (self.from.as_secs_f64(), self.until.as_secs_f64())
+    }
+}
+
 impl Progress {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
         let mut findings = Findings::default();
-        let mut values = vec![Vec::new(); self.ratios.len()];
-        for run in 0..context.repetitions(self.runs) {
+        let mut received = vec![Vec::new(); self.ratios.len()];
+        let mut counted = received.clone();
+        let mut rates = vec![Vec::new(); self.rates.len()];
+        for run in 0..context.runs(self.runs, 1) {
             let course = context.course(&scenario, context.seed(run))?;
-            for (ratio, values) in self.ratios.iter().zip(&mut values) {
-                let of = rate(context, &course, &ratio.of)?;
-                values.push(of / rate(context, &course, &ratio.to)?);
+            self.add_ratios(context, &course, &mut received)?;
+            for (rate, values) in self.rates.iter().zip(&mut rates) {
+                let (from_s, until_s) = rate.of.span();
+                let done = received_by(context, &course, &rate.of)? * self.per_cpu_second;
+                values.push(done / (until_s - from_s));
+            }
+            let by_count = course.counted();
+            if let Some(course) = &by_count {
+                self.add_ratios(context, course, &mut counted)?;
             }
             if run == 0 {
-                findings.draw("", &self.chart(&scenario, &course));
+                let drawn = by_count.unwrap_or(course);
+                findings.draw("", &self.chart(&scenario, &drawn));
             }
         }
-        for (ratio, values) in self.ratios.iter().zip(&values) {
-            findings.add(&ratio.metric, mean(values), ": 1");
+        for ((ratio, received), counted) in self.ratios.iter().zip(&received).zip(&counted) {
+            findings.add_means(&ratio.metric, received, counted, ": 1");
+        }
+        for (rate, values) in self.rates.iter().zip(&rates) {
+            findings.add(&rate.metric, mean(values), "/s");
         }
         Ok(findings)
+    }
+
+    /// Adds each ratio of a run to those of others.
+    fn add_ratios(
+        &self,
+        context: &Context<'_>,
+        course: &Course,
+        values: &mut [Vec<f64>],
+    ) -> Result<()> {
+        for (ratio, values) in self.ratios.iter().zip(values) {
+            let of = share(context, course, &ratio.of)?;
+            values.push(of / share(context, course, &ratio.to)?);
+        }
+        Ok(())
     }
 
     fn chart(&self, scenario: &Scenario, course: &Course) -> Chart {
@@ -118,15 +164,25 @@ impl Progress {
     }
 }
 
-/// What some received each second, between two times.
-fn rate(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64> {
-    let span = (sum.from.as_secs_f64(), sum.until.as_secs_f64());
+/// The part of everything that some received between two times. On a machine
+/// of one's own that is a rate; elsewhere it does not depend on what others
+/// leave.
+fn share(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64> {
+    let everybody = 0..course.clients.len();
+    let all: f64 = everybody
+        .map(|client| course.between(client, sum.span()))
+        .sum();
+    Ok(received_by(context, course, sum)? / all)
+}
+
+/// What some received between two times.
+fn received_by(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64> {
     let mut received = 0.0;
     for name in &sum.clients {
         let client = course.find(name);
         let client = client
             .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?;
-        received += course.between(client, span);
+        received += course.between(client, sum.span());
     }
-    Ok(received / (span.1 - span.0))
+    Ok(received)
 }

@@ -59,6 +59,17 @@ fn add_times(run: &mut Run, of: &str, times_s: &[f64]) {
     run.push((format!("deviation of response times of {of}"), spread, "%"));
 }
 
+/// How much sooner on average the others have their answers than the last.
+fn add_speeds(run: &mut Run, averages_s: &[(&String, f64)], when: &str) {
+    let Some(((last, slowest_s), others)) = averages_s.split_last() else {
+        return;
+    };
+    for (name, average_s) in others {
+        let metric = format!("relative speed of {name} to {last}{when}");
+        run.push((metric, slowest_s / average_s, ": 1"));
+    }
+}
+
 impl Queries {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
@@ -114,16 +125,23 @@ impl Queries {
         let done = others.filter(|a| a.at_s <= first_ends_s).count();
         let metric = format!("queries of the others when {} ends", self.clients[0]);
         metrics.push((metric, done as f64, "queries"));
+        let (mut while_all_s, mut after_s) = (Vec::new(), Vec::new());
         for (name, &client) in self.clients.iter().zip(clients) {
             let all = answers.iter().filter(|a| a.client == client).count();
             metrics.push((format!("queries of {name}"), all as f64, "queries"));
             let while_all = times(client, true);
             add_times(&mut metrics, name, &while_all);
+            while_all_s.push((name, mean(&while_all)));
             if client != clients[0] {
+                let after = times(client, false);
+                after_s.push((name, mean(&after)));
                 let name = format!("{name} after {} ends", self.clients[0]);
-                add_times(&mut metrics, &name, &times(client, false));
+                add_times(&mut metrics, &name, &after);
             }
         }
+        add_speeds(&mut metrics, &while_all_s, "");
+        let after = format!(" after {} ends", self.clients[0]);
+        add_speeds(&mut metrics, &after_s, &after);
         metrics
     }
 

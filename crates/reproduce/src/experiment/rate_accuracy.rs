@@ -6,9 +6,9 @@ use prorata_sim::scenario::{Amount, Scenario, Tickets, Time};
 use serde::Deserialize;
 
 use super::{Context, Result};
+use crate::course::Course;
 use crate::finding::Findings;
 use crate::reproduction::Engine;
-use crate::statistics::mean;
 
 /// Ratios from 1:1 upwards.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -39,30 +39,33 @@ pub struct Further {
     pub duration: Time,
     /// Runs in the paper.
     pub runs: u32,
-    /// On processes it is run once as long as in the paper, where all else is
-    /// shortened: in less time there are too few turns.
-    #[serde(default)]
-    pub never_shortened: bool,
 }
 
-/// Observed ratios, by run.
-#[derive(Default)]
-struct Observed {
-    /// Of all service from the beginning to the end.
-    plain: Vec<f64>,
-    /// Over whole waits alone; none where they are not asked for.
-    whole_waits: Vec<f64>,
+/// One way to observe a ratio of rates.
+struct Way {
+    /// Behind the metric's name.
+    name: &'static str,
+    ratio: fn(&Course) -> f64,
 }
 
-impl Observed {
-    fn add(&self, findings: &mut Findings, metric: String) {
-        if !self.whole_waits.is_empty() {
-            let metric = format!("{metric}, whole waits");
-            findings.add(metric, mean(&self.whole_waits), ": 1");
-        }
-        findings.add(metric, mean(&self.plain), ": 1");
-    }
-}
+/// Of all service from the beginning to the end.
+const PLAIN: Way = Way {
+    name: "",
+    ratio: |course| {
+        let received = |client| course.received(client, course.end_s());
+        received(0) / received(1)
+    },
+};
+
+/// Over whole waits alone. Without two waits each, nothing was measured.
+const WHOLE_WAITS: Way = Way {
+    name: ", whole waits",
+    ratio: |course| {
+        let share = |client| course.share_over_whole_waits(client);
+        let ratio = share(0).zip(share(1)).map(|(first, second)| first / second);
+        ratio.unwrap_or(f64::NAN)
+    },
+};
 
 impl RateAccuracy {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
@@ -75,58 +78,67 @@ impl RateAccuracy {
         let mut case = 0;
         for &ratio in &self.ratios {
             let runs = context.runs(self.runs, self.drawn);
-            let observed = self.ratios(context, &scenario, ratio, runs, &mut case)?;
-            let drawn = observed.plain.iter().take(self.drawn as usize);
-            dots.extend(drawn.map(|&measured| (f64::from(ratio), measured)));
-            observed.add(&mut findings, format!("{ratio}:1"));
+            let courses = self.courses(context, &scenario, ratio, runs, &mut case)?;
+            let first = self.ways(context)[0].ratio;
+            let drawn = courses.iter().take(self.drawn as usize);
+            dots.extend(drawn.map(|course| (f64::from(ratio), first(course))));
+            self.add(context, &mut findings, &format!("{ratio}:1"), &courses);
         }
         for further in &self.further {
             let mut longer = scenario.clone();
             longer.duration = further.duration;
-            let full = context.full;
-            let runs = match further.never_shortened && !full {
-                true => context.runs(self.runs, 1),
-                false => context.runs(self.runs, further.runs),
-            };
-            context.full |= further.never_shortened;
-            let observed = self.ratios(context, &longer, further.ratio, runs, &mut case);
-            context.full = full;
+            let runs = context.runs(self.runs, further.runs);
+            let courses = self.courses(context, &longer, further.ratio, runs, &mut case)?;
             let metric = format!("{}:1 over {}", further.ratio, further.duration);
-            observed?.add(&mut findings, metric);
+            self.add(context, &mut findings, &metric, &courses);
         }
         findings.draw("", &self.chart(context, dots));
         Ok(findings)
     }
 
-    /// Observed ratios of some runs.
-    fn ratios(
+    /// How ratios are observed. Where processes begin and end matters more
+    /// than how they were served, so only whole waits say something of them.
+    fn ways(&self, context: &Context<'_>) -> &'static [Way] {
+        match (self.whole_waits, context.engine) {
+            (false, _) => &[PLAIN],
+            (true, Engine::Sim) => &[PLAIN, WHOLE_WAITS],
+            (true, _) => &[WHOLE_WAITS],
+        }
+    }
+
+    /// Adds what is observed over some runs.
+    fn add(&self, context: &Context<'_>, findings: &mut Findings, metric: &str, runs: &[Course]) {
+        for Way { name, ratio } in self.ways(context) {
+            let received: Vec<f64> = runs.iter().map(ratio).collect();
+            let counted: Vec<f64> = runs
+                .iter()
+                .filter_map(Course::counted)
+                .map(|c| ratio(&c))
+                .collect();
+            findings.add_means(format!("{metric}{name}"), &received, &counted, ": 1");
+        }
+    }
+
+    /// Some runs with a ratio of tickets.
+    fn courses(
         &self,
         context: &mut Context<'_>,
         scenario: &Scenario,
         ratio: u32,
         runs: u32,
         case: &mut u32,
-    ) -> Result<Observed> {
+    ) -> Result<Vec<Course>> {
         let mut scenario = scenario.clone();
         scenario.clients[0].tickets = Tickets::Fixed(vec![Amount::base(ratio)]);
-        let mut observed = Observed::default();
-        for run in 1..=runs {
+        let runs = (1..=runs).map(|run| {
             if context.engine != Engine::Sim {
                 context.step(&format!("{ratio}:1, run {run} of {runs}"))?;
             }
             *case += 1;
             let seed = context.seed(*case);
-            let course = context.course(&scenario, seed)?;
-            let received = |client| course.received(client, course.end_s());
-            observed.plain.push(received(0) / received(1));
-            if self.whole_waits {
-                let share = |client| course.share_over_whole_waits(client);
-                // Without two waits each, nothing was measured.
-                let ratio = share(0).zip(share(1)).map(|(first, second)| first / second);
-                observed.whole_waits.push(ratio.unwrap_or(f64::NAN));
-            }
-        }
-        Ok(observed)
+            context.course(&scenario, seed)
+        });
+        runs.collect()
     }
 
     fn chart(&self, context: &Context<'_>, dots: Vec<(f64, f64)>) -> Chart {

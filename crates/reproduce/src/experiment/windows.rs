@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Context, Result};
 use crate::course::Course;
 use crate::finding::Findings;
-use crate::statistics::{deviation, largest, mean};
+use crate::statistics::{deviation, largest};
 
 /// A series of windows.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -30,31 +30,54 @@ impl Windows {
             return Err(context.malformed("needs two clients"));
         }
         let mut findings = Findings::default();
-        let (mut ratios, mut spreads, mut worst) = (Vec::new(), Vec::new(), Vec::new());
-        for run in 0..context.repetitions(self.runs) {
+        let mut received: [Vec<f64>; 3] = Default::default();
+        let mut counted = received.clone();
+        for run in 0..context.runs(self.runs, 1) {
             let course = context.course(&scenario, context.seed(run))?;
-            let end_s = course.end_s();
-            let overall = course.received(0, end_s) / course.received(1, end_s);
-            ratios.push(overall);
-            let shares = self.shares(&course);
-            spreads.push(deviation(&shares));
-            let ratio = |share: &f64| share / (1.0 - share);
-            let off = shares
-                .iter()
-                .map(|share| (ratio(share) / overall - 1.0).abs());
-            worst.push(largest(off));
+            self.add_to(&mut received, &course);
+            let by_count = course.counted();
+            if let Some(course) = &by_count {
+                self.add_to(&mut counted, course);
+            }
             if run == 0 {
-                findings.draw("", &self.chart(context, &course));
+                let drawn = by_count.unwrap_or(course);
+                findings.draw("", &self.chart(context, &drawn));
             }
         }
         let names: Vec<&str> = scenario.clients.iter().map(|c| c.name.as_str()).collect();
         let pair = names.join(":");
-        findings.add(format!("{pair} over the whole run"), mean(&ratios), ": 1");
-        let spread = format!("standard deviation of {}'s share of a window", names[0]);
-        findings.add(spread, mean(&spreads) * 100.0, "%");
-        let metric = format!("largest deviation of {pair} in a window");
-        findings.add(metric, mean(&worst) * 100.0, "%");
+        let metrics = [
+            (format!("{pair} over the whole run"), ": 1"),
+            (
+                format!("standard deviation of {}'s share of a window", names[0]),
+                "%",
+            ),
+            (format!("largest deviation of {pair} in a window"), "%"),
+        ];
+        for (((metric, unit), received), counted) in
+            metrics.into_iter().zip(&received).zip(&counted)
+        {
+            findings.add_means(metric, received, counted, unit);
+        }
         Ok(findings)
+    }
+
+    /// Adds what a run shows to what others did: the ratio over all of it, how
+    /// far shares of a window spread and how far the worst ratio is off, the
+    /// latter two in per cent.
+    fn add_to(&self, shown: &mut [Vec<f64>; 3], course: &Course) {
+        let end_s = course.end_s();
+        let overall = course.received(0, end_s) / course.received(1, end_s);
+        let shares = self.shares(course);
+        let ratio = |share: &f64| share / (1.0 - share);
+        let off = shares
+            .iter()
+            .map(|share| (ratio(share) / overall - 1.0).abs());
+        let values = [overall, deviation(&shares) * 100.0, largest(off) * 100.0];
+        shown
+            .iter_mut()
+            .zip(values)
+            .for_each(|(shown, value)| shown.push(value));
     }
 
     fn spans(&self, course: &Course) -> Vec<(f64, f64)> {

@@ -9,10 +9,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use prorata_core::policy::Policy;
-use prorata_sim::scenario::{Rule, Scenario, Tickets};
+use prorata_sim::scenario::{Rule, Scenario, Tickets, Time};
 
 use self::stage::Stage;
-use self::worker::Work;
+use self::worker::{State, Work};
 use crate::course::{Course, Point};
 use crate::error::ReproduceError;
 use crate::figure::Pace;
@@ -27,50 +27,63 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Looks at the programs in a run whose scenario does not say how many.
 const LOOKS: u32 = 100;
 
-/// Runs a scenario's clients as processes and looks at them by and by.
+/// Shortest time between two looks at how far the programs are.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+
+/// Programs that receive nothing for so long have ended, or will not go on.
+const LONGEST_STANDSTILL: Duration = Duration::from_secs(60);
+
+/// Runs a scenario's clients as processes and looks at them by and by, after
+/// those who start at the beginning had some time to settle.
+///
+/// Time is CPU time that they receive together. With nothing else to do for the
+/// CPU that is as long as by the clock; and where it has, or where a virtual
+/// machine stands still, there are yet as many quanta as there should be.
 pub(crate) fn course(
     scenario: &Scenario,
     policy: BoxedPolicy,
     pace: &Pace,
+    settle: Time,
     watch: &mut dyn Watch,
 ) -> Result<Course> {
-    let faster = |time_ns: u64| Duration::from_nanos(time_ns) / pace.times;
-    let end = faster(scenario.duration.0);
-    let every = scenario
-        .measure
-        .every
-        .map_or(end / LOOKS, |every| faster(every.0));
+    let faster = |time: Time| Duration::from_nanos(time.0) / pace.times;
+    let end = faster(scenario.duration);
+    let every = scenario.measure.every.map_or(end / LOOKS, faster);
     let mut stage = Stage::new(scenario, policy, pace.quantum.0)?;
     let work = work(scenario);
-    let mut starts: Vec<(Duration, usize)> = scenario
-        .clients
-        .iter()
-        .map(|client| faster(client.start.0))
-        .zip(0..)
-        .collect();
+    let starts = scenario.clients.iter().map(|client| faster(client.start));
+    let mut starts: Vec<(Duration, usize)> = starts.zip(0..).collect();
     starts.sort();
     let mut starts = starts.into_iter().peekable();
-    // All who start together wait for one another to be ready.
+    let (mut now, mut advanced) = (Duration::ZERO, Instant::now());
     let mut begin = None;
     let mut points = Vec::new();
     let mut next = Duration::ZERO;
     loop {
-        let now = begin.map_or(Duration::ZERO, |begin: Instant| begin.elapsed());
         let mut started = Vec::new();
         while let Some((_, client)) = starts.next_if(|(start, _)| *start <= now) {
-            stage.prepare(client, work)?;
             started.push(client);
         }
-        started
-            .iter()
-            .try_for_each(|client| stage.let_go(*client))?;
-        let begin = *begin.get_or_insert_with(Instant::now);
-        let now = begin.elapsed();
-        if now >= next || now >= end {
-            points.push(Point {
-                at_s: now.as_secs_f64() * f64::from(pace.times),
-                received: stage.received()?,
+        stage.start(&started, work)?;
+        let begin = match &begin {
+            Some(begin) => begin,
+            None => {
+                sleep_for(faster(settle), watch)?;
+                begin.insert(Begin(stage.states()?))
+            }
+        };
+        let look = begin.look(&stage, pace.times)?;
+        if look.0 > now {
+            advanced = Instant::now();
+        } else if advanced.elapsed() > LONGEST_STANDSTILL {
+            return Err(ReproduceError::Process {
+                doing: "get CPU time for processes",
+                error: std::io::ErrorKind::TimedOut.into(),
             });
+        }
+        now = look.0;
+        if now >= next || now >= end {
+            points.push(look.1);
             if work == Work::MonteCarlo {
                 stage.follow_errors()?;
             }
@@ -81,64 +94,113 @@ pub(crate) fn course(
             break;
         }
         let start = starts.peek().map_or(end, |(start, _)| *start);
-        wait_until(begin + next.min(start).min(end), watch)?;
+        let left = next.min(start).min(end).saturating_sub(now);
+        sleep_for(left.max(SHORTEST_SLEEP), watch)?;
     }
     Ok(Course {
         clients: scenario.clients.iter().map(|c| c.name.clone()).collect(),
         points,
-        unit: match work {
-            Work::Arithmetic => "iterations",
-            Work::MonteCarlo => "trials",
-        },
+        unit: "CPU seconds",
     })
+}
+
+/// How far each program was when counting began.
+struct Begin(Vec<State>);
+
+impl Begin {
+    /// CPU time that all have received since, and how far each has come. The
+    /// latter's times are those of the scenario, which is gone through so many
+    /// times faster.
+    fn look(&self, stage: &Stage, times: u32) -> Result<(Duration, Point)> {
+        let states = stage.states()?;
+        let since = || states.iter().zip(&self.0);
+        let cpu = |(now, begin): (&State, &State)| {
+            Duration::from_nanos(now.cpu_ns.saturating_sub(begin.cpu_ns))
+        };
+        let all: Duration = since().map(cpu).sum();
+        let point = Point {
+            at_s: (all * times).as_secs_f64(),
+            received: since()
+                .map(|states| (cpu(states) * times).as_secs_f64())
+                .collect(),
+            counted: since()
+                .map(|(now, begin)| now.done.saturating_sub(begin.done) as f64)
+                .collect(),
+            // Asked for last: who has none yet has received nothing of it.
+            has_turn: stage.has_turn(),
+        };
+        Ok((all, point))
+    }
 }
 
 /// Slices of time under the engine, and as many without; an odd number.
 const SLICES: u32 = 5;
 
-/// Work that is lost under the engine against the plain kernel, in per cent:
-/// slices in turns, so that other load falls on both, and the median of their
+/// What is lost under the engine against the plain kernel, in per cent.
+pub(crate) struct Lost {
+    /// Of CPU time.
+    pub received: f64,
+    /// Of iterations.
+    pub counted: f64,
+}
+
+/// Slices in turns, so that other load falls on both, and the medians of their
 /// comparisons.
-pub(crate) fn lost_percent(
+pub(crate) fn lost(
     scenario: &Scenario,
     policy: &dyn Fn() -> BoxedPolicy,
     pace: &Pace,
     watch: &mut dyn Watch,
-) -> Result<f64> {
+) -> Result<Lost> {
     let slice = Duration::from_nanos(scenario.duration.0) / pace.times / SLICES;
     let tasks = scenario.clients[0].count.unwrap_or(1) as usize;
-    let mut lost = Vec::new();
+    let (mut received, mut counted) = (Vec::new(), Vec::new());
     for _ in 0..SLICES {
         let mut stage = Stage::new(scenario, policy(), pace.quantum.0)?;
-        for client in 0..tasks {
-            stage.prepare(client, Work::Arithmetic)?;
-        }
-        (0..tasks).try_for_each(|client| stage.let_go(client))?;
+        let tasks: Vec<usize> = (0..tasks).collect();
+        stage.start(&tasks, Work::Arithmetic)?;
         let managed = rate(&stage, slice, watch)?;
         stage.end_engine();
         let plain = rate(&stage, slice, watch)?;
-        lost.push((1.0 - managed / plain) * 100.0);
+        received.push((1.0 - managed.0 / plain.0) * 100.0);
+        counted.push((1.0 - managed.1 / plain.1) * 100.0);
     }
-    lost.sort_by(f64::total_cmp);
-    Ok(lost[lost.len() / 2])
+    Ok(Lost {
+        received: median(received),
+        counted: median(counted),
+    })
 }
 
-/// Work of all programs together in a second.
-fn rate(stage: &Stage, time: Duration, watch: &mut dyn Watch) -> Result<f64> {
-    let all = || Ok::<f64, ReproduceError>(stage.received()?.iter().sum());
+/// Of an odd number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// CPU time and iterations of all programs together in a second.
+fn rate(stage: &Stage, time: Duration, watch: &mut dyn Watch) -> Result<(f64, f64)> {
+    let all = || {
+        let states = stage.states()?;
+        let cpu_ns: u64 = states.iter().map(|state| state.cpu_ns).sum();
+        let done: u64 = states.iter().map(|state| state.done).sum();
+        Ok::<_, ReproduceError>((cpu_ns, done))
+    };
     // The first turns are still to be given.
-    wait_until(Instant::now() + time / 10, watch)?;
+    sleep_for(time / 10, watch)?;
     let (begin, before) = (Instant::now(), all()?);
-    wait_until(begin + time, watch)?;
-    Ok((all()? - before) / begin.elapsed().as_secs_f64())
+    sleep_for(time, watch)?;
+    let (after, time_s) = (all()?, begin.elapsed().as_secs_f64());
+    let cpu_s = (after.0 - before.0) as f64 / 1e9;
+    Ok((cpu_s / time_s, (after.1 - before.1) as f64 / time_s))
 }
 
-fn wait_until(then: Instant, watch: &mut dyn Watch) -> Result<()> {
+fn sleep_for(time: Duration, watch: &mut dyn Watch) -> Result<()> {
+    let end = Instant::now() + time;
     loop {
         if watch.is_over() {
             return Err(ReproduceError::Interrupted);
         }
-        let left = then.saturating_duration_since(Instant::now());
+        let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use prorata_sim::scenario::Scenario;
 use prorata_stage::USER;
 
 use super::program::Program;
-use super::worker::Work;
+use super::worker::{State, Work};
 use super::{BoxedPolicy, Result};
 use crate::error::ReproduceError;
 
@@ -50,22 +50,28 @@ impl Stage {
         })
     }
 
-    /// Starts a client's process and puts it under the engine; it waits.
-    pub(super) fn prepare(&mut self, client: usize, work: Work) -> Result<()> {
-        let program = Program::prepare(work, &self.cpus).map_err(failed("start a process"))?;
-        if let Some(engine) = &self.engine {
-            engine.manage(client_id(client as u32), &program.process)?;
+    /// Starts clients' processes, puts them under the engine and lets them begin
+    /// together when all are ready.
+    pub(super) fn start(&mut self, clients: &[usize], work: Work) -> Result<()> {
+        for &client in clients {
+            let program = Program::prepare(work, &self.cpus).map_err(failed("start a process"))?;
+            if let Some(engine) = &self.engine {
+                engine.manage(client_id(client as u32), &program.process)?;
+            }
+            self.programs[client] = Some(program);
         }
-        self.programs[client] = Some(program);
+        for &client in clients {
+            if let Some(program) = &mut self.programs[client] {
+                program.let_go().map_err(failed("speak to a process"))?;
+            }
+        }
+        if let Some(engine) = &self.engine
+            && !clients.is_empty()
+        {
+            // Else they run undecided until the quantum ends.
+            engine.nudge();
+        }
         Ok(())
-    }
-
-    /// Lets a process that was prepared begin.
-    pub(super) fn let_go(&mut self, client: usize) -> Result<()> {
-        match &mut self.programs[client] {
-            Some(program) => program.let_go().map_err(failed("speak to a process")),
-            None => Ok(()),
-        }
     }
 
     /// Leaves the processes to the plain kernel.
@@ -73,22 +79,33 @@ impl Stage {
         self.engine = None;
     }
 
-    /// Iterations or trials of each client.
+    /// How far each client's program has come.
     ///
     /// # Errors
     ///
     /// If the engine has failed: what follows would not be its work.
-    pub(super) fn received(&self) -> Result<Vec<f64>> {
+    pub(super) fn states(&self) -> Result<Vec<State>> {
         if let Some(engine) = &self.engine {
             engine.check()?;
         }
-        let programs = self.programs.iter();
-        let received = programs.map(|program| match program {
-            Some(program) => program.state().map(|state| state.done as f64),
-            None => Ok(0.0),
+        let states = self.programs.iter().map(|program| match program {
+            Some(program) => program.state(),
+            None => Ok(State::BEFORE),
         });
-        let received: io::Result<Vec<f64>> = received.collect();
-        received.map_err(failed("hear from a process"))
+        let states: io::Result<Vec<State>> = states.collect();
+        states.map_err(failed("hear from a process"))
+    }
+
+    /// Whether each client has a turn.
+    pub(super) fn has_turn(&self) -> Vec<bool> {
+        let clients = 0..self.programs.len() as u32;
+        let Some(engine) = &self.engine else {
+            return clients.map(|_| false).collect();
+        };
+        let dispatcher = engine.dispatcher();
+        clients
+            .map(|client| dispatcher.runs(client_id(client)))
+            .collect()
     }
 
     /// Gives each integration tickets in proportion to the square of its

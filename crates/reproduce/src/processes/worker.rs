@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::time::{ClockId, clock_gettime};
 
 /// What a worker is called, by which it knows itself.
 pub(super) const NAME: &str = "prorata-worker";
@@ -36,11 +37,13 @@ impl Work {
     }
 }
 
-/// How far a worker has come; 16 bytes in its file.
+/// How far a worker has come; 24 bytes in its file.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct State {
     /// Iterations or trials.
     pub done: u64,
+    /// CPU time since it began, by the kernel's clock for the process.
+    pub cpu_ns: u64,
     /// Relative error of an integration, infinite before the first trials;
     /// without meaning for arithmetic.
     pub relative_error: f64,
@@ -50,29 +53,37 @@ impl State {
     /// Of one that has not begun.
     pub(super) const BEFORE: State = State {
         done: 0,
+        cpu_ns: 0,
         relative_error: f64::INFINITY,
     };
 
     /// What the file says; nothing while the worker is not ready to begin.
     pub(super) fn read(file: &File) -> io::Result<Option<State>> {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; 24];
         if file.read_at(&mut bytes, 0)? < bytes.len() {
             return Ok(None);
         }
-        let (done, relative_error) = bytes.split_at(8);
-        let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("half of 16 bytes"));
+        let word = |place: usize| {
+            let word = &bytes[8 * place..8 * (place + 1)];
+            u64::from_le_bytes(word.try_into().expect("eight bytes"))
+        };
         Ok(Some(State {
-            done: word(done),
-            relative_error: f64::from_bits(word(relative_error)),
+            done: word(0),
+            cpu_ns: word(1),
+            relative_error: f64::from_bits(word(2)),
         }))
     }
 
     fn write(self, file: &File) -> io::Result<()> {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.done.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.relative_error.to_bits().to_le_bytes());
-        file.write_all_at(&bytes, 0)
+        let words = [self.done, self.cpu_ns, self.relative_error.to_bits()];
+        file.write_all_at(words.map(u64::to_le_bytes).as_flattened(), 0)
     }
+}
+
+/// CPU time of this process.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Iterations or trials between two writes: well below a millisecond.
@@ -103,6 +114,7 @@ fn compute(work: Option<&str>) -> io::Result<()> {
 }
 
 fn arithmetic(file: &File) -> io::Result<()> {
+    let begin_ns = cpu_ns();
     let mut state = State::BEFORE;
     let mut number = 1u64;
     loop {
@@ -110,6 +122,7 @@ fn arithmetic(file: &File) -> io::Result<()> {
             number = black_box(number.wrapping_mul(3).wrapping_add(1));
         }
         state.done += u64::from(BETWEEN_WRITES);
+        state.cpu_ns = cpu_ns() - begin_ns;
         state.write(file)?;
     }
 }
@@ -117,6 +130,7 @@ fn arithmetic(file: &File) -> io::Result<()> {
 /// Integrates `sqrt(1 - x^2)` from 0 to 1: a quarter of a circle.
 fn monte_carlo(file: &File) -> io::Result<()> {
     let mut lots = Xoshiro256PlusPlus::seed_from_u64(std::process::id().into());
+    let begin_ns = cpu_ns();
     let mut trials = 0u64;
     let (mut sum, mut squares) = (0.0, 0.0);
     loop {
@@ -131,6 +145,7 @@ fn monte_carlo(file: &File) -> io::Result<()> {
         let error = ((square - mean * mean) / trials as f64).sqrt();
         let state = State {
             done: trials,
+            cpu_ns: cpu_ns() - begin_ns,
             relative_error: error / mean,
         };
         state.write(file)?;
@@ -152,6 +167,7 @@ mod tests {
         assert_eq!(State::read(&file).expect("readable"), None);
         let state = State {
             done: 7,
+            cpu_ns: 8,
             relative_error: 0.25,
         };
         state.write(&file).expect("writable");
