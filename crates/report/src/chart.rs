@@ -78,9 +78,12 @@ impl Chart {
     /// The chart as a whole SVG document. Points that are no numbers are left
     /// out.
     pub fn svg(&self) -> String {
-        let mut svg = Svg::new(WIDTH, HEIGHT, &self.title);
-        svg.text("title", (20.0, 30.0), Anchor::Start, &self.title);
-        svg.text("faint", (20.0, 50.0), Anchor::Start, &self.caption);
+        self.draw().finish()
+    }
+
+    /// The chart, to be put among others.
+    pub fn draw(&self) -> Svg {
+        let mut svg = Svg::headed(WIDTH, HEIGHT, &self.title, &self.caption);
         let scale = Scale::of(self);
         scale.draw(&mut svg, self);
         for curve in &self.curves {
@@ -96,7 +99,7 @@ impl Chart {
             svg.text("faint", (x + 4.0, TOP + 8.0), Anchor::Start, &rule.name);
         }
         self.draw_legend(&mut svg);
-        svg.finish()
+        svg
     }
 
     fn draw_legend(&self, svg: &mut Svg) {

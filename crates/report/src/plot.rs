@@ -43,9 +43,12 @@ const NAME_GAP: f64 = 36.0;
 impl SharePlot {
     /// The plot as a whole SVG document.
     pub fn svg(&self) -> String {
-        let mut svg = Svg::new(WIDTH, HEIGHT, &self.title);
-        svg.text("title", (24.0, 34.0), Anchor::Start, &self.title);
-        svg.text("faint", (24.0, 55.0), Anchor::Start, &self.caption);
+        self.draw().finish()
+    }
+
+    /// The plot, to be put among other drawings.
+    pub fn draw(&self) -> Svg {
+        let mut svg = Svg::headed(WIDTH, HEIGHT, &self.title, &self.caption);
         let scale = Scale::of(self);
         scale.draw_axes(&mut svg);
         for (at_s, what) in &self.events {
@@ -70,7 +73,7 @@ impl SharePlot {
             svg.end_group();
         }
         self.draw_names(&mut svg, &scale);
-        svg.finish()
+        svg
     }
 
     /// Names at the right, beside the last point of each line, moved apart

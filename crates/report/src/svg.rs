@@ -56,6 +56,11 @@ text.idle { fill: #8b949e }
 }
 ";
 
+/// Where titles begin.
+const HEAD_LEFT: f64 = 24.0;
+/// Between two drawings of a sheet.
+const SHEET_GAP: f64 = 12.0;
+
 /// Where a text stands relative to its point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Anchor {
@@ -86,6 +91,10 @@ impl Display for Px {
 /// A drawing under way.
 #[derive(Clone, Debug)]
 pub struct Svg {
+    width: f64,
+    height: f64,
+    title: String,
+    /// All shapes so far.
     out: String,
 }
 
@@ -93,20 +102,43 @@ pub struct Svg {
 impl Svg {
     /// A drawing of this size; `title` is what a screen reader says.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        let (w, h) = (Px(width), Px(height));
-        let mut out = String::new();
-        let _ = writeln!(
-            out,
-            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img">"#
-        );
-        let _ = writeln!(
-            out,
-            "<title>{}</title>\n<style>{STYLE}</style>",
-            escape(title)
-        );
-        let mut svg = Self { out };
+        let mut svg = Self {
+            width,
+            height,
+            title: title.to_owned(),
+            out: String::new(),
+        };
         svg.rect("panel", (0.5, 0.5), (width - 1.0, height - 1.0), 8.0);
         svg
+    }
+
+    /// A drawing with its title above it, and a line below that.
+    pub fn headed(width: f64, height: f64, title: &str, caption: &str) -> Self {
+        let mut svg = Self::new(width, height, title);
+        svg.text("title", (HEAD_LEFT, 34.0), Anchor::Start, title);
+        if !caption.is_empty() {
+            svg.text("faint", (HEAD_LEFT, 55.0), Anchor::Start, caption);
+        }
+        svg
+    }
+
+    /// Drawings one below the other, under the title of the first.
+    pub fn sheet(drawings: Vec<Svg>) -> Self {
+        let mut sheet = Self {
+            width: drawings.iter().fold(0.0, |width, d| d.width.max(width)),
+            height: 0.0,
+            title: drawings.first().map_or(String::new(), |d| d.title.clone()),
+            out: String::new(),
+        };
+        for drawing in drawings {
+            let y = Px(sheet.height);
+            let _ = writeln!(sheet.out, r#"<g transform="translate(0 {y})">"#);
+            sheet.out.push_str(&drawing.out);
+            sheet.end_group();
+            sheet.height += drawing.height + SHEET_GAP;
+        }
+        sheet.height = (sheet.height - SHEET_GAP).max(0.0);
+        sheet
     }
 
     /// A rectangle with rounded corners; its upper left corner and its size.
@@ -174,9 +206,16 @@ impl Svg {
     }
 
     /// The whole document.
-    pub fn finish(mut self) -> String {
-        self.out.push_str("</svg>\n");
-        self.out
+    pub fn finish(self) -> String {
+        let (w, h, title) = (Px(self.width), Px(self.height), escape(&self.title));
+        format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img">
+<title>{title}</title>
+<style>{STYLE}</style>
+{}</svg>
+"#,
+            self.out
+        )
     }
 }
 
@@ -263,6 +302,23 @@ mod tests {
             3
         );
         assert!(!document.contains("<script"));
+    }
+
+    #[test]
+    fn a_sheet_holds_all_its_drawings_and_no_two_overlap() {
+        let drawing = |title: &str, height| Svg::headed(100.0, height, title, "how");
+        let sheet = Svg::sheet(vec![drawing("first", 50.0), drawing("second & last", 70.0)]);
+        let document = sheet.finish();
+        let texts = texts_of(&document);
+        let counts = ["first", "second & last", "how"].map(|wanted| {
+            let same = texts.iter().filter(|text| *text == wanted);
+            same.count()
+        });
+        assert_eq!(counts, [2, 1, 2], "{texts:?}");
+        assert!(document.contains(r#"viewBox="0 0 100 132""#), "{document}");
+        assert!(document.contains(r#"translate(0 62)"#), "{document}");
+        assert_eq!(document.matches("<style>").count(), 1);
+        texts_of(&Svg::sheet(Vec::new()).finish());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::Measured;
 
 /// Where a paper's number is from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Source {
     /// It is printed as it stands.
     #[serde(rename = "printed")]
@@ -35,7 +35,7 @@ impl Source {
 
 /// A difference that is understood: ours is what it should be, and is not the
 /// paper's number.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Differs {
     /// Ours, to four digits behind the point. Any other number fails.
@@ -68,7 +68,9 @@ impl Verdict {
 }
 
 /// How a number must compare with the paper's.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// No further from it than the tolerance.
@@ -79,7 +81,7 @@ pub enum Rule {
 }
 
 /// A number that a paper gives, as scenario files write it.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
     /// What was measured, in the experiment's own words.

@@ -19,7 +19,7 @@ pub struct Figure {
 }
 
 /// The file's table `[reproduces]`.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Reproduces {
     /// Year of the paper.
@@ -36,7 +36,7 @@ pub(crate) struct Reproduces {
 }
 
 /// How a figure is run on real processes.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct OnProcesses {
     /// By default: in less time.
@@ -57,7 +57,7 @@ pub(crate) struct OnProcesses {
 }
 
 /// How fast a scenario is gone through.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Pace {
     /// All times but the quantum are divided by it.
@@ -99,4 +99,9 @@ impl Figure {
         let Reproduces { paper, figure, .. } = &self.reproduces;
         format!("{paper}, {figure}: {}", self.scenario.title)
     }
+}
+
+/// The JSON schema of scenario files, with what `[reproduces]` may hold.
+pub fn schema() -> serde_json::Value {
+    prorata_sim::scenario::schema::<Reproduces>()
 }

@@ -29,7 +29,7 @@ mod turns;
 pub use catalogue::{find, ids};
 pub use claim::{Metric, Rule, Source, Verdict};
 pub use error::ReproduceError;
-pub use figure::Figure;
+pub use figure::{Figure, schema};
 pub use finding::{Drawing, Measured};
 pub use page::page;
 pub use processes::worker::worker_entry;

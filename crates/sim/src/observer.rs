@@ -49,8 +49,8 @@ impl<O: Observer> Observer for Option<O> {
     }
 }
 
-/// Something that happened. Clients, CPUs, mutexes and services are given by
-/// their numbers, see [`Machine`].
+/// Something that happened. Clients, CPUs, pools, mutexes and services are
+/// given by their numbers, see [`Machine`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event<'a> {
     /// The run is about to begin.
@@ -164,6 +164,13 @@ pub enum Event<'a> {
         /// Tickets, in the currency of that ticket.
         amount: u32,
     },
+    /// A client belongs to another pool of CPUs from now on.
+    Moved {
+        /// Which client.
+        client: u32,
+        /// To which pool.
+        pool: u32,
+    },
     /// The ledger refused something; the run goes on without it.
     Refused {
         /// Why.
@@ -193,7 +200,8 @@ impl Event<'_> {
             | Event::Released { client, .. }
             | Event::Called { client, .. }
             | Event::Answered { client, .. }
-            | Event::TicketsSet { client, .. } => Some(client),
+            | Event::TicketsSet { client, .. }
+            | Event::Moved { client, .. } => Some(client),
             Event::Began
             | Event::Refused { .. }
             | Event::Sample

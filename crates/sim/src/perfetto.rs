@@ -1,5 +1,5 @@
 //! A run as a trace that Perfetto and Chrome's tracing page open: the JSON
-//! trace-event format, one track a CPU, and counters.
+//! trace-event format, one track a CPU, grouped by pool, and counters.
 
 use std::io;
 
@@ -12,14 +12,17 @@ use crate::observer::{Event, Observer, Why};
 pub struct Perfetto<W> {
     writer: W,
     result: io::Result<()>,
-    /// By CPU: since when its thread runs.
-    since_ns: Vec<u64>,
-    waiting: Option<u64>,
+    /// By CPU: its pool, and since when its thread runs.
+    cpus: Vec<(u32, u64)>,
+    /// By pool: threads that wait, once told.
+    waiting: Vec<Option<u64>>,
     first: bool,
 }
 
-/// Everything is in one process, in the format's terms.
-const PROCESS: u32 = 1;
+/// A pool is a process, in the format's terms.
+fn process(pool: u32) -> u32 {
+    pool + 1
+}
 
 impl<W: io::Write> Perfetto<W> {
     /// Writes to `writer`, which should be buffered.
@@ -27,8 +30,8 @@ impl<W: io::Write> Perfetto<W> {
         Self {
             writer,
             result: Ok(()),
-            since_ns: Vec::new(),
-            waiting: None,
+            cpus: Vec::new(),
+            waiting: Vec::new(),
             first: true,
         }
     }
@@ -57,42 +60,54 @@ impl<W: io::Write> Perfetto<W> {
     }
 
     fn name_tracks(&mut self, machine: &Machine) {
-        let cpus = machine.spec().cpus;
-        self.since_ns = vec![0; cpus as usize];
-        let process = json!({"name": "simulated machine"});
-        self.write(&json!({"ph": "M", "name": "process_name", "pid": PROCESS, "args": process}));
-        for cpu in 0..cpus {
-            let name = json!({"name": format!("CPU {cpu}")});
-            self.write(&json!({
-                "ph": "M", "name": "thread_name", "pid": PROCESS, "tid": cpu, "args": name
-            }));
+        self.waiting = vec![None; machine.pool_count() as usize];
+        for pool in 0..machine.pool_count() {
+            let pid = process(pool);
+            let name = match machine.pool_name(pool) {
+                "" => "simulated machine".to_owned(),
+                name => format!("pool {name}"),
+            };
+            let args = json!({"name": name});
+            self.write(&json!({"ph": "M", "name": "process_name", "pid": pid, "args": args}));
+            for cpu in machine.pool_cpus(pool) {
+                self.cpus.push((pool, 0));
+                let args = json!({"name": format!("CPU {cpu}")});
+                self.write(&json!({
+                    "ph": "M", "name": "thread_name", "pid": pid, "tid": cpu, "args": args
+                }));
+            }
         }
     }
 
     fn slice(&mut self, now_ns: u64, name: &str, thread: u32, cpu: u32, why: &str) {
-        let start_ns = self.since_ns[cpu as usize];
+        let (pool, start_ns) = self.cpus[cpu as usize];
         if now_ns > start_ns {
             self.write(&json!({
-                "ph": "X", "name": name, "cat": "run", "pid": PROCESS, "tid": cpu,
+                "ph": "X", "name": name, "cat": "run", "pid": process(pool), "tid": cpu,
                 "ts": microseconds(start_ns), "dur": microseconds(now_ns - start_ns),
                 "args": {"thread": thread, "left": why}
             }));
         }
     }
 
-    fn instant(&mut self, now_ns: u64, name: String) {
+    /// Beside the first CPU of a pool.
+    fn instant(&mut self, now_ns: u64, name: String, pool: u32, machine: &Machine) {
+        let cpu = machine.pool_cpus(pool).start;
         self.write(&json!({
-            "ph": "i", "s": "p", "name": name, "pid": PROCESS, "tid": 0,
+            "ph": "i", "s": "p", "name": name, "pid": process(pool), "tid": cpu,
             "ts": microseconds(now_ns)
         }));
     }
 
-    fn counter(&mut self, now_ns: u64, waiting: u64) {
-        if self.waiting.replace(waiting) != Some(waiting) {
-            self.write(&json!({
-                "ph": "C", "name": "waiting threads", "pid": PROCESS,
-                "ts": microseconds(now_ns), "args": {"threads": waiting}
-            }));
+    fn count(&mut self, now_ns: u64, machine: &Machine) {
+        for pool in 0..machine.pool_count() {
+            let waiting = machine.waiting_in(pool);
+            if self.waiting[pool as usize].replace(waiting) != Some(waiting) {
+                self.write(&json!({
+                    "ph": "C", "name": "waiting threads", "pid": process(pool),
+                    "ts": microseconds(now_ns), "args": {"threads": waiting}
+                }));
+            }
         }
     }
 
@@ -118,7 +133,7 @@ impl<W: io::Write> Observer for Perfetto<W> {
     fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
         match event {
             Event::Began => self.name_tracks(machine),
-            Event::Dispatched { cpu, start_ns, .. } => self.since_ns[cpu as usize] = start_ns,
+            Event::Dispatched { cpu, start_ns, .. } => self.cpus[cpu as usize].1 = start_ns,
             Event::Left {
                 client,
                 thread,
@@ -135,14 +150,21 @@ impl<W: io::Write> Observer for Perfetto<W> {
             }
             Event::TicketsSet { client, amount } => {
                 let name = machine.client_name(client);
-                self.instant(now_ns, format!("{name}: {amount} tickets"));
+                let what = format!("{name}: {amount} tickets");
+                self.instant(now_ns, what, machine.pool_of(client), machine);
             }
-            Event::Refused { error } => self.instant(now_ns, format!("refused: {error}")),
+            Event::Moved { client, pool } => {
+                let what = format!("{} comes", machine.client_name(client));
+                self.instant(now_ns, what, pool, machine);
+            }
+            Event::Refused { error } => {
+                self.instant(now_ns, format!("refused: {error}"), 0, machine);
+            }
             Event::Finished => self.end(now_ns, machine),
             _ => {}
         }
         if !matches!(event, Event::Finished) {
-            self.counter(now_ns, machine.waiting_threads());
+            self.count(now_ns, machine);
         }
     }
 }

@@ -92,6 +92,9 @@ impl fmt::Display for Line<'_> {
                 took_ns,
             } => write!(f, "answered {} {} {took_ns}", name(client), service(number)),
             Event::TicketsSet { client, amount } => write!(f, "tickets {} {amount}", name(client)),
+            Event::Moved { client, pool } => {
+                write!(f, "moved {} {}", name(client), self.machine.pool_name(pool))
+            }
             Event::Refused { error } => write!(f, "refused {error}"),
             Event::Began => f.write_str("began"),
             Event::Mark => f.write_str("mark"),

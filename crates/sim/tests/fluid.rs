@@ -189,3 +189,124 @@ fn hierarchical_stride_is_nearer_where_tickets_are_skewed() {
     assert!((15.0..=21.0).contains(&plain), "{plain}");
     assert!(hierarchical <= 6.0, "{hierarchical}");
 }
+
+/// A client that competes in one of two pools and goes to the other one.
+#[derive(Clone, Debug)]
+struct Mover {
+    job: Job,
+    pool: usize,
+    move_ms: u64,
+}
+
+impl Mover {
+    fn pool_at(&self, time_ms: u64) -> usize {
+        match time_ms < self.move_ms {
+            true => self.pool,
+            false => 1 - self.pool,
+        }
+    }
+}
+
+/// Like [`fluid`], in two pools.
+fn fluid_in_pools(movers: &[Mover], cpus: [u32; 2], at_ms: u64) -> Vec<f64> {
+    let mut received = vec![0.0; movers.len()];
+    let ends = |mover: &Mover| [mover.job.start_ms, mover.job.stop_ms, mover.move_ms];
+    let mut edges: Vec<u64> = movers.iter().flat_map(ends).collect();
+    edges.extend([0, at_ms]);
+    edges.sort_unstable();
+    edges.dedup();
+    let jobs: Vec<Job> = movers.iter().map(|mover| mover.job.clone()).collect();
+    for span in edges.windows(2).filter(|span| span[1] <= at_ms) {
+        for (pool, cpus) in cpus.into_iter().enumerate() {
+            let here = |i: &usize| {
+                let mover = &movers[*i];
+                let alive = mover.job.start_ms <= span[0] && span[1] <= mover.job.stop_ms;
+                alive && mover.pool_at(span[0]) == pool
+            };
+            let alive: Vec<usize> = (0..movers.len()).filter(here).collect();
+            for (mover, rate) in alive.iter().zip(rates(&jobs, &alive, cpus)) {
+                received[*mover] += rate * (span[1] - span[0]) as f64;
+            }
+        }
+    }
+    received
+}
+
+/// Like [`Against`], in two pools.
+struct AgainstPools<'a> {
+    movers: &'a [Mover],
+    cpus: [u32; 2],
+    worst: f64,
+}
+
+impl Observer for AgainstPools<'_> {
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        if !matches!(event, Event::Sample | Event::Finished) {
+            return;
+        }
+        let ideal = fluid_in_pools(self.movers, self.cpus, now_ns / 1_000_000);
+        for (client, ideal) in (0..).zip(ideal) {
+            let received = machine.received_ns(client) as f64 / 1e6;
+            self.worst = self.worst.max((received - ideal).abs() / QUANTUM_MS);
+        }
+    }
+}
+
+fn worst_in_pools(movers: &[Mover], cpus: [u32; 2]) -> f64 {
+    let clients = movers.iter().enumerate().map(|(i, mover)| {
+        let Job {
+            tickets,
+            start_ms,
+            stop_ms,
+        } = mover.job;
+        let (pool, to, move_ms) = (mover.pool, 1 - mover.pool, mover.move_ms);
+        format!(
+            "[[client]]\nname = \"c{i}\"\ntickets = {tickets}\nstart = \"{start_ms}ms\"\n\
+             pool = \"p{pool}\"\n\
+             [[at]]\ntime = \"{stop_ms}ms\"\ndo = {{ stop = \"c{i}\" }}\n\
+             [[at]]\ntime = \"{move_ms}ms\"\ndo = {{ move = {{ client = \"c{i}\", to = \"p{to}\" }} }}\n"
+        )
+    });
+    let clients: String = clients.collect();
+    let [first, second] = cpus;
+    let text = format!(
+        "title = \"t\"\nduration = \"20s\"\nmeasure = {{ every = \"10ms\" }}\n\
+         [machine]\ncpus = {}\nquantum = \"10ms\"\n\
+         pools = [{{ name = \"p0\", cpus = {first} }}, {{ name = \"p1\", cpus = {second} }}]\n{clients}",
+        first + second
+    );
+    let watch = AgainstPools {
+        movers,
+        cpus,
+        worst: 0.0,
+    };
+    run(&parse(&text), 1, watch).1.worst
+}
+
+fn mover() -> impl Strategy<Value = Mover> {
+    (job(), 0usize..2, 0u64..2000).prop_map(|(job, pool, time)| Mover {
+        job,
+        pool,
+        move_ms: time * 10,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(2001),
+        cases: 24,
+        ..ProptestConfig::default()
+    })]
+
+    /// A move is a departure and an arrival: each client counts in both pools.
+    #[test]
+    fn stride_stays_near_the_fluid_in_each_pool(
+        movers in prop::collection::vec(mover(), 1..8),
+        cpus in (1u32..4, 1u32..4),
+    ) {
+        let worst = worst_in_pools(&movers, cpus.into());
+        let n = movers.len() as f64;
+        prop_assert!(worst <= 2.0 * n, "{worst} quanta with {n} clients on {cpus:?} CPUs");
+    }
+}

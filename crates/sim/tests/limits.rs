@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use prorata_sim::plan::limits;
 use prorata_sim::scenario::{
-    Currency, Distribution, Mutex, MutexKind, Pipe, Program, Step, Time, Trace, Varying,
+    Currency, Distribution, Mutex, MutexKind, Pipe, Pool, Program, Step, Time, Trace, Varying,
 };
 use prorata_sim::{Plan, RunError, Scenario, Simulation};
 
@@ -48,6 +48,29 @@ fn clients() {
     scenario.clients[1].count = Some(limits::CLIENTS);
     let error = Plan::new(&scenario).expect_err("one too many").to_string();
     assert!(error.contains("the number of clients"), "{error}");
+}
+
+#[test]
+fn pools() {
+    assert_limit(limits::POOLS, "the number of pools", |scenario, count| {
+        let pools = (0..count).map(|i| Pool {
+            name: format!("p{i}"),
+            cpus: 1,
+        });
+        scenario.machine.pools = pools.collect();
+        scenario.machine.cpus = count;
+    });
+    // All CPUs in one of two pools, and one past that.
+    let mut scenario = smallest();
+    for (cpus, fits) in [(limits::CPUS - 1, true), (limits::CPUS, false)] {
+        let pool = |name: &str, cpus: u32| Pool {
+            name: name.to_owned(),
+            cpus,
+        };
+        scenario.machine.pools = vec![pool("a", cpus), pool("b", 1)];
+        scenario.machine.cpus = cpus + 1;
+        assert_eq!(Plan::new(&scenario).is_ok(), fits, "{cpus}");
+    }
 }
 
 #[test]
@@ -161,9 +184,11 @@ fn threads() {
         .insert("second".to_owned(), forks("compute", FORKS_OF_FORKS));
     let mut simulation = Simulation::new(&scenario, 1).expect("within all other limits");
     match simulation.run() {
-        Err(RunError::TooManyThreads { at, client }) => {
-            assert_eq!((at, client.as_str()), (Time(1000), "B"));
-        }
+        Err(error @ RunError::TooManyThreads { .. }) => assert_eq!(
+            error.to_string(),
+            "at 1us B starts one thread more than the 4194304 that there may be at a time: \
+             let threads exit"
+        ),
         other => panic!("{other:?}"),
     }
 }

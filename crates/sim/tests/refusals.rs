@@ -316,3 +316,29 @@ fn nobody_has_the_name_of_a_copy() {
         }
     }
 }
+
+#[test]
+fn pools_make_up_the_machine() {
+    let pools = |cpus: u32, pools: &str| format!("[machine]\ncpus = {cpus}\npools = [{pools}]\n");
+    let (a, b) = ("{ name = \"a\", cpus = 2 }", "{ name = \"b\", cpus = 3 }");
+    assert_refused(
+        &pools(4, &format!("{a}, {b}")),
+        3,
+        "the pools have 5 CPUs together, the machine has 4: let `cpus` be 5",
+    );
+    assert_refused(&pools(4, &format!("{a}, {a}")), 3, "names two things");
+    assert_refused(&pools(2, "{ name = \"a b\", cpus = 2 }"), 3, "is no name");
+    assert_refused(&pools(1, "{ name = \"a\", cpus = 0 }"), 3, "cpus is 0");
+    assert_refused(&pools(1, "{ name = \"a\" }"), 3, "missing field `cpus`");
+    assert_refused(
+        &format!("pool = \"a\"\n{}", pools(3, b)),
+        1,
+        "there is no pool \"a\": name one of b",
+    );
+    assert_refused("pool = \"a\"\n", 1, "write it into machine.pools");
+    let to = "[[at]]\ntime = \"1ms\"\ndo = { move = { client = \"A\", to = \"c\" } }\n";
+    let two = pools(5, &format!("{a}, {b}"));
+    assert_refused(&format!("{two}{to}"), 6, "name one of a, b");
+    let who = "[[at]]\ntime = \"1ms\"\ndo = { move = { client = \"Z\", to = \"a\" } }\n";
+    assert_refused(&format!("{two}{who}"), 6, "there is no client \"Z\"");
+}

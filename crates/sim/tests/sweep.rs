@@ -151,11 +151,24 @@ fn a_head_of_ours_that_was_broken_off_is_written_again() {
 fn a_setting_that_is_swept_twice_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = scenario(&directory, SCENARIO);
-    let axes = ["machine.policy=stride", "machine.policy=lottery"];
-    let axes = axes.iter().map(|axis| Axis::parse(axis).expect("an axis"));
-    let error = Sweep::new(&path, axes.collect(), 1..=1).expect_err("named twice");
-    assert!(matches!(&error, SweepError::Twice(setting) if setting == "machine.policy"));
-    assert!(error.to_string().contains("machine.policy is swept twice"));
+    // By one name, by two, and as a part of what is swept as a whole.
+    for [first, second] in [
+        ["machine.policy=stride", "machine.policy=lottery"],
+        ["client.A.tickets=1,2", "client.0.tickets=3"],
+        ["client.1.tickets=1,2", "client.B.tickets=3"],
+        ["machine={ cpus = 1 }", "machine.policy=lottery"],
+        ["machine.policy=lottery", "machine={ cpus = 1 }"],
+    ] {
+        let axes = [first, second].map(|axis| Axis::parse(axis).expect("an axis"));
+        let names = axes.each_ref().map(|axis| axis.setting.clone());
+        let error = Sweep::new(&path, axes.into(), 1..=1).expect_err("named twice");
+        let [setting, again] = names;
+        let wanted = format!("{setting} is swept twice, the second time as {again}");
+        assert!(error.to_string().starts_with(&wanted), "{error}");
+    }
+    let axes = ["client.A.tickets=1,2", "client.1.tickets=3"];
+    let axes = axes.map(|axis| Axis::parse(axis).expect("an axis"));
+    assert!(Sweep::new(&path, axes.into(), 1..=1).is_ok());
 }
 
 #[test]
@@ -177,6 +190,32 @@ fn results_of_another_trace_are_not_mixed_in() {
     run("1ms\n").expect("nothing is left to do");
     let error = run("2ms\n").expect_err("another trace");
     assert!(matches!(error, SweepError::OtherScenario(_)), "{error}");
+}
+
+/// A trace that only a value of a setting names is part of what a run is.
+#[test]
+fn results_of_another_trace_in_a_setting_are_not_mixed_in() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text =
+        format!("{SCENARIO}program = \"p\"\n[program.p]\nsteps = [{{ compute = \"1ms\" }}]\n");
+    let path = scenario(&directory, &text);
+    let results = directory.path().join("r.jsonl");
+    let run = |first: &str, seeds| {
+        std::fs::write(directory.path().join("t.csv"), first).expect("written");
+        std::fs::write(directory.path().join("u.csv"), "3ms\n").expect("written");
+        let steps = |file| format!("[{{ compute = {{ trace = \"{file}\" }} }}]");
+        let values = format!("program.p.steps={}, {}", steps("t.csv"), steps("u.csv"));
+        let axis = Axis::parse(&values).expect("an axis");
+        assert_eq!(axis.values.len(), 2);
+        let sweep = Sweep::new(&path, vec![axis], seeds).expect("a sweep");
+        sweep.run(&results, threads(1), |_, _| {})
+    };
+    run("1ms\n", 1..=1).expect("runs");
+    let before = std::fs::read(&results).expect("readable");
+    let error = run("2ms\n", 1..=2).expect_err("another trace");
+    assert!(matches!(error, SweepError::OtherScenario(_)), "{error}");
+    assert_eq!(std::fs::read(&results).expect("readable"), before);
+    run("1ms\n", 1..=2).expect("it is the same again");
 }
 
 #[test]

@@ -63,6 +63,11 @@ fn check_machine(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Resul
             high: format!("{usable}, as many as this process may use"),
         }));
     }
+    if !machine.pools.is_empty() {
+        return Err(place.key("pools").problem(Problem::Step(
+            "pools of CPUs are for the simulator: leave them out, or use --engine sim",
+        )));
+    }
     let costs = &machine.costs;
     let simulated = [costs.context_switch, costs.cache_refill, costs.interrupt];
     if simulated.iter().any(|cost| *cost > Time::ZERO) {

@@ -116,6 +116,26 @@ fn a_scenario_that_is_refused_leaves_files_as_they_are() {
 }
 
 #[test]
+fn a_scenario_is_not_written_over() {
+    let place = Place::new(SCENARIO);
+    let link = place.directory.path().join("link");
+    std::fs::hard_link(place.directory.path().join("two.toml"), link).unwrap();
+    let symbolic = place.directory.path().join("symbolic");
+    std::os::unix::fs::symlink("two.toml", symbolic).unwrap();
+    for option in ["--record", "--perfetto", "--csv", "--svg"] {
+        for name in ["two.toml", "./two.toml", "link", "symbolic"] {
+            let run = place.run(&["two.toml", option, name]);
+            assert_eq!(run.status.code(), Some(1), "{option} {name}");
+            let wanted = format!("{option} {name} is the scenario itself: name another file");
+            assert!(stderr(&run).contains(&wanted), "{}", stderr(&run));
+            assert_eq!(place.read("two.toml"), SCENARIO);
+        }
+    }
+    let run = place.run(&["two.toml", "--record", "another"]);
+    assert_eq!(run.status.code(), Some(0));
+}
+
+#[test]
 fn wrong_usage_is_told_apart() {
     let place = Place::new(SCENARIO);
     for arguments in [
@@ -146,12 +166,20 @@ fn a_run_is_written_in_every_form() {
     ]);
     assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
     let csv = place.read("s.csv");
-    assert_eq!(csv.lines().count(), 1 + 2 * 200);
-    assert!(
-        csv.ends_with("400000000,B,100000000,100000000,0\n"),
-        "{csv}"
-    );
-    assert!(place.read("s.svg").starts_with("<svg"));
+    assert_eq!(csv.lines().count(), 1 + (2 * 3 + 1) * 200);
+    for line in [
+        "400000000,received-ns,B,100000000",
+        "400000000,specified-ns,B,100000000",
+        "400000000,error-quanta,B,0",
+        "400000000,waiting-threads,,1",
+    ] {
+        assert!(csv.lines().any(|found| found == line), "{line}: {csv}");
+    }
+    let svg = place.read("s.svg");
+    assert!(svg.starts_with("<svg"));
+    for head in ["Threads that wait for a CPU", "Response times"] {
+        assert!(svg.contains(head), "{head}");
+    }
     let trace = json(&place.read("p.json"));
     let slices = trace["traceEvents"].as_array().unwrap();
     let runs = slices.iter().filter(|event| event["ph"] == "X");

@@ -1,8 +1,11 @@
 //! What a dispatcher knows about one client, and its account of service.
 
+use alloc::vec::Vec;
+
 use super::Usage;
 use crate::feasible::Demand;
 use crate::ids::ClientId;
+use crate::prefetch::prefetch;
 
 /// Fractional bits of the service that one ticket is due: enough that what a
 /// reading loses, multiplied by 2^32 tickets, is below 2^-24 ns, and few
@@ -72,9 +75,11 @@ pub(super) struct Competitor {
     pub(super) class: u8,
     /// Bits of its value, while active.
     pub(super) magnitude: u8,
-    /// Whether it is in the dispatcher's list of those whose weight was found
+    /// Whether it is in its pool's list of those whose weight was found
     /// infeasible; only while active.
     pub(super) infeasible: bool,
+    /// In which pool it competes.
+    pub(super) pool: u8,
     /// Tickets by its value, while active.
     pub(super) weight: u32,
     /// Tickets that the policy has been told of: the weight, readjusted if it
@@ -91,9 +96,10 @@ pub(super) struct Competitor {
 }
 
 impl Competitor {
-    pub(super) fn new(client: ClientId) -> Self {
+    fn new(client: ClientId) -> Self {
         Self {
             generation: client.generation(),
+            pool: 0,
             threads: 0,
             cpus: 0,
             turn_place: 0,
@@ -162,6 +168,71 @@ impl Competitor {
             return 0;
         }
         reading.0.wrapping_mul(self.tickets.into())
+    }
+}
+
+/// Everyone who competes or has competed, by client index. A competitor stays
+/// until its client is destroyed, so that its account survives a block.
+#[derive(Debug)]
+pub(super) struct Competitors(Vec<Option<Competitor>>);
+
+/// Everyone who is active has a competitor.
+const ACTIVE: &str = "an active client has a competitor";
+
+impl Competitors {
+    /// With room for so many.
+    pub(super) fn with_capacity(clients: usize) -> Self {
+        Self(Vec::with_capacity(clients))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Nothing for a client that has never competed.
+    pub(super) fn get(&self, client: ClientId) -> Option<&Competitor> {
+        let competitor = self.0.get(client.index() as usize)?.as_ref();
+        competitor.filter(|c| c.is(client))
+    }
+
+    /// Nothing for a client that has never competed.
+    pub(super) fn get_mut(&mut self, client: ClientId) -> Option<&mut Competitor> {
+        let competitor = self.0.get_mut(client.index() as usize)?.as_mut();
+        competitor.filter(|c| c.is(client))
+    }
+
+    /// Who has competed, by index.
+    pub(super) fn at(&self, index: u32) -> &Competitor {
+        self.0[index as usize].as_ref().expect(ACTIVE)
+    }
+
+    /// Who has competed, by index.
+    pub(super) fn at_mut(&mut self, index: u32) -> &mut Competitor {
+        self.0[index as usize].as_mut().expect(ACTIVE)
+    }
+
+    /// Who has competed, by index, unless it was destroyed.
+    pub(super) fn find_mut(&mut self, index: u32) -> Option<&mut Competitor> {
+        self.0[index as usize].as_mut()
+    }
+
+    /// A client competes for the first time.
+    pub(super) fn add(&mut self, client: ClientId) {
+        let index = client.index() as usize;
+        if index >= self.0.len() {
+            self.0.resize_with(index + 1, || None);
+        }
+        self.0[index] = Some(Competitor::new(client));
+    }
+
+    pub(super) fn remove(&mut self, client: ClientId) {
+        self.0[client.index() as usize] = None;
+    }
+
+    /// Has the memory of one fetched, without waiting for it.
+    #[inline]
+    pub(super) fn prefetch(&self, index: u32) {
+        prefetch(&self.0, index as usize);
     }
 }
 

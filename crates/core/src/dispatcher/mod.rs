@@ -18,19 +18,19 @@
 
 mod active;
 mod competitor;
+mod pool;
 mod scale;
 mod weights;
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::ids::ClientId;
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::{ClientIndex, Policy, PolicyError};
-use crate::prefetch::prefetch;
-use active::{Classes, Magnitudes};
-use competitor::{Competitor, Service};
-use scale::Scale;
+use competitor::{Competitor, Competitors};
+use pool::{Pool, Pools};
 
 /// What a dispatcher decides about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,69 +62,56 @@ pub struct Usage {
     pub share: f64,
 }
 
-/// A ledger and a policy that share out a machine.
+/// Most pools of a machine.
+pub const MAX_POOLS: usize = 64;
+
+/// A ledger, and policies that share out a machine: one, or one for each pool
+/// of CPUs.
 pub struct Dispatcher {
     ledger: Ledger,
-    policy: Box<dyn Policy + Send>,
     machine: Machine,
-    /// By client index. A competitor stays until its client is destroyed, so
-    /// that its account survives a block.
-    competitors: Vec<Option<Competitor>>,
-    /// The competitors with runnable threads. The ledger's clients of these,
-    /// and no others, are active.
-    classes: Classes,
-    magnitudes: Magnitudes,
-    /// Sum of the active clients' weights.
-    total_weight: u64,
-    /// Sum of the active clients' tickets: what the policy counts, too.
-    total_tickets: u64,
-    /// Those whose weight is infeasible, and so their tickets fewer.
-    infeasible: Vec<u32>,
-    /// Indices of the winners whose turn has not ended, those with `cpus`
-    /// above zero.
-    running: Vec<u32>,
-    /// CPUs that nobody was given.
-    cpus_free: u32,
-    /// Sum of the runnable threads of those whose turn lasts.
-    running_threads: u64,
-    /// Sum of the runnable threads of all clients.
-    threads: u64,
-    service: Service,
-    scale: Scale,
-    /// Threads, CPUs or weights changed since feasibility was looked at.
-    stale: bool,
-    changes_since_rescale: usize,
+    competitors: Competitors,
+    /// Each active client competes in one of them.
+    pools: Pools,
     /// Work space, kept to spare the allocations.
     changed: Vec<ClientId>,
-    spare: Vec<u32>,
 }
 
 impl Dispatcher {
-    /// A dispatcher over a ledger none of whose clients is active.
-    pub fn new(ledger: Ledger, mut policy: Box<dyn Policy + Send>, machine: Machine) -> Self {
+    /// A dispatcher over a ledger none of whose clients is active. All CPUs
+    /// are one pool.
+    pub fn new(ledger: Ledger, policy: Box<dyn Policy + Send>, machine: Machine) -> Self {
+        Self::pooled(ledger, vec![(machine.cpus, policy)], machine.quantum_ns)
+    }
+
+    /// Like [`Dispatcher::new`], with CPUs in pools: how many in each, and the
+    /// policy there. Clients begin in the first pool.
+    ///
+    /// A policy has room for clients up to the highest index in its pool.
+    ///
+    /// # Panics
+    ///
+    /// Without pools, or with more than [`MAX_POOLS`].
+    pub fn pooled(
+        ledger: Ledger,
+        mut pools: Vec<(u32, Box<dyn Policy + Send>)>,
+        quantum_ns: u64,
+    ) -> Self {
         debug_assert!(ledger.clients().all(|client| !client.active));
+        assert!((1..=MAX_POOLS).contains(&pools.len()));
         let clients = ledger.client_indices();
-        policy.reserve(clients);
+        if let [(_, policy)] = pools.as_mut_slice() {
+            policy.reserve(clients);
+        }
+        let cpus = pools.iter().map(|(cpus, _)| cpus).sum();
+        let pools = pools.into_iter().zip(0..);
+        let pools = pools.map(|((cpus, policy), number)| Pool::new(number, cpus, policy));
         Self {
             ledger,
-            policy,
-            machine,
-            competitors: Vec::with_capacity(clients),
-            classes: Classes::new(),
-            magnitudes: Magnitudes::new(),
-            total_weight: 0,
-            total_tickets: 0,
-            infeasible: Vec::new(),
-            running: Vec::new(),
-            cpus_free: machine.cpus,
-            running_threads: 0,
-            threads: 0,
-            service: Service::default(),
-            scale: Scale::INITIAL,
-            stale: false,
-            changes_since_rescale: 0,
+            machine: Machine { cpus, quantum_ns },
+            competitors: Competitors::with_capacity(clients),
+            pools: Pools::new(pools.collect()),
             changed: Vec::new(),
-            spare: Vec::new(),
         }
     }
 
@@ -157,24 +144,31 @@ impl Dispatcher {
         let Some(competitor) = self.competitor_or_new(client) else {
             return;
         };
-        let before = competitor.threads;
+        let (before, pool) = (competitor.threads, competitor.pool);
         if before == threads {
             return;
         }
+        let pool = &mut self.pools[pool];
+        let competitors = &mut self.competitors;
         let index = client.index();
         match (before, threads) {
-            (0, _) => self.enter(index, threads),
-            (_, 0) => self.exit(index),
-            _ => self.change_threads(index, threads),
+            (0, _) => pool.enter(&mut self.ledger, competitors, index, threads),
+            (_, 0) => pool.exit(
+                &mut self.ledger,
+                competitors,
+                index,
+                self.machine.quantum_ns,
+            ),
+            _ => pool.change_threads(competitors, index, threads),
         }
-        self.threads = self.threads - u64::from(before) + u64::from(threads);
     }
 
     /// Accounts for CPU time of a runnable client, whether it had won or not.
     /// Time of a client that is not runnable is not accounted for: say that it
     /// woke first.
+    #[inline]
     pub fn charge(&mut self, client: ClientId, used_ns: u64) {
-        let Some(competitor) = self.competitor_mut(client) else {
+        let Some(competitor) = self.competitors.get_mut(client) else {
             return;
         };
         if competitor.threads == 0 || used_ns == 0 {
@@ -182,12 +176,14 @@ impl Dispatcher {
         }
         competitor.receive(used_ns);
         let runs = competitor.cpus > 0;
-        self.service.dispense(used_ns);
+        let pool = &mut self.pools[competitor.pool];
+        pool.service.dispense(used_ns);
         // A turn is charged whole, when it ends: that is what compensation
         // goes by. Time used outside a turn moves the client back at once, if
         // the policy can tell it from a turn cut short.
-        if !runs && self.policy.charges_add_up() {
-            self.charge_policy(client.index());
+        if !runs && pool.policy.charges_add_up() {
+            let quantum_ns = self.machine.quantum_ns;
+            pool.charge_policy(&mut self.competitors, client.index(), quantum_ns);
         }
     }
 
@@ -196,8 +192,10 @@ impl Dispatcher {
     ///
     /// Cost: a charge of the policy.
     pub fn end_turn(&mut self, client: ClientId) {
-        if self.runs(client) {
-            self.charge_policy(client.index());
+        let competitor = self.competitors.get(client).filter(|c| c.cpus > 0);
+        if let Some(pool) = competitor.map(|c| c.pool) {
+            let quantum_ns = self.machine.quantum_ns;
+            self.pools[pool].charge_policy(&mut self.competitors, client.index(), quantum_ns);
         }
     }
 
@@ -215,8 +213,9 @@ impl Dispatcher {
     pub fn fill(&mut self, winners: &mut Vec<Winner>) {
         while self.next_winner().is_some() {}
         winners.clear();
-        winners.extend(self.running.iter().map(|&index| {
-            let competitor = self.competitors[index as usize].as_ref().expect(ACTIVE);
+        let running = self.pools.iter().flat_map(|pool| &pool.running);
+        winners.extend(running.map(|&index| {
+            let competitor = self.competitors.at(index);
             Winner {
                 client: competitor.client(index),
                 cpus: competitor.cpus,
@@ -226,38 +225,65 @@ impl Dispatcher {
 
     /// Gives free CPUs to one client: who is to run next, or one whose turn
     /// lasts and who has threads that wait. `None` when no CPU is free or
-    /// nobody can use one.
+    /// nobody can use one. The first pools come first.
     ///
     /// Cost: a pick and a take of the policy; more only if something changed
     /// that weights depend on, see `weights.rs`. O(CPUs) for each client that
-    /// gets CPUs during its turn.
+    /// gets CPUs during its turn. A pick for each pool with free CPUs that
+    /// nobody can use.
+    #[inline]
     pub fn next_winner(&mut self) -> Option<Winner> {
-        if self.cpus_free == 0 {
-            return None;
+        if let winner @ Some(_) = self.next_winner_in(0) {
+            return winner;
         }
-        self.refresh();
-        let Some(ClientIndex(index)) = self.policy.pick() else {
-            return self.widen();
-        };
-        expect(self.policy.take(ClientIndex(index)));
-        let turn_place = self.running.len() as u32;
-        let cpus_free = self.cpus_free;
-        let competitor = self.existing(index);
-        let cpus = competitor.threads.min(cpus_free);
-        competitor.cpus = cpus;
-        competitor.turn_place = turn_place;
-        let (client, threads) = (competitor.client(index), competitor.threads);
-        self.running.push(index);
-        self.running_threads += u64::from(threads);
-        self.cpus_free -= cpus;
-        Some(Winner { client, cpus })
+        (1..self.pools.len() as u8).find_map(|pool| self.next_winner_in(pool))
     }
 
-    /// Index of who is likely to win after so many others. Often wrong: for fetching
-    /// memory ahead of its use. O(1).
+    /// Mostly asked in vain, once more than there are winners: so the first
+    /// question is inlined.
     #[inline]
-    pub fn likely_winner_after(&self, others: usize) -> Option<u32> {
-        let ClientIndex(index) = self.policy.likely_after(others)?;
+    fn next_winner_in(&mut self, pool: u8) -> Option<Winner> {
+        match self.pools[pool].cpus_free {
+            0 => None,
+            _ => self.give_away(pool),
+        }
+    }
+
+    fn give_away(&mut self, pool: u8) -> Option<Winner> {
+        if self.ledger.has_changes() {
+            self.reprice_changed();
+        }
+        self.pools[pool].next_winner(&self.ledger, &mut self.competitors)
+    }
+
+    /// Looks at the clients whose value changed.
+    #[cold]
+    fn reprice_changed(&mut self) {
+        let mut changed = core::mem::take(&mut self.changed);
+        changed.clear();
+        // Beyond so many it is cheaper to look at every active client.
+        let active = self.pools.iter().map(|pool| pool.classes.len()).sum();
+        let (ledger, competitors) = (&mut self.ledger, &mut self.competitors);
+        if ledger.take_changes(&mut changed, active) {
+            for client in &changed {
+                let competitor = competitors.get(*client).filter(|c| c.threads > 0);
+                if let Some(pool) = competitor.map(|c| c.pool) {
+                    self.pools[pool].reprice(ledger, competitors, client.index());
+                }
+            }
+        } else {
+            for pool in self.pools.iter_mut() {
+                pool.reprice_all(ledger, competitors);
+            }
+        }
+        self.changed = changed;
+    }
+
+    /// Index of who is likely to win in a pool after so many others. Often
+    /// wrong: for fetching memory ahead of its use. O(1).
+    #[inline]
+    pub fn likely_winner_after(&self, pool: u32, others: usize) -> Option<u32> {
+        let ClientIndex(index) = self.pools[pool as u8].policy.likely_after(others)?;
         Some(index)
     }
 
@@ -265,63 +291,82 @@ impl Dispatcher {
     /// fetched from memory, without waiting for that. Changes nothing.
     #[inline]
     pub fn prefetch(&self, client: ClientId) {
-        prefetch(&self.competitors, client.index() as usize);
+        self.competitors.prefetch(client.index());
         self.ledger.prefetch(client);
-        self.policy.prefetch(ClientIndex(client.index()));
-    }
-
-    /// CPUs that nobody else can use go to a client whose turn lasts.
-    fn widen(&mut self) -> Option<Winner> {
-        let given = u64::from(self.machine.cpus - self.cpus_free);
-        if self.running_threads == given {
-            return None;
+        // In which of several pools it is would have to be waited for.
+        if let Some(pool) = self.pools.only() {
+            pool.policy.prefetch(ClientIndex(client.index()));
         }
-        let cpus_free = self.cpus_free;
-        let competitors = &mut self.competitors;
-        let waits = |index: &&u32| {
-            let competitor = competitors[**index as usize].as_ref().expect(ACTIVE);
-            competitor.threads > competitor.cpus
-        };
-        let index = *self.running.iter().find(waits)?;
-        let competitor = self.existing(index);
-        let cpus = (competitor.threads - competitor.cpus).min(cpus_free);
-        competitor.cpus += cpus;
-        let client = competitor.client(index);
-        self.cpus_free -= cpus;
-        Some(Winner { client, cpus })
     }
 
     /// What a client got and should have got; nothing for one that never was
     /// runnable.
     pub fn usage(&self, client: ClientId) -> Usage {
-        let Some(competitor) = self.competitor(client) else {
+        let Some(competitor) = self.competitors.get(client) else {
             return Usage::default();
         };
-        let mut usage = competitor.usage(self.service.read(self.total_tickets));
-        if competitor.threads > 0 && self.total_tickets > 0 {
-            let usable =
-                self.threads.min(self.machine.cpus.into()) as f64 / f64::from(self.machine.cpus);
-            usage.share = f64::from(competitor.tickets) / self.total_tickets as f64 * usable;
+        let pool = &self.pools[competitor.pool];
+        let mut usage = competitor.usage(pool.service.read(pool.total_tickets));
+        if competitor.threads > 0 && pool.total_tickets > 0 {
+            let usable = pool.threads.min(pool.cpus.into()) as f64 / f64::from(self.machine.cpus);
+            usage.share = f64::from(competitor.tickets) / pool.total_tickets as f64 * usable;
         }
         usage
     }
 
     /// Whether the client won the last decision and has not blocked since.
     pub fn runs(&self, client: ClientId) -> bool {
-        self.competitor(client).is_some_and(|c| c.cpus > 0)
+        self.competitors.get(client).is_some_and(|c| c.cpus > 0)
     }
 
-    /// Goes on under another policy; everyone competes afresh in it, and all
-    /// turns end.
-    pub fn set_policy(&mut self, mut policy: Box<dyn Policy + Send>) {
-        self.end_turns();
-        policy.reserve(self.competitors.len());
-        for index in self.classes.iter() {
-            let competitor = self.competitors[index as usize].as_mut().expect(ACTIVE);
-            competitor.uncharged_ns = 0;
-            expect(policy.join(ClientIndex(index), competitor.tickets));
+    /// In which pool a client competes, when it does.
+    pub fn pool_of(&self, client: ClientId) -> u32 {
+        let competitor = self.competitors.get(client);
+        competitor.map_or(0, |competitor| competitor.pool.into())
+    }
+
+    /// From now on a client competes in another pool, for the CPUs there; its
+    /// turn ends. Its account goes on, but its place in the queue does not: it
+    /// competes afresh. Clients that the ledger does not know are ignored.
+    ///
+    /// Cost: a block and a wake.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such pool.
+    pub fn move_to_pool(&mut self, client: ClientId, pool: u32) {
+        assert!((pool as usize) < self.pools.len());
+        let Some(competitor) = self.competitor_or_new(client) else {
+            return;
+        };
+        let (before, threads) = (competitor.pool, competitor.threads);
+        if u32::from(before) == pool {
+            return;
         }
-        self.policy = policy;
+        self.set_runnable(client, 0);
+        let left = &mut self.pools[before];
+        left.policy.forget(ClientIndex(client.index()));
+        self.competitors.at_mut(client.index()).pool = pool as u8;
+        self.set_runnable(client, threads);
+    }
+
+    /// Goes on under another policy, in the only pool.
+    pub fn set_policy(&mut self, mut policy: Box<dyn Policy + Send>) {
+        debug_assert!(self.pools.only().is_some());
+        policy.reserve(self.competitors.len());
+        self.set_policy_of(0, policy);
+    }
+
+    /// Goes on under another policy in a pool; everyone there competes afresh
+    /// in it, and all turns there end.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such pool.
+    pub fn set_policy_of(&mut self, pool: u32, policy: Box<dyn Policy + Send>) {
+        let pool = &mut self.pools[pool as u8];
+        pool.end_turns(&mut self.competitors, self.machine.quantum_ns);
+        pool.set_policy(&mut self.competitors, policy);
     }
 
     /// Changes the quantum, for what is charged from now on.
@@ -329,88 +374,44 @@ impl Dispatcher {
         self.machine.quantum_ns = quantum_ns.max(1);
     }
 
-    /// Changes the number of CPUs; all turns end.
+    /// Changes the number of CPUs of the only pool; all turns end.
     pub fn set_cpus(&mut self, cpus: u32) {
         self.end_turns();
+        let Some(pool) = self.pools.only_mut() else {
+            unreachable!("the CPUs of a machine with pools are given once");
+        };
         self.machine.cpus = cpus.max(1);
-        self.cpus_free = self.machine.cpus;
-        self.stale = true;
+        pool.cpus = self.machine.cpus;
+        pool.cpus_free = pool.cpus;
+        pool.stale = true;
     }
 
     fn end_turns(&mut self) {
-        while let Some(&index) = self.running.last() {
-            self.charge_policy(index);
+        for pool in self.pools.iter_mut() {
+            pool.end_turns(&mut self.competitors, self.machine.quantum_ns);
         }
-    }
-
-    /// Ends a turn, or accounts for time outside one: the policy learns of all
-    /// time used since it was last told.
-    fn charge_policy(&mut self, index: u32) {
-        let quantum_ns = self.machine.quantum_ns;
-        if let Some(used_ns) = self.close_turn(index) {
-            expect(self.policy.charge(ClientIndex(index), used_ns, quantum_ns));
-        }
-    }
-
-    /// Ends a turn if there is one. Returns what the policy is to be told that
-    /// was used, if it is to be told of a turn or of time outside one.
-    fn close_turn(&mut self, index: u32) -> Option<u64> {
-        let competitor = self.existing(index);
-        let cpus = core::mem::take(&mut competitor.cpus);
-        let used_ns = core::mem::take(&mut competitor.uncharged_ns);
-        let (turn_place, threads) = (competitor.turn_place, competitor.threads);
-        if cpus > 0 {
-            self.cpus_free += cpus;
-            self.running_threads -= u64::from(threads);
-            self.running.swap_remove(turn_place as usize);
-            if let Some(&moved) = self.running.get(turn_place as usize) {
-                self.existing(moved).turn_place = turn_place;
-            }
-        }
-        (cpus > 0 || used_ns > 0).then_some(used_ns)
     }
 
     fn forget(&mut self, client: ClientId) {
-        let Some(competitor) = self.competitor_mut(client) else {
+        if self.competitors.get(client).is_none() {
             return;
-        };
-        if competitor.threads > 0 {
-            self.set_runnable(client, 0);
         }
-        self.policy.forget(ClientIndex(client.index()));
-        self.competitors[client.index() as usize] = None;
+        self.set_runnable(client, 0);
+        let pool = self.pool_of(client) as u8;
+        let index = ClientIndex(client.index());
+        self.pools[pool].policy.forget(index);
+        self.competitors.remove(client);
     }
 
     /// `None` for a client that the ledger does not know.
     fn competitor_or_new(&mut self, client: ClientId) -> Option<&mut Competitor> {
-        let index = client.index() as usize;
-        if self.competitor(client).is_none() {
+        if self.competitors.get(client).is_none() {
             self.ledger.client(client)?;
-            if index >= self.competitors.len() {
-                self.competitors.resize_with(index + 1, || None);
-            }
-            self.competitors[index] = Some(Competitor::new(client));
+            self.competitors.add(client);
         }
-        self.competitors[index].as_mut()
-    }
-
-    fn competitor(&self, client: ClientId) -> Option<&Competitor> {
-        let competitor = self.competitors.get(client.index() as usize)?.as_ref();
-        competitor.filter(|c| c.is(client))
-    }
-
-    fn competitor_mut(&mut self, client: ClientId) -> Option<&mut Competitor> {
-        let competitor = self.competitors.get_mut(client.index() as usize)?.as_mut();
-        competitor.filter(|c| c.is(client))
-    }
-
-    fn existing(&mut self, index: u32) -> &mut Competitor {
-        self.competitors[index as usize].as_mut().expect(ACTIVE)
+        self.competitors.get_mut(client)
     }
 }
-
-/// Everyone who is active has a competitor.
-const ACTIVE: &str = "an active client has a competitor";
 
 /// The dispatcher keeps to the policy's rules; a refusal is a bug here.
 fn expect(result: Result<(), PolicyError>) {

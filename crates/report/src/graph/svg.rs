@@ -27,8 +27,7 @@ pub(super) fn draw(graph: &Graph, title: &str) -> String {
     let heading = (text_width(title) * 1.3).max(text_width(LEGEND));
     let width = layout.width.max(heading) + 2.0 * MARGIN;
     let height = TOP + layout.layers as f64 * LAYER_HEIGHT - (LAYER_HEIGHT - NODE_HEIGHT) + MARGIN;
-    let mut svg = Svg::new(width, height.max(TOP + MARGIN), title);
-    svg.text("title", (MARGIN, 36.0), Anchor::Start, title);
+    let mut svg = Svg::headed(width, height.max(TOP + MARGIN), title, "");
     svg.text("faint", (MARGIN, 57.0), Anchor::Start, LEGEND);
     let drawing = Drawing {
         graph,

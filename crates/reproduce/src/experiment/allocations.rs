@@ -11,7 +11,7 @@ use crate::statistics::{deviation, mean};
 use crate::turns::Turns;
 
 /// Cumulative allocations.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Allocations {
     /// Policies.

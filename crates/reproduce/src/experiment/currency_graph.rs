@@ -9,7 +9,7 @@ use super::{Context, Result};
 use crate::finding::Findings;
 
 /// Values at the end of the scenario.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CurrencyGraph {}
 

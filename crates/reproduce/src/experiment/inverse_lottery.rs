@@ -11,7 +11,7 @@ use super::{Context, Result};
 use crate::finding::Findings;
 
 /// Page faults, of each client as often as of any other.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pages {
     /// Physical pages, all in use.

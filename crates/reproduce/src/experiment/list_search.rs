@@ -14,7 +14,7 @@ use super::{Context, Result};
 use crate::finding::Findings;
 
 /// One lottery.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ListSearch {
     /// The winning ticket, counted from zero.

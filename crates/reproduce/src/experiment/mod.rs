@@ -32,7 +32,7 @@ use crate::reproduction::{Engine, Watch};
 type Result<T> = std::result::Result<T, ReproduceError>;
 
 /// What is looked at.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {
     /// A search through a list (1994, Figure 1).

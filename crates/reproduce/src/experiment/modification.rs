@@ -12,7 +12,7 @@ use super::{Context, Result};
 use crate::finding::Findings;
 
 /// Changes of tickets.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Modification {}
 

@@ -15,7 +15,7 @@ use crate::finding::Findings;
 use crate::statistics::mean;
 
 /// Trials over time.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MonteCarlo {
     /// Runs that are averaged by simulation; the first is drawn.

@@ -10,7 +10,7 @@ use crate::finding::Findings;
 use crate::statistics::{deviation, mean};
 
 /// Waiting times and acquisitions.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MutexWaits {
     /// Runs that are averaged; the first is drawn.

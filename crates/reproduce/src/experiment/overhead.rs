@@ -19,7 +19,7 @@ use crate::processes::{self, Lost};
 use crate::reproduction::Engine;
 
 /// Groups of tasks that do nothing but compute.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Overhead {
     /// How many run at a time.

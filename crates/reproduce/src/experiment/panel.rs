@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Context, Result};
 
 /// A panel.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Panel {
     /// Its letter.

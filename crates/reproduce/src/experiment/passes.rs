@@ -10,7 +10,7 @@ use super::{Context, Result};
 use crate::finding::Findings;
 
 /// Passes over time.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Passes {
     /// The stride of a single ticket, as it is drawn.

@@ -11,7 +11,7 @@ use crate::finding::Findings;
 use crate::statistics::mean;
 
 /// Cumulative service.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Progress {
     /// What is drawn upwards.
@@ -33,7 +33,7 @@ pub struct Progress {
 }
 
 /// A ratio of what some received between two times.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ratio {
     /// What it is called.
@@ -45,7 +45,7 @@ pub struct Ratio {
 }
 
 /// What some did in a second, between two times.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rate {
     /// What it is called.
@@ -55,7 +55,7 @@ pub struct Rate {
 }
 
 /// What some received between two times.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sum {
     /// Who.

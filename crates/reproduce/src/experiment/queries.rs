@@ -10,7 +10,7 @@ use crate::finding::Findings;
 use crate::statistics::{deviation, largest, mean};
 
 /// Queries answered over time.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queries {
     /// Who calls; the first makes a certain number of queries and ends.

@@ -11,7 +11,7 @@ use crate::finding::Findings;
 use crate::reproduction::Engine;
 
 /// Ratios from 1:1 upwards.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RateAccuracy {
     /// Of tickets, that are drawn.
@@ -30,7 +30,7 @@ pub struct RateAccuracy {
 }
 
 /// One more ratio.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Further {
     /// Of tickets.

@@ -11,7 +11,7 @@ use crate::statistics::{largest, mean};
 use crate::turns::{Errors, Histogram, ResponseTimes};
 
 /// Response times of one client in each panel.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Responses {
     /// Policies and clients.

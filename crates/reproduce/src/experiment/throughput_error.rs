@@ -11,7 +11,7 @@ use crate::statistics::largest;
 use crate::turns::Errors;
 
 /// Errors, averaged over runs.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ThroughputError {
     /// Policies and tickets.

@@ -11,7 +11,7 @@ use crate::finding::Findings;
 use crate::statistics::{deviation, largest};
 
 /// A series of windows.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Windows {
     /// Length of each.

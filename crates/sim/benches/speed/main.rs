@@ -57,6 +57,7 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         tickets: Tickets::Fixed(vec![Amount::base(100 + group)]),
         program: "p".into(),
         start: Time::ZERO,
+        pool: None,
     };
     let steps = vec![Step::Loop(Loop { times: None, steps })];
     Scenario {

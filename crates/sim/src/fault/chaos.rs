@@ -17,7 +17,7 @@ type Lots = Xoshiro256PlusPlus;
 pub(super) fn fault<O: Observer>(simulation: &mut Simulation<O>, lots: &mut Lots) {
     let clients = u64::from(simulation.machine().client_count());
     let client = below(lots, clients) as u32;
-    match below(lots, 10) {
+    match below(lots, 11) {
         0 => simulation.do_deed(Deed::Stop(client..client + 1)),
         1 | 2 => simulation.do_deed(Deed::Start(client..client + 1)),
         3 => match below(lots, 4) {
@@ -25,6 +25,10 @@ pub(super) fn fault<O: Observer>(simulation: &mut Simulation<O>, lots: &mut Lots
             1 => simulation.do_deed(Deed::Quantum(quantum(lots).0)),
             _ => simulation.do_deed(Deed::Signal(0)),
         },
+        4 => {
+            let pool = below(lots, simulation.machine().pool_count().into());
+            simulation.do_deed(Deed::Move(client..client + 1, pool as u8));
+        }
         _ => {
             let operation = operation(simulation.machine().dispatcher().ledger(), client, lots);
             simulation.apply(operation);

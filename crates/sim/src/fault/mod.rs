@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   chaos   events, with operations on the ledger, starts, stops and changes
-//!           of policy and quantum thrown in; after each the books must balance
+//!           of policy, quantum and pool thrown in; after each the books must balance
 //!   heal    transfers end, all clients run and hold equal tickets
 //!   quiet   nobody may be lost: each client goes on
 //!   steady  all threads end and all clients do nothing but compute: each gets
@@ -205,6 +205,12 @@ impl<O: Observer> Trial<O> {
     fn steady(&mut self) -> Result<(), Fault> {
         let all = 0..self.machine().client_count();
         self.simulation.do_deed(Deed::Stop(all.clone()));
+        if self.machine().spec().policy == PolicyName::Eevdf {
+            // It never forgets a debt, and paying one back may take longer than
+            // all that came before.
+            let afresh = Deed::Policy(PolicyName::Eevdf);
+            self.simulation.do_deed(afresh);
+        }
         self.simulation.let_all_compute();
         self.simulation.do_deed(Deed::Start(all.clone()));
         let quantum_ns = self.machine().spec().quantum.0;
@@ -214,8 +220,9 @@ impl<O: Observer> Trial<O> {
         let before = self.standings();
         let steady_ns = self.quiet_ns();
         self.run_for(steady_ns)?;
-        let bound = bound(self.machine(), steady_ns);
         for ((then, now), client) in before.iter().zip(self.standings()).zip(all) {
+            let pool = self.machine().pool_of(client);
+            let bound = bound(self.machine(), pool, steady_ns);
             let quanta = (now.ahead_ns() - then.ahead_ns()) / quantum_ns as f64;
             if quanta.abs() > bound {
                 let client = self.machine().client_name(client).into_owned();
@@ -268,15 +275,17 @@ impl Standing {
     }
 }
 
-/// By how many quanta a client's error may grow in the steady state. That of stride
-/// is O(n) for n clients (1995, 2); a turn under way on each CPU is not yet
+/// By how many quanta a client's error may grow in the steady state of its pool. That of
+/// stride is O(n) for n clients (1995, 2); a turn under way on each CPU is not yet
 /// due to anybody. A lottery's is a sum of independent draws, one a quantum at
 /// most, each with a standard deviation of half a quantum at most (1994, 2);
 /// six of them allow for some 10^9 trials.
-fn bound(machine: &Machine, quiet_ns: u64) -> f64 {
+fn bound(machine: &Machine, pool: u32, quiet_ns: u64) -> f64 {
     let spec = machine.spec();
-    let orderly = f64::from(machine.client_count() + spec.cpus);
-    let quanta = quiet_ns as f64 / spec.quantum.0 as f64 * f64::from(spec.cpus);
+    let clients = (0..machine.client_count()).filter(|client| machine.pool_of(*client) == pool);
+    let cpus = machine.pool_cpus(pool).len() as f64;
+    let orderly = clients.count() as f64 + cpus;
+    let quanta = quiet_ns as f64 / spec.quantum.0 as f64 * cpus;
     match spec.policy {
         PolicyName::Stride | PolicyName::HierarchicalStride | PolicyName::Eevdf => orderly,
         PolicyName::Lottery

@@ -9,8 +9,8 @@ use prorata_core::rng::{Xoshiro256PlusPlus, below};
 
 use crate::scenario::{
     Amount, BASE, Client, Costs, Currency, Distribution, Loop, Machine, Measure, Mutex, MutexKind,
-    Normal, Pipe, PolicyName, Program, Quanta, RandomRule, Rule, Scenario, Serve, Step, Tickets,
-    Time, Trace, Varying,
+    Normal, Pipe, PolicyName, Pool, Program, Quanta, RandomRule, Rule, Scenario, Serve, Step,
+    Tickets, Time, Trace, Varying,
 };
 
 type Lots = Xoshiro256PlusPlus;
@@ -26,6 +26,7 @@ const JOB: &str = "job";
 
 /// A random scenario, longer than any trial.
 pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
+    let machine = machine(lots);
     let currencies = currencies(lots);
     let mut programs = BTreeMap::new();
     programs.insert(
@@ -73,13 +74,16 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
             tickets: tickets(lots, &currencies),
             program,
             start: Time(below(lots, 20_000_000)),
+            pool: pick(lots, &machine.pools)
+                .map(|pool| pool.name)
+                .filter(|_| below(lots, 2) == 0),
         });
     }
     Scenario {
         title: "A trial".to_owned(),
         duration: Time::from_secs(100),
         seed: 0,
-        machine: machine(lots),
+        machine,
         currencies,
         clients,
         programs,
@@ -104,8 +108,14 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
 
 fn machine(lots: &mut Lots) -> Machine {
     let cost = |lots: &mut Lots| Time(below(lots, 2) * below(lots, 20_000));
+    let pools = pools(lots);
+    let cpus = match pools.len() {
+        0 => 1 + below(lots, 4) as u32,
+        _ => pools.iter().map(|pool| pool.cpus).sum(),
+    };
     Machine {
-        cpus: 1 + below(lots, 4) as u32,
+        cpus,
+        pools,
         quantum: quantum(lots),
         quanta: pick(lots, &[Quanta::Own, Quanta::Aligned]).unwrap_or_default(),
         policy: policy(lots),
@@ -115,6 +125,16 @@ fn machine(lots: &mut Lots) -> Machine {
             interrupt: cost(lots),
         },
     }
+}
+
+/// Two or three pools of one or two CPUs, or none.
+fn pools(lots: &mut Lots) -> Vec<Pool> {
+    let count = below(lots, 2) * (2 + below(lots, 2));
+    let pools = (0..count).map(|i| Pool {
+        name: format!("pool{i}"),
+        cpus: 1 + below(lots, 2) as u32,
+    });
+    pools.collect()
 }
 
 /// A quantum from one to ten milliseconds.
@@ -130,13 +150,14 @@ pub(super) fn policy(lots: &mut Lots) -> PolicyName {
         PolicyName::ListLottery,
         PolicyName::TreeLottery,
         PolicyName::ClassLottery,
+        PolicyName::Eevdf,
     ];
     pick(lots, &all).unwrap_or_default()
 }
 
 /// One of them.
-pub(super) fn pick<T: Copy>(lots: &mut Lots, of: &[T]) -> Option<T> {
-    (!of.is_empty()).then(|| of[below(lots, of.len() as u64) as usize])
+pub(super) fn pick<T: Clone>(lots: &mut Lots, of: &[T]) -> Option<T> {
+    (!of.is_empty()).then(|| of[below(lots, of.len() as u64) as usize].clone())
 }
 
 /// Each backed by the base currency or by those before it.

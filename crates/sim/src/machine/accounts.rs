@@ -2,6 +2,7 @@
 
 use prorata_core::ledger::{Ledger, Value};
 
+use super::pools::Pool;
 use super::threads::State;
 use super::{Machine, NONE};
 use crate::plan::client_id;
@@ -85,7 +86,17 @@ pub enum Imbalance {
         /// By the dispatcher.
         dispatcher: bool,
     },
-    /// A CPU idles while somebody with tickets waits for one.
+    /// A thread runs outside of its client's pool.
+    #[error("client {client} belongs to pool {pool}, but runs on CPU {cpu}")]
+    Pool {
+        /// Which client.
+        client: u32,
+        /// Its pool.
+        pool: u32,
+        /// Where it runs.
+        cpu: u32,
+    },
+    /// A CPU idles while somebody with tickets in its pool waits for one.
     #[error("a CPU is idle while client {client} waits for one")]
     Idle {
         /// Which client.
@@ -97,11 +108,6 @@ impl Machine {
     /// Totals since the start.
     pub fn counts(&self) -> Counts {
         self.counts
-    }
-
-    /// Threads that can run but have no CPU.
-    pub fn waiting_threads(&self) -> u64 {
-        self.waiting
     }
 
     /// Threads of a client that can run, those that do included.
@@ -123,7 +129,8 @@ impl Machine {
     pub fn check(&self) -> Result<(), Imbalance> {
         check_value(self.dispatcher.ledger(), self.client_count())?;
         self.check_time()?;
-        self.check_threads()
+        self.check_threads()?;
+        self.check_pools()
     }
 
     /// Checks also that no CPU idles while somebody could use it. Holds when
@@ -135,20 +142,18 @@ impl Machine {
     /// The first imbalance found.
     pub fn check_settled(&self) -> Result<(), Imbalance> {
         self.check()?;
-        let busy = self
-            .cpus
-            .all
-            .iter()
-            .filter(|cpu| cpu.thread != NONE)
-            .count();
-        if busy == self.cpus.all.len() {
-            return Ok(());
-        }
+        let has_idle = |pool: &Pool| {
+            let cpus = pool.cpus.start as usize..pool.cpus.end as usize;
+            self.cpus.all[cpus].iter().any(|cpu| cpu.thread == NONE)
+        };
+        let idle: Vec<bool> = self.pools.iter().map(has_idle).collect();
         let ledger = self.dispatcher.ledger();
         let waits = |client: &u32| {
             let state = &self.clients[*client as usize];
             let cpus = self.turns.get(state.turn).map_or(0, |turn| turn.cpus);
-            state.runnable > cpus && ledger.value(client_id(*client)) > Value(0)
+            idle[self.pool_of(*client) as usize]
+                && state.runnable > cpus
+                && ledger.value(client_id(*client)) > Value(0)
         };
         match (0..self.client_count()).find(waits) {
             Some(client) => Err(Imbalance::Idle { client }),
@@ -193,20 +198,27 @@ impl Machine {
         Ok(())
     }
 
+    fn check_pools(&self) -> Result<(), Imbalance> {
+        let mut waiting = vec![0; self.pools.len()];
+        for thread in &self.threads.all {
+            let (client, cpu) = (thread.client, u32::from(thread.cpu));
+            let pool = self.pool_of(client);
+            if thread.state == State::Running && !self.pool_cpus(pool).contains(&cpu) {
+                return Err(Imbalance::Pool { client, pool, cpu });
+            }
+            waiting[pool as usize] += u64::from(thread.state == State::Ready);
+        }
+        for (counted, pool) in waiting.into_iter().zip(0..) {
+            let said = self.waiting_in(pool);
+            if counted != said {
+                return Err(Imbalance::Queue { counted, said });
+            }
+        }
+        Ok(())
+    }
+
     fn check_threads(&self) -> Result<(), Imbalance> {
         let mut runnable = vec![0; self.clients.len()];
-        let waiting = self
-            .threads
-            .all
-            .iter()
-            .filter(|thread| thread.state == State::Ready);
-        let waiting = waiting.count() as u64;
-        if waiting != self.waiting {
-            return Err(Imbalance::Queue {
-                counted: waiting,
-                said: self.waiting,
-            });
-        }
         for thread in &self.threads.all {
             let can_run = matches!(thread.state, State::Ready | State::Running);
             runnable[thread.client as usize] += u32::from(can_run);

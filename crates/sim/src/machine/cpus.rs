@@ -40,23 +40,43 @@ impl Cpus {
         cpus
     }
 
+    #[inline]
     fn is_idle(&self, cpu: u32) -> bool {
         self.idle
             .get(cpu as usize / 64)
             .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// Takes an idle CPU: `wanted` if it is one, else the first.
-    pub(super) fn take_idle(&mut self, wanted: u32) -> u32 {
+    /// Takes an idle CPU: `wanted` if it is one, else the first from `first`
+    /// on; there is one.
+    #[inline(always)]
+    pub(super) fn take_idle(&mut self, wanted: u32, first: u32) -> u32 {
         let cpu = if self.is_idle(wanted) {
             wanted
         } else {
-            let word = self.idle.iter().position(|word| *word > 0);
-            let word = word.expect("no more CPUs are given away than are free");
-            word as u32 * 64 + self.idle[word].trailing_zeros()
+            self.first_idle(first)
         };
-        self.idle[cpu as usize / 64] &= !(1 << (cpu % 64));
+        self.take(cpu);
         cpu
+    }
+
+    /// Takes a CPU that is idle.
+    #[inline]
+    pub(super) fn take(&mut self, cpu: u32) {
+        debug_assert!(self.is_idle(cpu));
+        self.idle[cpu as usize / 64] &= !(1 << (cpu % 64));
+    }
+
+    /// The first idle CPU from one on; the dispatcher gives away no more CPUs
+    /// of a pool than are free there.
+    fn first_idle(&self, from: u32) -> u32 {
+        let mut word = from as usize / 64;
+        let mut idle = self.idle[word] & !0 << (from % 64);
+        while idle == 0 {
+            word += 1;
+            idle = self.idle[word];
+        }
+        word as u32 * 64 + idle.trailing_zeros()
     }
 
     /// A CPU has nobody to run.

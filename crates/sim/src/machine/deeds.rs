@@ -30,6 +30,11 @@ impl<O: Observer> Simulation<O> {
             }
             Deed::Transfer(transfer) => self.begin_transfer(transfer),
             Deed::EndTransfer(name) => self.end_named_transfer(&name),
+            Deed::Move(clients, pool) => {
+                clients
+                    .into_iter()
+                    .for_each(|client| self.move_client(client, pool));
+            }
             Deed::Policy(name) => self.set_policy(name),
             Deed::Quantum(quantum_ns) => {
                 self.machine.machine.quantum = Time(quantum_ns);
@@ -43,8 +48,10 @@ impl<O: Observer> Simulation<O> {
         self.end_all_turns();
         let machine = &mut self.machine;
         machine.machine.policy = name;
-        let fresh = policy(name, machine.seed, machine.policies);
-        machine.policies += 1;
-        machine.dispatcher.set_policy(fresh);
+        for pool in 0..machine.pools.len() as u32 {
+            let fresh = policy(name, machine.seed, machine.policies);
+            machine.policies += 1;
+            machine.dispatcher.set_policy_of(pool, fresh);
+        }
     }
 }

@@ -22,6 +22,7 @@
 mod accounts;
 mod cpus;
 mod deeds;
+mod pools;
 mod rules;
 mod steps;
 mod threads;
@@ -32,22 +33,23 @@ mod world;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use prorata_core::dispatcher::{self, Dispatcher};
+use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
 pub use accounts::{Counts, Imbalance, check_value};
 use cpus::Cpus;
+use pools::{Pool, dispatcher};
 use rules::RuleState;
+pub use steps::MAX_STEPS_AT_ONCE;
 use threads::{Client, Thread, Threads};
 use turn_table::Turns;
 
 use crate::observer::{Event, Observer};
 use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
-use crate::policy::policy;
 use crate::queue::EventQueue;
-use crate::scenario::{Quanta, Scenario, ScenarioError, Time};
+use crate::scenario::{Machine as Spec, Quanta, Scenario, ScenarioError, Time};
 use crate::world::Objects;
 
 /// From so many clients on memory is fetched ahead of its use: fewer stay in
@@ -56,10 +58,6 @@ const MANY_CLIENTS: usize = 1 << 13;
 
 /// No thread, no CPU.
 const NONE: u32 = u32::MAX;
-
-/// Steps that may be taken without any time passing, and so many more for each
-/// thread: programs which wake one another for ever are found out.
-pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
 
 /// A run that cannot go on.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -76,7 +74,10 @@ pub enum RunError {
         client: String,
     },
     /// Programs that fork without end.
-    #[error("at {at} {client} starts thread number {limit}: let threads exit", limit = crate::plan::limits::THREADS)]
+    #[error(
+        "at {at} {client} starts one thread more than the {limit} that there may be at a time: let threads exit",
+        limit = crate::plan::limits::THREADS
+    )]
     TooManyThreads {
         /// When.
         at: Time,
@@ -113,19 +114,18 @@ pub struct Machine {
     queue: EventQueue<Due>,
     dispatcher: Dispatcher,
     cpus: Cpus,
+    pools: Vec<Pool>,
     threads: Threads,
     clients: Vec<Client>,
     turns: Turns,
     objects: Objects,
     /// By client, of those that have one.
     rules: BTreeMap<u32, RuleState>,
-    /// Threads that can run but have no CPU.
-    waiting: u64,
     counts: Counts,
     code: Code,
     groups: Vec<Group>,
     timeline: Vec<(u64, Deed)>,
-    machine: crate::scenario::Machine,
+    machine: Spec,
     pairs: Vec<(u32, u32)>,
     sample_every_ns: Option<u64>,
     seed: u64,
@@ -135,6 +135,8 @@ pub struct Machine {
     tick_ns: Option<u64>,
     /// All turns are to end now.
     tick_now: bool,
+    /// Threads that can run but have no CPU.
+    waiting: u64,
     /// Steps taken since time passed.
     steps_at_once: u64,
     failure: Option<RunError>,
@@ -332,22 +334,20 @@ impl Machine {
         for mark_ns in plan.marks_ns {
             queue.push(mark_ns, Due::Mark);
         }
-        let decided = dispatcher::Machine {
-            cpus: plan.machine.cpus,
-            quantum_ns: plan.machine.quantum.0,
-        };
+        let dispatcher = dispatcher(plan.ledger, &plan.pools, &plan.machine, seed);
+        let policies = plan.pools.len() as u64;
         let mut machine = Machine {
             now_ns: 0,
             end_ns: plan.duration_ns,
             queue,
-            dispatcher: Dispatcher::new(plan.ledger, policy(plan.machine.policy, seed, 0), decided),
+            dispatcher,
             cpus: Cpus::new(plan.machine.cpus),
+            pools: plan.pools.into_iter().map(Pool::new).collect(),
             threads,
             clients,
             turns: Turns::default(),
             objects,
             rules: rules::states(&plan.groups, seed),
-            waiting: 0,
             counts: Counts::default(),
             code: plan.code,
             groups: plan.groups,
@@ -356,13 +356,18 @@ impl Machine {
             pairs: plan.pairs,
             sample_every_ns: plan.sample_every_ns,
             seed,
-            policies: 1,
+            policies,
             tick_ns: None,
             tick_now: false,
+            waiting: 0,
             steps_at_once: 0,
             failure: None,
             finished: false,
         };
+        for (client, pool) in (0..).zip(plan.homes) {
+            let dispatcher = &mut machine.dispatcher;
+            dispatcher.move_to_pool(client_id(client), pool.into());
+        }
         machine.push_next_sample();
         machine
     }
@@ -389,7 +394,7 @@ impl Machine {
     }
 
     /// The machine of the scenario, with the policy and the quantum of now.
-    pub fn spec(&self) -> &crate::scenario::Machine {
+    pub fn spec(&self) -> &Spec {
         &self.machine
     }
 

@@ -3,12 +3,16 @@
 use prorata_core::dispatcher::Dispatcher;
 
 use super::threads::State;
-use super::{Due, MAX_STEPS_AT_ONCE, NONE, RunError, Simulation};
+use super::{Due, NONE, RunError, Simulation};
 use crate::observer::{Event, Observer, Why};
 use crate::plan::{Instruction, client_id, limits};
 use crate::scenario::Time;
 use crate::stream::{Purpose, small_stream};
 use crate::world::{Onwards, Waiting as _};
+
+/// Steps that may be taken without any time passing, and so many more for each
+/// thread: programs which wake one another for ever are found out.
+pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
 
 impl<O: Observer> Simulation<O> {
     /// Takes the steps of the thread on a CPU until it computes (true), or
@@ -200,7 +204,7 @@ impl<O: Observer> Simulation<O> {
                 let state = &mut machine.clients[client as usize];
                 state.ready.remove(&mut machine.threads.all, thread);
                 state.runnable -= 1;
-                machine.waiting -= 1;
+                machine.end_waiting(client);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
                 self.runnable_changed(client);

@@ -84,6 +84,11 @@ impl RelativeError {
 
     /// Reads what both are worth, if both compete.
     pub(super) fn look(&mut self, machine: &Machine) {
+        if machine.pool_of(self.clients.0) != machine.pool_of(self.clients.1) {
+            // They do not compete for the same CPUs.
+            self.values = None;
+            return;
+        }
         let ledger = machine.dispatcher().ledger();
         let value = |client| ledger.value(machine.client_id(client)).to_f64();
         let both_compete = machine.runnable_threads(self.clients.0) > 0

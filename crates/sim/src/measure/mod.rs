@@ -1,6 +1,7 @@
 //! What is measured: service against the ideal, response times, latencies,
 //! waiting at mutexes, switches, migrations and queue lengths.
 
+mod csv;
 mod error;
 mod report;
 mod times;
@@ -9,8 +10,8 @@ mod verdict;
 use std::collections::BTreeMap;
 
 pub use error::{AbsoluteError, RelativeError};
-pub use report::{ClientReport, PairReport, PointReport, Report, WaitReport};
-pub use times::{Summary, Times};
+pub use report::{ClientReport, PairReport, PointReport, PoolReport, Report, WaitReport};
+pub use times::{Bucket, Summary, Times};
 pub use verdict::{Measured, Verdict, judge};
 
 use crate::machine::Machine;
@@ -46,6 +47,8 @@ pub struct Point {
     pub relative_errors: Vec<f64>,
     /// Threads that could run but had no CPU.
     pub waiting_threads: u64,
+    /// The same by pool of CPUs; empty where they are one pool.
+    pub waiting_in_pools: Vec<u64>,
 }
 
 /// Measures a run.
@@ -63,7 +66,24 @@ pub struct Measures {
     /// By thread: woke and has had no CPU since.
     woken: Vec<bool>,
     queue: QueueLength,
+    /// By pool, if there are several.
+    pools: Vec<PoolMeasures>,
     refused: Vec<String>,
+}
+
+/// Everything measured of one pool of CPUs.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct PoolMeasures {
+    /// CPU time that its CPUs gave to threads.
+    pub busy_ns: u64,
+    queue: QueueLength,
+}
+
+impl PoolMeasures {
+    /// Mean and largest number of its threads that could run but had no CPU.
+    pub fn queue_length(&self) -> (f64, u64) {
+        self.queue.mean_and_longest()
+    }
 }
 
 /// Threads that can run but have no CPU, over time.
@@ -84,6 +104,11 @@ impl QueueLength {
             self.since_ns = now_ns;
         }
         self.now = waiting;
+    }
+
+    fn mean_and_longest(&self) -> (f64, u64) {
+        let mean = self.thread_ns as f64 / self.since_ns.max(1) as f64;
+        (mean, self.longest)
     }
 }
 
@@ -125,8 +150,12 @@ impl Measures {
 
     /// Mean and largest number of threads that could run but had no CPU.
     pub fn queue_length(&self) -> (f64, u64) {
-        let mean = self.queue.thread_ns as f64 / self.queue.since_ns.max(1) as f64;
-        (mean, self.queue.longest)
+        self.queue.mean_and_longest()
+    }
+
+    /// By pool of CPUs; empty where they are one pool.
+    pub fn pools(&self) -> &[PoolMeasures] {
+        &self.pools
     }
 
     /// CPU time that a client had received at a time that an assertion speaks
@@ -192,6 +221,9 @@ impl Measures {
             service: service.collect(),
             relative_errors: self.pairs.iter().map(|pair| pair.last).collect(),
             waiting_threads: machine.waiting_threads(),
+            waiting_in_pools: (0..self.pools.len() as u32)
+                .map(|pool| machine.waiting_in(pool))
+                .collect(),
         });
     }
 
@@ -207,6 +239,9 @@ impl Measures {
 impl Observer for Measures {
     fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
         self.queue.look(now_ns, machine.waiting_threads());
+        for (measures, pool) in self.pools.iter_mut().zip(0..) {
+            measures.queue.look(now_ns, machine.waiting_in(pool));
+        }
         match event {
             Event::Began => {
                 self.clients
@@ -216,7 +251,19 @@ impl Observer for Measures {
                     .iter()
                     .map(|pair| RelativeError::new(*pair))
                     .collect();
+                if machine.pool_count() > 1 {
+                    self.pools
+                        .resize(machine.pool_count() as usize, PoolMeasures::default());
+                }
                 self.mark(now_ns, machine);
+            }
+            Event::Ran {
+                client, used_ns, ..
+            } => {
+                let pool = machine.pool_of(client) as usize;
+                if let Some(measures) = self.pools.get_mut(pool) {
+                    measures.busy_ns += used_ns;
+                }
             }
             Event::Ready { thread, .. } => self.woke(thread),
             Event::TurnBegan { client } => self.turn_began(client, machine),

@@ -1,12 +1,11 @@
 //! A run in figures, to be printed, compared or drawn.
 
-use std::io;
 use std::ops::Range;
 
 use serde::Serialize;
 
 use super::verdict::{Measured, Verdict, judge};
-use super::{Measures, RelativeError, Summary, Times};
+use super::{Bucket, Measures, RelativeError, Summary, Times};
 use crate::machine::{Counts, Machine};
 use crate::scenario::{PolicyName, Scenario};
 
@@ -43,6 +42,8 @@ pub struct Report {
     /// Threads that could run but had no CPU: most at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_waiting_threads: Option<u64>,
+    /// By pool of CPUs; empty where they are one pool.
+    pub pools: Vec<PoolReport>,
     /// By client.
     pub clients: Vec<ClientReport>,
     /// The pairs that the scenario asks for.
@@ -59,12 +60,33 @@ pub struct Report {
     pub verdicts: Vec<Verdict>,
 }
 
+/// A pool of CPUs in figures.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PoolReport {
+    /// Its name.
+    pub name: String,
+    /// Its CPUs.
+    pub cpus: u32,
+    /// Clients that belong to it at the end.
+    pub clients: u32,
+    /// CPU time used by threads on its CPUs.
+    pub busy_ns: u64,
+    /// Its threads that could run but had no CPU: mean over time.
+    pub mean_waiting_threads: f64,
+    /// Its threads that could run but had no CPU: most at a time.
+    pub most_waiting_threads: u64,
+}
+
 /// A client in figures. What the engine does not measure is left out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClientReport {
     /// Who.
     pub name: String,
+    /// The pool of CPUs that it belongs to at the end, where there are
+    /// several.
+    pub pool: Option<String>,
     /// CPU time received.
     pub received_ns: u64,
     /// CPU time due while it could run.
@@ -87,8 +109,12 @@ pub struct ClientReport {
     pub migrations: Option<u64>,
     /// From the end of one turn to the end of the next.
     pub response_time: Option<Summary>,
+    /// How those times are distributed.
+    pub response_time_buckets: Vec<Bucket>,
     /// From a wake, or a start, to the CPU.
     pub dispatch_latency: Option<Summary>,
+    /// How those times are distributed.
+    pub dispatch_latency_buckets: Vec<Bucket>,
 }
 
 /// A pair of clients in figures.
@@ -128,6 +154,8 @@ pub struct PointReport {
     /// Threads that could run but had no CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_threads: Option<u64>,
+    /// The same by pool of CPUs; empty where they are one pool.
+    pub waiting_in_pools: Vec<u64>,
 }
 
 impl Report {
@@ -147,6 +175,7 @@ impl Report {
             counts: Some(machine.counts()),
             mean_waiting_threads: Some(mean_waiting_threads),
             most_waiting_threads: Some(most_waiting_threads),
+            pools: pools(machine, measures),
             clients: clients(machine, measures),
             pairs: pairs(machine, measures),
             mutexes: waits(machine, machine.mutex_names(), |mutex| {
@@ -167,47 +196,24 @@ impl Report {
         let any_judged = self.verdicts.iter().any(|verdict| verdict.judged);
         !self.verdicts.iter().any(Verdict::fails) && (any_judged || self.verdicts.is_empty())
     }
+}
 
-    /// Writes the time series as CSV, a line for each client and time; the
-    /// end of the run alone if there is no series.
-    ///
-    /// # Errors
-    ///
-    /// The first error of the writer.
-    pub fn write_csv(&self, mut writer: impl io::Write) -> io::Result<()> {
-        writeln!(
-            writer,
-            "time_ns,client,received_ns,specified_ns,error_quanta"
-        )?;
-        let mut line = |time_ns: u64, name: &str, received_ns: u64, specified_ns: u64| {
-            let error = (received_ns as f64 - specified_ns as f64) / self.quantum_ns as f64;
-            writeln!(
-                writer,
-                "{time_ns},{name},{received_ns},{specified_ns},{error}"
-            )
-        };
-        for point in &self.series {
-            for (i, client) in self.clients.iter().enumerate() {
-                line(
-                    point.time_ns,
-                    &client.name,
-                    point.received_ns[i],
-                    point.specified_ns[i],
-                )?;
-            }
+fn pools(machine: &Machine, measures: &Measures) -> Vec<PoolReport> {
+    let mut members = vec![0; machine.pool_count() as usize];
+    (0..machine.client_count()).for_each(|c| members[machine.pool_of(c) as usize] += 1);
+    let pools = measures.pools().iter().zip(0..);
+    let pools = pools.map(|(measured, pool)| {
+        let (mean_waiting_threads, most_waiting_threads) = measured.queue_length();
+        PoolReport {
+            name: machine.pool_name(pool).to_owned(),
+            cpus: machine.pool_cpus(pool).len() as u32,
+            clients: members[pool as usize],
+            busy_ns: measured.busy_ns,
+            mean_waiting_threads,
+            most_waiting_threads,
         }
-        if self.series.is_empty() {
-            for client in &self.clients {
-                line(
-                    self.duration_ns,
-                    &client.name,
-                    client.received_ns,
-                    client.specified_ns,
-                )?;
-            }
-        }
-        Ok(())
-    }
+    });
+    pools.collect()
 }
 
 /// A simulation, which measures everything.
@@ -261,6 +267,8 @@ fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
         let usage = machine.dispatcher().usage(machine.client_id(client));
         ClientReport {
             name: machine.client_name(client).into_owned(),
+            pool: (machine.pool_count() > 1)
+                .then(|| machine.pool_name(machine.pool_of(client)).to_owned()),
             received_ns: usage.received_ns,
             specified_ns: usage.specified_ns,
             share: usage.received_ns as f64 / busy_ns as f64,
@@ -270,7 +278,9 @@ fn clients(machine: &Machine, measures: &Measures) -> Vec<ClientReport> {
             blocks: Some(measured.blocks),
             migrations: Some(measured.migrations),
             response_time: measured.response_times.summary(),
+            response_time_buckets: measured.response_times.histogram(),
             dispatch_latency: measured.dispatch_latencies.summary(),
+            dispatch_latency_buckets: measured.dispatch_latencies.histogram(),
         }
     });
     clients.collect()
@@ -311,6 +321,7 @@ fn series(measures: &Measures) -> Vec<PointReport> {
         specified_ns: point.service.iter().map(|service| service.1).collect(),
         relative_errors: point.relative_errors.clone(),
         waiting_threads: Some(point.waiting_threads),
+        waiting_in_pools: point.waiting_in_pools.clone(),
     });
     points.collect()
 }

@@ -7,6 +7,8 @@ use serde::Serialize;
 /// Significant bits of a time that are told apart: to less than one part in a
 /// thousand, and exactly below 2048 ns.
 const PRECISION_BITS: u32 = 11;
+/// The same for those who want to see the distribution.
+const HISTOGRAM_BITS: u32 = 4;
 
 /// Times in nanoseconds, counted in buckets of a relative width below 2^-10.
 /// Count, sum and longest are exact. Mean and variance come from exact
@@ -43,10 +45,25 @@ pub struct Summary {
     pub longest_ns: u64,
 }
 
+/// Times that are counted together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Bucket {
+    /// Shortest that would be counted here.
+    pub from_ns: u64,
+    /// Longest that would be counted here.
+    pub to_ns: u64,
+    /// How many there were.
+    pub count: u64,
+}
+
 impl Times {
     /// Counts one more time.
     pub fn record(&mut self, time_ns: u64) {
-        *self.buckets.entry(bucket(time_ns)).or_default() += 1;
+        *self
+            .buckets
+            .entry(bucket(time_ns, PRECISION_BITS))
+            .or_default() += 1;
         self.count += 1;
         self.sum += u128::from(time_ns);
         self.squares = self
@@ -77,6 +94,27 @@ impl Times {
         self.buckets
             .iter()
             .map(|(time_ns, count)| (*time_ns, *count))
+    }
+
+    /// Wider buckets, in ascending order, eight to a doubling of the time and
+    /// of a nanosecond each below 16 ns; those without times are left out.
+    pub fn histogram(&self) -> Vec<Bucket> {
+        let mut histogram: Vec<Bucket> = Vec::new();
+        for (&time_ns, &count) in &self.buckets {
+            let (from_ns, to_ns) = (
+                bucket(time_ns, HISTOGRAM_BITS),
+                last_of_bucket(time_ns, HISTOGRAM_BITS),
+            );
+            match histogram.last_mut() {
+                Some(last) if last.from_ns == from_ns => last.count += count,
+                _ => histogram.push(Bucket {
+                    from_ns,
+                    to_ns,
+                    count,
+                }),
+            }
+        }
+        histogram
     }
 
     /// Arithmetic mean; zero without times.
@@ -121,7 +159,7 @@ impl Times {
         self.buckets
             .iter()
             .find(reaches)
-            .map(|(time_ns, _)| last_of_bucket(*time_ns).min(self.largest_ns))
+            .map(|(time_ns, _)| last_of_bucket(*time_ns, PRECISION_BITS).min(self.largest_ns))
     }
 
     /// The usual figures; nothing without times.
@@ -139,26 +177,35 @@ impl Times {
     }
 }
 
-/// The shortest time that is counted together with this one.
-fn bucket(time_ns: u64) -> u64 {
-    let dropped = dropped_bits(time_ns);
+/// The shortest time that is counted together with this one, if so many bits
+/// are told apart.
+fn bucket(time_ns: u64, precision_bits: u32) -> u64 {
+    let dropped = dropped_bits(time_ns, precision_bits);
     time_ns >> dropped << dropped
 }
 
 /// The longest time that is counted together with this one.
-fn last_of_bucket(time_ns: u64) -> u64 {
-    time_ns | ((1 << dropped_bits(time_ns)) - 1)
+fn last_of_bucket(time_ns: u64, precision_bits: u32) -> u64 {
+    time_ns | ((1 << dropped_bits(time_ns, precision_bits)) - 1)
 }
 
 /// Low bits of a time that its bucket passes over.
-fn dropped_bits(time_ns: u64) -> u32 {
+fn dropped_bits(time_ns: u64, precision_bits: u32) -> u32 {
     let bits = u64::BITS - time_ns.leading_zeros();
-    bits.saturating_sub(PRECISION_BITS)
+    bits.saturating_sub(precision_bits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bucket(time_ns: u64) -> u64 {
+        super::bucket(time_ns, PRECISION_BITS)
+    }
+
+    fn last_of_bucket(time_ns: u64) -> u64 {
+        super::last_of_bucket(time_ns, PRECISION_BITS)
+    }
 
     #[test]
     fn buckets_are_exact_below_2048_and_narrow_above() {
@@ -234,6 +281,28 @@ mod tests {
         assert_eq!((summary.p90_ns, summary.longest_ns), (100, 100));
         assert_eq!(times.percentile_ns(0.0), Some(1));
         assert_eq!(times.percentile_ns(80.0), Some(3));
+    }
+
+    #[test]
+    fn a_histogram_has_eight_buckets_to_a_doubling_and_loses_nobody() {
+        let mut times = Times::default();
+        (0..100_000).for_each(|time| times.record(time));
+        let histogram = times.histogram();
+        assert_eq!(
+            histogram.iter().map(|bucket| bucket.count).sum::<u64>(),
+            100_000
+        );
+        assert_eq!(histogram[0].from_ns, 0);
+        for pair in histogram.windows(2) {
+            assert_eq!(pair[0].to_ns + 1, pair[1].from_ns);
+            assert_eq!(pair[0].count, pair[0].to_ns + 1 - pair[0].from_ns);
+        }
+        let doubling = histogram
+            .iter()
+            .filter(|b| (1024..2048).contains(&b.from_ns));
+        assert_eq!(doubling.count(), 8);
+        assert!(histogram[..16].iter().all(|bucket| bucket.count == 1));
+        assert_eq!(Times::default().histogram(), []);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::scenario::{Place, Problem, ScenarioError};
 
 /// CPUs of a machine.
 pub const CPUS: u32 = 4096;
+/// Pools that the CPUs of a machine are divided into.
+pub const POOLS: u32 = prorata_core::dispatcher::MAX_POOLS as u32;
 /// Clients, copies counted.
 pub const CLIENTS: u32 = 1 << 20;
 /// Threads at any one time.

@@ -5,6 +5,7 @@ mod code;
 mod compile;
 pub mod limits;
 mod names;
+mod pools;
 mod rights;
 mod timeline;
 
@@ -17,6 +18,7 @@ use prorata_core::ledger::Ledger;
 pub use code::{Code, Entry, Instruction};
 use compile::{Vocabulary, compile};
 use names::Names;
+pub(crate) use pools::PoolPlan;
 
 pub use timeline::{Deed, PlannedTransfer};
 
@@ -30,6 +32,10 @@ use crate::scenario::{
 pub struct Plan {
     /// What is shared out, and how.
     pub machine: Machine,
+    /// At least one.
+    pub(crate) pools: Vec<PoolPlan>,
+    /// By client, its pool; empty if there is but one.
+    pub(crate) homes: Vec<u8>,
     /// How long it runs.
     pub duration_ns: u64,
     /// Everybody's rights. Clients are numbered as in the scenario, copies one
@@ -114,10 +120,14 @@ impl Plan {
         builder.clients(&scenario.clients)?;
         let mutexes = builder.mutexes(&scenario.mutexes)?;
         let (ledger, groups) = builder.finish();
+        let pool_names = pools::names(&scenario.machine);
+        let pools = pools::pools(&scenario.machine)?;
+        let homes = pools::homes(&scenario.clients, &groups, &ledger, &pools, &pool_names)?;
         let names = timeline::Directory {
             ledger: &ledger,
             groups: &groups,
             signals: &words.signals,
+            pools: &pool_names,
         };
         let timeline = timeline::plan(&scenario.timeline, &names)?;
         let pairs = pairs(scenario, &names)?;
@@ -132,6 +142,8 @@ impl Plan {
         let services = services(&words.services, &code, &groups);
         Ok(Plan {
             machine: scenario.machine.clone(),
+            pools,
+            homes,
             duration_ns: scenario.duration.0,
             code,
             mutexes,

@@ -28,6 +28,8 @@ pub enum Deed {
     Transfer(PlannedTransfer),
     /// Ends the transfer that this event began.
     EndTransfer(String),
+    /// Moves these clients to a pool.
+    Move(Range<u32>, u8),
     /// Goes on under another policy.
     Policy(PolicyName),
     /// Goes on with a quantum of so many nanoseconds.
@@ -52,6 +54,7 @@ pub(super) struct Directory<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) groups: &'a [Group],
     pub(super) signals: &'a Names,
+    pub(super) pools: &'a Names,
 }
 
 impl Directory<'_> {
@@ -153,6 +156,11 @@ fn deed(action: &Action, names: &Directory<'_>, place: &Place) -> Result<Deed> {
             })
         }
         Action::EndTransfer(name) => Deed::EndTransfer(name.clone()),
+        Action::Move(to) => {
+            let place = place.key("move");
+            let pool = names.pools.find(&to.to, &place.key("to"))?;
+            Deed::Move(names.clients(&to.client, &place.key("client"))?, pool as u8)
+        }
         Action::Policy(policy) => Deed::Policy(*policy),
         Action::Quantum(quantum) => {
             check_quantum(*quantum, &place.key("quantum"))?;

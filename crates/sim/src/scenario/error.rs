@@ -46,6 +46,14 @@ pub enum Problem {
         /// Largest value allowed.
         high: String,
     },
+    /// Pools that are more or less than the machine.
+    #[error("the pools have {pools} CPUs together, the machine has {cpus}: let `cpus` be {pools}")]
+    Pools {
+        /// Sum over the pools.
+        pools: u64,
+        /// CPUs of the machine.
+        cpus: u32,
+    },
     /// A step that makes no sense where it stands.
     #[error("{0}")]
     Step(&'static str),

@@ -26,7 +26,7 @@ pub use program::{COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Serve, Step};
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
 pub use time::{BadTime, Time};
-pub use timeline::{Action, At, SetTickets, Transfer, Unfund};
+pub use timeline::{Action, At, Move, SetTickets, Transfer, Unfund};
 
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +79,9 @@ pub struct Scenario {
 pub struct Machine {
     /// CPUs, all alike.
     pub cpus: u32,
+    /// What the CPUs are divided into; without it, they are one pool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<Pool>,
     /// Length of a standard quantum.
     pub quantum: Time,
     /// When turns end.
@@ -93,12 +96,24 @@ impl Default for Machine {
     fn default() -> Self {
         Machine {
             cpus: 1,
+            pools: Vec::new(),
             quantum: Time::from_ms(20),
             quanta: Quanta::default(),
             policy: PolicyName::default(),
             costs: Costs::default(),
         }
     }
+}
+
+/// CPUs with a run queue of their own.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pool {
+    /// By which clients name it.
+    pub name: String,
+    /// How many of the machine's CPUs are its own. The first pool has the
+    /// first ones.
+    pub cpus: u32,
 }
 
 /// When turns end.
@@ -176,6 +191,10 @@ pub struct Client {
     /// When it starts.
     #[serde(default)]
     pub start: Time,
+    /// The pool of CPUs that it belongs to; without it, each copy in turn is
+    /// given to the pool with the fewest tickets a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 fn compute() -> String {
@@ -195,8 +214,13 @@ pub struct Measure {
 
 /// The JSON schema of scenario files: what tools can check without us. Rules
 /// that span several places, such as names that must be known, are beyond it.
-pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Scenario);
-    schema.insert("title".to_owned(), "prorata scenario".into());
-    schema.to_value()
+/// `R` is what [`Scenario::reproduces`] is read as by those who read it.
+pub fn schema<R: JsonSchema>() -> serde_json::Value {
+    let mut generator = schemars::SchemaGenerator::default();
+    let mut schema = generator.root_schema_for::<Scenario>().to_value();
+    let reproduces = generator.subschema_for::<R>();
+    schema["title"] = "prorata scenario".into();
+    schema["$defs"] = generator.take_definitions(true).into();
+    schema["properties"]["reproduces"] = reproduces.to_value();
+    schema
 }

@@ -35,6 +35,8 @@ pub enum Action {
     Transfer(Transfer),
     /// Undoes a transfer.
     EndTransfer(String),
+    /// Takes a client to another pool of CPUs.
+    Move(Move),
     /// Goes on under another policy.
     Policy(PolicyName),
     /// Goes on with another quantum.
@@ -77,4 +79,14 @@ pub struct Transfer {
     /// equally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tickets: Option<Amount>,
+}
+
+/// Another pool for a client.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Move {
+    /// Who moves.
+    pub client: String,
+    /// The pool that it belongs to from now on.
+    pub to: String,
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prorata_sim::{Machine, Measures, Observer, Report, Scenario, Simulation};
+use prorata_sim::{Event, Machine, Measures, Observer, Report, Scenario, Simulation};
 
 /// Where the scenario files are.
 pub fn directory() -> PathBuf {
@@ -83,4 +83,40 @@ pub fn received_ms(machine: &Machine, client: &str) -> f64 {
         .map(|client| machine.received_ns(client))
         .sum::<u64>() as f64
         / 1e6
+}
+
+/// Keeps the events that a test asks for, with their times in milliseconds.
+struct Keep<F>(Vec<(f64, String)>, F);
+
+impl<F: Fn(&Event<'_>, &Machine) -> Option<String>> Observer for Keep<F> {
+    fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
+        if let Some(text) = (self.1)(&event, machine) {
+            self.0.push((now_ns as f64 / 1e6, text));
+        }
+    }
+}
+
+/// What a test asks for of a run, with times in milliseconds.
+pub fn kept(
+    text: &str,
+    keep: impl Fn(&Event<'_>, &Machine) -> Option<String>,
+) -> Vec<(f64, String)> {
+    run_checked(&parse(text), 1, Keep(Vec::new(), keep)).1.0
+}
+
+/// Who is given a CPU, and when.
+pub fn dispatches(text: &str) -> Vec<(f64, String)> {
+    kept(text, |event, machine| match event {
+        Event::Dispatched { client, cpu, .. } => {
+            Some(format!("{}{cpu}", machine.client_name(*client)))
+        }
+        _ => None,
+    })
+}
+
+/// What is expected of them.
+pub fn pairs(list: &[(f64, &str)]) -> Vec<(f64, String)> {
+    list.iter()
+        .map(|(time, text)| (*time, (*text).to_owned()))
+        .collect()
 }

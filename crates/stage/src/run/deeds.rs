@@ -61,6 +61,7 @@ impl Run {
                 scene.dispatcher().set_quantum(quantum_ns);
                 scene.rights_changed();
             }),
+            Deed::Move(..) => unreachable!("pools are refused"),
             Deed::Signal(signal) => self.play_scene(|scene| scene.signal(signal)),
         }
         Ok(())

@@ -28,6 +28,7 @@ impl Run {
             counts: None,
             mean_waiting_threads: None,
             most_waiting_threads: None,
+            pools: Vec::new(),
             clients: self.clients(),
             pairs: self.pairs(),
             mutexes: self.waits(&mutexes, &self.measures.mutex_waits),
@@ -47,6 +48,7 @@ impl Run {
             let index = number as usize;
             ClientReport {
                 name: client.name.clone(),
+                pool: None,
                 received_ns: received_ns[index],
                 specified_ns: dispatcher.usage(client_id(number)).specified_ns,
                 share: received_ns[index] as f64 / total_ns as f64,
@@ -56,7 +58,9 @@ impl Run {
                 blocks: None,
                 migrations: None,
                 response_time: None,
+                response_time_buckets: Vec::new(),
                 dispatch_latency: self.measures.latencies[index].summary(),
+                dispatch_latency_buckets: self.measures.latencies[index].histogram(),
             }
         });
         clients.collect()
@@ -90,6 +94,7 @@ impl Run {
             specified_ns: point.specified_ns.clone(),
             relative_errors: point.relative_errors.clone(),
             waiting_threads: None,
+            waiting_in_pools: Vec::new(),
         });
         points.collect()
     }

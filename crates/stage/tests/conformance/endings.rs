@@ -42,6 +42,11 @@ fn refusals() -> Result<(), Failed> {
             "as many as this process may use",
         ),
         (
+            machine("pools = [{ name = \"one\", cpus = 1 }]"),
+            "machine.pools: ",
+            "--engine sim",
+        ),
+        (
             machine("costs = { interrupt = \"1us\" }"),
             "machine.costs: ",
             "--engine sim",

@@ -22,6 +22,10 @@ pub fn print(report: &Report, format: Format) -> Result<()> {
         let more = report.clients.len() - CLIENTS;
         output::line(&format!("and {more} more clients: see --json"))?;
     }
+    if !report.pools.is_empty() {
+        output::line("")?;
+        output::table(&pools(report), "")?;
+    }
     for pair in &report.pairs {
         let (first, second) = &pair.clients;
         let error = pair.largest_error;
@@ -78,8 +82,32 @@ fn heading(report: &Report) -> String {
     )
 }
 
-fn clients(report: &Report) -> Table {
+/// What a pool's CPUs gave, of what they could have.
+fn pools(report: &Report) -> Table {
     let mut table = Table::new(&[
+        ("POOL", Side::Left),
+        ("CPUS", Side::Right),
+        ("CLIENTS", Side::Right),
+        ("USED", Side::Right),
+        ("WAITING", Side::Right),
+        ("AT MOST", Side::Right),
+    ]);
+    for pool in &report.pools {
+        let time_ns = (report.duration_ns * u64::from(pool.cpus)).max(1);
+        table.row(vec![
+            pool.name.clone(),
+            pool.cpus.to_string(),
+            pool.clients.to_string(),
+            output::percent(pool.busy_ns as f64 / time_ns as f64),
+            format!("{:.1}", pool.mean_waiting_threads),
+            pool.most_waiting_threads.to_string(),
+        ]);
+    }
+    table
+}
+
+fn clients(report: &Report) -> Table {
+    let mut columns = vec![
         ("NAME", Side::Left),
         ("SHARE", Side::Right),
         ("SPECIFIED", Side::Right),
@@ -90,7 +118,11 @@ fn clients(report: &Report) -> Table {
         ("P99", Side::Right),
         ("LATENCY", Side::Right),
         ("P99", Side::Right),
-    ]);
+    ];
+    if !report.pools.is_empty() {
+        columns.insert(1, ("POOL", Side::Left));
+    }
+    let mut table = Table::new(&columns);
     for client in report.clients.iter().take(CLIENTS) {
         table.row(row(client));
     }
@@ -98,14 +130,15 @@ fn clients(report: &Report) -> Table {
 }
 
 fn row(client: &ClientReport) -> Vec<String> {
-    let mut cells = vec![
-        client.name.clone(),
+    let mut cells = vec![client.name.clone()];
+    cells.extend(client.pool.clone());
+    cells.extend([
         output::percent(client.share),
         output::seconds(client.specified_ns),
         output::seconds(client.received_ns),
         format!("{:.1}", client.largest_error),
         count(client.turns),
-    ];
+    ]);
     for summary in [client.response_time, client.dispatch_latency] {
         cells.extend(mean_and_p99(summary));
     }

@@ -10,12 +10,13 @@ mod sweep;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use prorata_sim::perfetto::Perfetto;
-use prorata_sim::scenario::{Scenario, Time, schema};
+use prorata_sim::scenario::{Scenario, Time};
 use prorata_sim::trace::Recorder;
 use prorata_sim::{Measures, Plan, Report, Simulation};
 
@@ -29,7 +30,7 @@ const POINTS: u64 = 200;
 /// `prorata sim`.
 pub fn sim(args: &Sim) -> Result<ExitCode> {
     if args.schema {
-        output::line(&format!("{:#}", schema()))?;
+        output::line(&format!("{:#}", prorata_reproduce::schema()))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.many.faults {
@@ -47,6 +48,7 @@ pub fn sim(args: &Sim) -> Result<ExitCode> {
     if args.step {
         return step::step(&scenario, seed);
     }
+    keep_scenario(path, &args.files)?;
     ask_for_series(&args.files, &mut scenario);
     run(args, &scenario, seed)
 }
@@ -80,14 +82,19 @@ fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
     }
     let report = Report::new(scenario, seed, &machine, &measures);
     let groups: Vec<_> = machine.groups().collect();
-    give_out(args, &report, &groups)
+    give_out(args, &report, Some(&measures), &groups)
 }
 
 /// Prints a run that is over and writes it to files.
-fn give_out(args: &Sim, report: &Report, groups: &[(&str, Range<u32>)]) -> Result<ExitCode> {
+fn give_out(
+    args: &Sim,
+    report: &Report,
+    measures: Option<&Measures>,
+    groups: &[(&str, Range<u32>)],
+) -> Result<ExitCode> {
     let files = &args.files;
     if let Some(path) = &files.svg {
-        let drawing = plot::shares(report, groups).svg();
+        let drawing = plot::all(report, measures, groups).finish();
         std::fs::write(path, drawing).with_context(|| cannot_write(path))?;
     }
     match files.csv.as_deref() {
@@ -101,6 +108,28 @@ fn give_out(args: &Sim, report: &Report, groups: &[(&str, Range<u32>)]) -> Resul
         None => figures::print(report, args.format)?,
     }
     Ok(verdict(report.holds()))
+}
+
+/// Refuses to write over the scenario, by whatever name.
+fn keep_scenario(scenario: &Path, files: &Files) -> Result<()> {
+    let inode = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let Some(kept) = inode(scenario) else {
+        return Ok(());
+    };
+    for (option, path) in [
+        ("--csv", &files.csv),
+        ("--svg", &files.svg),
+        ("--perfetto", &files.perfetto),
+        ("--record", &files.record),
+    ] {
+        if let Some(path) = path
+            && inode(path) == Some(kept)
+        {
+            let path = path.display();
+            bail!("{option} {path} is the scenario itself: name another file");
+        }
+    }
+    Ok(())
 }
 
 /// Success exactly if everything asserted holds.

@@ -27,6 +27,7 @@ pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
     }
     let mut scenario = Scenario::read_for(path, |scenario| check(scenario, kind))?;
     let seed = args.seed.unwrap_or(scenario.seed.into());
+    super::keep_scenario(path, files)?;
     super::ask_for_series(files, &mut scenario);
     // Whatever ends us early, everything is cleared away first.
     let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
@@ -48,7 +49,7 @@ pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
     let groups: Vec<_> = groups
         .map(|group| (group.name.as_str(), group.clients.clone()))
         .collect();
-    super::give_out(args, &report, &groups)
+    super::give_out(args, &report, None, &groups)
 }
 
 /// Shows how far it is, until a signal comes.

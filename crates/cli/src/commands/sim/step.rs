@@ -113,7 +113,8 @@ fn print(stepper: &mut Simulation<Lines>) -> Result<()> {
 }
 
 fn show(machine: &Machine) -> Result<()> {
-    let mut table = Table::new(&[
+    let pooled = machine.pool_count() > 1;
+    let mut columns = vec![
         ("NAME", Side::Left),
         ("VALUE", Side::Right),
         ("SPECIFIED", Side::Right),
@@ -121,7 +122,11 @@ fn show(machine: &Machine) -> Result<()> {
         ("ERROR", Side::Right),
         ("CAN RUN", Side::Right),
         ("CPUS", Side::Left),
-    ]);
+    ];
+    if pooled {
+        columns.insert(1, ("POOL", Side::Left));
+    }
+    let mut table = Table::new(&columns);
     for client in 0..machine.client_count() {
         let id = machine.client_id(client);
         let specified_ns = machine.dispatcher().usage(id).specified_ns;
@@ -130,8 +135,9 @@ fn show(machine: &Machine) -> Result<()> {
         let cpus = (0..machine.spec().cpus)
             .filter(|cpu| machine.running(*cpu).is_some_and(|(c, _)| c == client))
             .map(|cpu| cpu.to_string());
-        table.row(vec![
-            machine.client_name(client).into_owned(),
+        let mut cells = vec![machine.client_name(client).into_owned()];
+        cells.extend(pooled.then(|| machine.pool_name(machine.pool_of(client)).to_owned()));
+        cells.extend([
             format!("{:.1}", machine.dispatcher().ledger().value(id).to_f64()),
             output::seconds(specified_ns),
             output::seconds(received_ns),
@@ -139,6 +145,7 @@ fn show(machine: &Machine) -> Result<()> {
             machine.runnable_threads(client).to_string(),
             cpus.collect::<Vec<_>>().join(","),
         ]);
+        table.row(cells);
     }
     output::table(&table, "prorata: there is no client")
 }

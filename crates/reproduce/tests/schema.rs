@@ -1,10 +1,26 @@
-//! The JSON schema of scenario files is current, and all scenarios keep to it.
+//! The JSON schema of scenario files is current, all scenarios keep to it, and
+//! of `[reproduces]` it says what is read.
 
-mod common;
+use std::path::{Path, PathBuf};
 
-use common::{directory, files};
-use prorata_sim::scenario::schema;
+use prorata_reproduce::{Figure, find, schema};
 use serde_json::Value;
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// All scenario files, those of the papers' figures included.
+fn files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for place in ["", "1994", "1995"] {
+        let entries = std::fs::read_dir(directory().join(place)).expect("scenarios are there");
+        let paths = entries.map(|entry| entry.expect("readable").path());
+        files.extend(paths.filter(|path| path.extension().is_some_and(|e| e == "toml")));
+    }
+    assert!(files.len() > 20);
+    files
+}
 
 #[test]
 fn the_schema_beside_the_scenarios_is_current() {
@@ -31,6 +47,65 @@ fn all_scenarios_keep_to_the_schema() {
             panic!("{}: {error}", file.display());
         }
     }
+}
+
+/// Takes each key of each figure's `[reproduces]` away, and puts an unknown one
+/// beside it: what reads it and the schema are of one mind.
+#[test]
+fn the_schema_allows_what_is_read() {
+    let root = schema();
+    let (mut read, mut refused) = (0, 0);
+    for figure in find(&[]).expect("the built-in figures") {
+        let table = figure.scenario.reproduces.clone().expect("it is a figure");
+        for changed in changes(&toml::Value::Table(table)) {
+            let mut scenario = figure.scenario.clone();
+            scenario.reproduces = changed.as_table().cloned();
+            let reads = Figure::new(&figure.id, scenario).is_ok();
+            let json = serde_json::to_value(&changed).expect("TOML without dates is JSON");
+            let allows = keeps_to(&json, &root["properties"]["reproduces"], &root);
+            assert_eq!(
+                reads,
+                allows.is_ok(),
+                "{}: {changed}: {allows:?}",
+                figure.id
+            );
+            *(if reads { &mut read } else { &mut refused }) += 1;
+        }
+    }
+    assert!(read > 100 && refused > 100, "{read} {refused}");
+}
+
+/// The value with one key less, or one more, anywhere in it.
+fn changes(value: &toml::Value) -> Vec<toml::Value> {
+    let mut all = Vec::new();
+    match value {
+        toml::Value::Table(table) => {
+            let mut more = table.clone();
+            more.insert("no-such-key".into(), toml::Value::Boolean(true));
+            all.push(more.into());
+            for (key, inner) in table {
+                let mut less = table.clone();
+                less.remove(key);
+                all.push(less.into());
+                all.extend(changes(inner).into_iter().map(|changed| {
+                    let mut table = table.clone();
+                    table.insert(key.clone(), changed);
+                    table.into()
+                }));
+            }
+        }
+        toml::Value::Array(list) => {
+            for (i, inner) in list.iter().enumerate() {
+                all.extend(changes(inner).into_iter().map(|changed| {
+                    let mut list = list.clone();
+                    list[i] = changed;
+                    list.into()
+                }));
+            }
+        }
+        _ => {}
+    }
+    all
 }
 
 #[test]

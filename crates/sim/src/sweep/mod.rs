@@ -4,10 +4,12 @@
 //! sweep that was broken off is taken up where it stopped: runs whose line is
 //! there are not repeated.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod results;
+mod setting;
+
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, Write};
+use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -22,19 +24,12 @@ use crate::machine::{RunError, Simulation};
 use crate::measure::{Measures, Report};
 use crate::scenario::{ReadError, Scenario};
 use crate::trace::Fingerprint;
+use results::{Line, key, take_up};
+pub use setting::Axis;
+use setting::{place, set};
 
 /// Most runs of a sweep.
 pub const MAX_RUNS: usize = 1 << 24;
-
-/// One setting of the scenario and the values that it takes.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Axis {
-    /// Where it stands: keys with points between them, and for lists names or
-    /// numbers, such as `machine.quantum` or `client.A.tickets`.
-    pub setting: String,
-    /// As TOML.
-    pub values: Vec<Value>,
-}
 
 /// A scenario with axes and seeds.
 #[derive(Clone, Debug)]
@@ -45,6 +40,9 @@ pub struct Sweep {
     fingerprint: String,
     /// Each of another setting.
     axes: Vec<Axis>,
+    /// By settings, the fingerprint of the scenario with them: their values may
+    /// name traces.
+    fingerprints: BTreeMap<BTreeMap<String, String>, String>,
     seeds: RangeInclusive<u64>,
 }
 
@@ -57,38 +55,6 @@ pub struct Point {
     pub seed: u64,
 }
 
-/// A line of the results.
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(flatten)]
-    point: &'a Point,
-    report: &'a Report,
-}
-
-/// What of a line tells which run it is of, and how that ended.
-#[derive(Deserialize)]
-struct Kept {
-    #[serde(flatten)]
-    point: Point,
-    report: KeptReport,
-}
-
-#[derive(Deserialize)]
-struct KeptReport {
-    verdicts: Vec<KeptVerdict>,
-}
-
-#[derive(Deserialize)]
-struct KeptVerdict {
-    holds: bool,
-}
-
-impl Kept {
-    fn holds(&self) -> bool {
-        self.report.verdicts.iter().all(|verdict| verdict.holds)
-    }
-}
-
 /// A sweep that is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Done {
@@ -96,12 +62,6 @@ pub struct Done {
     pub runs: usize,
     /// Those in which an assertion does not hold.
     pub fail: usize,
-}
-
-/// The first line of the results.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    scenario: String,
 }
 
 /// A sweep that cannot be run or taken up.
@@ -129,8 +89,15 @@ pub enum SweepError {
     #[error("the sweep has more than {MAX_RUNS} runs: leave out settings or seeds")]
     TooManyRuns,
     /// A setting has two axes.
-    #[error("{0} is swept twice: write all its values in one list, with commas between them")]
-    Twice(String),
+    #[error(
+        "{setting} is swept twice, the second time as {again}: write all its values in one list, with commas between them"
+    )]
+    Twice {
+        /// As it is named first.
+        setting: String,
+        /// As it, or what it is part of, is named again.
+        again: String,
+    },
     /// The results are of another scenario, of other traces or of another
     /// version of the simulator.
     #[error(
@@ -158,35 +125,6 @@ pub enum SweepError {
     },
 }
 
-impl Axis {
-    /// From `SETTING=VALUE,VALUE...`; a value that is not TOML is taken as
-    /// text, so that times need no quotes.
-    ///
-    /// # Errors
-    ///
-    /// If there is no `=` or no value.
-    pub fn parse(text: &str) -> Result<Axis, SweepError> {
-        let error = || SweepError::Values(text.to_owned());
-        let (setting, values) = text.split_once('=').ok_or_else(error)?;
-        if setting.is_empty() || values.is_empty() {
-            return Err(error());
-        }
-        let list = |values: &str| -> Option<Vec<Value>> {
-            let table: Table = toml::from_str(&format!("values = [{values}]")).ok()?;
-            table.get("values")?.as_array().cloned()
-        };
-        let bare = || {
-            values
-                .split(',')
-                .map(|value| Value::String(value.trim().to_owned()))
-        };
-        Ok(Axis {
-            setting: setting.trim().to_owned(),
-            values: list(values).unwrap_or_else(|| bare().collect()),
-        })
-    }
-}
-
 impl Sweep {
     /// A sweep of the scenario at `path`, whose first point is checked.
     ///
@@ -203,17 +141,15 @@ impl Sweep {
             path: path.to_owned(),
             error,
         })?;
-        let fingerprint = fingerprint(&Scenario::parse(path, text.clone())?);
+        let without_settings = fingerprint(&Scenario::parse(path, text.clone())?);
         let scenario: Table = toml::from_str(&text).expect("it was read already");
-        let mut settings = BTreeSet::new();
-        if let Some(twice) = axes.iter().find(|axis| !settings.insert(&axis.setting)) {
-            return Err(SweepError::Twice(twice.setting.clone()));
-        }
-        let sweep = Sweep {
+        check_twins(&scenario, &axes)?;
+        let mut sweep = Sweep {
             path: path.to_owned(),
             scenario,
-            fingerprint,
+            fingerprint: without_settings,
             axes,
+            fingerprints: BTreeMap::new(),
             seeds,
         };
         let seeds = sweep
@@ -226,7 +162,8 @@ impl Sweep {
             return Err(SweepError::TooManyRuns);
         }
         for settings in sweep.settings() {
-            sweep.scenario(&settings)?;
+            let with_settings = fingerprint(&sweep.scenario(&settings)?);
+            sweep.fingerprints.insert(settings, with_settings);
         }
         Ok(sweep)
     }
@@ -292,8 +229,14 @@ impl Sweep {
             path: results.to_owned(),
             error,
         };
-        let (mut file, done) = self.take_up(results)?;
+        let (mut file, done) = take_up(results, &self.fingerprint)?;
         let points = self.points();
+        for point in &points {
+            let kept = done.get(&key(point));
+            if kept.is_some_and(|kept| kept.scenario != self.fingerprints[&point.settings]) {
+                return Err(SweepError::OtherScenario(results.to_owned()));
+            }
+        }
         let total = points.len();
         let left: Vec<&Point> = points
             .iter()
@@ -301,7 +244,7 @@ impl Sweep {
             .collect();
         let mut finished = total - left.len();
         let kept = points.iter().filter_map(|point| done.get(&key(point)));
-        let mut fail = kept.filter(|holds| !**holds).count();
+        let mut fail = kept.filter(|kept| !kept.holds).count();
         progress(finished, total);
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
@@ -345,60 +288,31 @@ impl Sweep {
         let report = Report::new(&scenario, seed, simulation.machine(), simulation.observer());
         let line = Line {
             point,
+            scenario: &self.fingerprints[&point.settings],
             report: &report,
         };
         let text = serde_json::to_string(&line).expect("a report is JSON");
         Ok((text, report.holds()))
     }
-
-    /// Opens the results, and finds which runs are there and whether their
-    /// assertions held. A last line that was not written to its end is cut off.
-    /// Nothing changes in a file whose first line is not ours.
-    fn take_up(&self, path: &Path) -> Result<(File, BTreeMap<String, bool>), SweepError> {
-        let file_error = |error| SweepError::File {
-            path: path.to_owned(),
-            error,
-        };
-        let open = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let mut file = open.map_err(file_error)?;
-        let scenario = self.fingerprint.clone();
-        let our_head = serde_json::to_string(&Head { scenario }).expect("text is JSON");
-        let (mut done, mut end) = (BTreeMap::new(), 0);
-        let mut reader = BufReader::new(&file);
-        let mut line = Vec::new();
-        while reader.read_until(b'\n', &mut line).map_err(file_error)? > 0 && line.ends_with(b"\n")
-        {
-            if end == 0 {
-                let head: Head = serde_json::from_slice(&line)
-                    .map_err(|_| SweepError::NoResults(path.to_owned()))?;
-                if head.scenario != self.fingerprint {
-                    return Err(SweepError::OtherScenario(path.to_owned()));
-                }
-            } else if let Ok(kept) = serde_json::from_slice::<Kept>(&line) {
-                done.insert(key(&kept.point), kept.holds());
-            }
-            end += line.len() as u64;
-            line.clear();
-        }
-        // What is left has no end: of a line of ours only if it begins like one.
-        if end == 0 && !our_head.as_bytes().starts_with(&line) {
-            return Err(SweepError::NoResults(path.to_owned()));
-        }
-        file.set_len(end).map_err(file_error)?;
-        file.seek(io::SeekFrom::End(0)).map_err(file_error)?;
-        if end == 0 {
-            writeln!(file, "{our_head}").map_err(file_error)?;
-        }
-        Ok((file, done))
-    }
 }
 
-/// All that results come from but settings and seeds: the scenario with the
+/// No setting has two axes, by whatever names, and none stands within another.
+fn check_twins(scenario: &Table, axes: &[Axis]) -> Result<(), SweepError> {
+    let places = axes.iter().map(|axis| place(scenario, &axis.setting));
+    let places: Vec<Vec<String>> = places.collect();
+    for (i, (axis, one)) in axes.iter().zip(&places).enumerate() {
+        let twin = |other: &&Vec<String>| one.starts_with(other) || other.starts_with(one);
+        if let Some(first) = places[..i].iter().position(|other| twin(&other)) {
+            return Err(SweepError::Twice {
+                setting: axes[first].setting.clone(),
+                again: axis.setting.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// All that results come from but seeds: the scenario with the
 /// traces that it names, and the version of the simulator.
 fn fingerprint(scenario: &Scenario) -> String {
     let scenario = serde_json::to_string(scenario).expect("a scenario is JSON");
@@ -406,90 +320,4 @@ fn fingerprint(scenario: &Scenario) -> String {
     write!(fingerprint, "{}\n{scenario}", env!("CARGO_PKG_VERSION"))
         .expect("a fingerprint takes everything");
     format!("{:016x}", fingerprint.value())
-}
-
-/// By which a run is known in the results.
-fn key(point: &Point) -> String {
-    serde_json::to_string(point).expect("text and numbers are JSON")
-}
-
-/// Puts a value into a scenario.
-fn set(table: &mut Table, setting: &str, value: Value) -> Result<(), SweepError> {
-    let error = |segment: &str, why| SweepError::Setting {
-        setting: setting.to_owned(),
-        segment: segment.to_owned(),
-        why,
-    };
-    let (path, last) = setting.rsplit_once('.').unwrap_or(("", setting));
-    let mut place = table;
-    let mut segments = path.split('.').filter(|segment| !segment.is_empty());
-    while let Some(segment) = segments.next() {
-        let inner = place
-            .entry(segment)
-            .or_insert_with(|| Value::Table(Table::new()));
-        place = match inner {
-            Value::Table(inner) => inner,
-            Value::Array(list) => {
-                let name = segments
-                    .next()
-                    .ok_or_else(|| error(segment, "a list: name one of its entries"))?;
-                let found = match name.parse::<usize>() {
-                    Ok(index) => list.get_mut(index),
-                    Err(_) => list
-                        .iter_mut()
-                        .find(|entry| entry.get("name").and_then(Value::as_str) == Some(name)),
-                };
-                let found = found.and_then(Value::as_table_mut);
-                found.ok_or_else(|| error(name, "not in that list"))?
-            }
-            _ => return Err(error(segment, "neither a table nor a list")),
-        };
-    }
-    place.insert(last.to_owned(), value);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(text: &str) -> Vec<String> {
-        let axis = Axis::parse(text).expect(text);
-        axis.values.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn values_are_toml_or_bare_text() {
-        assert_eq!(values("a=1,2"), ["1", "2"]);
-        assert_eq!(values("a=10ms, 20ms"), ["\"10ms\"", "\"20ms\""]);
-        assert_eq!(values("a=stride,lottery"), ["\"stride\"", "\"lottery\""]);
-        assert_eq!(values("a={ random = { between = [1, 2] } }").len(), 1);
-        for text in ["", "a", "a=", "=1"] {
-            assert!(Axis::parse(text).is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_setting_is_put_where_it_says() {
-        let text = "title = \"t\"\n[[client]]\nname = \"A\"\n[[client]]\nname = \"B\"\n";
-        let mut table: Table = toml::from_str(text).expect("TOML");
-        set(&mut table, "client.B.tickets", Value::Integer(3)).expect("there");
-        set(&mut table, "client.0.tickets", Value::Integer(4)).expect("there");
-        set(&mut table, "machine.cpus", Value::Integer(2)).expect("made");
-        set(&mut table, "duration", Value::String("1s".into())).expect("made");
-        assert_eq!(table["client"][1]["tickets"], Value::Integer(3));
-        assert_eq!(table["client"][0]["tickets"], Value::Integer(4));
-        assert_eq!(table["machine"]["cpus"], Value::Integer(2));
-        for wrong in [
-            "client.C.tickets",
-            "client.tickets",
-            "title.x",
-            "client.7.tickets",
-        ] {
-            assert!(
-                set(&mut table, wrong, Value::Integer(1)).is_err(),
-                "{wrong}"
-            );
-        }
-    }
 }

@@ -1,0 +1,184 @@
+//! Pools of CPUs: each decides as a dispatcher of its own would.
+
+use proptest::prelude::*;
+use prorata_core::dispatcher::{Dispatcher, MAX_POOLS, Machine, Winner};
+use prorata_core::ids::ClientId;
+use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
+use prorata_core::policy::{Policy, Stride};
+
+const QUANTUM_NS: u64 = 10_000_000;
+const CLIENTS: usize = 6;
+
+fn stride() -> Box<dyn Policy + Send> {
+    Box::new(Stride::new())
+}
+
+/// A ledger with clients of these tickets.
+fn ledger(tickets: &[u32]) -> (Ledger, Vec<ClientId>) {
+    let mut ledger = Ledger::new(Limits::default());
+    let mut clients = Vec::new();
+    for amount in tickets {
+        let create = Operation::CreateClient {
+            name: None,
+            owner: 0,
+        };
+        let outcome = ledger.execute(&Principal::ROOT, create);
+        let Ok(Outcome::Client(client)) = outcome else {
+            unreachable!("within the limits")
+        };
+        let issue = Operation::Issue {
+            currency: ledger.base(),
+            amount: *amount,
+            target: Some(Target::Client(client)),
+        };
+        ledger.execute(&Principal::ROOT, issue).expect("legal");
+        clients.push(client);
+    }
+    (ledger, clients)
+}
+
+fn set_amount(dispatcher: &mut Dispatcher, client: ClientId, amount: u32) {
+    let ledger = dispatcher.ledger();
+    let ticket = ledger.funding(client).next().expect("it has a ticket");
+    let operation = Operation::SetAmount { ticket, amount };
+    let checked = ledger.check(&Principal::ROOT, operation).expect("legal");
+    dispatcher.apply(checked);
+}
+
+/// What can happen to a client.
+#[derive(Clone, Debug)]
+enum Change {
+    Threads(usize, u32),
+    Tickets(usize, u32),
+    /// All CPUs decide anew and run for a part of a quantum.
+    Run(u64),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (0..CLIENTS, 0u32..4).prop_map(|(client, threads)| Change::Threads(client, threads)),
+        (0..CLIENTS, 1u32..100_000).prop_map(|(client, amount)| Change::Tickets(client, amount)),
+        (1..=QUANTUM_NS).prop_map(Change::Run),
+        (1..=QUANTUM_NS).prop_map(Change::Run),
+    ]
+}
+
+fn happen(dispatcher: &mut Dispatcher, clients: &[ClientId], change: &Change) -> Vec<Winner> {
+    let mut winners = Vec::new();
+    match *change {
+        Change::Threads(client, threads) => dispatcher.set_runnable(clients[client], threads),
+        Change::Tickets(client, amount) => set_amount(dispatcher, clients[client], amount),
+        Change::Run(used_ns) => {
+            dispatcher.decide(&mut winners);
+            for &Winner { client, cpus } in &winners {
+                dispatcher.charge(client, used_ns * u64::from(cpus));
+            }
+        }
+    }
+    winners.sort_by_key(|winner| winner.client.index());
+    winners
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(2001),
+        cases: 200,
+        ..ProptestConfig::default()
+    })]
+
+    /// Two pools of one dispatcher make the decisions, and keep the accounts,
+    /// of two dispatchers that share nothing. Values are base units, so those
+    /// of one pool do not depend on the other.
+    #[test]
+    fn a_pool_decides_as_a_dispatcher_of_its_own(
+        tickets in prop::collection::vec(1u32..100_000, CLIENTS),
+        homes in prop::collection::vec(0u32..2, CLIENTS),
+        cpus in (1u32..4, 1u32..4),
+        changes in prop::collection::vec(change(), 1..120),
+    ) {
+        let cpus = [cpus.0, cpus.1];
+        let (both, clients) = ledger(&tickets);
+        let mut pooled = Dispatcher::pooled(
+            both,
+            cpus.map(|cpus| (cpus, stride())).into(),
+            QUANTUM_NS,
+        );
+        for (client, pool) in clients.iter().zip(&homes) {
+            pooled.move_to_pool(*client, *pool);
+        }
+        let mut alone = cpus.map(|cpus| {
+            let machine = Machine { cpus, quantum_ns: QUANTUM_NS };
+            Dispatcher::new(ledger(&tickets).0, stride(), machine)
+        });
+        for change in &changes {
+            let winners = happen(&mut pooled, &clients, change);
+            let mut apart = Vec::new();
+            for (pool, dispatcher) in alone.iter_mut().enumerate() {
+                let here = |client: usize| homes[client] == pool as u32;
+                let concerns = match *change {
+                    Change::Threads(client, _) | Change::Tickets(client, _) => here(client),
+                    Change::Run(_) => true,
+                };
+                if concerns {
+                    apart.extend(happen(dispatcher, &clients, change));
+                }
+            }
+            apart.sort_by_key(|winner| winner.client.index());
+            prop_assert_eq!(winners, apart);
+        }
+        for (client, pool) in clients.iter().zip(&homes) {
+            let (one, other) = (pooled.usage(*client), alone[*pool as usize].usage(*client));
+            prop_assert_eq!(one.received_ns, other.received_ns);
+            prop_assert_eq!(one.specified_ns, other.specified_ns);
+            let part = f64::from(cpus[*pool as usize]) / f64::from(cpus[0] + cpus[1]);
+            prop_assert!((one.share - other.share * part).abs() < 1e-12);
+            prop_assert_eq!(pooled.pool_of(*client), *pool);
+        }
+    }
+}
+
+#[test]
+fn a_move_ends_the_turn_and_keeps_the_account() {
+    let (ledger, clients) = ledger(&[100, 100, 100]);
+    let mut dispatcher = Dispatcher::pooled(ledger, vec![(1, stride()), (1, stride())], QUANTUM_NS);
+    clients
+        .iter()
+        .for_each(|client| dispatcher.set_runnable(*client, 1));
+    let winner = dispatcher
+        .next_winner()
+        .expect("all compete in the first pool");
+    assert_eq!(dispatcher.next_winner(), None);
+    dispatcher.charge(winner.client, QUANTUM_NS);
+    let before = dispatcher.usage(winner.client);
+    assert_eq!(before.received_ns, QUANTUM_NS);
+    dispatcher.move_to_pool(winner.client, 1);
+    assert!(!dispatcher.runs(winner.client));
+    assert_eq!(dispatcher.pool_of(winner.client), 1);
+    let after = dispatcher.usage(winner.client);
+    assert_eq!(
+        (before.received_ns, before.specified_ns),
+        (after.received_ns, after.specified_ns)
+    );
+    // Alone in a pool that is half of the machine.
+    assert_eq!(after.share.to_bits(), 0.5f64.to_bits());
+    // Both CPUs are given away now, each in its pool.
+    let winners = [dispatcher.next_winner(), dispatcher.next_winner()];
+    let pools = winners.map(|winner| winner.map(|winner| dispatcher.pool_of(winner.client)));
+    assert_eq!(pools, [Some(0), Some(1)]);
+    assert_eq!(dispatcher.next_winner(), None);
+    // To where it is already: nothing happens.
+    dispatcher.move_to_pool(winner.client, 1);
+    assert!(dispatcher.runs(winner.client));
+}
+
+#[test]
+fn there_are_so_many_pools_and_no_more() {
+    let pools = |count: usize| (0..count).map(|_| (1, stride())).collect::<Vec<_>>();
+    let dispatcher = |count| Dispatcher::pooled(ledger(&[]).0, pools(count), QUANTUM_NS);
+    assert_eq!(dispatcher(MAX_POOLS).machine().cpus, MAX_POOLS as u32);
+    for count in [0, MAX_POOLS + 1] {
+        let made = std::panic::catch_unwind(|| dispatcher(count));
+        assert!(made.is_err(), "{count}");
+    }
+}
