@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     prorata_vm::init::entry();
     prorata_user::guardian_entry();
     prorata_reproduce::worker_entry();
+    prorata_stage::client_entry();
     let arguments = args::Cli::parse();
     match commands::execute(&arguments) {
         Ok(code) => code,

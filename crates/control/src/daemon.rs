@@ -27,7 +27,7 @@ use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
 use crate::start::{READY, StartError, lock_until};
 use crate::state::State;
-use crate::user_engine::ForUser;
+use crate::user_engine::user_engine;
 use crate::{log, policy};
 
 /// How long a new daemon waits for the one before it to be gone, which flushes
@@ -113,9 +113,7 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
     let make_engine = |dispatcher, directory| {
         let (socket, cpus) = (place.socket.path().to_owned(), cpus.clone());
         Ok(match engine {
-            EngineKind::User => Box::new(ForUser::start(
-                dispatcher, directory, socket, cpus, mechanism,
-            )?) as Box<dyn Engine>,
+            EngineKind::User => user_engine(dispatcher, directory, socket, cpus, mechanism)?,
             EngineKind::Kernel(scope) => Box::new(ForKernel::start(
                 dispatcher, directory, socket, cpus, scope,
             )?),

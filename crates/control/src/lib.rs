@@ -43,6 +43,7 @@ pub use prorata_kernel::scheduler::Scope;
 pub use prorata_user::Mechanism;
 pub use server::Timing;
 pub use start::{StartError, start_daemon};
+pub use user_engine::user_engine;
 
 /// What the fuzz target calls.
 #[cfg(fuzzing)]

@@ -141,7 +141,7 @@ pub enum Command {
     Demo(daemon::Demo),
     /// Run commands in a machine of their own, with a kernel that has sched_ext
     Vm(vm::Vm),
-    /// Run a scenario on a simulated machine
+    /// Run a scenario, on a simulated machine or on real processes
     ///
     /// A scenario file says what the machine is, which programs compete on it with which tickets,
     /// and what happens when. One seed gives one run, the same on every machine. What decides is
