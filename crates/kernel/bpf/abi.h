@@ -63,12 +63,12 @@ struct rights {
 	 * activity in the upper. See rights.bpf.h.
 	 */
 	u64 backing;
-	/* What it is worth, worked out when so much was active. */
+	/* What it is worth, worked out at `priced_at` when so much was active. */
 	u64 value;
 	s64 priced_active;
-	u64 unused;
-	/* The price list (rights.bpf.h) that this was taken from. */
-	u32 priced;
+	u64 priced_at;
+	/* The change of rights that these know of. */
+	u32 priced_change;
 	/* Tasks inside, runnable or not. */
 	u32 tasks;
 	/* `dispensed` (pass.bpf.h) up to which `specified_ns` counts. */
@@ -91,8 +91,7 @@ struct rights {
 	s64 remain;
 	/* Whether it ever was active. */
 	u32 known;
-	/* Active tickets that are issued in it. */
-	s32 issued;
+	u32 unused;
 };
 
 _Static_assert(sizeof(struct rights) == 128, "src/scheduler/loaded.rs reads these bytes");

@@ -20,10 +20,6 @@ typedef uint64_t u64;
 typedef uint32_t u32;
 typedef int64_t s64;
 typedef int32_t s32;
-#define SEPARATE static inline
-#else
-/* The verifier looks at it once, not at each call. */
-#define SEPARATE __noinline
 #endif
 
 #define PASS_BITS 20
@@ -62,35 +58,10 @@ static inline worth_t to_worth(u64 mantissa, s32 exponent)
 	return (u64)(u32)exponent << 32 | mantissa;
 }
 
-/*
- * Zeros above the highest bit of a number that is not zero. BPF has no
- * instruction for that, and what compilers make of it takes twice as many.
- */
-SEPARATE u32 zeros_above(u64 number)
+/* Zeros above the highest bit of a number that is not zero. */
+static inline u32 zeros_above(u64 number)
 {
-	u32 zeros = 0;
-
-	if (!(number >> 32)) {
-		zeros += 32;
-		number <<= 32;
-	}
-	if (!(number >> 48)) {
-		zeros += 16;
-		number <<= 16;
-	}
-	if (!(number >> 56)) {
-		zeros += 8;
-		number <<= 8;
-	}
-	if (!(number >> 60)) {
-		zeros += 4;
-		number <<= 4;
-	}
-	if (!(number >> 62)) {
-		zeros += 2;
-		number <<= 2;
-	}
-	return zeros + !(number >> 63);
+	return __builtin_clzll(number);
 }
 
 static inline worth_t worth_of(u64 amount)
@@ -164,27 +135,19 @@ static inline u64 scaled(u64 number, s32 shift)
 }
 
 /*
- * How far a pass moves for so much service (ns), given shifted so that no zeros
- * are above it, and by how much, at so many tickets: the part of a stride
- * (1995, 2.4) without the quantum, which cancels out. Nobody without tickets
- * moves: their waits are not in this order.
+ * How far a pass moves for so much service (ns) at so many tickets: the part
+ * of a stride (1995, 2.4) without the quantum, which cancels out. Nobody
+ * without tickets moves: their waits are not in this order.
  */
-static inline u64 wait_for_shifted(u64 shifted, u32 zeros, worth_t tickets)
-{
-	if (!mantissa_of(tickets))
-		return 0;
-	return scaled(shifted / mantissa_of(tickets),
-		      PASS_BITS - (s32)zeros - exponent_of(tickets));
-}
-
 static inline u64 wait_for(u64 service_ns, worth_t tickets)
 {
 	u32 zeros;
 
-	if (!service_ns)
+	if (!service_ns || !mantissa_of(tickets))
 		return 0;
 	zeros = zeros_above(service_ns);
-	return wait_for_shifted(service_ns << zeros, zeros, tickets);
+	return scaled((service_ns << zeros) / mantissa_of(tickets),
+		      PASS_BITS - (s32)zeros - exponent_of(tickets));
 }
 
 /* The service (ns) that so many tickets are due in such a wait. */

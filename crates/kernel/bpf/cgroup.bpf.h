@@ -74,7 +74,7 @@ static void fund(u32 number, u32 list)
 		if (list_of(backing))
 			propagate(list_of(backing), -1);
 	}
-	__sync_fetch_and_add(&prices, 1);
+	__sync_fetch_and_add(&change, 1);
 	__sync_fetch_and_add(&rises, 1);
 }
 

@@ -56,21 +56,21 @@ u32 online;
 /* That time as a wait, while the tickets that are active stay the same. */
 static u64 longest = LONGEST_WAIT;
 
-/* What is active of the base currency, as a worth. */
-static s64 known_base;
-static worth_t base_worth;
-
-static worth_t worth_of_base(void)
+static void set_longest(void)
 {
 	s64 active = nodes[BASE].active;
 
-	if (active != known_base) {
-		base_worth = active > 0 ? worth_of(active) : 0;
-		known_base = active;
-		if (active > 0)
-			longest = wait_for(LONGEST_WAIT_NS * online, base_worth);
-	}
-	return base_worth;
+	if (active > 0)
+		longest = wait_for(LONGEST_WAIT_NS * online, worth_of(active));
+}
+
+__noinline int dispense(u64 service_ns)
+{
+	s64 active = nodes[BASE].active;
+
+	if (active > 0)
+		__sync_fetch_and_add(&dispensed, wait_for(service_ns, worth_of(active)));
+	return 0;
 }
 
 /* What remains of a wait when the tickets change. */

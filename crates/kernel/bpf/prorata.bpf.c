@@ -54,7 +54,7 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	if (!task)
 		return cpu;
 	if (!task->competes)
-		join(p, task);
+		join(p, task, scx_bpf_now());
 	__sync_fetch_and_add(&totals.direct, 1);
 	scx_bpf_dsq_insert(p, DSQ_LOCAL, quantum_ns, 0);
 	return cpu;
@@ -74,7 +74,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	if (!task->competes)
-		join(p, task);
+		join(p, task, scx_bpf_now());
 	wait_in_queue(p, task, enq_flags);
 	if (abbreviated && (enq_flags & ENQ_WAKEUP))
 		abbreviate_turn(scx_bpf_task_cpu(p), task);
@@ -85,14 +85,13 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	u64 now = scx_bpf_now(), pass = 0;
 	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED), competes = false;
 
-	renew_prices(now);
 	reorder_if_due(now);
 	if (goes_on) {
 		struct task *task = task_of(prev);
 
 		competes = task && task->competes;
 		if (competes) {
-			charge(prev, task);
+			charge(prev, task, now);
 			pass = key_of(task);
 		}
 	}
@@ -117,7 +116,7 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 
 	if (!task || !task->competes)
 		return;
-	charge(p, task);
+	charge(p, task, scx_bpf_now());
 	count_turn(p, task);
 	if (!runnable)
 		leave(p, task);
@@ -129,7 +128,7 @@ void BPF_STRUCT_OPS(prorata_set_weight, struct task_struct *p, u32 weight)
 	struct task *task = task_of(p);
 
 	if (task && task->competes)
-		follow_assignment(p, task);
+		follow_assignment(p, task, scx_bpf_now());
 }
 
 void BPF_STRUCT_OPS(prorata_enable, struct task_struct *p)
@@ -214,7 +213,7 @@ void BPF_STRUCT_OPS(prorata_cgroup_move, struct task_struct *p, struct cgroup *f
 		return;
 	belong_elsewhere(task, task->group);
 	if (task->competes)
-		follow_assignment(p, task);
+		follow_assignment(p, task, scx_bpf_now());
 }
 
 void BPF_STRUCT_OPS(prorata_cgroup_set_weight, struct cgroup *cgrp, u32 weight)

@@ -105,7 +105,7 @@ static bool first_key(u32 queue, u64 *key)
  * its turn is to come sooner (1995, 2.3): all are put in their present order.
  * Gives back how many waited.
  */
-static __noinline u32 reorder(u32 queue)
+static __noinline u32 reorder(u32 queue, u64 now)
 {
 	struct task_struct *p;
 	u32 count = nothing;
@@ -120,15 +120,12 @@ static __noinline u32 reorder(u32 queue)
 		if (!task || !task->competes)
 			continue;
 		pass = task->pass;
-		worth = price_task(task);
+		worth = price_task(task, now);
 		if (worth == task->worth)
 			continue;
 		moved = present() + keep_remain(pass - present(), task->worth, worth);
-		if (!__sync_bool_compare_and_swap(&task->pass, pass, moved)) {
-			/* It runs by now. */
-			task->priced = 0;
+		if (!__sync_bool_compare_and_swap(&task->pass, pass, moved))
 			continue;
-		}
 		task->worth = worth;
 		trace(DECISION_TICKETS, p->pid, moved, worth, 0);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_of(task));
@@ -148,7 +145,7 @@ static void reorder_if_due(u64 now)
 	ordered_up_to = up_to;
 	order_next_at = now + pause;
 	bpf_for(queue, 0, queues)
-		pause += reorder(queue) * PAUSE_NS;
+		pause += reorder(queue, now) * PAUSE_NS;
 	order_next_at = now + pause;
 }
 

@@ -18,7 +18,8 @@
  *   list counted is certain; it then adds the new list before it takes the old
  *   one, lest currencies become inactive in between.
  *
- * Values are worked out on the way of who needs them and then good for a while.
+ * Values are worked out on the way of who needs them and then good for
+ * `price_lasts_ns`, or until the loader changes something.
  */
 #ifndef PRORATA_RIGHTS_BPF_H
 #define PRORATA_RIGHTS_BPF_H
@@ -26,25 +27,16 @@
 struct rights nodes[NODES];
 struct ticket tickets[TICKETS];
 
-/* Time for which prices are good; the loader sets it. */
+/* Time for which a price is good; the loader sets it. */
 u64 price_lasts_ns;
 
 /*
- * Counts what makes prices useless: time, the loader's changes, and amounts that
- * became at least twice or half of what they were. (Who waits at a wrong price
- * is credited at a wrong rate: a millisecond at a thousand times too much is a
- * second.)
+ * Counts what makes prices useless at once: the loader's changes, and amounts
+ * that became at least twice or half of what they were. (Who waits at a wrong
+ * price is credited at a wrong rate: a millisecond at a thousand times too
+ * much is a second.)
  */
-static u32 prices = 1;
-static u64 prices_next_at;
-
-static void renew_prices(u64 now)
-{
-	if ((s64)(now - prices_next_at) < 0)
-		return;
-	prices_next_at = now + price_lasts_ns;
-	prices++;
-}
+static u32 change;
 
 /*
  * Counts those of them by which somebody's value rose: who waits may do so for
@@ -102,9 +94,9 @@ static u32 work_off_edge(struct rights *node, s32 edge)
 static void note_change(const struct rights *node, s64 active)
 {
 	if (active >= 2 * node->priced_active) {
-		prices++;
+		change++;
 	} else if (2 * active <= node->priced_active) {
-		prices++;
+		change++;
 		rises++;
 	}
 }
@@ -118,8 +110,8 @@ static s32 change_amount(u32 number, s64 amount)
 
 	if (!active)
 		return -1;
-	/* Else there is nobody whose price it could change. */
-	if (number != BASE && node->issued)
+	/* A base ticket is worth what it is. */
+	if (number != BASE)
 		note_change(node, active);
 	return old ? 0 : 1;
 }
@@ -152,7 +144,6 @@ __noinline int propagate(u32 list, s32 sign)
 		ticket = ticket_at(index);
 		currency = node_at(ticket->currency);
 		here = (u64)(u32)towards << 32 | next_in_list(ticket, index);
-		__sync_fetch_and_add(&currency->issued, towards);
 		edge = change_amount(ticket->currency, towards * (s64)ticket->amount);
 		if (!edge || ticket->currency == BASE)
 			continue;
@@ -180,9 +171,9 @@ __noinline int change_held(u32 number, s64 amount)
 	return 0;
 }
 
-static bool is_priced(const struct rights *node)
+static bool is_priced(const struct rights *node, u64 now)
 {
-	return node->priced == prices;
+	return now - node->priced_at < price_lasts_ns && node->priced_change == change;
 }
 
 /* What one ticket of a currency that has a price is worth. */
@@ -197,7 +188,7 @@ static worth_t rate_of(const struct rights *currency)
  * Adds up what the list's tickets are worth. Stops at a currency whose price
  * is too old, and gives back its number; else 0.
  */
-static u32 price_list(u32 list, worth_t *value)
+static u32 price_list(u32 list, u64 now, worth_t *value)
 {
 	worth_t sum = 0;
 	u32 stale = 0;
@@ -209,7 +200,7 @@ static u32 price_list(u32 list, worth_t *value)
 		if (ticket->currency != BASE) {
 			struct rights *currency = node_at(ticket->currency);
 
-			if (!is_priced(currency)) {
+			if (!is_priced(currency, now)) {
 				stale = ticket->currency;
 				break;
 			}
@@ -226,7 +217,7 @@ static u32 price_list(u32 list, worth_t *value)
  * Works out a node's value, and those of the currencies that it needs for that,
  * the highest first.
  */
-__noinline int price(u32 number)
+__noinline int price(u32 number, u64 now)
 {
 	u32 way[MAX_LEVELS];
 	u32 level = nothing;
@@ -234,7 +225,7 @@ __noinline int price(u32 number)
 	while (can_loop) {
 		struct rights *node = node_at(number);
 		worth_t value;
-		u32 stale = price_list(list_of(node->backing), &value);
+		u32 stale = price_list(list_of(node->backing), now, &value);
 
 		if (stale && level < MAX_LEVELS) {
 			way[level & (MAX_LEVELS - 1)] = number;
@@ -244,7 +235,8 @@ __noinline int price(u32 number)
 		}
 		node->value = value;
 		node->priced_active = node->active;
-		node->priced = prices;
+		node->priced_change = change;
+		node->priced_at = now;
 		if (!level)
 			return 0;
 		level--;

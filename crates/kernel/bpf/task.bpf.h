@@ -13,10 +13,8 @@
 struct task {
 	/* Its place, while it competes. */
 	u64 pass;
-	/* What it was worth when the pass was set, and what that was worked out from. */
+	/* What it was worth when the pass was set. */
 	worth_t worth;
-	s64 priced_active;
-	u32 priced;
 	/* Its place before the present pass when it left, and its worth then. */
 	s64 remain;
 	worth_t remain_worth;
@@ -101,17 +99,18 @@ __noinline int settle(u32 number)
 }
 
 /* What those are worth who hold so many tickets in a node. */
-__noinline u64 price_held(u32 number, u32 held)
+__noinline u64 price_held(u32 number, u32 held, u64 now)
 {
 	struct rights *node = node_at(number);
 	s64 active;
 
-	if (!is_priced(node)) {
+	if (!is_priced(node, now)) {
 		worth_t value = node->value;
 		s64 remain = node->pass - present();
 
 		settle(number);
-		price(number);
+		price(number, now);
+		set_longest();
 		if (node->value != value)
 			node->pass = present() + keep_remain(remain, value, node->value);
 	}
@@ -122,17 +121,9 @@ __noinline u64 price_held(u32 number, u32 held)
 }
 
 /* What a competing task is worth now. */
-static worth_t price_task(struct task *task)
+static worth_t price_task(const struct task *task, u64 now)
 {
-	struct rights *node = node_at(task->node);
-	s64 active = node->active;
-
-	/* It was the same before. */
-	if (is_priced(node) && task->priced == prices && task->priced_active == active)
-		return task->worth;
-	task->priced_active = active;
-	task->priced = prices;
-	return price_held(task->node, task->held);
+	return price_held(task->node, task->held, now);
 }
 
 /* A node becomes active; it was worth `before` when it ceased to be. */
@@ -162,14 +153,14 @@ __noinline u64 entrance(u32 number)
 	struct rights *node = node_at(number);
 	u64 pass = node->pass, reserved = __sync_fetch_and_add(&node->reserved, 1);
 
-	/* On several CPUs see move_pass(). */
+	/* On several CPUs see forgive(). */
 	if (!one_cpu && before(pass, present()))
 		pass = present();
 	return pass + wait_for((quantum_ns + tick_ns) * reserved, node->value);
 }
 
 /* Gives back what the task is worth then. */
-static worth_t count_in(struct task *task)
+static worth_t count_in(struct task *task, u64 now)
 {
 	struct rights *node = node_at(task->node);
 	bool first = !__sync_fetch_and_add(&node->runnable, 1);
@@ -178,8 +169,7 @@ static worth_t count_in(struct task *task)
 	if (first)
 		node->settled_at = dispensed;
 	change_held(task->node, task->held);
-	task->priced = 0;
-	worth = price_task(task);
+	worth = price_task(task, now);
 	if (first)
 		enter(task->node, value);
 	return worth;
@@ -205,14 +195,14 @@ static void count_out(struct task *task)
 	change_held(task->node, -(s64)task->held);
 }
 
-static void join(struct task_struct *p, struct task *task)
+static void join(struct task_struct *p, struct task *task, u64 now)
 {
 	u64 first;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
-	task->worth = count_in(task);
+	task->worth = count_in(task, now);
 	first = entrance(task->node);
 	task->reserved = true;
 	task->pass = first;
@@ -249,12 +239,28 @@ static void be_worth(const struct task_struct *p, struct task *task, worth_t wor
 }
 
 /* It belongs elsewhere, or is nicer, since it joined. */
-static void follow_assignment(const struct task_struct *p, struct task *task)
+static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
 {
 	count_out(task);
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
-	be_worth(p, task, count_in(task));
+	be_worth(p, task, count_in(task, now));
+}
+
+/*
+ * Who has run is owed nothing. In a race (before it is charged) its next wait
+ * begins at the present moment, as in the core. On several CPUs one that is
+ * behind all winners even after it was charged is entitled to more than a CPU,
+ * or others than us took its CPU.
+ */
+static void forgive(struct task *task, bool charged)
+{
+	u64 now = present();
+
+	if (lottery == charged || (one_cpu && charged))
+		return;
+	if (before(task->pass, now))
+		task->pass = now;
 }
 
 /* CPU time that a task used and was not charged for. */
@@ -263,55 +269,33 @@ static u64 used_by(const struct task_struct *p, const struct task *task)
 	return p->se.sum_exec_runtime - task->charged_ns;
 }
 
-/*
- * Moves a task's pass for service that it used, and its node's. Who has run is
- * owed nothing: in a race its next wait begins at the present moment, as in the
- * core; on several CPUs one that is behind all winners after it was charged is
- * entitled to more than a CPU, or others than us took its CPU.
- */
-static void move_pass(struct task *task, u64 service_ns)
-{
-	struct rights *node = node_at(task->node);
-	u32 zeros = zeros_above(service_ns);
-	u64 shifted = service_ns << zeros, wait, now;
-
-	__sync_fetch_and_add(&dispensed, wait_for_shifted(shifted, zeros, worth_of_base()));
-	now = present();
-	wait = wait_for_shifted(shifted, zeros, node->value);
-	__sync_fetch_and_add(&node->pass, wait);
-	if (lottery) {
-		if (before(task->pass, now))
-			task->pass = now;
-		task->pass += wait_after(service_ns, task->worth);
-		return;
-	}
-	if (task->worth != node->value)
-		wait = wait_for_shifted(shifted, zeros, task->worth);
-	task->pass += wait;
-	if (!one_cpu && before(task->pass, now))
-		task->pass = now;
-}
-
 /* Charges a competing task for the CPU time that it used since last time. */
-static void charge(struct task_struct *p, struct task *task)
+static void charge(struct task_struct *p, struct task *task, u64 now)
 {
-	u64 service_ns = used_by(p, task);
+	u64 service_ns = used_by(p, task), wait;
 	struct rights *node;
 
 	if (!service_ns)
 		return;
 	task->charged_ns += service_ns;
 	if (task->node != task->assigned)
-		follow_assignment(p, task);
+		follow_assignment(p, task, now);
 	else
-		be_worth(p, task, price_task(task));
+		be_worth(p, task, price_task(task, now));
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
 	follow_winner(task->pass);
-	move_pass(task, service_ns);
+	dispense(service_ns);
+	forgive(task, false);
+	wait = wait_after(service_ns, task->worth);
+	task->pass += wait;
+	forgive(task, true);
 	trace(DECISION_CHARGE, p->pid, task->pass, task->worth, service_ns);
 	end_reservation(task);
 	node = node_at(task->node);
+	if (lottery || task->worth != node->value)
+		wait = wait_for(service_ns, node->value);
+	__sync_fetch_and_add(&node->pass, wait);
 	__sync_fetch_and_add(&node->received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
 }
