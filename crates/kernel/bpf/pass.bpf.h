@@ -40,13 +40,6 @@ static u64 present(void)
 	return one_cpu && !lottery ? dispensed + ahead : furthest;
 }
 
-/* Somebody who had this pass has run. */
-static void follow_winner(u64 pass)
-{
-	if (before(furthest, pass))
-		furthest = pass;
-}
-
 /* CPUs that there are; the loader sets it at first. */
 u32 online;
 
@@ -55,6 +48,21 @@ u32 online;
 
 /* That time as a wait, while the tickets that are active stay the same. */
 static u64 longest = LONGEST_WAIT;
+
+/*
+ * Somebody who had this pass has run. A turn is charged at the price at its end,
+ * and turns end when others wake, so passes move a little further than the
+ * present one; it is not left behind by more than an eighth of a second.
+ */
+static void follow_winner(u64 pass)
+{
+	s64 lag = pass - present() - (longest >> 6);
+
+	if (before(furthest, pass))
+		furthest = pass;
+	if (one_cpu && !lottery && lag > 0)
+		ahead += lag;
+}
 
 static void set_longest(void)
 {
