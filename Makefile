@@ -2,6 +2,8 @@
 #
 #   make run      build it and see three programs share one CPU 3:2:1
 #   make test     everything that CI runs
+#   make vm-test  tests of the scheduler inside Linux, in machines of their own
+#   make vm-demo  see a scheduler inside Linux, in a machine of its own
 #   make bench    all benches, beside their peers and the papers' figures
 #   make figures  the papers' figures on one page, reproduced by simulation and,
 #                 for a quarter of an hour, on real processes (ENGINES=sim:
@@ -19,7 +21,7 @@ SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run test bench figures build install uninstall clean need-cargo
+.PHONY: run test vm-test vm-demo bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
@@ -29,6 +31,12 @@ build: need-cargo
 
 test: need-cargo
 	scripts/test
+
+vm-test: need-cargo
+	scripts/vm-test
+
+vm-demo: need-cargo
+	scripts/vm-demo
 
 bench: need-cargo
 	scripts/bench

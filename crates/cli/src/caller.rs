@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 use prorata_control::protocol::{ClientReport, Request, Response, StatusReport};
-use prorata_control::{ConnectError, Connection, Place, start_daemon};
+use prorata_control::{ConnectError, Connection, EngineKind, Place, Scope, start_daemon};
 
 use prorata_user::CLIENT_MARKER;
 
@@ -33,12 +33,17 @@ impl Caller {
 
     /// Connects to the daemon, starting it if none runs.
     pub fn open(&self) -> Result<Connection, ConnectError> {
-        self.open_on(None)
+        self.open_with(None, None)
     }
 
-    /// The same; a daemon that is started shares out these CPUs.
-    pub fn open_on(&self, cpus: Option<&CpuList>) -> Result<Connection, ConnectError> {
-        Connection::open_or_start(&self.place, &|| self.start(cpus))
+    /// The same; a daemon that is started shares out these CPUs, with this
+    /// engine.
+    pub fn open_with(
+        &self,
+        cpus: Option<&CpuList>,
+        engine: Option<EngineKind>,
+    ) -> Result<Connection, ConnectError> {
+        Connection::open_or_start(&self.place, &|| self.start(cpus, engine))
     }
 
     /// Connects to a daemon that runs; `None` if none does.
@@ -50,7 +55,7 @@ impl Caller {
         }
     }
 
-    fn start(&self, cpus: Option<&CpuList>) -> io::Result<()> {
+    fn start(&self, cpus: Option<&CpuList>, engine: Option<EngineKind>) -> io::Result<()> {
         let mut daemon = Command::new(std::env::current_exe()?);
         daemon
             .arg("daemon")
@@ -60,6 +65,14 @@ impl Caller {
         daemon.env_remove(CLIENT_MARKER);
         if let Some(cpus) = cpus {
             daemon.arg("--cpus").arg(cpus.to_string());
+        }
+        match engine {
+            None => {}
+            Some(EngineKind::User) => drop(daemon.args(["--engine", "user"])),
+            Some(EngineKind::Kernel(Scope::Given)) => drop(daemon.args(["--engine", "kernel"])),
+            Some(EngineKind::Kernel(Scope::All)) => {
+                daemon.args(["--engine", "kernel", "--all"]);
+            }
         }
         start_daemon(&self.place, daemon)
     }

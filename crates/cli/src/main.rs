@@ -18,8 +18,10 @@ use clap::Parser as _;
 static ALLOCATOR: prorata_sim::memory::HugePages = prorata_sim::memory::HugePages;
 
 fn main() -> ExitCode {
+    prorata_vm::init::entry();
     prorata_user::guardian_entry();
     prorata_reproduce::worker_entry();
+    prorata_stage::client_entry();
     let arguments = args::Cli::parse();
     match commands::execute(&arguments) {
         Ok(code) => code,

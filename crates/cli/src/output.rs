@@ -58,6 +58,17 @@ pub fn seconds(time_ns: u64) -> String {
     format!("{:.2} s", time_ns as f64 / 1e9)
 }
 
+/// That a time was shorter than this; `-` for none at all.
+pub fn shorter_than(time_ns: u64) -> String {
+    match time_ns {
+        0 => "-".to_owned(),
+        1..1_000 => format!("<{time_ns} ns"),
+        1_000..1_000_000 => format!("<{:.1} us", time_ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("<{:.1} ms", time_ns as f64 / 1e6),
+        _ => format!("<{:.1} s", time_ns as f64 / 1e9),
+    }
+}
+
 /// A signed number of quanta.
 pub fn quanta(error: f64) -> String {
     // Rounding must not leave a sign on zero.
@@ -86,6 +97,14 @@ mod tests {
         assert_eq!(
             [0.04, -0.04, 1.25, -3.0].map(quanta),
             ["+0.0", "+0.0", "+1.3", "-3.0"]
+        );
+    }
+
+    #[test]
+    fn waits_have_the_unit_that_fits() {
+        assert_eq!(
+            [0, 512, 1 << 16, 1 << 24, 1 << 31].map(shorter_than),
+            ["-", "<512 ns", "<65.5 us", "<16.8 ms", "<2.1 s"]
         );
     }
 

@@ -49,6 +49,7 @@ mod tests {
             specified_ns: 0,
             received_ns,
             error_quanta: 0.0,
+            turns: None,
         }
     }
 

@@ -13,14 +13,36 @@ const USUAL_COLUMNS: usize = 80;
 /// Rows where the terminal does not say.
 const USUAL_ROWS: usize = 24;
 
+/// Environment variable that says that a terminal of so many columns and rows
+/// (`80x24`) is at the other end of what is no terminal itself: a machine has
+/// none, but what is printed there comes out on the host's.
+pub const REMOTE: &str = "PRORATA_TERMINAL";
+
+/// What [`REMOTE`] says of standard output, if it is a terminal.
+pub fn remote() -> Option<String> {
+    columns().map(|_| {
+        let (columns, rows) = size();
+        format!("{columns}x{rows}")
+    })
+}
+
 /// Columns of standard output if it is a terminal.
 pub fn columns() -> Option<usize> {
-    let out = io::stdout();
-    rustix::termios::isatty(&out).then(|| size().0)
+    let is_terminal = rustix::termios::isatty(io::stdout()) || far_size().is_some();
+    is_terminal.then(|| size().0)
+}
+
+fn far_size() -> Option<(usize, usize)> {
+    let text = std::env::var(REMOTE).ok()?;
+    let (columns, rows) = text.split_once('x')?;
+    Some((columns.parse().ok()?, rows.parse().ok()?))
 }
 
 /// Columns and rows of the terminal on standard output.
 pub fn size() -> (usize, usize) {
+    if let Some(size) = far_size() {
+        return size;
+    }
     let given = tcgetwinsize(io::stdout()).ok();
     let or = |given: Option<u16>, usual: usize| {
         given.filter(|&cells| cells > 0).map_or(usual, usize::from)

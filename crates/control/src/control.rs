@@ -154,6 +154,26 @@ impl Control {
         }
     }
 
+    /// Hands the engine the settings of a restored state. A policy that it does
+    /// not know, chosen under another engine, gives way to one that it does.
+    pub fn configure_again(&mut self) {
+        let mut settings = self.state.settings;
+        let known = self.engine.policies();
+        if !known.contains(&settings.policy) {
+            settings.policy = known.first().copied().unwrap_or_default();
+            tracing::warn!(
+                "the engine does not know the policy {}: from now on it is {}",
+                self.state.settings.policy,
+                settings.policy
+            );
+        }
+        if settings == self.state.settings {
+            self.engine.configure(settings.quantum_ns, settings.policy);
+        } else {
+            self.happened(&[Change::Configure(settings)]);
+        }
+    }
+
     /// Hands the engine every client of a restored state, as far as anything
     /// of it lives, and forgets the others.
     pub fn manage_again(&mut self) {
@@ -230,11 +250,14 @@ impl Control {
                     dispatcher.apply(checked.expect("both ledgers are equal"));
                 }
                 Change::Configure(settings) => {
-                    let mut dispatcher = lock(&self.dispatcher);
-                    dispatcher.set_quantum(settings.quantum_ns);
-                    if settings.policy != policy_before {
-                        dispatcher.set_policy(policy::new(settings.policy));
+                    {
+                        let mut dispatcher = lock(&self.dispatcher);
+                        dispatcher.set_quantum(settings.quantum_ns);
+                        if settings.policy != policy_before {
+                            dispatcher.set_policy(policy::new(settings.policy));
+                        }
                     }
+                    self.engine.configure(settings.quantum_ns, settings.policy);
                 }
                 Change::Resume(client) => self.engine.resume(*client),
                 Change::Roots { .. }
@@ -273,6 +296,7 @@ impl Control {
     /// Finds new roots for the clients of which one has ended: whatever else
     /// the client has will not be found from that one again.
     pub fn renew_roots(&mut self) {
+        self.engine.look();
         for client in self.roots.take_ended() {
             let alive: BTreeMap<u32, ProcessInfo> = self
                 .engine

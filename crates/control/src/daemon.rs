@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_kernel::scheduler::Scope;
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -18,6 +19,7 @@ use crate::control::Control;
 use crate::engine::{Engine, EngineError};
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
+use crate::kernel_engine::ForKernel;
 use crate::place::{Place, PlaceError};
 use crate::process::boot_id;
 use crate::restore::reconcile;
@@ -25,19 +27,31 @@ use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
 use crate::start::{READY, StartError, lock_until};
 use crate::state::State;
-use crate::user_engine::ForUser;
+use crate::user_engine::user_engine;
 use crate::{log, policy};
 
 /// How long a new daemon waits for the one before it to be gone, which flushes
 /// its journal last: some milliseconds, but seconds on a disk that is busy.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Who decides which program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum EngineKind {
+    /// The daemon, on any Linux.
+    #[default]
+    User,
+    /// A scheduler inside the kernel, for these tasks.
+    Kernel(Scope),
+}
+
 /// What can be chosen about a daemon when it starts.
 #[derive(Clone, Default, Debug)]
 pub struct DaemonOptions {
+    /// Who decides.
+    pub engine: EngineKind,
     /// CPUs to share out; those that the daemon may run on if not given.
     pub cpus: Option<Vec<u32>>,
-    /// How losers are held back; chosen by trial if not given.
+    /// How the user engine holds losers back; chosen by trial if not given.
     pub mechanism: Option<Mechanism>,
     /// How long the daemon waits.
     pub timing: Timing,
@@ -84,11 +98,12 @@ pub enum DaemonError {
 pub type MakeEngine<'a> =
     &'a dyn Fn(Arc<Mutex<Dispatcher>>, PathBuf) -> Result<Box<dyn Engine>, EngineError>;
 
-/// Runs the daemon of `place` with the user engine; see [`serve`]. Says on
+/// Runs the daemon of `place`; see [`serve`]. Says on
 /// standard output whether it has started, as [`crate::start_daemon`] expects,
 /// and nothing after that.
 pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonError> {
     let DaemonOptions {
+        engine,
         cpus,
         mechanism,
         timing,
@@ -96,9 +111,13 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
     let cpus = cpus.map_or_else(own_cpus, Ok)?;
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let make_engine = |dispatcher, directory| {
-        let socket = place.socket.path().to_owned();
-        let engine = ForUser::start(dispatcher, directory, socket, cpus.clone(), mechanism)?;
-        Ok(Box::new(engine) as Box<dyn Engine>)
+        let (socket, cpus) = (place.socket.path().to_owned(), cpus.clone());
+        Ok(match engine {
+            EngineKind::User => user_engine(dispatcher, directory, socket, cpus, mechanism)?,
+            EngineKind::Kernel(scope) => Box::new(ForKernel::start(
+                dispatcher, directory, socket, cpus, scope,
+            )?),
+        })
     };
     let mut started = false;
     let result = serve(&place, timing, count, &make_engine, || {
@@ -276,6 +295,7 @@ fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Cont
         host,
         roots,
     };
+    control.configure_again();
     control.manage_again();
     Ok(control)
 }

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use prorata_core::ids::ClientId;
 
 use crate::process::ProcessId;
-use crate::protocol::ClientState;
+use crate::protocol::{ClientState, PolicyKind};
 
 /// Why an engine could not do what it was asked: one sentence.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
@@ -25,10 +25,32 @@ pub struct EngineStatus {
     pub own_cpu_ns: u64,
     /// Time since the engine started.
     pub uptime_ns: u64,
+    /// What its user should know, in one sentence; most often nothing.
+    pub trouble: Option<String>,
 }
 
-/// Enforces the decisions of a [`prorata_core::dispatcher::Dispatcher`], which
-/// it shares with the daemon, on real processes.
+/// What an engine that keeps the account itself knows of a client, since it was
+/// managed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientAccount {
+    /// CPU time that it was charged for.
+    pub received_ns: u64,
+    /// Its share of all CPU time that was charged to anybody while it competed.
+    pub specified_ns: u64,
+    /// Times that one of its threads was given a CPU.
+    pub turns: u64,
+    /// Turns on another CPU than the one before.
+    pub migrations: u64,
+    /// Time that its threads waited while they could have run.
+    pub waited_ns: u64,
+    /// Waits by length: below 1 ns, below 2, below 4 and so on; the last has all
+    /// the longer ones.
+    pub waits: Vec<u64>,
+}
+
+/// Gives real processes what the ledger of a
+/// [`prorata_core::dispatcher::Dispatcher`], which it shares with the daemon,
+/// says is theirs: by enforcing its decisions, or by having the kernel decide.
 ///
 /// The daemon calls none of these while it holds the dispatcher, so each may
 /// take it. Dropping an engine releases every client.
@@ -50,8 +72,10 @@ pub trait Engine {
     /// Lets go of a client, all enforcement undone. Unknown ones are ignored.
     fn release(&self, client: ClientId);
 
-    /// Undoes all enforcement and keeps the client out of the competition.
-    /// Returns whether its processes were stopped by the engine.
+    /// The user has stopped the client: undoes all enforcement, and keeps the
+    /// client out of the competition as far as stopped processes are not out of
+    /// it by themselves. Returns whether its processes were stopped by the
+    /// engine.
     fn suspend(&self, client: ClientId) -> bool;
 
     /// Ends what `suspend` began.
@@ -67,6 +91,11 @@ pub trait Engine {
     /// Clients whose last process has ended; each is told once.
     fn take_exited(&self) -> Vec<ClientId>;
 
+    /// Brings up to date what [`Engine::processes`], [`Engine::state`] and
+    /// [`Engine::account`] say, and who is active in the dispatcher's ledger. To
+    /// be called before these are asked for.
+    fn look(&self) {}
+
     /// Which client a process belongs to.
     fn find(&self, pid: u32) -> Option<ClientId>;
 
@@ -75,6 +104,20 @@ pub trait Engine {
 
     /// What a client is doing; `None` if it is not managed.
     fn state(&self, client: ClientId) -> Option<ClientState>;
+
+    /// What a client received and was due, where the engine keeps that account
+    /// and not the dispatcher.
+    fn account(&self, _client: ClientId) -> Option<ClientAccount> {
+        None
+    }
+
+    /// The policies that it knows.
+    fn policies(&self) -> &'static [PolicyKind] {
+        PolicyKind::ALL
+    }
+
+    /// How decisions are made from now on. The dispatcher has been told.
+    fn configure(&self, _quantum_ns: u64, _policy: PolicyKind) {}
 
     /// How it fares.
     fn status(&self) -> EngineStatus;

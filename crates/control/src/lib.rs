@@ -9,6 +9,7 @@ mod engine;
 mod frame;
 mod host;
 mod journal;
+mod kernel_engine;
 mod log;
 mod peer;
 mod place;
@@ -31,15 +32,18 @@ mod tests;
 mod user_engine;
 
 pub use connection::{ConnectError, Connection};
-pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
-pub use engine::{Engine, EngineError, EngineStatus};
+pub use daemon::{DaemonError, DaemonOptions, EngineKind, MakeEngine, daemon_main, serve};
+pub use engine::{ClientAccount, Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
 pub use process::ProcessId;
+/// Whose tasks the kernel engine schedules.
+pub use prorata_kernel::scheduler::Scope;
 /// How the user engine keeps losers from running.
 pub use prorata_user::Mechanism;
 pub use server::Timing;
 pub use start::{StartError, start_daemon};
+pub use user_engine::user_engine;
 
 /// What the fuzz target calls.
 #[cfg(fuzzing)]

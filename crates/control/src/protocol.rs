@@ -6,6 +6,8 @@
 //! currencies, targets) is resolved by the daemon, so that every refusal names
 //! the input, the rule and the fix in one place.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Changes when an old client could misread a new daemon or the reverse.
@@ -213,6 +215,28 @@ pub enum PolicyKind {
     ClassLottery,
 }
 
+impl PolicyKind {
+    /// All of them.
+    pub const ALL: &[PolicyKind] = &[
+        PolicyKind::Stride,
+        PolicyKind::Lottery,
+        PolicyKind::HierarchicalStride,
+        PolicyKind::ClassLottery,
+    ];
+}
+
+impl fmt::Display for PolicyKind {
+    /// As it is given and stored.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PolicyKind::Stride => "stride",
+            PolicyKind::Lottery => "lottery",
+            PolicyKind::HierarchicalStride => "hierarchical-stride",
+            PolicyKind::ClassLottery => "class-lottery",
+        })
+    }
+}
+
 /// What the daemon answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -253,9 +277,12 @@ pub struct StatusReport {
     pub version: String,
     /// Its pid.
     pub pid: u32,
-    /// `user` (this engine), later `kernel`.
+    /// `user` or `kernel`.
     pub engine: String,
-    /// How decisions are enforced: `idle` (SCHED_IDLE for losers) or `stop`.
+    /// How decisions are enforced. The user engine puts losers into SCHED_IDLE
+    /// (`idle`) or stops them (`stop`); the kernel engine schedules the clients'
+    /// tasks (`partial`) or all of the machine (`all`), or nothing once the
+    /// kernel has unloaded it (`none`).
     pub mechanism: String,
     /// Policy that picks the winners.
     pub policy: PolicyKind,
@@ -272,13 +299,16 @@ pub struct StatusReport {
     pub decisions: u64,
     /// Clients managed.
     pub clients: u32,
+    /// What the user should know of the engine, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// What a client is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientState {
-    /// It won the last decision.
+    /// It won the last decision. Under the kernel engine: it competes.
     Running,
     /// It competes and waits.
     Waiting,
@@ -315,6 +345,24 @@ pub struct ClientReport {
     pub received_ns: u64,
     /// Received less specified, in quanta.
     pub error_quanta: f64,
+    /// Its turns, where the engine counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsReport>,
+}
+
+/// Turns of a client's threads, as the kernel engine counts them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TurnsReport {
+    /// Times that one of them was given a CPU.
+    pub turns: u64,
+    /// Turns on another CPU than the one before.
+    pub migrations: u64,
+    /// Time that they waited while they could have run, in all.
+    pub waited_ns: u64,
+    /// Half of all waits were shorter than this power of two.
+    pub wait_median_ns: u64,
+    /// Of a hundred waits ninety-nine were shorter than this power of two.
+    pub wait_99th_ns: u64,
 }
 
 /// A currency as `lscur` shows it.

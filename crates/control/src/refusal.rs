@@ -9,7 +9,7 @@ use prorata_core::ledger::{BadMode, LedgerError};
 use crate::engine::EngineError;
 use crate::journal::JournalError;
 use crate::peer::PeerError;
-use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION};
+use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyKind};
 use crate::state::{MAX_QUANTUM_NS, MIN_QUANTUM_NS};
 
 /// Why a request is refused; nothing has changed.
@@ -182,6 +182,15 @@ pub(crate) enum Refusal {
         max = Duration::from_nanos(MAX_QUANTUM_NS)
     )]
     Quantum(Duration),
+    #[error(
+        "the {engine} engine does not know the policy {policy}: choose {}",
+        known.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+    )]
+    Policy {
+        policy: PolicyKind,
+        engine: &'static str,
+        known: &'static [PolicyKind],
+    },
 }
 
 /// A name that may have been meant.

@@ -8,9 +8,10 @@ use prorata_core::ledger::{
     ClientView, CurrencyView, Ledger, Principal, Target, TicketView, TransferView,
 };
 
-use crate::engine::Engine;
+use crate::engine::{ClientAccount, Engine};
 use crate::protocol::{
     ClientReport, ClientState, CurrencyReport, StatusReport, TicketReport, TransferReport,
+    TurnsReport,
 };
 use crate::state::State;
 
@@ -57,6 +58,7 @@ impl Reporter<'_> {
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
             clients: self.state.roots.len() as u32,
+            trouble: status.trouble,
         }
     }
 
@@ -74,6 +76,7 @@ impl Reporter<'_> {
     }
 
     fn reports(&self, clients: impl Iterator<Item = ClientId>) -> Vec<ClientReport> {
+        self.engine.look();
         let observed: Vec<Observed> = clients.map(|client| self.observe(client)).collect();
         let dispatcher = lock(self.dispatcher);
         observed
@@ -92,6 +95,7 @@ impl Reporter<'_> {
             client,
             state,
             processes: self.engine.processes(client).len() as u32,
+            account: self.engine.account(client),
         }
     }
 
@@ -103,7 +107,11 @@ impl Reporter<'_> {
             .filter_map(|ticket| ledger.ticket(ticket));
         let readable = tickets.filter(|ticket| ledger.may_read(self.who, ticket.currency));
         let usage = dispatcher.usage(client.id);
-        let difference_ns = i128::from(usage.received_ns) - i128::from(usage.specified_ns);
+        let (received_ns, specified_ns) = match &observed.account {
+            Some(account) => (account.received_ns, account.specified_ns),
+            None => (usage.received_ns, usage.specified_ns),
+        };
+        let difference_ns = i128::from(received_ns) - i128::from(specified_ns);
         Some(ClientReport {
             id: client.id.to_string(),
             name: client.name.to_owned(),
@@ -116,14 +124,16 @@ impl Reporter<'_> {
                 .collect(),
             value: client.value.to_f64(),
             share: usage.share,
-            specified_ns: usage.specified_ns,
-            received_ns: usage.received_ns,
+            specified_ns,
+            received_ns,
             error_quanta: difference_ns as f64 / dispatcher.machine().quantum_ns as f64,
+            turns: observed.account.as_ref().map(turns_report),
         })
     }
 
     /// All currencies that the asker may read.
     pub fn currencies(&self) -> Vec<CurrencyReport> {
+        self.engine.look();
         let dispatcher = lock(self.dispatcher);
         let ledger = dispatcher.ledger();
         let currencies = ledger.currencies();
@@ -135,6 +145,7 @@ impl Reporter<'_> {
 
     /// All tickets, or those of one currency, that the asker may read.
     pub fn tickets(&self, currency: Option<CurrencyId>) -> Vec<TicketReport> {
+        self.engine.look();
         let dispatcher = lock(self.dispatcher);
         let ledger = dispatcher.ledger();
         let wanted = |ticket: &TicketView| {
@@ -167,6 +178,31 @@ struct Observed {
     client: ClientId,
     state: ClientState,
     processes: u32,
+    account: Option<ClientAccount>,
+}
+
+fn turns_report(account: &ClientAccount) -> TurnsReport {
+    TurnsReport {
+        turns: account.turns,
+        migrations: account.migrations,
+        waited_ns: account.waited_ns,
+        wait_median_ns: shorter_than(&account.waits, 50),
+        wait_99th_ns: shorter_than(&account.waits, 99),
+    }
+}
+
+/// The least power of two below which so many percent of all waits were; zero
+/// if nobody waited.
+fn shorter_than(waits: &[u64], percent: u64) -> u64 {
+    let total: u64 = waits.iter().sum();
+    let mut left = total.saturating_mul(percent).div_ceil(100);
+    for (class, count) in waits.iter().enumerate() {
+        left = left.saturating_sub(*count);
+        if left == 0 {
+            return if total == 0 { 0 } else { 1 << class };
+        }
+    }
+    0
 }
 
 fn currency_report(ledger: &Ledger, currency: &CurrencyView<'_>) -> CurrencyReport {

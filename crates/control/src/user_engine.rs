@@ -12,16 +12,33 @@ use crate::engine::{Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
 use crate::protocol::ClientState;
 
+/// Starts the engine for ordinary Linux, for the daemon on `socket`; it shares
+/// out these CPUs as `dispatcher` decides. What its successor must know until
+/// the next boot it keeps in `directory`, which need not be there yet. Without
+/// a mechanism it takes the best that a trial permits.
+///
+/// # Errors
+///
+/// If it cannot start; nothing has changed.
+pub fn user_engine(
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    directory: PathBuf,
+    socket: PathBuf,
+    cpus: Vec<u32>,
+    mechanism: Option<Mechanism>,
+) -> Result<Box<dyn Engine>, EngineError> {
+    let engine = ForUser::start(dispatcher, directory, socket, cpus, mechanism)?;
+    Ok(Box::new(engine))
+}
+
 /// A user engine and the CPUs that it was told to share out.
-pub(crate) struct ForUser {
+struct ForUser {
     engine: UserEngine,
     cpus: Vec<u32>,
 }
 
 impl ForUser {
-    /// Starts one for the daemon on `socket`. What its successor must know it
-    /// keeps in `directory`.
-    pub fn start(
+    fn start(
         dispatcher: Arc<Mutex<Dispatcher>>,
         directory: PathBuf,
         socket: PathBuf,
@@ -108,6 +125,7 @@ impl Engine for ForUser {
             decisions: status.decisions,
             own_cpu_ns: status.own_cpu_ns,
             uptime_ns: status.uptime_ns,
+            trouble: None,
         }
     }
 

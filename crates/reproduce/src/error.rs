@@ -4,7 +4,7 @@ use std::io;
 
 use prorata_sim::RunError;
 use prorata_sim::scenario::{ReadError, ScenarioError};
-use prorata_user::EngineError;
+use prorata_stage::StageError;
 
 /// Why a figure cannot be reproduced.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +55,9 @@ pub enum ReproduceError {
     /// Nothing that processes could do.
     #[error("{0} is an experiment for the simulator alone: leave it out, or use --engine sim")]
     NotOnProcesses(String),
-    /// The user engine refuses.
+    /// The engine for real processes refuses.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Stage(#[from] StageError),
     /// A process cannot be started or spoken to.
     #[error("cannot {doing}: {error}")]
     Process {

@@ -5,12 +5,13 @@ use std::f64::consts::TAU;
 
 use prorata_core::rng::{Rng, below};
 use rand_xoshiro::SplitMix64;
+use serde::{Deserialize, Serialize};
 
 use crate::scenario::Time;
 
 /// A source of durations in nanoseconds, ready to draw from.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Draw {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Draw {
     /// Always the same.
     Fixed(u64),
     /// From the first to the second, both included.
@@ -30,7 +31,7 @@ pub(crate) enum Draw {
 
 impl Draw {
     /// The next duration, at most [`Time::MAX`].
-    pub(crate) fn next(&self, rng: &mut SplitMix64, registers: &mut [u32]) -> u64 {
+    pub fn next(&self, rng: &mut SplitMix64, registers: &mut [u32]) -> u64 {
         match self {
             Draw::Fixed(ns) => *ns,
             Draw::Uniform(low, high) => low + below(rng, high - low + 1),

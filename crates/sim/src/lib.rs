@@ -34,11 +34,12 @@ pub mod plan;
 pub mod scenario;
 pub mod sweep;
 pub mod trace;
+pub mod world;
 
-mod draw;
+pub mod draw;
 mod policy;
 mod queue;
-mod stream;
+pub mod stream;
 
 pub use machine::{Counts, Machine, RunError, Simulation};
 pub use measure::{Measures, Report};

@@ -2,11 +2,11 @@
 //! its own, so that one more client does not change what the others draw.
 
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
-use rand_xoshiro::SplitMix64;
+pub use rand_xoshiro::SplitMix64;
 
 /// What random numbers are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// The policy's lotteries; by how many policies there were before.
     Policy = 1,
     /// Lotteries for mutexes; by mutex.
@@ -27,12 +27,12 @@ fn split(seed: u64, purpose: Purpose, index: u64) -> u64 {
 }
 
 /// A generator of high quality, 32 bytes.
-pub(crate) fn stream(seed: u64, purpose: Purpose, index: u64) -> Xoshiro256PlusPlus {
+pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(split(seed, purpose, index))
 }
 
 /// A generator of 8 bytes, for where there are many.
-pub(crate) fn small_stream(seed: u64, purpose: Purpose, index: u64) -> SplitMix64 {
+pub fn small_stream(seed: u64, purpose: Purpose, index: u64) -> SplitMix64 {
     SplitMix64::seed_from_u64(split(seed, purpose, index))
 }
 

@@ -70,7 +70,7 @@ fn what_the_ledger_refuses_is_told_and_the_run_goes_on() {
         do = { transfer = { name = "x", from = "A", to = ["B"], tickets = 2 } }
         "#,
     );
-    assert_eq!(report.counts.refused, 1);
+    assert_eq!(report.counts.expect("simulated").refused, 1);
     assert_eq!(report.refused.len(), 1);
     assert_eq!(report.duration_ns, 2_000_000_000);
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{directory, files, parse, read, run, run_checked};
+use common::{directory, files, name, parse, read, run, run_checked};
 use prorata_sim::trace::{Fingerprint, Recorder};
 use prorata_sim::{Measures, Report};
 
@@ -31,7 +31,7 @@ fn runs_are_the_same_for_ever() {
     let mut fingerprints = String::new();
     for file in files() {
         let scenario = read(&file);
-        let name = file.file_stem().expect("a name").to_string_lossy();
+        let name = name(&file);
         for seed in [scenario.seed.into(), 1_000_003] {
             let (_, fingerprint) = run(&scenario, seed, Fingerprint::default());
             writeln!(fingerprints, "{name} {seed} {:016x}", fingerprint.value()).expect("a string");

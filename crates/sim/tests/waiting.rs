@@ -174,7 +174,7 @@ fn a_server_without_tickets_runs_on_those_of_its_callers() {
         "{a_count} to {b_count}"
     );
     assert!((b_ns / a_ns - 3.0).abs() < 0.1, "{b_ns} to {a_ns}");
-    assert_eq!(report.counts.idle_ns, 0);
+    assert_eq!(report.counts.expect("simulated").idle_ns, 0);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// Readable from the first ring on until it is hushed.
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub struct Bell(OwnedFd);
 
 impl Bell {
-    pub(crate) fn new() -> std::io::Result<Bell> {
+    /// One that does not ring.
+    pub fn new() -> std::io::Result<Bell> {
         Ok(Bell(eventfd(
             0,
             EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
@@ -17,11 +18,12 @@ impl Bell {
     }
 
     /// Never blocks: a bell that has rung 2^64 times rings already.
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    pub(crate) fn hush(&self) {
+    /// Until it is rung again.
+    pub fn hush(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }

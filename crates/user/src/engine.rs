@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -63,14 +64,7 @@ impl UserEngine {
             (None, _) => Mechanism::Idle,
         };
         raise_descriptor_limit();
-        let table = Arc::new(Table::open(&config.state_directory)?);
-        let swept = put_right(&table, &config.socket, Records::Clear);
-        if swept.restored > 0 {
-            tracing::warn!(
-                "put {} processes right that a dead engine left",
-                swept.restored
-            );
-        }
+        let table = Arc::new(sweep(&config.state_directory, &config.socket)?);
         let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
         let bell = Arc::new(Bell::new().map_err(wait)?);
@@ -243,6 +237,25 @@ impl Drop for UserEngine {
             let _ = thread.join();
         }
     }
+}
+
+/// Puts right what a dead engine left demoted or stopped, for the daemon on
+/// `socket` that is going to use another engine. `state_directory` is the dead
+/// one's.
+pub fn put_right_what_is_left(state_directory: &Path, socket: &Path) -> Result<(), EngineError> {
+    sweep(state_directory, socket).map(drop)
+}
+
+fn sweep(state_directory: &Path, socket: &Path) -> Result<Table, EngineError> {
+    let table = Table::open(state_directory)?;
+    let swept = put_right(&table, socket, Records::Clear);
+    if swept.restored > 0 {
+        tracing::warn!(
+            "put {} processes right that a dead engine left",
+            swept.restored
+        );
+    }
+    Ok(table)
 }
 
 /// Runs the decision thread. If it panics, everything is released by what the

@@ -31,13 +31,14 @@ mod error;
 mod foster;
 mod group;
 mod guardian;
+mod marker;
 mod membership;
 mod obey;
 mod observe;
 mod placement;
 mod process;
 mod process_id;
-mod procfs;
+pub mod procfs;
 mod reach;
 mod release;
 mod scheduler;
@@ -48,19 +49,12 @@ mod time;
 mod tree;
 mod waited;
 
+pub use bell::Bell;
 pub use config::{EngineConfig, EngineStatus, Mechanism};
 pub use directory::ClientActivity;
-pub use engine::UserEngine;
+pub use engine::{UserEngine, put_right_what_is_left};
 pub use error::EngineError;
 pub use guardian::guardian_entry;
+pub use marker::{CLIENT_MARKER, SOCKET_MARKER, marked_client};
 pub use process_id::ProcessId;
-
-/// Environment variable by which descendants that escaped from their tree are
-/// found again: the client's identifier as it prints (`c3`), set by whoever
-/// starts a client's program. Identifiers are the daemon's own, so it counts
-/// only together with [`SOCKET_MARKER`].
-pub const CLIENT_MARKER: &str = "PRORATA_CLIENT";
-
-/// Environment variable that goes with [`CLIENT_MARKER`]: path of the socket of
-/// the daemon whose client it is.
-pub const SOCKET_MARKER: &str = "PRORATA_SOCKET";
+pub use scheduler::{Policy, cpu_time_ns};

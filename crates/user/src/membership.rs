@@ -4,19 +4,17 @@
 //! is known by its foster parent (who inherited it as a child subreaper) or
 //! by the marker in its environment.
 
-use std::path::Path;
-
 use prorata_core::ids::ClientId;
 
 use crate::births::Newborn;
 use crate::error::EngineError;
+use crate::marker::marked_client;
 use crate::process::Origin;
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::scheduler;
 use crate::threads::{Binding, Heritage};
 use crate::tree::Tree;
-use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
 /// Newborn strangers that are remembered until their markers are read.
 const MAX_STRANGERS: usize = 4096;
@@ -56,7 +54,7 @@ impl Tree {
         now_ns: u64,
     ) -> u32 {
         let before = self.process_count();
-        for (pid, stat) in everyone() {
+        for (pid, stat) in procfs::everyone() {
             let free = !self.owners.contains_key(&pid);
             if free
                 && stat.start_time_ticks >= since_ticks
@@ -235,7 +233,7 @@ impl Tree {
     /// Of those whose births went unnoticed some may have escaped.
     fn suspect_youngest(&mut self) {
         let room = MAX_STRANGERS.saturating_sub(self.strangers.len());
-        let youngest = everyone().into_iter().rev().map(|(pid, _)| pid);
+        let youngest = procfs::everyone().into_iter().rev().map(|(pid, _)| pid);
         let strangers = youngest.filter(|pid| !self.owners.contains_key(pid));
         self.strangers.extend(strangers.take(room));
     }
@@ -247,11 +245,7 @@ impl Tree {
 
     /// The client whose markers a process carries.
     fn marked(&self, pid: u32) -> Option<ClientId> {
-        let client = procfs::environment_variable(pid, CLIENT_MARKER)?
-            .parse()
-            .ok()?;
-        let socket = procfs::environment_variable(pid, SOCKET_MARKER)?;
-        (Path::new(&socket) == self.socket).then_some(client)
+        marked_client(pid, &self.socket)
     }
 
     /// Whether a process belongs to the same user as a client's processes. An
@@ -323,7 +317,7 @@ impl Tree {
     /// client. Cost: 5 us for each process of the system.
     fn walk(&mut self, origin: fn(&Tree, ClientId, u32, &Stat) -> Origin, now_ns: u64) {
         // Parents first, as far as clock ticks tell; hence more than once.
-        let all = everyone();
+        let all = procfs::everyone();
         loop {
             let before = self.process_count();
             for (pid, stat) in &all {
@@ -341,18 +335,6 @@ impl Tree {
     }
 }
 
-/// All processes of the system, oldest first.
-fn everyone() -> Vec<(u32, Stat)> {
-    let mut all = Vec::new();
-    let _ = procfs::for_each_process(|pid| {
-        if let Ok(stat) = procfs::stat(pid) {
-            all.push((pid, stat));
-        }
-    });
-    all.sort_by_key(|(pid, stat)| (stat.start_time_ticks, *pid));
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
@@ -360,6 +342,7 @@ mod tests {
 
     use super::*;
     use crate::foster::tests::{SOCKET, tree};
+    use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
     /// The environment of a process may be empty, or not its own yet, when it
     /// is looked at first.

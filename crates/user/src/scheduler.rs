@@ -5,20 +5,24 @@ use std::sync::mpsc;
 
 use rustix::thread::{CpuSet, Pid};
 
+/// In the kernel's `include/uapi/linux/sched.h`.
+const SCHED_EXT: libc::c_int = 7;
+
 /// A thread's scheduling policy as the kernel numbers them, with the flag
 /// `SCHED_RESET_ON_FORK` where it is set.
 ///
 /// Changing it leaves the nice value and a custom slice as they are: the
 /// kernel keeps both in `sched_setscheduler(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Policy(pub(crate) u32);
+pub struct Policy(pub u32);
 
 impl Policy {
-    pub(crate) const OTHER: Policy = Policy(libc::SCHED_OTHER as u32);
+    /// The ordinary one.
+    pub const OTHER: Policy = Policy(libc::SCHED_OTHER as u32);
     pub(crate) const IDLE: Policy = Policy(libc::SCHED_IDLE as u32);
 
     /// The policy of a thread. Cost: about 0.2 us.
-    pub(crate) fn of(tid: u32) -> io::Result<Policy> {
+    pub fn of(tid: u32) -> io::Result<Policy> {
         // SAFETY: takes and returns plain numbers.
         let policy = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };
         u32::try_from(policy)
@@ -27,7 +31,7 @@ impl Policy {
     }
 
     /// Gives a thread this policy. Cost: about 1 us.
-    pub(crate) fn set(self, tid: u32) -> io::Result<()> {
+    pub fn set(self, tid: u32) -> io::Result<()> {
         let parameter = libc::sched_param { sched_priority: 0 };
         // SAFETY: `parameter` outlives the call, which only reads it.
         let result = unsafe {
@@ -44,8 +48,9 @@ impl Policy {
         self.0 & libc::SCHED_RESET_ON_FORK as u32
     }
 
-    fn class(self) -> libc::c_int {
-        (self.0 & !(libc::SCHED_RESET_ON_FORK as u32)) as libc::c_int
+    /// Without the flag.
+    pub fn class(self) -> u32 {
+        self.0 & !(libc::SCHED_RESET_ON_FORK as u32)
     }
 
     /// `SCHED_IDLE` with this policy's flags, which may not be dropped
@@ -55,16 +60,18 @@ impl Policy {
     }
 
     pub(crate) fn is_idle(self) -> bool {
-        self.class() == libc::SCHED_IDLE
+        self.class() == Self::IDLE.0
     }
 
     /// Whether an engine may demote it: real-time and deadline threads are
     /// somebody's considered choice, restoring them needs more rights than
-    /// demoting them, and they outrank every decision of ours.
-    pub(crate) fn is_fair(self) -> bool {
+    /// demoting them, and they outrank every decision of ours. (`SCHED_EXT` is
+    /// ordinary unless such a scheduler is loaded; members of a kernel engine
+    /// that was killed are left in it.)
+    pub fn is_fair(self) -> bool {
         matches!(
-            self.class(),
-            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE
+            self.class() as libc::c_int,
+            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE | SCHED_EXT
         )
     }
 }
@@ -186,7 +193,7 @@ pub(crate) fn wake_promptly() {
 /// CPU time used by a process, all its threads together, those that ended
 /// and the running slice included; children not. `None` once it is gone.
 /// Cost: about 0.2 us.
-pub(crate) fn cpu_time_ns(pid: u32) -> Option<u64> {
+pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
     // that sums up `sum_exec_runtime`.
     let clock = (!(pid as libc::clockid_t) << 3) | 2;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::Format;
-use super::values::{CpuList, Policy, cpu_list, duration};
+use prorata_control::{EngineKind, Scope};
+
+use super::values::{CpuList, Engine, Policy, cpu_list, duration};
+use super::{Format, WrongUsage};
 
 /// How decisions are made.
 #[derive(Clone, Args, Debug)]
@@ -19,19 +21,53 @@ pub struct Settings {
     pub policy: Option<Policy>,
 }
 
+/// Who decides.
+#[derive(Clone, Copy, Args, Debug)]
+pub struct EngineChoice {
+    /// What decides who runs; at first user
+    #[arg(long)]
+    pub engine: Option<Engine>,
+    /// With the kernel engine: schedule all of the machine, where control groups are currencies,
+    /// and not the clients alone
+    #[arg(long, requires = "engine")]
+    pub all: bool,
+}
+
+impl EngineChoice {
+    /// The engine that was chosen, if one was.
+    pub fn kind(self) -> Result<Option<EngineKind>, WrongUsage> {
+        match (self.engine, self.all) {
+            (Some(Engine::Kernel), true) => Ok(Some(EngineKind::Kernel(Scope::All))),
+            (Some(Engine::Kernel), false) => Ok(Some(EngineKind::Kernel(Scope::Given))),
+            (Some(Engine::User), true) => Err(WrongUsage(
+                "--all is for --engine kernel: the user engine manages clients only".to_owned(),
+            )),
+            (Some(Engine::User), false) => Ok(Some(EngineKind::User)),
+            (None, _) => Ok(None),
+        }
+    }
+}
+
 /// `prorata start`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
 The daemon starts by itself when it is needed; this starts it with settings of its own. On one that \
-runs already, --quantum and --policy take effect at once; other --cpus are refused.
+runs already, --quantum and --policy take effect at once; other --cpus or another --engine are refused.
+
+With --engine kernel a scheduler inside the kernel decides, at every switch between tasks. It needs \
+root, a kernel with sched_ext, and a prorata built with it. If the kernel unloads it, it is loaded \
+again once; if the daemon ends in any way, programs go on under the kernel's own scheduler.
 
 `prorata run` binds its command to the CPUs that are shared out. A running process that `prorata \
 set` takes over is not bound: it may run on others too, unless you bind it yourself (taskset -p).
 
 Examples:
   prorata start --quantum 10ms
-  prorata start --cpus 0-3 --policy lottery")]
+  prorata start --cpus 0-3 --policy lottery
+  prorata start --engine kernel")]
 pub struct Start {
+    #[command(flatten)]
+    pub engine: EngineChoice,
     #[command(flatten)]
     pub settings: Settings,
     /// CPUs to share out, such as 0,2-3, instead of all
@@ -82,8 +118,12 @@ pub struct Stop {}
 Examples:
   prorata demo
   prorata demo --seconds 4 --json
-  prorata demo --svg shares.svg")]
+  prorata demo --svg shares.svg
+  prorata demo --engine kernel")]
 pub struct Demo {
+    /// What decides who runs
+    #[arg(long, default_value = "user")]
+    pub engine: Engine,
     /// How long it takes
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: u32,
@@ -133,4 +173,6 @@ pub struct Daemon {
     /// CPUs to share out
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
+    #[command(flatten)]
+    pub engine: EngineChoice,
 }

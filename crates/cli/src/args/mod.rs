@@ -8,6 +8,7 @@ pub mod run;
 pub mod sim;
 pub mod values;
 pub mod view;
+pub mod vm;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -138,7 +139,9 @@ pub enum Command {
     /// own, and shows what each should get and does get. Half-way the third is inflated from 1
     /// ticket to 4. Nothing stays behind.
     Demo(daemon::Demo),
-    /// Run a scenario on a simulated machine
+    /// Run commands in a machine of their own, with a kernel that has sched_ext
+    Vm(vm::Vm),
+    /// Run a scenario, on a simulated machine or on real processes
     ///
     /// A scenario file says what the machine is, which programs compete on it with which tickets,
     /// and what happens when. One seed gives one run, the same on every machine. What decides is
@@ -157,6 +160,9 @@ pub enum Command {
     Man(daemon::Man),
     /// Print completions for a shell
     Completions(daemon::Completions),
+    /// Run a command under the minimal scheduler that benches compare with
+    #[command(hide = true)]
+    Floor(vm::Floor),
     /// Be the daemon
     #[command(hide = true)]
     Daemon(daemon::Daemon),

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::Format;
 
@@ -21,11 +21,12 @@ Examples:
   prorata sim scenarios/three-two-one.toml
   prorata sim scenarios/mixed.toml --seed 7 --perfetto trace.json
   prorata sim scenarios/mixed.toml --step
+  prorata sim scenarios/conformance/three-two-one.toml --engine user
   prorata sim scenarios/server.toml --sweep machine.policy=stride,lottery --seeds 1-100
   prorata sim --faults --seeds 1-1000
 
-Exit codes: 0 done and all assertions of the scenario hold, 1 one does not, or refused or failed, \
-2 wrong usage."
+Exit codes: 0 done and no assertion of the scenario fails that the engine can judge, 1 one does, or \
+it can judge none, or refused or failed, 2 wrong usage."
 )]
 pub struct Sim {
     /// Scenario to run
@@ -34,6 +35,14 @@ pub struct Sim {
     /// Where all chance comes from, instead of the scenario's own seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     pub seed: Option<u64>,
+    /// What runs the clients
+    #[arg(
+        long,
+        value_enum,
+        default_value = "sim",
+        conflicts_with_all = ["sweep", "seeds", "faults"]
+    )]
+    pub engine: Engine,
     #[command(flatten)]
     pub files: Files,
     /// Step through the run
@@ -46,6 +55,15 @@ pub struct Sim {
     pub schema: bool,
     #[command(flatten)]
     pub format: Format,
+}
+
+/// What runs a scenario's clients.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum Engine {
+    /// The simulator
+    Sim,
+    /// Real processes, in real time, under the engine for ordinary Linux
+    User,
 }
 
 /// What a run is written to.

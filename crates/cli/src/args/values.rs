@@ -115,6 +115,15 @@ pub fn receiver(text: &str) -> Result<Receiver, String> {
     })
 }
 
+/// Engines, as they are written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum Engine {
+    /// The daemon decides, on any Linux
+    User,
+    /// A scheduler inside the kernel decides (sched_ext, Linux 6.18 or later); for root
+    Kernel,
+}
+
 /// The policies, as they are written.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum Policy {

@@ -1,7 +1,9 @@
 //! `ps`, `set` and `release`: clients and what they hold.
 
 use anyhow::Result;
-use prorata_control::protocol::{ClientReport, ClientState, Funding, Request, Response};
+use prorata_control::protocol::{
+    ClientReport, ClientState, Funding, Request, Response, TurnsReport,
+};
 use prorata_report::table::{Side, Table};
 
 use crate::args::ledger::{Release, Set};
@@ -18,7 +20,8 @@ pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
     if args.format.json {
         return output::json(&clients);
     }
-    let mut table = Table::new(&[
+    let counts_turns = clients.iter().any(|client| client.turns.is_some());
+    let mut columns = vec![
         ("ID", Side::Left),
         ("NAME", Side::Left),
         ("USER", Side::Left),
@@ -31,9 +34,17 @@ pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
         ("RECEIVED", Side::Right),
         ("ERROR", Side::Right),
         ("STATE", Side::Left),
-    ]);
+    ];
+    if counts_turns {
+        columns.extend(TURNS_COLUMNS);
+    }
+    let mut table = Table::new(&columns);
     for client in &clients {
-        table.row(row(client));
+        let mut row = row(client);
+        if counts_turns {
+            row.extend(turns(client.turns));
+        }
+        table.row(row);
     }
     output::table(&table, NO_CLIENTS)
 }
@@ -52,6 +63,27 @@ fn row(client: &ClientReport) -> Vec<String> {
         output::seconds(client.received_ns),
         output::quanta(client.error_quanta),
         state(client.state).to_owned(),
+    ]
+}
+
+/// What the kernel engine counts of each client.
+pub const TURNS_COLUMNS: [(&str, Side); 4] = [
+    ("TURNS", Side::Right),
+    ("MOVES", Side::Right),
+    ("WAIT 50 %", Side::Right),
+    ("WAIT 99 %", Side::Right),
+];
+
+/// The row of a client below [`TURNS_COLUMNS`].
+pub fn turns(turns: Option<TurnsReport>) -> [String; 4] {
+    let Some(turns) = turns else {
+        return Default::default();
+    };
+    [
+        turns.turns.to_string(),
+        turns.migrations.to_string(),
+        output::shorter_than(turns.wait_median_ns),
+        output::shorter_than(turns.wait_99th_ns),
     ]
 }
 

@@ -1,12 +1,11 @@
 //! `start`, `configure`, `status`, `stop`, and the daemon itself.
 
-use std::path::PathBuf;
 use std::{fs, io};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use prorata_control::protocol::{PolicyKind, Request, Response, StatusReport};
-use prorata_control::{Connection, DaemonOptions, Place, daemon_main};
+use prorata_control::{Connection, DaemonOptions, EngineKind, Place, Scope, daemon_main};
 
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
@@ -16,7 +15,16 @@ use crate::output;
 
 /// `prorata start`.
 pub fn start(caller: &Caller, args: &Start) -> Result<()> {
-    let mut connection = caller.open_on(args.cpus.as_ref())?;
+    let engine = args.engine.kind()?;
+    let mut connection = caller.open_with(args.cpus.as_ref(), engine)?;
+    if let Some(wanted) = engine {
+        let status = caller::status(&mut connection)?;
+        let (wanted, runs) = (name_of(wanted), name_in(&status));
+        ensure!(
+            wanted == runs,
+            "a daemon runs already, with engine {runs} and not {wanted}: end it with `prorata stop` first"
+        );
+    }
     let status = configured(&mut connection, &args.settings)?;
     match &args.cpus {
         Some(cpus) if cpus.0 != status.cpus => bail!(
@@ -24,6 +32,26 @@ pub fn start(caller: &Caller, args: &Start) -> Result<()> {
             CpuList(status.cpus)
         ),
         _ => print(&status, args.format),
+    }
+}
+
+/// An engine as it is chosen.
+fn name_of(engine: EngineKind) -> &'static str {
+    match engine {
+        EngineKind::User => "user",
+        EngineKind::Kernel(Scope::Given) => "kernel",
+        EngineKind::Kernel(Scope::All) => ALL_NAME,
+    }
+}
+
+const ALL_NAME: &str = "kernel --all";
+
+/// The engine of a daemon that runs, in the same words. Of a kernel engine that
+/// was unloaded it is not known any more what it scheduled.
+fn name_in(status: &StatusReport) -> &str {
+    match status.mechanism.as_str() {
+        "all" => ALL_NAME,
+        _ => &status.engine,
     }
 }
 
@@ -79,7 +107,8 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         ("decisions", status.decisions.to_string()),
         ("clients", status.clients.to_string()),
     ];
-    rows.iter().try_for_each(|(name, value)| {
+    let trouble = status.trouble.clone().map(|told| ("trouble", told));
+    rows.iter().chain(&trouble).try_for_each(|(name, value)| {
         output::line(&format!(
             "{name:<14}{}",
             prorata_report::text::printable(value)
@@ -104,42 +133,59 @@ pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
     SigSet::all()
         .thread_unblock()
         .context("cannot unblock signals")?;
+    let place = caller.place();
     let cpus = match &args.cpus {
         Some(cpus) => Some(cpus.clone()),
-        None => cpus_of_the_dead(caller.place()),
+        None => of_the_dead(place, CPUS).and_then(|text| cpu_list(&text).ok()),
     };
-    remember(caller.place(), cpus.as_ref())?;
+    let engine = match args.engine.kind()? {
+        Some(engine) => Some(engine),
+        None => of_the_dead(place, ENGINE).and_then(|text| engine_named(&text)),
+    };
+    remember(place, CPUS, cpus.as_ref().map(ToString::to_string))?;
+    remember(
+        place,
+        ENGINE,
+        engine.map(|engine| name_of(engine).to_owned()),
+    )?;
     let options = DaemonOptions {
+        engine: engine.unwrap_or_default(),
         cpus: cpus.map(|cpus| cpus.0),
         ..DaemonOptions::default()
     };
-    Ok(daemon_main(caller.place().clone(), options)?)
+    Ok(daemon_main(place.clone(), options)?)
 }
 
-/// The CPUs that a daemon shared out which has crashed, and so left its
-/// socket: its clients are bound to them, and whoever starts the next daemon
-/// does not know them.
-fn cpus_of_the_dead(place: &Place) -> Option<CpuList> {
-    let text = fs::read_to_string(note_of_cpus(place)).ok()?;
-    if place.socket.path().exists() {
-        cpu_list(&text).ok()
-    } else {
-        None
-    }
+/// Notes of how a daemon was started.
+const CPUS: &str = "cpus";
+const ENGINE: &str = "engine-kind";
+
+/// What a daemon was started with which has crashed, and so left its socket:
+/// its clients are bound to its CPUs and meant for its engine, and whoever
+/// starts the next daemon does not know these.
+fn of_the_dead(place: &Place, note: &str) -> Option<String> {
+    let text = fs::read_to_string(place.runtime.join(note)).ok()?;
+    place.socket.path().exists().then_some(text)
 }
 
-fn remember(place: &Place, cpus: Option<&CpuList>) -> Result<()> {
-    let note = note_of_cpus(place);
-    let done = match cpus {
-        Some(cpus) => fs::write(&note, cpus.to_string()),
+fn engine_named(text: &str) -> Option<EngineKind> {
+    [
+        EngineKind::User,
+        EngineKind::Kernel(Scope::Given),
+        EngineKind::Kernel(Scope::All),
+    ]
+    .into_iter()
+    .find(|engine| name_of(*engine) == text)
+}
+
+fn remember(place: &Place, note: &str, choice: Option<String>) -> Result<()> {
+    let note = place.runtime.join(note);
+    let done = match choice {
+        Some(choice) => fs::write(&note, choice),
         None => fs::remove_file(&note).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(()),
             _ => Err(error),
         }),
     };
     done.with_context(|| format!("cannot change {}", note.display()))
-}
-
-fn note_of_cpus(place: &Place) -> PathBuf {
-    place.runtime.join("cpus")
 }

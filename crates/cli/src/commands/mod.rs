@@ -4,6 +4,7 @@ mod clients;
 mod currencies;
 mod daemon;
 mod demo;
+mod floor;
 mod graph;
 mod manual;
 mod reproduce;
@@ -13,6 +14,7 @@ mod tickets;
 mod top;
 mod transfer;
 mod users;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,8 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     // These need no daemon, and so no place for one.
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Vm(args) => return vm::vm(args),
+        Command::Floor(args) => return floor::floor(args),
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Man(args) => return manual::man(args).map(done),
@@ -72,6 +76,8 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::RunTickets(_)
         | Command::Transfer(_)
         | Command::Demo(_)
+        | Command::Vm(_)
+        | Command::Floor(_)
         | Command::Sim(_)
         | Command::Reproduce(_)
         | Command::Man(_)

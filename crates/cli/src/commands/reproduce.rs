@@ -15,24 +15,14 @@ use prorata_reproduce::{
 use crate::args::{WrongUsage, reproduce};
 use crate::output;
 use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::Signals;
-
-/// Signals that end it early, with everything cleared away. Of these, the last
-/// keeps the terminal from stopping it half-way, with processes running on.
-const SIGNALS: [Signal; 5] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGTSTP,
-];
+use crate::wrapper::signals::{CLEARING, Signals};
 
 /// `prorata reproduce`.
 pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
     let engines = engines(args)?;
     let runs = runs(args, &engines)?;
     let held: &[Signal] = if engines.contains(&Engine::User) {
-        &SIGNALS
+        &CLEARING
     } else {
         // There is nothing to clear away.
         &[]
@@ -198,13 +188,7 @@ impl Watch for Progress {
     }
 
     fn is_over(&mut self) -> bool {
-        while self.signal.is_none()
-            && let Ok(Some(received)) = self.signals.next()
-        {
-            if received.signal != Signal::SIGTSTP {
-                self.signal = Some(received.signal);
-            }
-        }
+        self.signal = self.signal.or_else(|| self.signals.next_to_end());
         self.signal.is_some()
     }
 }

@@ -7,6 +7,17 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+/// Signals that end a command early which clears away before it ends. Of these,
+/// the last is to keep the terminal from stopping it half-way, with processes
+/// running on.
+pub const CLEARING: [Signal; 5] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGTSTP,
+];
+
 /// Blocked signals that are read from a descriptor. Dropped, the mask is as
 /// it was.
 #[derive(Debug)]
@@ -64,6 +75,17 @@ impl Signals {
                 }));
             }
         }
+    }
+
+    /// The first signal that arrived of those that are to end us; SIGTSTP is
+    /// not.
+    pub fn next_to_end(&self) -> Option<Signal> {
+        while let Ok(Some(received)) = self.next() {
+            if received.signal != Signal::SIGTSTP {
+                return Some(received.signal);
+            }
+        }
+        None
     }
 
     /// Lets `signal`, one of those blocked, do to us what it does by default,

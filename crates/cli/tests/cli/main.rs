@@ -5,6 +5,7 @@ mod job_control;
 mod managing;
 mod reproduce;
 mod sim;
+mod sim_on_processes;
 mod support;
 mod usage;
 mod views;

@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "run",
     "ps",
     "top",
@@ -34,6 +34,7 @@ const COMMANDS: [&str; 30] = [
     "status",
     "stop",
     "demo",
+    "vm",
     "sim",
     "reproduce",
     "man",

@@ -171,6 +171,14 @@ impl Decoder<'_> {
             if !(MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&settings.quantum_ns) {
                 return Err(Refusal::Quantum(Duration::from_nanos(settings.quantum_ns)));
             }
+            let known = self.view.engine.policies();
+            if !known.contains(&settings.policy) {
+                return Err(Refusal::Policy {
+                    policy: settings.policy,
+                    engine: self.view.engine.status().engine,
+                    known,
+                });
+            }
             self.draft.push(Change::Configure(settings));
         }
         Ok(Answer::Status)

@@ -9,9 +9,9 @@ use prorata_core::ids::ClientId;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::engine::{Engine, EngineError, EngineStatus};
+use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
 use crate::process::{ProcessId, ProcessInfo};
-use crate::protocol::ClientState;
+use crate::protocol::{ClientState, PolicyKind};
 
 /// A process with this pid cannot be managed.
 pub(crate) const UNMANAGEABLE: u32 = 199;
@@ -24,6 +24,8 @@ pub(crate) struct FakeEngine {
     exits: Arc<(PipeReader, PipeWriter)>,
     /// Whether to manage processes only that really exist.
     strict: bool,
+    /// Those that it knows.
+    policies: &'static [PolicyKind],
 }
 
 #[derive(Default, Debug)]
@@ -37,6 +39,10 @@ pub(crate) struct Books {
     /// What `manage_marked` finds.
     pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
+    /// What it was last told.
+    pub configured: Option<(u64, PolicyKind)>,
+    /// The account that it keeps, if it does.
+    pub account: Option<ClientAccount>,
 }
 
 impl Default for FakeEngine {
@@ -45,6 +51,7 @@ impl Default for FakeEngine {
             books: Arc::default(),
             exits: Arc::new(std::io::pipe().unwrap()),
             strict: false,
+            policies: PolicyKind::ALL,
         }
     }
 }
@@ -54,6 +61,14 @@ impl FakeEngine {
     pub fn strict() -> Self {
         Self {
             strict: true,
+            ..Self::default()
+        }
+    }
+
+    /// One that knows these policies only.
+    pub fn knowing(policies: &'static [PolicyKind]) -> Self {
+        Self {
+            policies,
             ..Self::default()
         }
     }
@@ -175,6 +190,18 @@ impl Engine for FakeEngine {
             .then_some(ClientState::Waiting)
     }
 
+    fn account(&self, _: ClientId) -> Option<ClientAccount> {
+        self.books().account.clone()
+    }
+
+    fn policies(&self) -> &'static [PolicyKind] {
+        self.policies
+    }
+
+    fn configure(&self, quantum_ns: u64, policy: PolicyKind) {
+        self.books().configured = Some((quantum_ns, policy));
+    }
+
     fn status(&self) -> EngineStatus {
         EngineStatus {
             engine: "fake",
@@ -183,6 +210,7 @@ impl Engine for FakeEngine {
             decisions: 0,
             own_cpu_ns: 0,
             uptime_ns: 0,
+            trouble: None,
         }
     }
 

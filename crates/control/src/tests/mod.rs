@@ -1,6 +1,7 @@
 //! Tests of the daemon as a whole.
 
 mod crash;
+mod engines;
 mod fuzz;
 mod harness;
 mod life;

@@ -27,7 +27,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::ids::ClientId;
-use crate::ledger::{Checked, Ledger, Operation, Outcome};
+use crate::ledger::{Checked, Ledger, Operation, Outcome, Target};
 use crate::policy::{ClientIndex, Policy, PolicyError};
 use competitor::{Competitor, Competitors};
 use pool::{Pool, Pools};
@@ -118,6 +118,16 @@ impl Dispatcher {
     /// The ledger, to read and to check operations against.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// As [`Ledger::watch_funding`].
+    pub fn watch_funding(&mut self) {
+        self.ledger.watch_funding();
+    }
+
+    /// As [`Ledger::take_funding_changes`].
+    pub fn take_funding_changes(&mut self) -> Vec<Target> {
+        self.ledger.take_funding_changes()
     }
 
     /// What is shared out.

@@ -4,7 +4,7 @@ use super::Ledger;
 use super::arena::Handle;
 use super::check::{Checked, Plan};
 use super::list::Chain;
-use super::objects::{Client, Currency};
+use super::objects::{Client, Currency, Holder};
 use super::operation::Outcome;
 
 impl Ledger {
@@ -32,6 +32,7 @@ impl Ledger {
                 let currency = self.currencies.insert(currency);
                 self.currency_names.insert(name, currency);
                 self.changes.reserve(self.currencies.len());
+                self.note_funding(Holder::Currency(currency));
                 return Outcome::Currency(self.currencies.id(currency));
             }
             Plan::Issue {
@@ -50,6 +51,7 @@ impl Ledger {
                 if let Some(name) = name {
                     self.client_names.insert(name, client);
                 }
+                self.note_funding(Holder::Client(client));
                 return Outcome::Client(self.clients.id(client));
             }
             Plan::Transfer { from, pieces } => {
@@ -94,6 +96,7 @@ impl Ledger {
                 None => self.unfund(ticket),
             }
         }
+        self.note_funding(Holder::Currency(currency));
         self.changes.forget_currency(currency);
         let Currency { name, .. } = self.currencies.remove(currency);
         self.currency_names.remove(&name);
@@ -122,6 +125,7 @@ impl Ledger {
                 None => self.destroy_ticket(ticket),
             }
         }
+        self.note_funding(Holder::Client(client));
         self.changes.forget_client(client);
         let Client { name, .. } = self.clients.remove(client);
         if let Some(name) = name {

@@ -137,7 +137,7 @@ impl Ledger {
     }
 
     /// Restores what `Funding::sole` says after a change among the tickets
-    /// that fund `holder`.
+    /// that fund `holder`, and notes that there was one.
     fn renew_sole(&mut self, holder: Holder) {
         let (funding, tickets) = self.funding_of(holder);
         funding.sole = funding.list.only().map(|ticket| {
@@ -146,6 +146,7 @@ impl Ledger {
             } = tickets[ticket];
             (currency, amount)
         });
+        self.note_funding(holder);
     }
 
     fn funding_of(&mut self, holder: Holder) -> (&mut Funding, &mut Tickets) {

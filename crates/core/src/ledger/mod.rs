@@ -30,6 +30,7 @@ mod ticket;
 mod transfer;
 mod value;
 mod views;
+mod watch;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -48,6 +49,7 @@ use arena::{Arena, Handle};
 use changes::Changes;
 use objects::{Client, Currency, Transfer};
 use ticket::Ticket;
+use watch::FundingWatch;
 
 /// Tickets, currencies, clients and transfers.
 ///
@@ -81,6 +83,9 @@ pub struct Ledger {
     /// Of whom an engine that asks has yet to hear.
     #[cfg_attr(feature = "serde", serde(skip))]
     changes: Changes,
+    /// What an engine with a copy of who is funded with what has yet to hear.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    funding_watch: FundingWatch,
 }
 
 impl Ledger {
@@ -112,6 +117,7 @@ impl Ledger {
             currency_epoch: 0,
             version: 0,
             changes: Changes::default(),
+            funding_watch: FundingWatch::default(),
         }
     }
 

@@ -298,7 +298,7 @@ impl Ledger {
         }
     }
 
-    fn target(&self, holder: Holder) -> Target {
+    pub(super) fn target(&self, holder: Holder) -> Target {
         match holder {
             Holder::Currency(currency) => Target::Currency(self.currencies.id(currency)),
             Holder::Client(client) => Target::Client(self.clients.id(client)),

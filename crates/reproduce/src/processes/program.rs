@@ -2,15 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use prorata_user::{EngineError, ProcessId};
+use prorata_stage::Process;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::worker::{NAME, State, Work};
 
@@ -20,28 +17,29 @@ const TIME_TO_GET_READY: Duration = Duration::from_secs(10);
 /// A process that waits to be let go, or runs. It never outlives this.
 #[derive(Debug)]
 pub(super) struct Program {
-    child: Child,
+    pub(super) process: Process,
+    /// Until it is let go.
+    input: Option<ChildStdin>,
     file: File,
 }
 
 impl Program {
-    /// Starts a worker, bound to a CPU, and returns when it waits. What it
+    /// Starts a worker, bound to CPUs, and returns when it waits. What it
     /// used up to then was nobody's turn.
-    pub(super) fn prepare(work: Work, cpu: usize) -> io::Result<Program> {
+    pub(super) fn prepare(work: Work, cpus: &[u32]) -> io::Result<Program> {
         let file = File::from(memfd_create(NAME, MemfdFlags::CLOEXEC)?);
-        // By this link it is found even where the file itself was replaced.
-        let child = Command::new("/proc/self/exe")
-            .arg0(NAME)
-            .arg(work.argument())
-            // A group of its own: the terminal's signals are for us.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(file.try_clone()?)
-            .spawn()?;
-        let program = Program { child, file };
-        let mut cpus = CpuSet::new();
-        cpus.set(cpu);
-        sched_setaffinity(Some(Pid::from_child(&program.child)), &cpus)?;
+        let output = file.try_clone()?;
+        let mut process = Process::start(NAME, cpus, |command| {
+            command
+                .arg(work.argument())
+                .stdin(Stdio::piped())
+                .stdout(output);
+        })?;
+        let program = Program {
+            input: process.take_input(),
+            process,
+            file,
+        };
         let deadline = Instant::now() + TIME_TO_GET_READY;
         while State::read(&program.file)?.is_none() {
             if Instant::now() >= deadline {
@@ -52,14 +50,9 @@ impl Program {
         Ok(program)
     }
 
-    /// Who it is, for the engine.
-    pub(super) fn process(&self) -> Result<ProcessId, EngineError> {
-        ProcessId::of(self.child.id())
-    }
-
     /// Lets it begin.
     pub(super) fn let_go(&mut self) -> io::Result<()> {
-        match self.child.stdin.take() {
+        match self.input.take() {
             Some(mut input) => input.write_all(b"!"),
             None => Ok(()),
         }
@@ -68,13 +61,5 @@ impl Program {
     /// How far it has come.
     pub(super) fn state(&self) -> io::Result<State> {
         Ok(State::read(&self.file)?.unwrap_or(State::BEFORE))
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,16 +1,13 @@
 //! An engine of an experiment's own and the processes under it.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
-use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Operation, Principal};
 use prorata_sim::Plan;
+use prorata_sim::plan::client_id;
 use prorata_sim::scenario::Scenario;
-use prorata_user::{EngineConfig, EngineError, UserEngine};
-use rustix::thread::{CpuSet, sched_getaffinity};
-use tempfile::TempDir;
+use prorata_stage::USER;
 
 use super::program::Program;
 use super::worker::{State, Work};
@@ -18,14 +15,13 @@ use super::{BoxedPolicy, Result};
 use crate::error::ReproduceError;
 
 /// All that must be gone when an experiment ends. Fields are dropped in this
-/// order: engine, programs, directory.
+/// order: engine, programs.
 pub(super) struct Stage {
-    engine: Option<UserEngine>,
+    engine: Option<prorata_stage::Stage>,
     /// By client, from when it is prepared on.
     programs: Vec<Option<Program>>,
-    dispatcher: Arc<Mutex<Dispatcher>>,
-    cpu: usize,
-    _directory: TempDir,
+    /// Those that are shared out.
+    cpus: Vec<u32>,
 }
 
 /// Tickets of an integration whose relative error is 1: enough that those of
@@ -41,32 +37,16 @@ impl Stage {
             id: scenario.title.clone(),
             error: Box::new(error),
         })?;
-        let cpu = last_cpu().map_err(failed("find out our CPUs"))?;
         let machine = Machine {
             cpus: 1,
             quantum_ns,
         };
-        let ledger = plan.into_ledger();
-        let clients = ledger.clients().count();
-        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, policy, machine)));
-        let directory = tempfile::Builder::new()
-            .prefix("prorata-reproduce-")
-            .tempdir()
-            .map_err(failed("make a directory"))?;
-        let config = EngineConfig {
-            cpus: Some(vec![cpu as u32]),
-            state_directory: directory.path().join("state"),
-            // No daemon listens: workers start nothing that would look for it.
-            socket: directory.path().join("socket"),
-            mechanism: None,
-        };
-        let engine = UserEngine::start(config, dispatcher.clone())?;
+        let clients = plan.ledger.clients().count();
+        let engine = prorata_stage::Stage::new(&USER, plan.ledger, policy, machine)?;
         Ok(Stage {
+            cpus: engine.cpus().to_vec(),
             engine: Some(engine),
             programs: (0..clients).map(|_| None).collect(),
-            dispatcher,
-            cpu,
-            _directory: directory,
         })
     }
 
@@ -74,9 +54,9 @@ impl Stage {
     /// together when all are ready.
     pub(super) fn start(&mut self, clients: &[usize], work: Work) -> Result<()> {
         for &client in clients {
-            let program = Program::prepare(work, self.cpu).map_err(failed("start a process"))?;
+            let program = Program::prepare(work, &self.cpus).map_err(failed("start a process"))?;
             if let Some(engine) = &self.engine {
-                engine.manage(client_id(client), program.process()?)?;
+                engine.manage(client_id(client as u32), &program.process)?;
             }
             self.programs[client] = Some(program);
         }
@@ -105,9 +85,8 @@ impl Stage {
     ///
     /// If the engine has failed: what follows would not be its work.
     pub(super) fn states(&self) -> Result<Vec<State>> {
-        let failure = self.engine.as_ref().and_then(|e| e.status().failure);
-        if failure.is_some() {
-            return Err(EngineError::Failed.into());
+        if let Some(engine) = &self.engine {
+            engine.check()?;
         }
         let states = self.programs.iter().map(|program| match program {
             Some(program) => program.state(),
@@ -119,8 +98,11 @@ impl Stage {
 
     /// Whether each client has a turn.
     pub(super) fn has_turn(&self) -> Vec<bool> {
-        let dispatcher = lock(&self.dispatcher);
-        let clients = 0..self.programs.len();
+        let clients = 0..self.programs.len() as u32;
+        let Some(engine) = &self.engine else {
+            return clients.map(|_| false).collect();
+        };
+        let dispatcher = engine.dispatcher();
         clients
             .map(|client| dispatcher.runs(client_id(client)))
             .collect()
@@ -129,27 +111,24 @@ impl Stage {
     /// Gives each integration tickets in proportion to the square of its
     /// relative error (1994, 5.2).
     pub(super) fn follow_errors(&mut self) -> Result<()> {
-        for (client, program) in self.programs.iter().enumerate() {
+        let Some(engine) = &self.engine else {
+            return Ok(());
+        };
+        for (program, client) in self.programs.iter().zip(0..) {
             let Some(program) = program else { continue };
             let state = program.state().map_err(failed("hear from a process"))?;
             let tickets = TICKETS_AT_ERROR_1 * state.relative_error.powi(2);
             // The conversion takes what is too large to the largest.
-            set_tickets(
-                &mut lock(&self.dispatcher),
-                client_id(client),
-                tickets.max(1.0) as u32,
-            );
+            set_tickets(&mut engine.dispatcher(), client, tickets.max(1.0) as u32);
         }
-        if let Some(engine) = &self.engine {
-            engine.nudge();
-        }
+        engine.nudge();
         Ok(())
     }
 }
 
-fn set_tickets(dispatcher: &mut Dispatcher, client: ClientId, amount: u32) {
+fn set_tickets(dispatcher: &mut Dispatcher, client: u32, amount: u32) {
     let ledger = dispatcher.ledger();
-    let ticket = ledger.funding(client).next();
+    let ticket = ledger.funding(client_id(client)).next();
     let checked = ticket.and_then(|ticket| {
         let operation = Operation::SetAmount { ticket, amount };
         ledger.check(&Principal::ROOT, operation).ok()
@@ -159,21 +138,6 @@ fn set_tickets(dispatcher: &mut Dispatcher, client: ClientId, amount: u32) {
     }
 }
 
-/// Clients are numbered as in the scenario, see [`Plan::into_ledger`].
-fn client_id(client: usize) -> ClientId {
-    ClientId::from_parts(client as u32, 0)
-}
-
-fn last_cpu() -> io::Result<usize> {
-    let usable = sched_getaffinity(None)?;
-    let last = (0..CpuSet::MAX_CPU).rfind(|&cpu| usable.is_set(cpu));
-    last.ok_or_else(|| io::ErrorKind::NotFound.into())
-}
-
 fn failed(doing: &'static str) -> impl Fn(io::Error) -> ReproduceError {
     move |error| ReproduceError::Process { doing, error }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,6 +9,7 @@ use super::scenarios::{pick, policy, quantum};
 use crate::machine::Simulation;
 use crate::observer::Observer;
 use crate::plan::{Deed, client_id};
+use crate::world::World as _;
 
 type Lots = Xoshiro256PlusPlus;
 

@@ -23,6 +23,7 @@ use crate::observer::Observer;
 use crate::plan::{Deed, Plan, client_id};
 use crate::scenario::{PolicyName, Time};
 use crate::stream::{Purpose, stream};
+use crate::world::{Rights as _, World as _};
 
 pub use scenarios::scenario;
 

@@ -1,6 +1,6 @@
 //! The machine's own books, and whether they balance.
 
-use prorata_core::ledger::Value;
+use prorata_core::ledger::{Ledger, Value};
 
 use super::pools::Pool;
 use super::threads::State;
@@ -127,7 +127,7 @@ impl Machine {
     ///
     /// The first imbalance found.
     pub fn check(&self) -> Result<(), Imbalance> {
-        self.check_value()?;
+        check_value(self.dispatcher.ledger(), self.client_count())?;
         self.check_time()?;
         self.check_threads()?;
         self.check_pools()
@@ -159,23 +159,6 @@ impl Machine {
             Some(client) => Err(Imbalance::Idle { client }),
             None => Ok(()),
         }
-    }
-
-    fn check_value(&self) -> Result<(), Imbalance> {
-        let ledger = self.dispatcher.ledger();
-        let clients: u128 = (0..self.client_count())
-            .map(|c| ledger.value(client_id(c)).0)
-            .sum();
-        let base = u128::from(ledger.active_base_amount()) << Value::FRACTION_BITS;
-        // Each active ticket loses less than one unit, and none is gained.
-        let lost = base.checked_sub(clients);
-        if lost.is_some_and(|lost| lost <= ledger.tickets().count() as u128) {
-            return Ok(());
-        }
-        Err(Imbalance::Value {
-            clients: Value(clients).to_f64(),
-            base: Value(base).to_f64(),
-        })
     }
 
     fn check_time(&self) -> Result<(), Imbalance> {
@@ -262,4 +245,24 @@ impl Machine {
         }
         Ok(())
     }
+}
+
+/// Checks that the clients, which are numbered from zero, are worth what is
+/// active of the base currency. O(clients).
+///
+/// # Errors
+///
+/// What they are worth, and should be.
+pub fn check_value(ledger: &Ledger, clients: u32) -> Result<(), Imbalance> {
+    let clients: u128 = (0..clients).map(|c| ledger.value(client_id(c)).0).sum();
+    let base = u128::from(ledger.active_base_amount()) << Value::FRACTION_BITS;
+    // Each active ticket loses less than one unit, and none is gained.
+    let lost = base.checked_sub(clients);
+    if lost.is_some_and(|lost| lost <= ledger.tickets().count() as u128) {
+        return Ok(());
+    }
+    Err(Imbalance::Value {
+        clients: Value(clients).to_f64(),
+        base: Value(base).to_f64(),
+    })
 }

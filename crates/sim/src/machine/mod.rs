@@ -23,35 +23,34 @@ mod accounts;
 mod cpus;
 mod deeds;
 mod pools;
-mod rights;
 mod rules;
 mod steps;
 mod threads;
 mod turn_table;
 mod turns;
-mod waiting;
+mod world;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prorata_core::dispatcher::Dispatcher;
-use prorata_core::ids::{ClientId, TransferId};
+use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
-pub use accounts::{Counts, Imbalance};
+pub use accounts::{Counts, Imbalance, check_value};
 use cpus::Cpus;
 use pools::{Pool, dispatcher};
 use rules::RuleState;
 pub use steps::MAX_STEPS_AT_ONCE;
 use threads::{Client, Thread, Threads};
 use turn_table::Turns;
-use waiting::{Mutex, Pipe, Service, Signal};
 
 use crate::observer::{Event, Observer};
 use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use crate::queue::EventQueue;
 use crate::scenario::{Machine as Spec, Quanta, Scenario, ScenarioError, Time};
+use crate::world::Objects;
 
 /// From so many clients on memory is fetched ahead of its use: fewer stay in
 /// the caches, and asking for them would only take time.
@@ -119,16 +118,7 @@ pub struct Machine {
     threads: Threads,
     clients: Vec<Client>,
     turns: Turns,
-    mutexes: Vec<Mutex>,
-    pipes: Vec<Pipe>,
-    services: Vec<Service>,
-    signals: Vec<Signal>,
-    /// Tickets lent by threads that wait, by thread.
-    loans: BTreeMap<u32, Vec<TransferId>>,
-    /// By client: threads that wait and have lent their part of its tickets.
-    lending: BTreeMap<u32, u32>,
-    /// Transfers from outside, by name.
-    transfers: BTreeMap<String, TransferId>,
+    objects: Objects,
     /// By client, of those that have one.
     rules: BTreeMap<u32, RuleState>,
     counts: Counts,
@@ -322,7 +312,8 @@ impl<O: Observer> Simulation<O> {
 }
 
 impl Machine {
-    fn new(plan: Plan, seed: u64) -> Machine {
+    fn new(mut plan: Plan, seed: u64) -> Machine {
+        let objects = Objects::new(&mut plan, seed);
         let count = plan.groups.last().map_or(0, |group| group.clients.end);
         let clients = vec![Client::NEW; count as usize];
         let mut threads = Threads::default();
@@ -355,13 +346,7 @@ impl Machine {
             threads,
             clients,
             turns: Turns::default(),
-            mutexes: waiting::mutexes(plan.mutexes, seed),
-            pipes: plan.pipes.into_iter().map(Pipe::new).collect(),
-            services: plan.services.into_iter().map(Service::new).collect(),
-            signals: vec![Signal::default(); plan.signals],
-            loans: BTreeMap::new(),
-            lending: BTreeMap::new(),
-            transfers: BTreeMap::new(),
+            objects,
             rules: rules::states(&plan.groups, seed),
             counts: Counts::default(),
             code: plan.code,
@@ -446,12 +431,12 @@ impl Machine {
 
     /// Names of the mutexes, by number.
     pub fn mutex_names(&self) -> impl Iterator<Item = &str> {
-        self.mutexes.iter().map(|mutex| mutex.name.as_str())
+        self.objects.mutex_names()
     }
 
     /// Names of the services, by number.
     pub fn service_names(&self) -> impl Iterator<Item = &str> {
-        self.services.iter().map(|service| service.name.as_str())
+        self.objects.service_names()
     }
 
     /// Pairs of clients whose relative error the scenario asks for.

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use prorata_core::ids::TicketId;
 use prorata_core::ledger::Operation;
-use prorata_core::rng::below;
 
 use super::{Due, Lots, Machine, NONE, Simulation};
 use crate::observer::{Event, Observer};
 use crate::plan::Group;
-use crate::scenario::Rule;
 use crate::stream::{Purpose, stream};
+use crate::world::World as _;
 
 /// What a client's rule needs.
 #[derive(Debug)]
@@ -63,7 +62,7 @@ impl<O: Observer> Simulation<O> {
         let Some(state) = machine.rules.get_mut(&client) else {
             return;
         };
-        let amount = tickets(&rule, state, received_ns);
+        let amount = rule.tickets(&mut state.lots, received_ns);
         state.pending = true;
         let ticket = state.ticket;
         machine
@@ -74,22 +73,6 @@ impl<O: Observer> Simulation<O> {
             .is_some()
         {
             self.tell(Event::TicketsSet { client, amount });
-        }
-    }
-}
-
-/// What a rule says at this point.
-fn tickets(rule: &Rule, state: &mut RuleState, received_ns: u64) -> u32 {
-    match rule {
-        Rule::Random(rule) => {
-            let (low, high) = rule.between;
-            low + below(&mut state.lots, u64::from(high - low) + 1) as u32
-        }
-        Rule::MonteCarlo(rule) => {
-            let trials = u128::from((received_ns / rule.trial.0).max(1));
-            // error^power = 1 / sqrt(trials^power)
-            let inverse = trials.saturating_pow(rule.power).isqrt();
-            (u128::from(rule.scale) / inverse).max(1) as u32
         }
     }
 }

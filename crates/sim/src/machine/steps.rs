@@ -8,6 +8,7 @@ use crate::observer::{Event, Observer, Why};
 use crate::plan::{Instruction, client_id, limits};
 use crate::scenario::Time;
 use crate::stream::{Purpose, small_stream};
+use crate::world::{Onwards, Waiting as _};
 
 /// Steps that may be taken without any time passing, and so many more for each
 /// thread: programs which wake one another for ever are found out.
@@ -65,36 +66,15 @@ impl<O: Observer> Simulation<O> {
                     self.exit(cpu, thread);
                     false
                 }
-                other => self.meet(cpu, thread, other),
+                other => match self.meet(thread, other) {
+                    Onwards::GoesOn => true,
+                    Onwards::Yields => self.give_way(cpu, thread),
+                    Onwards::Waits => false,
+                },
             };
             if !stays {
                 return false;
             }
-        }
-    }
-
-    /// Steps that involve other threads.
-    fn meet(&mut self, cpu: u32, thread: u32, instruction: Instruction) -> bool {
-        match instruction {
-            Instruction::Wait(signal) => self.wait(cpu, thread, signal),
-            Instruction::Signal(signal) => {
-                self.signal(signal);
-                true
-            }
-            Instruction::Lock(mutex) => self.lock(cpu, thread, mutex),
-            Instruction::Unlock(mutex) => !self.unlock(thread, mutex) || self.give_way(cpu, thread),
-            Instruction::Call(service) => {
-                self.call(cpu, thread, service);
-                false
-            }
-            Instruction::Accept(service) => self.accept(cpu, thread, service),
-            Instruction::Reply => {
-                self.reply(thread);
-                true
-            }
-            Instruction::Send(pipe) => self.send(cpu, thread, pipe),
-            Instruction::Receive(pipe) => self.receive(cpu, thread, pipe),
-            _ => unreachable!("all other steps were taken"),
         }
     }
 
@@ -109,14 +89,14 @@ impl<O: Observer> Simulation<O> {
         machine
             .queue
             .push(machine.now_ns + sleep_ns, Due::Wake { thread });
-        self.block(cpu, thread, State::Sleeping, Why::Sleeps);
+        self.leave_for(cpu, thread, State::Sleeping, Why::Sleeps);
         false
     }
 
     pub(super) fn wake(&mut self, thread: u32) {
         match self.machine.threads.all[thread as usize].state {
             State::Dying => self.machine.threads.free(thread),
-            _ => self.ready(thread),
+            _ => self.go_on(thread),
         }
     }
 
@@ -156,7 +136,7 @@ impl<O: Observer> Simulation<O> {
         let rng = small_stream(machine.seed, Purpose::Durations, machine.threads.made);
         let thread = machine.threads.add(client, entry, rng);
         machine.clients[client as usize].threads += 1;
-        self.ready(thread);
+        self.go_on(thread);
     }
 
     /// The thread on a CPU is gone.
@@ -234,7 +214,7 @@ impl<O: Observer> Simulation<O> {
                 machine.threads.all[thread as usize].state = State::Dying;
                 self.drop_obligations(thread);
             }
-            State::Waiting | State::Served => {
+            State::Waiting => {
                 self.stop_waiting(thread);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
@@ -243,8 +223,8 @@ impl<O: Observer> Simulation<O> {
         self.thread_gone(client);
     }
 
-    /// The thread on a CPU waits for something.
-    pub(super) fn block(&mut self, cpu: u32, thread: u32, state: State, why: Why) {
+    /// The thread on a CPU sleeps or waits.
+    pub(super) fn leave_for(&mut self, cpu: u32, thread: u32, state: State, why: Why) {
         let machine = &mut self.machine;
         let waiter = &mut machine.threads.all[thread as usize];
         waiter.state = state;
@@ -256,7 +236,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// A thread that is new or has waited can run.
-    pub(super) fn ready(&mut self, thread: u32) {
+    pub(super) fn go_on(&mut self, thread: u32) {
         self.queue_up(thread);
         let client = self.machine.threads.all[thread as usize].client;
         self.machine.clients[client as usize].runnable += 1;

@@ -19,10 +19,8 @@ pub(super) enum State {
     Running,
     /// Sleeps; an event will wake it.
     Sleeping,
-    /// Waits for what its last instruction names; for a call, to be served.
+    /// Waits for what its last instruction names.
     Waiting,
-    /// Called a service and waits for the reply.
-    Served,
 }
 
 /// One thread: 48 bytes, there can be millions.
@@ -33,8 +31,6 @@ pub(super) struct Thread {
     pub(super) next: u32,
     /// The instruction that comes next.
     pub(super) instruction: u32,
-    /// Whose call it serves; [`NONE`] if none.
-    pub(super) caller: u32,
     /// Where its registers are; [`NONE`] if its program needs none.
     registers: u32,
     /// Where it runs, or ran last; [`NO_CPU`] before that.
@@ -148,7 +144,6 @@ impl Threads {
             client,
             next: NONE,
             instruction: program.start,
-            caller: NONE,
             registers: self.add_registers(program.registers),
             cpu: NO_CPU,
             state: State::Ready,

@@ -44,7 +44,8 @@ impl Report {
     /// Writes the time series as CSV: `time_ns,measure,of,value`. The measures
     /// are `received-ns`, `specified-ns` and `error-quanta` of each client,
     /// `relative-error-quanta` of each pair (`A/B`), and `waiting-threads`, of
-    /// nobody in particular and of each pool. Without a series, what is known
+    /// nobody in particular and of each pool, where the engine measures them.
+    /// Without a series, what is known
     /// of the clients at the end.
     ///
     /// # Errors
@@ -64,7 +65,9 @@ impl Report {
                 let (first, second) = &pair.clients;
                 lines.line("relative-error-quanta", &format!("{first}/{second}"), error)?;
             }
-            lines.line("waiting-threads", "", point.waiting_threads)?;
+            if let Some(waiting) = point.waiting_threads {
+                lines.line("waiting-threads", "", waiting)?;
+            }
             for (pool, waiting) in self.pools.iter().zip(&point.waiting_in_pools) {
                 lines.line("waiting-threads", &pool.name, waiting)?;
             }

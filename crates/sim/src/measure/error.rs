@@ -1,5 +1,6 @@
 //! How far service strays from the ideal, in quanta (1995, 2).
 
+use prorata_core::dispatcher::Usage;
 use serde::Serialize;
 
 use crate::machine::Machine;
@@ -28,8 +29,13 @@ pub struct AbsoluteError {
 impl AbsoluteError {
     pub(super) fn look(&mut self, machine: &Machine, client: u32) {
         let usage = machine.dispatcher().usage(machine.client_id(client));
+        self.note(usage, machine.spec().quantum.0);
+    }
+
+    /// Notes what a client has received and is due now.
+    pub fn note(&mut self, usage: Usage, quantum_ns: u64) {
         let ahead_ns = usage.received_ns as f64 - usage.specified_ns as f64;
-        self.last = ahead_ns / machine.spec().quantum.0 as f64;
+        self.last = ahead_ns / quantum_ns as f64;
         self.largest = self.largest.max(self.last.abs());
     }
 
@@ -65,7 +71,8 @@ pub struct RelativeError {
 }
 
 impl RelativeError {
-    pub(super) fn new(clients: (u32, u32)) -> RelativeError {
+    /// Of two clients that have received nothing yet.
+    pub fn new(clients: (u32, u32)) -> RelativeError {
         RelativeError {
             clients,
             largest: 0.0,
@@ -84,20 +91,25 @@ impl RelativeError {
         }
         let ledger = machine.dispatcher().ledger();
         let value = |client| ledger.value(machine.client_id(client)).to_f64();
-        let (first, second) = (value(self.clients.0), value(self.clients.1));
+        let both_compete = machine.runnable_threads(self.clients.0) > 0
+            && machine.runnable_threads(self.clients.1) > 0;
+        self.note(value(self.clients.0), value(self.clients.1), both_compete);
+    }
+
+    /// Notes what both are worth from now on, and whether both compete.
+    pub fn note(&mut self, first: f64, second: f64, both_compete: bool) {
         if first > 0.0 && second > 0.0 {
             self.values = Some((first, second));
-        } else if !(machine.runnable_threads(self.clients.0) > 0
-            && machine.runnable_threads(self.clients.1) > 0)
-        {
+        } else if !both_compete {
             // One of them is away: what the other gets is no error. The turn
             // that just ended is counted before this.
             self.values = None;
         }
     }
 
-    /// Counts a turn of one of the two, with the values from before it ended.
-    pub(super) fn count_turn(&mut self, client: u32, used_ns: u64, quantum_ns: u64) {
+    /// Counts what one of the two used in a turn, with the values from before
+    /// that ended.
+    pub fn count_turn(&mut self, client: u32, used_ns: u64, quantum_ns: u64) {
         let Some((first, second)) = self.values else {
             return;
         };

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub use error::{AbsoluteError, RelativeError};
 pub use report::{ClientReport, PairReport, PointReport, PoolReport, Report, WaitReport};
 pub use times::{Bucket, Summary, Times};
-pub use verdict::{Verdict, judge};
+pub use verdict::{Measured, Verdict, judge};
 
 use crate::machine::Machine;
 use crate::observer::{Event, Observer, Why};

@@ -1,57 +1,77 @@
 //! Programs, made ready to run: one flat list of instructions.
 
+use serde::{Deserialize, Serialize};
+
 use crate::draw::Draw;
 
 /// What a thread does next. Numbers index the tables of a [`super::Plan`].
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Instruction {
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Instruction {
+    /// Uses as much CPU time as is drawn.
     Compute(u32),
+    /// Sleeps for as long as is drawn.
     Sleep(u32),
+    /// Waits for a signal.
     Wait(u32),
+    /// Lets one that waits for a signal go on.
     Signal(u32),
+    /// Acquires a mutex.
     Lock(u32),
+    /// Releases a mutex.
     Unlock(u32),
+    /// Calls a service.
     Call(u32),
     /// Takes a call of this service, or waits for one.
     Accept(u32),
     /// Ends the call that was accepted last.
     Reply,
+    /// Puts a message into a pipe.
     Send(u32),
+    /// Takes a message out of a pipe.
     Receive(u32),
+    /// Gives the rest of the turn away.
     Yield,
     /// Starts a thread with this program.
     Fork(u32),
+    /// Ends the thread.
     Exit,
     /// Sets a register of the thread.
     Set {
+        /// Which.
         register: u8,
+        /// Its new value.
         to: u32,
     },
     /// Takes one off a register, and goes to an instruction unless that
     /// leaves zero.
     Again {
+        /// Which.
         register: u8,
+        /// Where to.
         to: u32,
     },
+    /// Goes to an instruction.
     Jump(u32),
 }
 
 /// Where a program begins and what its threads need.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Entry {
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Entry {
     /// First instruction.
-    pub(crate) start: u32,
+    pub start: u32,
     /// Number of registers.
-    pub(crate) registers: u8,
+    pub registers: u8,
 }
 
 /// All programs.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Code {
-    pub(crate) instructions: Vec<Instruction>,
-    pub(crate) draws: Vec<Draw>,
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Code {
+    /// Those of all programs.
+    pub instructions: Vec<Instruction>,
+    /// What durations are drawn from.
+    pub draws: Vec<Draw>,
     /// By program.
-    pub(crate) entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
 }
 
 impl Code {

@@ -15,12 +15,12 @@ use std::ops::Range;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId};
 use prorata_core::ledger::Ledger;
 
-pub(crate) use code::{Code, Entry, Instruction};
+pub use code::{Code, Entry, Instruction};
 use compile::{Vocabulary, compile};
 use names::Names;
 pub(crate) use pools::PoolPlan;
 
-pub(crate) use timeline::{Deed, PlannedTransfer};
+pub use timeline::{Deed, PlannedTransfer};
 
 use crate::scenario::{
     Action, Assertion, Machine, MutexKind, Place, Problem, Rule, Scenario, ScenarioError, Tickets,
@@ -30,64 +30,78 @@ use crate::scenario::{
 /// A scenario that is ready to run once.
 #[derive(Debug)]
 pub struct Plan {
-    pub(crate) machine: Machine,
+    /// What is shared out, and how.
+    pub machine: Machine,
     /// At least one.
     pub(crate) pools: Vec<PoolPlan>,
     /// By client, its pool; empty if there is but one.
     pub(crate) homes: Vec<u8>,
-    pub(crate) duration_ns: u64,
-    pub(crate) ledger: Ledger,
-    pub(crate) code: Code,
-    pub(crate) groups: Vec<Group>,
-    pub(crate) mutexes: Vec<MutexPlan>,
+    /// How long it runs.
+    pub duration_ns: u64,
+    /// Everybody's rights. Clients are numbered as in the scenario, copies one
+    /// by one; none is active.
+    pub ledger: Ledger,
+    /// What clients do.
+    pub code: Code,
+    /// The scenario's clients, in its order.
+    pub groups: Vec<Group>,
+    /// By number.
+    pub mutexes: Vec<MutexPlan>,
     /// Capacities, by pipe.
-    pub(crate) pipes: Vec<u32>,
-    pub(crate) services: Vec<ServicePlan>,
-    pub(crate) signals: usize,
+    pub pipes: Vec<u32>,
+    /// By number.
+    pub services: Vec<ServicePlan>,
+    /// How many there are.
+    pub signals: usize,
     /// In the order of time, and for equal times of the file.
-    pub(crate) timeline: Vec<(u64, Deed)>,
+    pub timeline: Vec<(u64, Deed)>,
     /// Times that assertions speak of.
-    pub(crate) marks_ns: BTreeSet<u64>,
-    pub(crate) sample_every_ns: Option<u64>,
+    pub marks_ns: BTreeSet<u64>,
+    /// Time between two points of the time series, if there is one.
+    pub sample_every_ns: Option<u64>,
     /// Pairs whose relative error is followed.
-    pub(crate) pairs: Vec<(u32, u32)>,
+    pub pairs: Vec<(u32, u32)>,
 }
 
 /// One client of the scenario file with its copies.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Group {
-    pub(crate) name: String,
-    /// Their indexes, in the ledger as in the simulation.
-    pub(crate) clients: Range<u32>,
+pub struct Group {
+    /// As in the file.
+    pub name: String,
+    /// Their indexes, in the ledger as in every engine.
+    pub clients: Range<u32>,
     /// Whether they are copies: those have no names in the ledger, which would
     /// take more room than the clients do.
-    pub(crate) copies: bool,
-    pub(crate) program: u32,
-    pub(crate) start_ns: u64,
-    /// How their tickets change, and where in `tickets` each has the ticket
-    /// concerned.
-    pub(crate) rule: Option<Rule>,
-    /// By client, if there is a rule.
-    pub(crate) ruled: Vec<TicketId>,
+    pub copies: bool,
+    /// What they do.
+    pub program: u32,
+    /// When they begin.
+    pub start_ns: u64,
+    /// How their tickets change.
+    pub rule: Option<Rule>,
+    /// The tickets that the rule changes, by client.
+    pub ruled: Vec<TicketId>,
 }
 
 /// A mutex.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct MutexPlan {
-    pub(crate) name: String,
+pub struct MutexPlan {
+    /// As in the file.
+    pub name: String,
     /// The mutex currency and the inheritance ticket issued in it, if those
     /// that wait hold lotteries (1994, 6.1).
-    pub(crate) lottery: Option<(CurrencyId, TicketId)>,
+    pub lottery: Option<(CurrencyId, TicketId)>,
     /// Whoever gives it up after a lottery does not yield.
-    pub(crate) keeps_cpu: bool,
+    pub keeps_cpu: bool,
 }
 
 /// A service.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct ServicePlan {
-    pub(crate) name: String,
+pub struct ServicePlan {
+    /// As in the file.
+    pub name: String,
     /// The clients that take its calls.
-    pub(crate) servers: Vec<u32>,
+    pub servers: Vec<u32>,
 }
 
 impl Plan {
@@ -146,22 +160,14 @@ impl Plan {
     }
 }
 
-impl Plan {
-    /// The rights alone, for an engine that runs something else by them.
-    /// Clients are numbered as in the scenario; none is active.
-    pub fn into_ledger(self) -> Ledger {
-        self.ledger
-    }
-}
-
 /// Clients are the ledger's first objects of their kind, and never destroyed.
-pub(crate) fn client_id(index: u32) -> ClientId {
+pub fn client_id(index: u32) -> ClientId {
     ClientId::from_parts(index, 0)
 }
 
 impl Group {
     /// The name of one of its copies: they are numbered from 1.
-    pub(crate) fn copy_name(&self, client: u32) -> String {
+    pub fn copy_name(&self, client: u32) -> String {
         format!("{}{}", self.name, client - self.clients.start + 1)
     }
 
@@ -179,7 +185,7 @@ impl Group {
 }
 
 /// The clients of a line of the file, or one copy.
-pub(crate) fn find_clients(groups: &[Group], name: &str) -> Option<Range<u32>> {
+pub fn find_clients(groups: &[Group], name: &str) -> Option<Range<u32>> {
     let group = groups.iter().find(|group| group.name == name);
     group.map(|group| group.clients.clone()).or_else(|| {
         let client = groups.iter().find_map(|group| group.find_copy(name))?;

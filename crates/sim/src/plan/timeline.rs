@@ -15,28 +15,38 @@ type Result<T> = core::result::Result<T, ScenarioError>;
 
 /// Something that happens from outside.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Deed {
+pub enum Deed {
+    /// Starts these clients, unless they have threads.
     Start(Range<u32>),
+    /// Ends all threads of these clients.
     Stop(Range<u32>),
     /// A new face value for a holder's ticket in a currency.
     SetTickets(Vec<Target>, CurrencyId, u32),
+    /// Takes holders' tickets in a currency away.
     Unfund(Vec<Target>, CurrencyId),
+    /// Lends tickets.
     Transfer(PlannedTransfer),
     /// Ends the transfer that this event began.
     EndTransfer(String),
-    /// To a pool.
+    /// Moves these clients to a pool.
     Move(Range<u32>, u8),
+    /// Goes on under another policy.
     Policy(PolicyName),
+    /// Goes on with a quantum of so many nanoseconds.
     Quantum(u64),
+    /// Lets one thread that waits, now or later, go on.
     Signal(u32),
 }
 
 /// A loan of tickets.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct PlannedTransfer {
-    pub(crate) name: String,
-    pub(crate) from: u32,
-    pub(crate) portion: Portion,
+pub struct PlannedTransfer {
+    /// By which it is ended.
+    pub name: String,
+    /// The client that gives.
+    pub from: u32,
+    /// What, and to whom.
+    pub portion: Portion,
 }
 
 /// Where names are looked up.

@@ -25,21 +25,38 @@ impl Scenario {
     /// Reads a scenario and the traces that it names, which lie beside it,
     /// and checks all that can be checked before it runs.
     pub fn read(path: &Path) -> Result<Scenario, ReadError> {
+        Scenario::read_for(path, |_| Ok(()))
+    }
+
+    /// Like [`Scenario::read`], for an engine that cannot do everything:
+    /// `check` says what it refuses.
+    pub fn read_for(
+        path: &Path,
+        check: impl FnOnce(&Scenario) -> Result<(), ScenarioError>,
+    ) -> Result<Scenario, ReadError> {
         let text = read_text(path)?;
-        Scenario::parse(path, text)
+        Scenario::parse_for(path, text, check)
     }
 
     /// Like [`Scenario::read`], but from text. `path` is for messages, and
     /// where traces are looked for.
     pub fn parse(path: &Path, text: String) -> Result<Scenario, ReadError> {
+        Scenario::parse_for(path, text, |_| Ok(()))
+    }
+
+    fn parse_for(
+        path: &Path,
+        text: String,
+        check: impl FnOnce(&Scenario) -> Result<(), ScenarioError>,
+    ) -> Result<Scenario, ReadError> {
         let source = Source { path, text };
         let mut scenario: Scenario = toml::from_str(&source.text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             source.error_at(start, error.message().to_owned())
         })?;
         scenario.read_traces(path.parent().unwrap_or(Path::new("")))?;
-        match Plan::new(&scenario) {
-            Ok(_) => Ok(scenario),
+        match Plan::new(&scenario).and_then(|_| check(&scenario)) {
+            Ok(()) => Ok(scenario),
             Err(error) => Err(source.locate(&error)),
         }
     }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use prorata_core::rng::{Rng, below};
+
 use super::Time;
 
 /// Name of the currency that all value comes from.
@@ -142,6 +144,23 @@ impl Rule {
         match self {
             Rule::Random(rule) => rule.every,
             Rule::MonteCarlo(rule) => rule.every,
+        }
+    }
+
+    /// How many tickets a client has by it from now on that has received so
+    /// much CPU time. What is random is drawn from `lots`.
+    pub fn tickets(&self, lots: &mut impl Rng, received_ns: u64) -> u32 {
+        match self {
+            Rule::Random(rule) => {
+                let (low, high) = rule.between;
+                low + below(lots, u64::from(high - low) + 1) as u32
+            }
+            Rule::MonteCarlo(rule) => {
+                let trials = u128::from((received_ns / rule.trial.0).max(1));
+                // error^power = 1 / sqrt(trials^power)
+                let inverse = trials.saturating_pow(rule.power).isqrt();
+                (u128::from(rule.scale) / inverse).max(1) as u32
+            }
         }
     }
 

@@ -10,16 +10,25 @@ pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// All scenario files, by name.
+/// All scenario files but those of the papers' figures, by name.
 pub fn files() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory()).expect("scenarios are there");
-    let paths = entries.map(|entry| entry.expect("readable").path());
-    let mut files: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
+    let directories = [directory(), directory().join("conformance")];
+    let entries = directories.into_iter().flat_map(|directory| {
+        let entries = std::fs::read_dir(directory).expect("scenarios are there");
+        let mut paths: Vec<_> = entries.map(|e| e.expect("readable").path()).collect();
+        paths.sort();
+        paths
+    });
+    let files = entries.filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    let files: Vec<_> = files.collect();
+    assert!(files.len() > 11);
     files
+}
+
+/// How a scenario file is called in messages: its path below the directory.
+pub fn name(file: &Path) -> String {
+    let below = file.strip_prefix(directory()).expect("it lies there");
+    below.with_extension("").display().to_string()
 }
 
 pub fn read(path: &Path) -> Scenario {

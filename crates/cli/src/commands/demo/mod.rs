@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
+use prorata_control::{EngineKind, Scope};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::record::Record;
@@ -17,6 +18,7 @@ use self::show::Show;
 use self::stage::Stage;
 use super::graph::write_svg;
 use crate::args::daemon::Demo;
+use crate::args::values::Engine;
 use crate::output;
 use crate::wrapper::ending::Ending;
 use crate::wrapper::signals::Signals;
@@ -47,17 +49,21 @@ const SIGNALS: [Signal; 5] = [
 /// `prorata demo`.
 pub fn demo(args: &Demo) -> Result<ExitCode> {
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
-    let mut stage = Stage::set_up(&signals)?;
+    let engine = match args.engine {
+        Engine::User => EngineKind::User,
+        Engine::Kernel => EngineKind::Kernel(Scope::Given),
+    };
+    let mut stage = Stage::set_up(&signals, engine)?;
     let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());
     let mut show = Show::new(args, &stage)?;
     let interrupted = play(args, &signals, &mut stage, &mut record, &mut show)?;
     drop(show);
-    let status = stage.status()?;
+    let (before, after) = (stage.status_at_first().clone(), stage.status()?);
     drop(stage);
     if let Some(signal) = interrupted {
         return Ok(Ending::Killed(signal).pass_on());
     }
-    let summary = record.summary(&status);
+    let summary = record.summary(&before, &after);
     if args.format.json {
         output::json(&summary)?;
     } else {

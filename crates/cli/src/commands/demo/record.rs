@@ -73,14 +73,16 @@ impl Record {
         shares::received(&self.looks[first].clients, &now.clients)
     }
 
-    /// What each phase gave to whom.
-    pub fn summary(&self, status: &StatusReport) -> Summary {
+    /// What each phase gave to whom, and what the daemon took between `before`,
+    /// when it had started, and `after`.
+    pub fn summary(&self, before: &StatusReport, after: &StatusReport) -> Summary {
         let ends = self
             .phases
             .iter()
             .skip(1)
             .copied()
             .chain([self.looks.len().saturating_sub(1)]);
+        let since = |before: u64, after: u64| after.saturating_sub(before) as f64;
         let phases = self
             .phases
             .iter()
@@ -91,9 +93,11 @@ impl Record {
             program: self.program.clone(),
             cpu: self.cpu,
             quantum_ns: self.quantum_ns,
-            policy: status.policy,
-            mechanism: status.mechanism.clone(),
-            daemon_cpu_share: status.own_cpu_ns as f64 / status.uptime_ns.max(1) as f64,
+            policy: after.policy,
+            engine: after.engine.clone(),
+            mechanism: after.mechanism.clone(),
+            daemon_cpu_share: since(before.own_cpu_ns, after.own_cpu_ns)
+                / since(before.uptime_ns, after.uptime_ns).max(1.0),
             phases,
         }
     }
@@ -215,7 +219,9 @@ pub struct Summary {
     pub quantum_ns: u64,
     /// What picked the winners.
     pub policy: prorata_control::protocol::PolicyKind,
-    /// How losers were held back.
+    /// Who decided: `user` or `kernel`.
+    pub engine: String,
+    /// How decisions were enforced.
     pub mechanism: String,
     /// Part of one CPU that the daemon used itself.
     pub daemon_cpu_share: f64,
@@ -274,6 +280,17 @@ mod tests {
             specified_ns: specified_ms * 1_000_000,
             received_ns: received_ms * 1_000_000,
             error_quanta: 0.0,
+            turns: None,
+        }
+    }
+
+    /// A second before [`status`], most of which it computed: that it started
+    /// is no part of the demo.
+    fn started() -> StatusReport {
+        StatusReport {
+            uptime_ns: 3_000_000_000,
+            own_cpu_ns: 20_000_000,
+            ..status()
         }
     }
 
@@ -290,6 +307,7 @@ mod tests {
             own_cpu_ns: 40_000_000,
             decisions: 0,
             clients: 2,
+            trouble: None,
         }
     }
 
@@ -320,7 +338,7 @@ mod tests {
 
     #[test]
     fn phases_are_counted_apart() {
-        let summary = record().summary(&status());
+        let summary = record().summary(&started(), &status());
         let [first, second] = &summary.phases[..] else {
             panic!("{summary:?}")
         };
@@ -341,7 +359,7 @@ mod tests {
             (first.programs[1].tickets, second.programs[1].tickets),
             (1, 3)
         );
-        assert_eq!(summary.daemon_cpu_share, 0.01);
+        assert_eq!(summary.daemon_cpu_share, 0.02);
     }
 
     #[test]
@@ -355,7 +373,7 @@ mod tests {
     #[test]
     fn the_plot_names_what_happened() {
         let record = record();
-        let plot = record.plot(&record.summary(&status()));
+        let plot = record.plot(&record.summary(&started(), &status()));
         assert_eq!(plot.events, [(2.0, "b inflated".to_owned())]);
         assert_eq!(plot.series[0].name, "a: 3 tickets");
         assert_eq!(plot.series[1].name, "b: 1, then 3 tickets");

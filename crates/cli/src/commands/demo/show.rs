@@ -154,8 +154,9 @@ pub fn summary(summary: &Summary) -> Vec<String> {
     let mut lines = vec!["Summary:".to_owned()];
     lines.extend(table.lines(None));
     lines.push(format!(
-        "Largest error {largest:.1} quanta of {} ms. The daemon (mechanism {}) used {:.2} % of one CPU, and is gone.",
+        "Largest error {largest:.1} quanta of {} ms. The daemon ({} engine, mechanism {}) used {:.2} % of one CPU, and is gone.",
         summary.quantum_ns as f64 / 1e6,
+        summary.engine,
         summary.mechanism,
         summary.daemon_cpu_share * 100.0
     ));

@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use prorata_control::Connection;
 use prorata_control::protocol::{ClientReport, Funding, Request, Response, StatusReport};
+use prorata_control::{Connection, EngineKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ pub struct Stage {
 impl Stage {
     /// Starts the daemon in a directory of its own, and prepares the programs
     /// on the last CPU that we may use.
-    pub fn set_up(signals: &Signals) -> Result<Self> {
+    pub fn set_up(signals: &Signals, engine: EngineKind) -> Result<Self> {
         let program = Program::find()?;
         let allowed = sched_getaffinity(None).context("cannot find out our CPUs")?;
         let cpu = (0..CpuSet::MAX_CPU)
@@ -50,7 +50,7 @@ impl Stage {
             .context("cannot make a directory")?;
         let caller = Caller::new(Some(&directory.path().join("socket")))?;
         let cpu_number = u32::try_from(cpu)?;
-        let mut connection = caller.open_on(Some(&CpuList(vec![cpu_number])))?;
+        let mut connection = caller.open_with(Some(&CpuList(vec![cpu_number])), Some(engine))?;
         let status = caller::status(&mut connection)?;
         let process = process_of(&mut connection)?;
         let mut daemon = Daemon {
@@ -112,6 +112,11 @@ impl Stage {
             }
         }
         Ok(sorted)
+    }
+
+    /// How the daemon fared when it had just started.
+    pub fn status_at_first(&self) -> &StatusReport {
+        &self.status
     }
 
     /// How the daemon fares.

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use prorata_report::table::{Side, Table};
-use prorata_sim::Report;
 use prorata_sim::measure::{ClientReport, Summary, Verdict, WaitReport};
+use prorata_sim::{Counts, Report};
 
 use crate::args::Format;
 use crate::output;
@@ -35,7 +35,10 @@ pub fn print(report: &Report, format: Format) -> Result<()> {
     }
     waits(&report.mutexes, ("MUTEX", "WAITED"))?;
     waits(&report.services, ("SERVICE", "CALLED"))?;
-    output::line(&totals(report))?;
+    output::line("")?;
+    if let Some(counts) = &report.counts {
+        output::line(&totals(report, counts))?;
+    }
     let refused = report.refused.iter();
     refused
         .into_iter()
@@ -43,13 +46,33 @@ pub fn print(report: &Report, format: Format) -> Result<()> {
     report
         .verdicts
         .iter()
-        .try_for_each(|v| output::line(&verdict(v)))
+        .try_for_each(|v| output::line(&verdict(v)))?;
+    not_judged(report)
+}
+
+/// Assertions of which nothing can be said are no success.
+fn not_judged(report: &Report) -> Result<()> {
+    let count = report.verdicts.iter().filter(|v| !v.judged).count();
+    if count == 0 {
+        return Ok(());
+    }
+    output::line(&format!(
+        "{count} of {} assertions are not judged: run them on another engine",
+        report.verdicts.len()
+    ))
 }
 
 fn heading(report: &Report) -> String {
     let policy = serde_json::to_value(report.policy).expect("a word");
+    let engine = match (report.engine, report.mechanism, report.took_ns) {
+        (engine, Some(mechanism), Some(took_ns)) => format!(
+            "; engine {engine} on real processes, mechanism {mechanism}, took {}",
+            output::seconds(took_ns)
+        ),
+        (engine, ..) => format!("; engine {engine}"),
+    };
     format!(
-        "{}\n{} on {} CPUs, {}, quantum {}, seed {}\n",
+        "{}\n{} on {} CPUs, {}, quantum {}, seed {}{engine}\n",
         report.title,
         policy.as_str().unwrap_or_default(),
         report.cpus,
@@ -114,12 +137,16 @@ fn row(client: &ClientReport) -> Vec<String> {
         output::seconds(client.specified_ns),
         output::seconds(client.received_ns),
         format!("{:.1}", client.largest_error),
-        client.turns.to_string(),
+        count(client.turns),
     ]);
     for summary in [client.response_time, client.dispatch_latency] {
         cells.extend(mean_and_p99(summary));
     }
     cells
+}
+
+fn count(count: Option<u64>) -> String {
+    count.map_or("-".to_owned(), |count| count.to_string())
 }
 
 fn mean_and_p99(summary: Option<Summary>) -> [String; 2] {
@@ -149,17 +176,16 @@ fn waits(reports: &[WaitReport], headings: (&'static str, &'static str)) -> Resu
     output::table(&table, "")
 }
 
-fn totals(report: &Report) -> String {
-    let counts = &report.counts;
+fn totals(report: &Report, counts: &Counts) -> String {
     format!(
-        "\n{} events, {} turns, {} context switches, {} migrations; {:.1} threads waited for a CPU, \
+        "{} events, {} turns, {} context switches, {} migrations; {:.1} threads waited for a CPU, \
          at most {}\nbusy {}, overhead {}, idle {}",
         counts.events,
         counts.turns,
         counts.context_switches,
         counts.migrations,
-        report.mean_waiting_threads,
-        report.most_waiting_threads,
+        report.mean_waiting_threads.unwrap_or(0.0),
+        report.most_waiting_threads.unwrap_or(0),
         output::seconds(counts.busy_ns),
         output::seconds(counts.overhead_ns),
         output::seconds(counts.idle_ns),
@@ -167,6 +193,12 @@ fn totals(report: &Report) -> String {
 }
 
 fn verdict(verdict: &Verdict) -> String {
+    if !verdict.judged {
+        return format!(
+            "not judged: {}: not measured by this engine",
+            verdict.assertion
+        );
+    }
     let mark = if verdict.holds { "holds" } else { "FAILS" };
     let measured = verdict.measured.map_or("nothing measured".to_owned(), |m| {
         format!("{m:.4} {}", verdict.unit)

@@ -1,13 +1,15 @@
-//! `sim`: runs scenarios on the simulated machine.
+//! `sim`: runs scenarios, on the simulated machine or on real processes.
 
 mod faults;
 mod figures;
 mod plot;
+mod processes;
 mod step;
 mod sweep;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +20,7 @@ use prorata_sim::scenario::{Scenario, Time};
 use prorata_sim::trace::Recorder;
 use prorata_sim::{Measures, Plan, Report, Simulation};
 
-use crate::args::sim::{Files, Sim};
+use crate::args::sim::{Engine, Files, Sim};
 use crate::output;
 
 /// Points of the time series where one is needed and the scenario asks for
@@ -38,23 +40,31 @@ pub fn sim(args: &Sim) -> Result<ExitCode> {
     if !args.many.sweep.is_empty() || args.many.seeds.is_some() {
         return sweep::sweep(args, path);
     }
-    let scenario = Scenario::read(path)?;
+    if args.engine != Engine::Sim {
+        return processes::run(args, path);
+    }
+    let mut scenario = Scenario::read(path)?;
     let seed = args.seed.unwrap_or(scenario.seed.into());
     if args.step {
         return step::step(&scenario, seed);
     }
     keep_scenario(path, &args.files)?;
-    run(args, scenario, seed)
+    ask_for_series(&args.files, &mut scenario);
+    run(args, &scenario, seed)
 }
 
-fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
-    let files = &args.files;
+/// Has a time series made where a file needs one.
+fn ask_for_series(files: &Files, scenario: &mut Scenario) {
     let needs_series = files.csv.is_some() || files.svg.is_some();
     if needs_series && scenario.measure.every.is_none() {
         scenario.measure.every = Some(Time((scenario.duration.0 / POINTS).max(1)));
     }
+}
+
+fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
+    let files = &args.files;
     // A scenario that is refused leaves the files as they are.
-    let plan = Plan::new(&scenario)?;
+    let plan = Plan::new(scenario)?;
     let recorder = files.record.as_deref().map(create).transpose()?;
     let perfetto = files.perfetto.as_deref().map(create).transpose()?;
     let watch = (
@@ -70,10 +80,21 @@ fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
     if let (Some(perfetto), Some(path)) = (perfetto, &files.perfetto) {
         perfetto.finish().with_context(|| cannot_write(path))?;
     }
-    let report = Report::new(&scenario, seed, &machine, &measures);
+    let report = Report::new(scenario, seed, &machine, &measures);
+    let groups: Vec<_> = machine.groups().collect();
+    give_out(args, &report, Some(&measures), &groups)
+}
+
+/// Prints a run that is over and writes it to files.
+fn give_out(
+    args: &Sim,
+    report: &Report,
+    measures: Option<&Measures>,
+    groups: &[(&str, Range<u32>)],
+) -> Result<ExitCode> {
+    let files = &args.files;
     if let Some(path) = &files.svg {
-        let groups: Vec<_> = machine.groups().collect();
-        let drawing = plot::all(&report, &measures, &groups).finish();
+        let drawing = plot::all(report, measures, groups).finish();
         std::fs::write(path, drawing).with_context(|| cannot_write(path))?;
     }
     match files.csv.as_deref() {
@@ -82,9 +103,9 @@ fn run(args: &Sim, mut scenario: Scenario, seed: u64) -> Result<ExitCode> {
             let mut file = create(path)?;
             let written = report.write_csv(&mut file).and_then(|()| file.flush());
             written.with_context(|| cannot_write(path))?;
-            figures::print(&report, args.format)?;
+            figures::print(report, args.format)?;
         }
-        None => figures::print(&report, args.format)?,
+        None => figures::print(report, args.format)?,
     }
     Ok(verdict(report.holds()))
 }

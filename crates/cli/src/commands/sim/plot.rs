@@ -19,12 +19,15 @@ const BINS: usize = 24;
 type Groups<'a> = [(&'a str, Range<u32>)];
 
 /// All drawings of a run, one below the other. What has no times or pairs is
-/// left out.
-pub fn all(report: &Report, measures: &Measures, groups: &Groups<'_>) -> Svg {
+/// left out; so is what only a simulation measures.
+pub fn all(report: &Report, measures: Option<&Measures>, groups: &Groups<'_>) -> Svg {
     let mut drawings = vec![shares(report, groups).draw()];
     if !report.pairs.is_empty() {
         drawings.push(relative_errors(report).draw());
     }
+    let Some(measures) = measures else {
+        return Svg::sheet(drawings);
+    };
     drawings.push(queues(report).draw());
     let response = (
         "Response times",
@@ -59,7 +62,7 @@ fn relative_errors(report: &Report) -> Chart {
 /// By pool, where there are several.
 fn queues(report: &Report) -> Chart {
     let curves = if report.pools.is_empty() {
-        let waiting = |point: &PointReport| point.waiting_threads as f64;
+        let waiting = |point: &PointReport| point.waiting_threads.unwrap_or(0) as f64;
         vec![curve(report, String::new(), 0, waiting)]
     } else {
         let pools = report.pools.iter().take(SERIES_COLOURS).enumerate();
@@ -187,7 +190,11 @@ fn shares(report: &Report, groups: &Groups<'_>) -> SharePlot {
     };
     SharePlot {
         title: report.title.clone(),
-        caption: format!("Simulated, seed {}. Dashed: specified{more}.", report.seed),
+        caption: format!(
+            "{}, seed {}. Dashed: specified{more}.",
+            how(report),
+            report.seed
+        ),
         duration_s,
         series: groups
             .iter()
@@ -195,6 +202,13 @@ fn shares(report: &Report, groups: &Groups<'_>) -> SharePlot {
             .map(|(name, clients)| line(report, name, clients.clone()))
             .collect(),
         events: Vec::new(),
+    }
+}
+
+fn how(report: &Report) -> String {
+    match report.mechanism {
+        None => "Simulated".to_owned(),
+        Some(_) => format!("Real processes, engine {}", report.engine),
     }
 }
 

@@ -6,7 +6,7 @@ use prorata_control::protocol::{ClientReport, Funding, Request};
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 
-use super::super::clients::{NO_CLIENTS, state};
+use super::super::clients::{NO_CLIENTS, TURNS_COLUMNS, state, turns};
 use super::super::tickets::tickets;
 use super::keys::Key;
 use crate::caller::{clients, tell};
@@ -170,7 +170,8 @@ impl View {
 
     /// The screen, from top to bottom.
     pub fn lines(&self) -> Vec<String> {
-        let mut table = Table::new(&[
+        let counts_turns = self.rows.iter().any(|(client, _)| client.turns.is_some());
+        let mut columns = vec![
             ("ID", Side::Left),
             ("NAME", Side::Left),
             ("TICKETS", Side::Left),
@@ -180,9 +181,13 @@ impl View {
             ("ERROR", Side::Right),
             ("STATE", Side::Left),
             ("", Side::Left),
-        ]);
+        ];
+        if counts_turns {
+            columns.extend(TURNS_COLUMNS);
+        }
+        let mut table = Table::new(&columns);
         for (client, received) in &self.rows {
-            table.row(vec![
+            let mut row = vec![
                 client.id.clone(),
                 client.name.clone(),
                 output::tickets(&client.tickets),
@@ -192,7 +197,11 @@ impl View {
                 output::quanta(client.error_quanta),
                 state(client.state).to_owned(),
                 share_bar(*received, client.share, BAR_COLUMNS),
-            ]);
+            ];
+            if counts_turns {
+                row.extend(turns(client.turns));
+            }
+            table.row(row);
         }
         let direction = if self.reversed { ", reversed" } else { "" };
         let mut lines = vec![

@@ -126,6 +126,7 @@ pub fn status() -> StatusReport {
         own_cpu_ns: 0,
         decisions: 0,
         clients: 0,
+        trouble: None,
     }
 }
 
@@ -152,5 +153,6 @@ pub fn client(id: &str) -> ClientReport {
         specified_ns: 0,
         received_ns: 0,
         error_quanta: 0.0,
+        turns: None,
     }
 }

@@ -7,7 +7,9 @@ use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use proptest::sample::Index;
+use std::collections::HashMap;
 
 /// Small enough that histories run into every one of them.
 pub(super) const LIMITS: Limits = Limits {
@@ -37,7 +39,8 @@ impl History {
     /// Begins with a currency and three clients, each with tickets of it and
     /// of the base, so that there is something to transfer.
     pub(super) fn new() -> Self {
-        let ledger = Ledger::new(LIMITS);
+        let mut ledger = Ledger::new(LIMITS);
+        ledger.watch_funding();
         let base = ledger.base();
         let mut history = Self {
             ledger,
@@ -129,7 +132,9 @@ impl History {
                 self.running
                     .iter()
                     .for_each(|client| self.ledger.activate(*client));
+                let funding = funding(&self.ledger);
                 let outcome = self.ledger.apply(checked);
+                self.audit_watch(&funding);
                 self.note(&operation, outcome);
                 self.met.insert(variant(&operation));
                 self.applied.push((operation, outcome));
@@ -139,6 +144,20 @@ impl History {
                 assert!(!error.to_string().contains('\n'), "{error}");
                 self.met.insert(variant(&error));
             }
+        }
+    }
+
+    /// Whoever is funded with something else than before was noted.
+    fn audit_watch(&mut self, before: &Fundings) {
+        let noted: Vec<Target> = self.ledger.take_funding_changes();
+        let after = funding(&self.ledger);
+        for target in before.keys().chain(after.keys()) {
+            if before.get(target) != after.get(target) {
+                assert!(noted.contains(target), "{target:?} was not noted");
+            }
+        }
+        for target in noted {
+            assert!(before.contains_key(&target) || after.contains_key(&target));
         }
     }
 
@@ -381,6 +400,25 @@ impl History {
             *pick.index.get(&candidates)
         }
     }
+}
+
+/// Tickets and amounts of every client and currency.
+type Fundings = HashMap<Target, Vec<(TicketId, u32)>>;
+
+fn funding(ledger: &Ledger) -> Fundings {
+    let amounts = |tickets: &mut dyn Iterator<Item = TicketId>| {
+        let ticket = |id| ledger.ticket(id).map(|ticket| (id, ticket.amount));
+        tickets.filter_map(ticket).collect::<Vec<_>>()
+    };
+    let currencies = ledger.currencies().map(|currency| {
+        let backing = amounts(&mut ledger.backing(currency.id));
+        (Target::Currency(currency.id), backing)
+    });
+    let clients = ledger.clients().map(|client| {
+        let funding = amounts(&mut ledger.funding(client.id));
+        (Target::Client(client.id), funding)
+    });
+    currencies.chain(clients).collect()
 }
 
 /// The name of an enum's variant.

@@ -1,43 +1,28 @@
-//! Rights that move with what threads wait for (1994, 4.6 and 6.1), and the
-//! way from the machine to the ledger.
+//! Rights that move with what threads wait for (1994, 4.6 and 6.1).
 
 use std::collections::BTreeMap;
 
 use prorata_core::ids::{ClientId, CurrencyId, TransferId};
-use prorata_core::ledger::{Operation, Outcome, Portion, Principal, Target};
+use prorata_core::ledger::{Operation, Outcome, Portion, Target};
 use prorata_core::rng::below_wide;
 
-use super::{NONE, Simulation};
-use crate::observer::{Event, Observer};
-use crate::plan::client_id;
+use super::World;
+use super::objects::NONE;
 
-impl<O: Observer> Simulation<O> {
-    /// Applies an operation as the super-user. What the ledger refuses is
-    /// told, and the run goes on.
-    pub(crate) fn apply(&mut self, operation: Operation) -> Option<Outcome> {
-        let dispatcher = &mut self.machine.dispatcher;
-        match dispatcher.ledger().check(&Principal::ROOT, operation) {
-            Ok(checked) => Some(dispatcher.apply(checked)),
-            Err(error) => {
-                self.machine.counts.refused += 1;
-                self.tell(Event::Refused { error: &error });
-                None
-            }
-        }
-    }
-
+/// Loans of those who wait.
+pub trait Rights: World {
     /// While a thread waits, its part of its client's tickets works for whom
     /// it waits for. Each thread has as large a part as any other; that of a
     /// client's only thread is all.
-    pub(super) fn lend(&mut self, thread: u32, mut to: Vec<Target>) {
-        let client = self.machine.threads.all[thread as usize].client;
-        let from = client_id(client);
+    fn lend(&mut self, thread: u32, mut to: Vec<Target>) {
+        let client = self.client_of(thread);
+        let from = self.client_id(client);
         to.retain(|target| *target != Target::Client(from));
         if to.is_empty() {
             return;
         }
-        let lending = self.machine.lending.get(&client).copied().unwrap_or(0);
-        let parts = self.machine.clients[client as usize].threads - lending;
+        let lending = self.objects().lending.get(&client).copied().unwrap_or(0);
+        let parts = self.threads_of(client) - lending;
         let mut loan = Vec::new();
         for (currency, amount) in self.holdings(from) {
             let shares = split(amount / u64::from(parts), &to);
@@ -51,13 +36,13 @@ impl<O: Observer> Simulation<O> {
                 _ => continue,
             }
         }
-        *self.machine.lending.entry(client).or_default() += 1;
-        self.machine.loans.insert(thread, loan);
+        *self.objects().lending.entry(client).or_default() += 1;
+        self.objects().loans.insert(thread, loan);
     }
 
     /// What a client holds itself, by currency.
     fn holdings(&self, client: ClientId) -> BTreeMap<CurrencyId, u64> {
-        let ledger = self.machine.dispatcher.ledger();
+        let ledger = self.ledger();
         let mut holdings = BTreeMap::new();
         for ticket in ledger.funding(client).filter_map(|id| ledger.ticket(id)) {
             *holdings.entry(ticket.currency).or_default() += u64::from(ticket.amount);
@@ -67,10 +52,10 @@ impl<O: Observer> Simulation<O> {
 
     /// Ends what a thread has lent, if anything. It may have ended already,
     /// with a transfer from outside that it was part of.
-    pub(super) fn end_loan(&mut self, thread: u32) {
-        if let Some(loan) = self.machine.loans.remove(&thread) {
-            let client = self.machine.threads.all[thread as usize].client;
-            if let Some(lending) = self.machine.lending.get_mut(&client) {
+    fn end_loan(&mut self, thread: u32) {
+        if let Some(loan) = self.objects().loans.remove(&thread) {
+            let client = self.client_of(thread);
+            if let Some(lending) = self.objects().lending.get_mut(&client) {
                 *lending -= 1;
             }
             for transfer in loan {
@@ -79,54 +64,53 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    pub(crate) fn end_transfer(&mut self, transfer: Option<TransferId>) {
-        let ledger = self.machine.dispatcher.ledger();
+    /// Ends a transfer that has not ended yet.
+    fn end_transfer(&mut self, transfer: Option<TransferId>) {
+        let ledger = self.ledger();
         if let Some(transfer) = transfer.filter(|id| ledger.transfer(*id).is_some()) {
             self.apply(Operation::EndTransfer { transfer });
         }
     }
 
     /// The inheritance ticket of a mutex follows its holder.
-    pub(super) fn move_inheritance(&mut self, mutex: u32) {
-        let state = &self.machine.mutexes[mutex as usize];
+    fn move_inheritance(&mut self, mutex: u32) {
+        let state = &self.objects().mutexes[mutex as usize];
         let Some(lottery) = &state.lottery else {
             return;
         };
-        let ticket = lottery.inheritance;
-        let operation = match state.holder {
+        let (ticket, holder) = (lottery.inheritance, state.holder);
+        let operation = match holder {
             NONE => Operation::Unfund { ticket },
-            holder => {
-                let client = self.machine.threads.all[holder as usize].client;
-                Operation::Fund {
-                    ticket,
-                    target: Target::Client(client_id(client)),
-                }
-            }
+            holder => Operation::Fund {
+                ticket,
+                target: Target::Client(self.client_id(self.client_of(holder))),
+            },
         };
         self.apply(operation);
     }
 
     /// Who of those that wait for a mutex gets it.
-    pub(super) fn next_holder(&mut self, mutex: u32) -> Option<u32> {
-        let machine = &mut self.machine;
-        let state = &mut machine.mutexes[mutex as usize];
+    fn next_holder(&mut self, mutex: u32) -> Option<u32> {
+        let state = &self.objects().mutexes[mutex as usize];
         let first = *state.waiters.front()?;
-        let Some(lottery) = &mut state.lottery else {
+        let Some(lottery) = &state.lottery else {
             return Some(first);
         };
         // What backs the mutex currency is what the waiters have lent to it.
-        let ledger = machine.dispatcher.ledger();
+        let currency = lottery.currency;
+        let ledger = self.ledger();
         let mut values: BTreeMap<TransferId, u128> = BTreeMap::new();
-        for ticket in ledger
-            .backing(lottery.currency)
-            .filter_map(|id| ledger.ticket(id))
-        {
+        for ticket in ledger.backing(currency).filter_map(|id| ledger.ticket(id)) {
             if let Some((transfer, _)) = ticket.transfer {
                 *values.entry(transfer).or_default() += ticket.value.0;
             }
         }
+        let objects = self.objects();
+        let state = &mut objects.mutexes[mutex as usize];
+        let lottery = state.lottery.as_mut()?;
+        let loans = &objects.loans;
         let value = |waiter: &u32| -> u128 {
-            let loan = machine.loans.get(waiter).into_iter().flatten();
+            let loan = loans.get(waiter).into_iter().flatten();
             loan.filter_map(|transfer| values.get(transfer)).sum()
         };
         let total: u128 = state.waiters.iter().map(value).sum();
@@ -142,6 +126,8 @@ impl<O: Observer> Simulation<O> {
         })
     }
 }
+
+impl<W: World> Rights for W {}
 
 /// An amount in equal shares, the first ones getting the odd tickets; who
 /// would get none is left out.

@@ -1,0 +1,107 @@
+//! Commands about machines of one's own.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::Format;
+use prorata_vm::machine::{CPUS, INSTRUCTION_NS, MEMORY_MIB};
+
+/// `prorata vm`.
+#[derive(Clone, Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  prorata vm fetch
+  prorata vm run -- uname -r
+  prorata vm run --kernel 6.18 --cpus 4 -- make check"
+)]
+pub struct Vm {
+    #[command(subcommand)]
+    pub command: VmCommand,
+}
+
+/// What to do with machines.
+#[derive(Clone, Subcommand, Debug)]
+pub enum VmCommand {
+    /// Run a command in a machine of its own
+    ///
+    /// The machine sees the host's files; what the command writes is gone when it ends. Its output
+    /// and exit code come through, its input is empty, and it is root in there. There is no network.
+    /// KVM is used where it works.
+    Run(VmRun),
+    /// Fetch kernels for machines from this machine's Debian mirror
+    ///
+    /// Each is proven by loading a scheduler in a machine, then kept. Nothing of the machine's apt
+    /// is changed. After this no machine needs the network.
+    Fetch(VmFetch),
+    /// List the kernels that are kept
+    List(VmList),
+}
+
+/// `prorata vm run`.
+#[derive(Clone, Args, Debug)]
+#[command(
+    override_usage = "prorata vm run [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    after_help = "\
+Examples:
+  prorata vm run -- uname -r
+  prorata vm run --kernel 6.18 --cpus 4 -- ./check
+  prorata vm run --icount -- ./bench"
+)]
+pub struct VmRun {
+    /// CPUs of the machine
+    #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(*CPUS.start())..=i64::from(*CPUS.end())))]
+    pub cpus: u32,
+    /// Memory of the machine
+    #[arg(long, default_value = "1024", value_name = "MIB", value_parser = clap::value_parser!(u32).range(i64::from(*MEMORY_MIB.start())..=i64::from(*MEMORY_MIB.end())))]
+    pub memory: u32,
+    /// Let its clock count instructions, each of which lasts so long (1 ns unless told otherwise), instead of time
+    #[arg(long, value_name = "NS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = instruction_ns)]
+    pub icount: Option<u32>,
+    /// Newest kernel of a series that is kept, such as 6.18, or path of an image such as ./vmlinuz [default: the newest kept]
+    #[arg(long, value_name = "SERIES|FILE", value_hint = ValueHint::FilePath)]
+    pub kernel: Option<PathBuf>,
+    /// Command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+fn instruction_ns(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(ns) if INSTRUCTION_NS.contains(&ns) => Ok(ns),
+        _ => Err(format!("an instruction lasts one of {INSTRUCTION_NS:?} ns")),
+    }
+}
+
+/// `prorata vm fetch`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata vm fetch
+  prorata vm fetch 7.1")]
+pub struct VmFetch {
+    /// Series of kernels [default: 6.18 7]
+    pub series: Vec<String>,
+}
+
+/// `prorata vm list`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Example:
+  prorata vm list")]
+pub struct VmList {
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// `prorata floor`: a command under the minimal scheduler that benches compare
+/// with.
+#[derive(Clone, Args, Debug)]
+pub struct Floor {
+    /// Command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}

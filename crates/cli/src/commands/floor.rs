@@ -1,0 +1,30 @@
+//! `floor`: a command under the minimal scheduler, as proof that a kernel is
+//! fit, and for benches.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use prorata_kernel::Floor;
+
+use crate::args::vm;
+
+/// `prorata floor`.
+pub fn floor(args: &vm::Floor) -> Result<ExitCode> {
+    let floor = Floor::load()?;
+    let (program, arguments) = args.command.split_first().context("no command")?;
+    let status = Command::new(program)
+        .args(arguments)
+        .status()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    // The command did not run under the scheduler if that was thrown out.
+    let report = floor.report()?;
+    ensure!(
+        report.tasks_enabled > 0,
+        "no task ran under the scheduler: the kernel did not switch to it"
+    );
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}

@@ -1,0 +1,146 @@
+//! `vm`: machines of one's own.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::signal::Signal;
+use prorata_kernel::KernelError;
+use prorata_vm::channel;
+use prorata_vm::job::Job;
+use prorata_vm::kernels::{Kernel, SERIES, Store, fetch};
+use prorata_vm::machine::Machine;
+use prorata_vm::run::{RunError, Sinks, run};
+
+use crate::args::vm::{Vm, VmCommand, VmFetch, VmList, VmRun};
+use crate::output;
+use crate::terminal;
+use crate::wrapper::ending::Ending;
+
+/// Memory of the machine that proves a kernel.
+const PROOF_MEMORY_MIB: u32 = 512;
+
+/// `prorata vm`.
+pub fn vm(args: &Vm) -> Result<ExitCode> {
+    match &args.command {
+        VmCommand::Run(args) => run_command(args),
+        VmCommand::Fetch(args) => fetch_kernels(args).map(|()| ExitCode::SUCCESS),
+        VmCommand::List(args) => list(args).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn run_command(args: &VmRun) -> Result<ExitCode> {
+    let store = Store::of_user()?;
+    let (kernel, overlay_module) = match &args.kernel {
+        Some(file) if file.components().count() > 1 => (file.clone(), None),
+        series => {
+            let series = series.as_ref().map(|series| series.to_string_lossy());
+            let kernel = store.find(series.as_deref())?;
+            (kernel.image, Some(kernel.overlay_module))
+        }
+    };
+    let machine = Machine {
+        kernel,
+        overlay_module,
+        cpus: args.cpus,
+        memory_mib: args.memory,
+        instruction_ns: args.icount,
+    };
+    let job = job(args.command.clone())?;
+    let mut sinks = Sinks {
+        output: &mut io::stdout().lock(),
+        errors: &mut io::stderr().lock(),
+    };
+    Ok(match run(&machine, &job, store.directory(), &mut sinks)? {
+        channel::Ending::Exited(code) => Ending::Exited(code).pass_on(),
+        channel::Ending::Killed(number) => match Signal::try_from(i32::from(number)) {
+            Ok(signal) => Ending::Killed(signal).pass_on(),
+            // Real-time signals have no name here.
+            Err(_) => ExitCode::from(128_u8.saturating_add(number)),
+        },
+    })
+}
+
+/// A command here and now, but in a machine: there is no daemon in there, and
+/// none of the directories that end with a log-in.
+fn job(command: Vec<OsString>) -> Result<Job> {
+    let outside = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("PRORATA_") || name == "XDG_RUNTIME_DIR"
+    };
+    let terminal = terminal::remote().map(|size| (terminal::REMOTE.into(), size.into()));
+    let environment = env::vars_os().filter(|(name, _)| !outside(name));
+    Ok(Job {
+        command,
+        environment: environment.chain(terminal).collect(),
+        directory: env::current_dir().context("cannot tell the current directory")?,
+    })
+}
+
+fn fetch_kernels(args: &VmFetch) -> Result<()> {
+    if !prorata_kernel::BUILT_IN {
+        bail!(KernelError::NotBuiltIn);
+    }
+    let store = Store::of_user()?;
+    let notes = store.directory().to_owned();
+    let mut series: Vec<&str> = args.series.iter().map(String::as_str).collect();
+    if series.is_empty() {
+        series.extend(SERIES);
+    }
+    fetch(
+        &store,
+        &series,
+        &mut |kernel| prove(kernel, &notes),
+        &mut |line| eprintln!("{line}"),
+    )?;
+    Ok(())
+}
+
+/// A kernel is fit if a scheduler can be loaded under it and things run then.
+fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let command = vec![program.into(), "floor".into(), "true".into()];
+    let job = job(command).map_err(|error| format!("{error:#}"))?;
+    let machine = Machine {
+        kernel: kernel.image.clone(),
+        overlay_module: Some(kernel.overlay_module.clone()),
+        cpus: 1,
+        memory_mib: PROOF_MEMORY_MIB,
+        instruction_ns: None,
+    };
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
+    let mut sinks = Sinks {
+        output: &mut output,
+        errors: &mut errors,
+    };
+    match run(&machine, &job, notes, &mut sinks) {
+        Ok(channel::Ending::Exited(0)) => Ok(()),
+        Ok(_) => Err(String::from_utf8_lossy(&errors).trim_end().to_owned()),
+        Err(error @ RunError::Start(_)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn list(args: &VmList) -> Result<()> {
+    let kernels = Store::of_user()?.list()?;
+    if args.format.json {
+        let names: Vec<_> = kernels
+            .iter()
+            .map(|kernel| {
+                serde_json::json!({
+                    "release": kernel.release.to_string(),
+                    "image": kernel.image,
+                })
+            })
+            .collect();
+        return output::json(&names);
+    }
+    let lines: Vec<String> = kernels
+        .iter()
+        .map(|kernel| format!("{}  {}\n", kernel.release, kernel.image.display()))
+        .collect();
+    output::write(&lines.concat())
+}

@@ -1,0 +1,197 @@
+//! Commands in machines, on every kernel that is to be supported. Needs QEMU
+//! and kernels that were fetched: `scripts/vm-test` sees to both.
+
+mod engine;
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
+
+/// The oldest kernel and the current one.
+const SERIES: [&str; 2] = ["6.18", "7"];
+
+type Check = fn(&str) -> Result<(), Failed>;
+
+const CHECKS: [(&str, Check); 6] = [
+    ("output_and_exit_code_come_through", output_and_exit_code),
+    ("signals_and_refusals_come_through", signals_and_refusals),
+    ("writes_stay_in_the_machine", writes_stay),
+    ("what_a_command_leaves_behind_is_ended", nothing_left),
+    ("the_floor_takes_all_processes", floor),
+    ("counted_instructions_are_the_clock", counted),
+];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for series in SERIES {
+        for (name, check) in CHECKS.into_iter().chain(engine::CHECKS) {
+            let name = format!("{name}_on_{series}");
+            trials.push(Trial::test(name, move || check(series)));
+        }
+    }
+    trials.push(Trial::test("killed_machines_leave_nothing", killed));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn machine(series: &str, options: &[&str], command: &[&str]) -> Result<Output, Failed> {
+    let mut prorata = Command::new(PRORATA);
+    prorata.args(["vm", "run", "--kernel", series]);
+    prorata.args(options).arg("--").args(command);
+    Ok(prorata.stdin(Stdio::null()).output()?)
+}
+
+fn shell(series: &str, script: &str) -> Result<Output, Failed> {
+    machine(series, &[], &["sh", "-c", script])
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(
+    found: T,
+    expected: T,
+    output: &Output,
+) -> Result<(), Failed> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{found:?} instead of {expected:?}: {output:?}").into())
+}
+
+fn output_and_exit_code(series: &str) -> Result<(), Failed> {
+    let output = shell(
+        series,
+        "uname -r; pwd; echo to errors >&2; cat; seq 100000; exit 7",
+    )?;
+    same(output.status.code(), Some(7), &output)?;
+    let text = String::from_utf8(output.stdout.clone())?;
+    let mut lines = text.lines();
+    let release = lines.next().unwrap_or_default();
+    same(release.starts_with(series), true, &output)?;
+    let here = std::env::current_dir()?;
+    same(lines.next(), here.to_str(), &output)?;
+    let numbers: Vec<String> = (1..=100_000).map(|number| number.to_string()).collect();
+    if !lines.eq(numbers.iter().map(String::as_str)) {
+        return Err("long output did not come through whole".into());
+    }
+    same(output.stderr.as_slice(), b"to errors\n", &output)
+}
+
+fn signals_and_refusals(series: &str) -> Result<(), Failed> {
+    use std::os::unix::process::ExitStatusExt as _;
+    let output = shell(series, "kill -TERM $$")?;
+    same(output.status.signal(), Some(libc::SIGTERM), &output)?;
+    for (command, code) in [("/no/such/command", 127), ("/etc/passwd", 126)] {
+        let output = machine(series, &[], &[command])?;
+        same(output.status.code(), Some(code), &output)?;
+        same(output.stderr.is_empty(), false, &output)?;
+    }
+    Ok(())
+}
+
+fn writes_stay(series: &str) -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("file");
+    fs::write(&file, "of the host")?;
+    let script = format!(
+        "cat {0} && echo changed > {0} && cat {0} && touch {0}.new /usr/bin/x && test -d /sys/fs/cgroup/init.scope -o -f /sys/fs/cgroup/cgroup.procs",
+        file.display()
+    );
+    let output = shell(series, &script)?;
+    same(output.status.code(), Some(0), &output)?;
+    same(output.stdout.as_slice(), b"of the hostchanged\n", &output)?;
+    same(fs::read_to_string(&file)?.as_str(), "of the host", &output)?;
+    same(fs::read_dir(directory.path())?.count(), 1, &output)
+}
+
+fn nothing_left(series: &str) -> Result<(), Failed> {
+    let begin = Instant::now();
+    // The sleeper holds the command's output open.
+    let output = shell(series, "sleep 3000 & echo begun")?;
+    same(output.status.code(), Some(0), &output)?;
+    same(output.stdout.as_slice(), b"begun\n", &output)?;
+    same(begin.elapsed() < Duration::from_secs(1000), true, &output)
+}
+
+fn floor(series: &str) -> Result<(), Failed> {
+    let script =
+        "cat /sys/kernel/sched_ext/state; sed -n 's/^ext.enabled *: *//p' /proc/self/sched";
+    let command = [PRORATA, "floor", "sh", "-c", script];
+    let output = machine(series, &["--cpus", "2"], &command)?;
+    same(output.status.code(), Some(0), &output)?;
+    same(output.stdout.as_slice(), b"enabled\n1\n", &output)?;
+    // Unloaded after: another can be loaded.
+    let script =
+        format!("{PRORATA} floor true && {PRORATA} floor true && cat /sys/kernel/sched_ext/state");
+    let output = shell(series, &script)?;
+    same(output.stdout.as_slice(), b"disabled\n", &output)
+}
+
+/// A loop of the shell takes as many nanoseconds in one machine as in another,
+/// however busy the host is. The least of several, as the kernel does other
+/// things too, and reads files as fast as the host permits.
+fn counted(series: &str) -> Result<(), Failed> {
+    let script = "for n in 1 2 3 4 5 6; do a=$(date +%s%N); i=0; \
+                  while [ $i -lt 9000 ]; do i=$((i+1)); done; echo $(($(date +%s%N)-a)); done";
+    let mut least_ns = Vec::new();
+    for _ in 0..2 {
+        let output = machine(series, &["--icount"], &["sh", "-c", script])?;
+        let text = String::from_utf8(output.stdout.clone())?;
+        let times = text.lines().filter_map(|line| line.parse::<u32>().ok());
+        let least = times.min().ok_or_else(|| format!("{output:?}"))?;
+        least_ns.push(f64::from(least));
+    }
+    if (least_ns[0] / least_ns[1] - 1.0).abs() > 0.1 {
+        return Err(format!("{least_ns:?} ns").into());
+    }
+    Ok(())
+}
+
+/// Neither QEMU nor the server of files outlives a `prorata vm run` that is
+/// killed.
+fn killed() -> Result<(), Failed> {
+    let mut prorata = Command::new(PRORATA)
+        .args([
+            "vm",
+            "run",
+            "--memory",
+            "512",
+            "--",
+            "sh",
+            "-c",
+            "echo up; sleep 3000",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut output = prorata.stdout.take().ok_or("no pipe")?;
+    std::io::Read::read_exact(&mut output, &mut [0; 3])?;
+    let children = children_of(prorata.id())?;
+    if children.len() != 2 {
+        return Err(format!("children {children:?}").into());
+    }
+    prorata.kill()?;
+    prorata.wait()?;
+    let begin = Instant::now();
+    while children.iter().any(|pid| is_running(pid)) {
+        if begin.elapsed() > Duration::from_secs(60) {
+            return Err(format!("some of {children:?} are left").into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+fn children_of(pid: u32) -> Result<Vec<String>, Failed> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    Ok(children.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Whoever inherited it may not have waited for it yet.
+fn is_running(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')')
+        .next()
+        .is_some_and(|rest| !rest.trim().is_empty() && !rest.starts_with(" Z"))
+}

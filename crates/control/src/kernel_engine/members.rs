@@ -1,0 +1,497 @@
+//! Whose threads are whose. The kernel knows: a child comes under its parent's
+//! client at birth, wherever it goes from there. Here threads are given that
+//! were there before, and are taken back with the policy that they had.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use prorata_core::ids::ClientId;
+use prorata_kernel::KernelError;
+use prorata_kernel::scheduler::{Account, CGROUP_NODES};
+use prorata_user::procfs::{self, Stat};
+use prorata_user::{Policy, marked_client};
+
+use super::policies::SCHED_EXT;
+use super::room::{NOTHING, Room};
+use super::scheduler::InKernel;
+use crate::process::ProcessId;
+
+/// How often a tree is looked through for threads that were not found before.
+/// Only those that were not given yet have children that are not, so each look
+/// finds less; a tree that grows faster than that is given up on.
+const MOST_LOOKS: u32 = 64;
+
+/// A client in the kernel.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// Users of the processes that were named.
+    users: BTreeSet<u32>,
+    /// Whose children, if they are nobody else's, are the client's orphans.
+    adopters: Vec<ProcessId>,
+    /// As of the last look.
+    pub(super) processes: Vec<ProcessId>,
+    /// As of the last look; of this scheduler.
+    pub(super) now: Account,
+    /// Of schedulers that were unloaded.
+    pub(super) earlier: Account,
+}
+
+impl Client {
+    fn new() -> Self {
+        Self {
+            users: BTreeSet::new(),
+            adopters: Vec::new(),
+            processes: Vec::new(),
+            now: NOTHING,
+            earlier: NOTHING,
+        }
+    }
+
+    /// A process that nobody named joins only if its user is that of one that
+    /// was, or one of those is root's.
+    fn may_hold(&self, user: u32) -> bool {
+        self.users.contains(&user) || self.users.contains(&0)
+    }
+}
+
+/// Why a process cannot be managed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MemberError {
+    #[error("process {0} does not exist (any more): name a running process")]
+    NoSuchProcess(u32),
+    #[error("process {pid} is managed already, as part of client {client}: release that first")]
+    AlreadyManaged { pid: u32, client: ClientId },
+    #[error(
+        "process {0} runs under a real-time policy, which comes before any share: give it an \
+         ordinary one (chrt --other 0)"
+    )]
+    NotOrdinary(u32),
+    #[error(
+        "the kernel has room for {} clients and currencies together: release or destroy some",
+        CGROUP_NODES - 1
+    )]
+    NoRoom,
+    #[error("nothing is scheduled by tickets now: {0}")]
+    Unloaded(String),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+impl Room {
+    /// Manages a process with all its present and future descendants, those
+    /// excepted that are other clients'.
+    pub fn manage(&mut self, id: ClientId, root: ProcessId) -> Result<(), MemberError> {
+        let pid = root.pid;
+        if !self.is_loaded() {
+            return Err(MemberError::Unloaded(self.trouble().unwrap_or_default()));
+        }
+        let gone = || MemberError::NoSuchProcess(pid);
+        if !root.is_alive() {
+            return Err(gone());
+        }
+        if let Some(client) = self.find(pid) {
+            return Err(MemberError::AlreadyManaged { pid, client });
+        }
+        let node = self.projection.node(id).ok_or(MemberError::NoRoom)?;
+        let user = procfs::real_uid(pid).ok_or_else(gone)?;
+        let is_new = !self.clients.contains_key(&id);
+        let client = self.clients.entry(id).or_insert_with(Client::new);
+        client.users.insert(user);
+        let given = self.give_process(node, pid);
+        match given {
+            Ok(0) if root.is_alive() => self.refuse(id, is_new, MemberError::NotOrdinary(pid)),
+            Ok(0) => self.refuse(id, is_new, gone()),
+            Ok(_) => {
+                self.give_below(id, node);
+                Ok(())
+            }
+            Err(error) => self.refuse(id, is_new, error.into()),
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        id: ClientId,
+        is_new: bool,
+        error: MemberError,
+    ) -> Result<(), MemberError> {
+        if is_new {
+            self.clients.remove(&id);
+        }
+        Err(error)
+    }
+
+    /// The client's orphans are children of `parent`. Those to come are the
+    /// client's by birth; which are so already [`Room::manage_marked`] finds out.
+    pub fn adopt(&mut self, id: ClientId, parent: ProcessId) -> Result<(), MemberError> {
+        let user = procfs::real_uid(parent.pid).filter(|_| parent.is_alive());
+        let user = user.ok_or(MemberError::NoSuchProcess(parent.pid))?;
+        let client = self.clients.entry(id).or_insert_with(|| {
+            // Its root has ended. Whoever started that is its user.
+            let mut client = Client::new();
+            client.users.insert(user);
+            client
+        });
+        client.adopters.push(parent);
+        Ok(())
+    }
+
+    /// Manages the processes that carry the client's marker, began at or after
+    /// `since_ticks` and are this user's, anybody's if that is root, and those
+    /// that its adopters have inherited. Returns how many there are.
+    pub fn manage_marked(&mut self, id: ClientId, user: u32, since_ticks: u64) -> u32 {
+        let Some(node) = self.projection.node(id).filter(|_| self.is_loaded()) else {
+            return 0;
+        };
+        let is_new = !self.clients.contains_key(&id);
+        self.clients.entry(id).or_insert_with(Client::new);
+        let mut joined = 0;
+        for (pid, stat) in procfs::everyone() {
+            let is_its = stat.start_time_ticks >= since_ticks
+                && marked_client(pid, &self.socket) == Some(id)
+                && self.find(pid).is_none()
+                && procfs::real_uid(pid).is_some_and(|real| {
+                    user == 0 || real == user || self.clients[&id].may_hold(real)
+                });
+            if is_its
+                && self
+                    .give_process(node, pid)
+                    .is_ok_and(|threads| threads > 0)
+            {
+                let real = procfs::real_uid(pid);
+                self.clients
+                    .entry(id)
+                    .or_insert_with(Client::new)
+                    .users
+                    .extend(real);
+                joined += 1;
+            }
+        }
+        joined += self.give_below(id, node);
+        if joined == 0 && is_new {
+            self.clients.remove(&id);
+        }
+        joined
+    }
+
+    /// Lets all of a client's threads go. Unknown clients are ignored.
+    pub fn release(&mut self, id: ClientId) {
+        if self.clients.remove(&id).is_none() {
+            return;
+        }
+        let Some(node) = self.projection.node(id).filter(|_| self.is_loaded()) else {
+            return;
+        };
+        let mut released = HashMap::new();
+        for _ in 0..MOST_LOOKS {
+            let members: Vec<(u32, Stat)> = self.threads_where(|tid, stat| {
+                let node_now = self.scheduler.as_ref().and_then(|s| s.node_of(tid));
+                // Whoever was born while its parent was let go is in no node but
+                // in the class.
+                let is_late = || stat.policy == SCHED_EXT && released.contains_key(&stat.parent);
+                node_now == Some(node) || (node_now.is_none() && is_late())
+            });
+            if members.is_empty() {
+                break;
+            }
+            for (tid, stat) in members {
+                let own = self.own_policy(tid, &stat, &released);
+                released.insert(tid, own);
+                self.let_go(tid, own);
+            }
+        }
+        self.policies.forget_ended();
+    }
+
+    /// The client that a process belongs to.
+    pub fn find(&self, pid: u32) -> Option<ClientId> {
+        if !self.is_loaded() {
+            let mut clients = self.clients.iter();
+            let holds = |client: &Client| client.processes.iter().any(|process| process.pid == pid);
+            return clients.find(|(_, client)| holds(client)).map(|(id, _)| *id);
+        };
+        self.client_of_thread(pid).or_else(|| {
+            let stat = procfs::stat(pid).ok()?;
+            let tids = if stat.leader_has_ended() {
+                threads_of(pid)
+            } else {
+                Vec::new()
+            };
+            tids.into_iter().find_map(|tid| self.client_of_thread(tid))
+        })
+    }
+
+    /// Where all of the machine is scheduled, others have nodes too.
+    fn client_of_thread(&self, tid: u32) -> Option<ClientId> {
+        let node = self.scheduler.as_ref()?.node_of(tid)?;
+        self.projection.client(node)
+    }
+
+    /// Lists each client's processes. Cost: a walk through all processes.
+    pub(super) fn find_processes(&mut self) {
+        if !self.is_loaded() {
+            return;
+        }
+        let mut found: HashMap<ClientId, Vec<ProcessId>> = HashMap::new();
+        for (pid, stat) in procfs::everyone() {
+            if !stat.has_ended()
+                && let Some(client) = self.find(pid)
+            {
+                found.entry(client).or_default().push(id_of(pid, &stat));
+            }
+        }
+        for (id, client) in &mut self.clients {
+            client.processes = found.remove(id).unwrap_or_default();
+        }
+    }
+
+    /// All threads that are some client's.
+    pub(super) fn members(&self) -> Vec<(u32, ClientId)> {
+        let threads = self.threads_where(|tid, _| self.client_of_thread(tid).is_some());
+        threads
+            .into_iter()
+            .filter_map(|(tid, _)| Some((tid, self.client_of_thread(tid)?)))
+            .collect()
+    }
+
+    /// Whether a thread of a client has not ended. Cost: a walk through all.
+    pub(super) fn lives(&self, id: ClientId) -> bool {
+        let lives = |tid, stat: &Stat| !stat.has_ended() && self.client_of_thread(tid) == Some(id);
+        !self.threads_where(lives).is_empty()
+    }
+
+    /// Gives another scheduler the members of the one before, and those that
+    /// were born to them meanwhile.
+    pub(super) fn give_again(&mut self, members: &[(u32, ClientId)]) {
+        for (tid, id) in members {
+            if let (Some(node), Some(scheduler)) = (self.projection.node(*id), &self.scheduler) {
+                // Whoever has ended meanwhile needs nothing.
+                let _ = enter(scheduler.as_ref(), node, *tid);
+            }
+        }
+        let clients: Vec<ClientId> = self.clients.keys().copied().collect();
+        for id in clients {
+            if let Some(node) = self.projection.node(id) {
+                self.give_below(id, node);
+            }
+        }
+    }
+
+    /// After the scheduler has been unloaded for good: puts policies back, and
+    /// notes which processes are whose.
+    pub(super) fn let_all_go(&mut self, members: &[(u32, ClientId)]) {
+        let mut released = HashMap::new();
+        for (tid, id) in members {
+            let Ok(stat) = procfs::stat(*tid) else {
+                continue;
+            };
+            let own = self.own_policy(*tid, &stat, &released);
+            released.insert(*tid, own);
+            if is_in_class(*tid) {
+                set_policy(*tid, own);
+            }
+            if let Some(client) = self.clients.get_mut(id)
+                && !stat.is_secondary_thread()
+            {
+                client.processes.push(id_of(*tid, &stat));
+            }
+        }
+        for client in self.clients.values_mut() {
+            client.now = NOTHING;
+        }
+    }
+
+    /// After that: follows the clients' processes by their parents.
+    pub(super) fn watch_unloaded(&mut self) {
+        if self.clients.is_empty() {
+            return;
+        }
+        let all = procfs::everyone();
+        let mut gone = Vec::new();
+        for (id, client) in &mut self.clients {
+            let before: HashSet<ProcessId> = client.processes.drain(..).collect();
+            let mut pids = HashSet::new();
+            // Parents come first.
+            for (pid, stat) in all.iter().filter(|(_, stat)| !stat.has_ended()) {
+                if before.contains(&id_of(*pid, stat)) || pids.contains(&stat.parent) {
+                    pids.insert(*pid);
+                    client.processes.push(id_of(*pid, stat));
+                }
+            }
+            if client.processes.is_empty() {
+                gone.push(*id);
+            }
+        }
+        self.notice_exits_of(gone);
+    }
+
+    /// Gives what descends from a client's processes or was inherited by its
+    /// adopters, is its user's and is nobody else's. Returns how many processes
+    /// joined.
+    fn give_below(&mut self, id: ClientId, node: u32) -> u32 {
+        let mut joined = 0;
+        for _ in 0..MOST_LOOKS {
+            let mut given = 0;
+            for (pid, stat) in procfs::everyone() {
+                let owner = self.find(pid);
+                let is_its = owner == Some(id);
+                if !is_its && (owner.is_some() || !self.is_born_to(id, pid, &stat)) {
+                    continue;
+                }
+                match self.give_process(node, pid) {
+                    Ok(threads) => {
+                        given += threads;
+                        joined += u32::from(!is_its && threads > 0);
+                    }
+                    Err(error) => tracing::warn!("part of client {id} runs unmanaged: {error}"),
+                }
+            }
+            if given == 0 {
+                break;
+            }
+        }
+        joined
+    }
+
+    /// Whether a process that is nobody's belongs to a client by its parent.
+    fn is_born_to(&self, id: ClientId, pid: u32, stat: &Stat) -> bool {
+        let Some(client) = self.clients.get(&id).filter(|_| !stat.has_ended()) else {
+            return false;
+        };
+        let adopts = |client: &Client| {
+            client
+                .adopters
+                .iter()
+                .any(|a| a.pid == stat.parent && a.is_alive())
+        };
+        let is_child = if adopts(client) {
+            // Of several clients with one adopter the marker tells.
+            match marked_client(pid, &self.socket) {
+                Some(marked) => marked == id,
+                None => self.clients.values().filter(|other| adopts(other)).count() == 1,
+            }
+        } else {
+            self.find(stat.parent) == Some(id)
+        };
+        is_child && procfs::real_uid(pid).is_some_and(|user| client.may_hold(user))
+    }
+
+    /// Gives those threads of a process that are nobody's. Returns how many.
+    /// Threads under real-time policies, which come before any share, are left
+    /// alone.
+    fn give_process(&mut self, node: u32, pid: u32) -> Result<u32, KernelError> {
+        let Ok(leader) = procfs::stat(pid) else {
+            return Ok(0);
+        };
+        let leader = id_of(pid, &leader);
+        let mut given = 0;
+        for tid in threads_of(pid) {
+            if self.client_of_thread(tid).is_some() {
+                continue;
+            }
+            let Ok(stat) = procfs::thread_stat(pid, tid) else {
+                continue;
+            };
+            let is_ordinary = Policy::of(tid).is_ok_and(Policy::is_fair);
+            if !is_ordinary || self.policies.keep(id_of(tid, &stat), leader).is_err() {
+                continue;
+            }
+            match self.scheduler.as_deref().map(|s| enter(s, node, tid)) {
+                None => {}
+                Some(Ok(())) => given += 1,
+                Some(Err(_)) if procfs::thread_stat(pid, tid).is_err() => {}
+                Some(Err(error)) => return Err(error),
+            }
+        }
+        Ok(given)
+    }
+
+    /// The policy that a thread had, or would have if nobody had touched its
+    /// parents. `released` are threads that were let go before, with theirs.
+    fn own_policy(&self, tid: u32, stat: &Stat, released: &HashMap<u32, Policy>) -> Policy {
+        if let Some(own) = self.policies.of(id_of(tid, stat)) {
+            return own;
+        }
+        // As its process's first thread, which comes before it, or as its
+        // parent.
+        let of_process = |pid: u32| {
+            let known = procfs::stat(pid)
+                .ok()
+                .and_then(|stat| self.policies.of(id_of(pid, &stat)));
+            known.or_else(|| released.get(&pid).copied())
+        };
+        let process = procfs::process_of_thread(tid).unwrap_or(tid);
+        of_process(process)
+            .or_else(|| of_process(stat.parent))
+            .unwrap_or(Policy::OTHER)
+    }
+
+    /// Whoever has chosen another policy since keeps that.
+    fn let_go(&self, tid: u32, own: Policy) {
+        let is_in_class = is_in_class(tid);
+        if let Some(scheduler) = &self.scheduler
+            && let Err(error) = scheduler.take_back(tid)
+        {
+            tracing::warn!("{error}");
+        }
+        if is_in_class {
+            set_policy(tid, own);
+        }
+    }
+
+    /// All threads of the system of which this is true, with what the kernel
+    /// says of them; parents before their children. Cost: a walk through all.
+    fn threads_where(&self, is_wanted: impl Fn(u32, &Stat) -> bool) -> Vec<(u32, Stat)> {
+        let mut found = Vec::new();
+        for (pid, process) in procfs::everyone() {
+            for tid in threads_of(pid) {
+                let stat = if tid == pid {
+                    Ok(process)
+                } else {
+                    procfs::thread_stat(pid, tid)
+                };
+                if let Ok(stat) = stat
+                    && is_wanted(tid, &stat)
+                {
+                    found.push((tid, stat));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Gives a thread. A member of a scheduler that is gone is in the class still: it
+/// leaves and comes back, as a new one comes, so that it is charged from now on
+/// and not for what it used before.
+fn enter(scheduler: &dyn InKernel, node: u32, tid: u32) -> Result<(), KernelError> {
+    if is_in_class(tid) {
+        set_policy(tid, Policy::OTHER);
+    }
+    scheduler.give(node, tid)
+}
+
+fn is_in_class(tid: u32) -> bool {
+    Policy::of(tid).is_ok_and(|policy| policy.class() == SCHED_EXT)
+}
+
+/// Whoever has ended needs none, and whoever has it nothing.
+fn set_policy(tid: u32, own: Policy) {
+    if Policy::of(tid).is_ok_and(|now| now != own)
+        && let Err(error) = own.set(tid)
+    {
+        tracing::warn!("thread {tid} keeps a scheduling policy that is not its own: {error}");
+    }
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    let mut tids = Vec::new();
+    let _ = procfs::for_each_thread(pid, |tid| tids.push(tid));
+    tids
+}
+
+fn id_of(pid: u32, stat: &Stat) -> ProcessId {
+    ProcessId {
+        pid,
+        start_time_ticks: stat.start_time_ticks,
+    }
+}

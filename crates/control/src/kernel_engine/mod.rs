@@ -1,0 +1,279 @@
+//! The kernel engine behind the daemon's contract.
+//!
+//! ```text
+//!   daemon: ledger --- notes of what changed ---> projection --- tickets ---> kernel:
+//!           clients <-- exits, accounts, why unloaded ------------------------ decides
+//!           processes --- threads, policies ---> members --- give, take ----->
+//! ```
+//!
+//! The scheduler in the kernel decides and keeps the account. The engine tells
+//! it who is funded with what and whose threads are whose, and nothing else
+//! when all goes well: children come under their parents' clients at birth, and
+//! no decision waits for the daemon.
+//!
+//! If the daemon is killed, the kernel unloads the scheduler and every member
+//! goes on under the kernel's own. If the kernel unloads it by itself, it is
+//! loaded again once; after that, and at once if an administrator unloaded it,
+//! programs go on under the kernel's own scheduler and the daemon stays, to say
+//! so.
+
+mod members;
+mod policies;
+mod projection;
+mod room;
+mod scheduler;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::ClientId;
+use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
+use prorata_kernel::{BUILT_IN, KernelError};
+use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
+
+use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
+use crate::process::ProcessId;
+use crate::protocol::{ClientState, PolicyKind};
+use crate::report::lock;
+use policies::Policies;
+use room::{Load, Room};
+use scheduler::InKernel;
+use watch::watch;
+
+/// The policies that the kernel knows.
+const POLICIES: &[PolicyKind] = &[PolicyKind::Stride, PolicyKind::Lottery];
+
+/// Longest time that the kernel takes to unload a scheduler. Its name is gone
+/// before it is.
+const UNLOADING: Duration = Duration::from_secs(2);
+
+/// The scheduler in the kernel and the CPUs that it was told to share out.
+pub(crate) struct ForKernel {
+    shared: Arc<Shared>,
+    watcher: Option<JoinHandle<()>>,
+    cpus: Vec<u32>,
+    scope: Scope,
+    started: Instant,
+}
+
+/// What the daemon's thread and the one that watches the kernel have in common.
+struct Shared {
+    /// Taken before the dispatcher, where both are.
+    room: Mutex<Room>,
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    /// Rings for the daemon: somebody has exited.
+    exits: Bell,
+    /// Rings for the watcher: the engine ends.
+    end: Bell,
+}
+
+impl Shared {
+    fn room(&self) -> MutexGuard<'_, Room> {
+        // Each of its methods leaves it whole wherever it panics.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why the kernel engine does not start, apart from what the scheduler says.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(
+        "a scheduler is loaded by root alone, and this daemon runs as user {0}: start it as root, \
+         or without `--engine kernel`"
+    )]
+    NotRoot(u32),
+}
+
+/// Loads a scheduler, once one of ours that is just being unloaded has gone.
+fn load(options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
+    let deadline = Instant::now() + UNLOADING;
+    loop {
+        match Scheduler::load(options) {
+            Err(KernelError::Occupied(name))
+                if (name.is_empty() || name.starts_with("prorata"))
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(UNLOADING / 100);
+            }
+            loaded => return loaded.map(|scheduler| Box::new(scheduler) as Box<dyn InKernel>),
+        }
+    }
+}
+
+impl ForKernel {
+    /// Loads the scheduler for the daemon on `socket`. What its successor must
+    /// know it keeps in `directory`.
+    pub fn start(
+        dispatcher: Arc<Mutex<Dispatcher>>,
+        directory: PathBuf,
+        socket: PathBuf,
+        cpus: Vec<u32>,
+        scope: Scope,
+    ) -> Result<Self, EngineError> {
+        if !BUILT_IN {
+            return Err(KernelError::NotBuiltIn.into());
+        }
+        let user = rustix::process::getuid();
+        if !user.is_root() {
+            return Err(StartError::NotRoot(user.as_raw()).into());
+        }
+        put_right_what_is_left(&directory, &socket)?;
+        Self::start_over(Box::new(load), dispatcher, directory, socket, cpus, scope)
+    }
+
+    /// The same over any scheduler.
+    fn start_over(
+        load: Load,
+        dispatcher: Arc<Mutex<Dispatcher>>,
+        directory: PathBuf,
+        socket: PathBuf,
+        cpus: Vec<u32>,
+        scope: Scope,
+    ) -> Result<Self, EngineError> {
+        let policies = Policies::open(&directory)?;
+        let options = Options {
+            policy: Policy::Stride,
+            quantum_ns: lock(&dispatcher).machine().quantum_ns,
+            scope,
+            queues: Queues::PerCpu,
+        };
+        let room = {
+            let mut dispatcher = lock(&dispatcher);
+            dispatcher.watch_funding();
+            Room::open(load, options, policies, socket, dispatcher.ledger())?
+        };
+        let shared = Arc::new(Shared {
+            room: Mutex::new(room),
+            dispatcher,
+            exits: Bell::new()?,
+            end: Bell::new()?,
+        });
+        let watched = Arc::clone(&shared);
+        let watcher = std::thread::Builder::new()
+            .name("kernel-watch".into())
+            .spawn(move || watch(&watched))?;
+        Ok(Self {
+            shared,
+            watcher: Some(watcher),
+            cpus,
+            scope,
+            started: Instant::now(),
+        })
+    }
+
+    /// The kernel's state of things, with the ledger's present rights in it.
+    fn room(&self) -> MutexGuard<'_, Room> {
+        let mut room = self.shared.room();
+        room.follow(&self.shared.dispatcher);
+        room
+    }
+}
+
+impl Drop for ForKernel {
+    fn drop(&mut self) {
+        self.shared.end.ring();
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+        self.shared.room().close();
+    }
+}
+
+impl Engine for ForKernel {
+    fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
+        Ok(self.room().manage(client, root)?)
+    }
+
+    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
+        Ok(self.room().adopt(client, parent)?)
+    }
+
+    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
+        self.room().manage_marked(client, user, since_ticks)
+    }
+
+    fn release(&self, client: ClientId) {
+        self.room().release(client);
+    }
+
+    /// A stopped task competes for nothing, so there is nothing to undo. What
+    /// was not stopped goes on with the client's tickets.
+    fn suspend(&self, _: ClientId) -> bool {
+        false
+    }
+
+    fn resume(&self, _: ClientId) {}
+
+    fn nudge(&self) {
+        drop(self.room());
+    }
+
+    fn exits(&self) -> BorrowedFd<'_> {
+        self.shared.exits.as_fd()
+    }
+
+    fn take_exited(&self) -> Vec<ClientId> {
+        let mut room = self.shared.room();
+        self.shared.exits.hush();
+        room.take_exited()
+    }
+
+    fn find(&self, pid: u32) -> Option<ClientId> {
+        self.shared.room().find(pid)
+    }
+
+    fn look(&self) {
+        let mut room = self.room();
+        room.look();
+        room.report_to(&mut lock(&self.shared.dispatcher));
+    }
+
+    fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+        self.shared.room().processes(client)
+    }
+
+    fn state(&self, client: ClientId) -> Option<ClientState> {
+        self.shared.room().state(client)
+    }
+
+    fn account(&self, client: ClientId) -> Option<ClientAccount> {
+        self.shared.room().account(client)
+    }
+
+    fn policies(&self) -> &'static [PolicyKind] {
+        POLICIES
+    }
+
+    fn configure(&self, quantum_ns: u64, policy: PolicyKind) {
+        self.shared.room().configure(quantum_ns, policy);
+    }
+
+    fn status(&self) -> EngineStatus {
+        let room = self.shared.room();
+        EngineStatus {
+            engine: "kernel",
+            mechanism: match (room.is_loaded(), self.scope) {
+                (false, _) => "none",
+                (true, Scope::Given) => "partial",
+                (true, Scope::All) => "all",
+            },
+            cpus: self.cpus.clone(),
+            decisions: room.decisions(),
+            own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
+            uptime_ns: self.started.elapsed().as_nanos() as u64,
+            trouble: room.trouble(),
+        }
+    }
+
+    /// That the scheduler was unloaded is told by the status: the daemon stays.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}

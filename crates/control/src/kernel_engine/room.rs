@@ -1,0 +1,421 @@
+//! The scheduler in the kernel, and what it has been told.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::ids::ClientId;
+use prorata_core::ledger::Ledger;
+use prorata_kernel::KernelError;
+use prorata_kernel::scheduler::{Account, CGROUP_NODES, Options, Policy};
+use prorata_user::procfs::LastBorn;
+
+use super::members::Client;
+use super::policies::Policies;
+use super::projection::{Projection, Step};
+use super::scheduler::InKernel;
+use crate::engine::{ClientAccount, EngineError};
+use crate::process::ProcessId;
+use crate::protocol::{ClientState, PolicyKind};
+use crate::report::lock;
+
+/// Loads a scheduler.
+pub(super) type Load = Box<dyn Fn(&Options) -> Result<Box<dyn InKernel>, KernelError> + Send>;
+
+/// The scheduler, the clients in it, and how both came there.
+pub(super) struct Room {
+    /// None once it was unloaded for good.
+    pub(super) scheduler: Option<Box<dyn InKernel>>,
+    load: Load,
+    options: Options,
+    pub(super) projection: Projection,
+    /// Nodes without an object that the kernel was not ready to forget.
+    lingering: Vec<u32>,
+    pub(super) clients: BTreeMap<ClientId, Client>,
+    pub(super) policies: Policies,
+    /// The daemon's, which its clients' markers name.
+    pub(super) socket: PathBuf,
+    exited: Vec<ClientId>,
+    /// What the user should know of the scheduler, if anything.
+    trouble: Option<String>,
+    births: LastBorn,
+    /// At the last look for processes: who was born last on this machine, and
+    /// how many tasks each client had.
+    seen: (Option<u32>, Vec<(ClientId, u32)>),
+    /// Turns under schedulers that were unloaded.
+    earlier_decisions: u64,
+    reloaded: bool,
+}
+
+impl Room {
+    /// Loads a scheduler and tells it all that the ledger holds.
+    pub fn open(
+        load: Load,
+        options: Options,
+        policies: Policies,
+        socket: PathBuf,
+        ledger: &Ledger,
+    ) -> Result<Self, EngineError> {
+        let scheduler = load(&options)?;
+        let mut room = Self {
+            scheduler: Some(scheduler),
+            load,
+            options,
+            projection: Projection::new(ledger),
+            lingering: Vec::new(),
+            clients: BTreeMap::new(),
+            policies,
+            socket,
+            exited: Vec::new(),
+            trouble: None,
+            births: LastBorn::open()?,
+            seen: (None, Vec::new()),
+            earlier_decisions: 0,
+            reloaded: false,
+        };
+        let steps = room.projection.begin(ledger);
+        room.tell(steps);
+        Ok(room)
+    }
+
+    /// Lets everybody go, as long as that can be done in order.
+    pub fn close(&mut self) {
+        let clients: Vec<ClientId> = self.clients.keys().copied().collect();
+        clients.into_iter().for_each(|client| self.release(client));
+        self.scheduler = None;
+    }
+
+    /// Tells the kernel what has changed in the dispatcher's ledger.
+    pub fn follow(&mut self, dispatcher: &Mutex<Dispatcher>) {
+        let steps = {
+            let mut dispatcher = lock(dispatcher);
+            let changed = dispatcher.take_funding_changes();
+            if changed.is_empty() && !self.projection.is_full() {
+                return;
+            }
+            self.projection.follow(dispatcher.ledger(), changed)
+        };
+        self.tell(steps);
+    }
+
+    fn tell(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            match step {
+                Step::Fund { node, tickets } => {
+                    let told = self
+                        .scheduler
+                        .as_ref()
+                        .map(|s| s.set_tickets(node, &tickets));
+                    if let Some(Err(error)) = told {
+                        tracing::error!("rights differ in the kernel: {error}");
+                        self.trouble = Some(format!(
+                            "rights in the kernel are not those of the ledger: {error}"
+                        ));
+                    }
+                }
+                Step::Remove(node) => self.lingering.push(node),
+            }
+        }
+        self.remove_lingering();
+    }
+
+    /// A node whose tasks are just ending cannot be removed yet.
+    fn remove_lingering(&mut self) {
+        let scheduler = self.scheduler.as_deref();
+        let projection = &mut self.projection;
+        self.lingering.retain(|node| {
+            let is_gone = scheduler.is_none_or(|scheduler| scheduler.remove(*node).is_ok());
+            if is_gone {
+                projection.forgotten(*node);
+            }
+            !is_gone
+        });
+    }
+
+    /// Whether decisions are still made in the kernel.
+    pub fn is_loaded(&self) -> bool {
+        self.scheduler.is_some()
+    }
+
+    /// Turns so far.
+    pub fn decisions(&self) -> u64 {
+        let now = self
+            .scheduler
+            .as_ref()
+            .map_or(0, |scheduler| scheduler.dispatches());
+        self.earlier_decisions + now
+    }
+
+    /// What the user should know of the scheduler.
+    pub fn trouble(&self) -> Option<String> {
+        let full = || {
+            format!(
+                "the kernel has room for {} clients and currencies together: tickets of those \
+                 that came last are worth nothing there",
+                CGROUP_NODES - 1
+            )
+        };
+        self.trouble
+            .clone()
+            .or_else(|| self.projection.is_full().then(full))
+    }
+
+    /// Readable when there is news.
+    pub fn exits(&self) -> Option<OwnedFd> {
+        let exits = self.scheduler.as_ref()?.exits();
+        exits.try_clone_to_owned().ok()
+    }
+
+    pub fn take_exited(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.exited)
+    }
+
+    pub fn has_exited(&self) -> bool {
+        !self.exited.is_empty()
+    }
+
+    /// Goes on like this, after a reload too.
+    pub fn configure(&mut self, quantum_ns: u64, policy: PolicyKind) {
+        self.options.quantum_ns = quantum_ns;
+        self.options.policy = match policy {
+            PolicyKind::Lottery => Policy::Lottery,
+            PolicyKind::Stride | PolicyKind::HierarchicalStride | PolicyKind::ClassLottery => {
+                Policy::Stride
+            }
+        };
+        let Some(scheduler) = &self.scheduler else {
+            return;
+        };
+        let done = scheduler
+            .set_quantum_ns(quantum_ns)
+            .and_then(|()| scheduler.set_policy(self.options.policy));
+        if let Err(error) = done {
+            tracing::error!("{error}");
+            self.trouble = Some(error.to_string());
+        }
+    }
+
+    /// Takes note of who has exited, and whether the scheduler is still there.
+    /// To be called whenever there may be news, and now and then.
+    pub fn look_after(&mut self, dispatcher: &Mutex<Dispatcher>) {
+        match self.scheduler.as_ref().map(|scheduler| scheduler.failure()) {
+            Some(Some(failure)) => self.unloaded(&failure, dispatcher),
+            Some(None) => {
+                self.notice_exits();
+                self.remove_lingering();
+            }
+            None => self.watch_unloaded(),
+        }
+    }
+
+    fn notice_exits(&mut self) {
+        let nodes = self
+            .scheduler
+            .as_ref()
+            .map(|scheduler| scheduler.take_exited());
+        for node in nodes.into_iter().flatten() {
+            if let Some(client) = self.projection.client(node) {
+                self.notice_exit(client);
+            }
+        }
+    }
+
+    /// A client has exited if it has no task left; it may have got some again
+    /// meanwhile. A kernel that is unloading the scheduler lets all tasks go
+    /// before it says so: whoever lives has not exited.
+    fn notice_exit(&mut self, client: ClientId) {
+        let has_tasks = self
+            .in_kernel(client)
+            .is_none_or(|account| account.tasks > 0);
+        if !has_tasks && !self.lives(client) && self.clients.remove(&client).is_some() {
+            self.exited.push(client);
+            self.policies.forget_ended();
+        }
+    }
+
+    /// The clients without a process are gone.
+    pub(super) fn notice_exits_of(&mut self, gone: Vec<ClientId>) {
+        for client in gone {
+            self.clients.remove(&client);
+            self.exited.push(client);
+        }
+    }
+
+    /// The kernel has unloaded the scheduler. Its members are ordinary tasks
+    /// now, but which they are can still be asked.
+    fn unloaded(&mut self, failure: &KernelError, dispatcher: &Mutex<Dispatcher>) {
+        tracing::error!("{failure}");
+        let members = self.members();
+        self.close_accounts();
+        self.earlier_decisions = self.decisions();
+        // There is room for one scheduler.
+        self.scheduler = None;
+        let again = match is_by_hand(failure) || self.reloaded {
+            true => None,
+            false => Some((self.load)(&self.options)),
+        };
+        self.reloaded = true;
+        match again {
+            Some(Ok(scheduler)) => {
+                self.scheduler = Some(scheduler);
+                self.begin_again(&members, dispatcher);
+                tracing::warn!("the scheduler was loaded again");
+                self.trouble = Some(format!("{failure}; it was loaded again"));
+            }
+            Some(Err(error)) => self.give_up(
+                &members,
+                &format!("{failure}; loading it again failed: {error}"),
+            ),
+            None if is_by_hand(failure) => self.give_up(&members, &failure.to_string()),
+            None => self.give_up(&members, &format!("{failure}, for the second time")),
+        }
+    }
+
+    /// Tells a new scheduler everything.
+    fn begin_again(&mut self, members: &[(u32, ClientId)], dispatcher: &Mutex<Dispatcher>) {
+        let steps = {
+            let mut dispatcher = lock(dispatcher);
+            dispatcher.take_funding_changes();
+            self.projection = Projection::new(dispatcher.ledger());
+            self.lingering.clear();
+            self.projection.begin(dispatcher.ledger())
+        };
+        self.tell(steps);
+        self.give_again(members);
+        let clients: Vec<ClientId> = self.clients.keys().copied().collect();
+        clients
+            .into_iter()
+            .for_each(|client| self.notice_exit(client));
+    }
+
+    fn give_up(&mut self, members: &[(u32, ClientId)], why: &str) {
+        self.let_all_go(members);
+        tracing::error!("{why}: programs run under the kernel's own scheduler");
+        self.trouble = Some(format!(
+            "{why}: programs run under the kernel's own scheduler until `prorata stop` and \
+             another `prorata start --engine kernel`"
+        ));
+    }
+
+    /// What the new scheduler's accounts begin with.
+    fn close_accounts(&mut self) {
+        let ids: Vec<ClientId> = self.clients.keys().copied().collect();
+        for id in ids {
+            let now = self.in_kernel(id);
+            if let (Some(client), Some(now)) = (self.clients.get_mut(&id), now) {
+                client.earlier = sum(&client.earlier, &now);
+            }
+        }
+    }
+
+    /// The kernel's account of a client, since the scheduler was loaded.
+    fn in_kernel(&self, client: ClientId) -> Option<Account> {
+        let node = self.projection.node(client)?;
+        self.scheduler.as_ref()?.account(node).ok()
+    }
+
+    /// Brings up to date what clients are seen to do. Processes are looked for
+    /// only if one was born or has ended since the last look.
+    pub fn look(&mut self) {
+        let ids: Vec<ClientId> = self.clients.keys().copied().collect();
+        for id in ids {
+            let account = self.in_kernel(id);
+            if let Some(client) = self.clients.get_mut(&id) {
+                client.now = account.unwrap_or(NOTHING);
+            }
+        }
+        let last_born = self.births.read().ok();
+        let tasks = self
+            .clients
+            .iter()
+            .map(|(id, client)| (*id, client.now.tasks));
+        let seen = (last_born, tasks.collect());
+        if last_born.is_none() || self.seen != seen {
+            self.find_processes();
+            self.seen = seen;
+        }
+    }
+
+    /// Has the dispatcher know who competes, so that what it says of values and
+    /// shares is so. It decides nothing that matters; but whoever decides has
+    /// brought weights up to date.
+    pub fn report_to(&self, dispatcher: &mut Dispatcher) {
+        for (id, client) in &self.clients {
+            dispatcher.set_runnable(*id, client.now.runnable);
+        }
+        dispatcher.decide(&mut Vec::new());
+    }
+
+    /// As of the last look.
+    pub fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+        let client = self.clients.get(&client);
+        client.map_or_else(Vec::new, |client| client.processes.clone())
+    }
+
+    /// As of the last look. Which of those that are not blocked run just now
+    /// the kernel alone knows.
+    pub fn state(&self, client: ClientId) -> Option<ClientState> {
+        let client = self.clients.get(&client)?;
+        Some(match client.now.runnable {
+            0 => ClientState::Blocked,
+            _ => ClientState::Running,
+        })
+    }
+
+    /// As of the last look, from the client's beginning.
+    pub fn account(&self, client: ClientId) -> Option<ClientAccount> {
+        let client = self.clients.get(&client)?;
+        let account = sum(&client.earlier, &client.now);
+        Some(ClientAccount {
+            received_ns: account.received_ns,
+            specified_ns: account.specified_ns,
+            turns: account.dispatches,
+            migrations: account.migrations,
+            waited_ns: account.waited_ns,
+            waits: account.waits.to_vec(),
+        })
+    }
+}
+
+/// An account of nothing.
+pub(super) const NOTHING: Account = Account {
+    received_ns: 0,
+    specified_ns: 0,
+    runnable: 0,
+    tasks: 0,
+    dispatches: 0,
+    migrations: 0,
+    waited_ns: 0,
+    waits: [0; prorata_kernel::scheduler::BUCKETS],
+};
+
+/// Of an account and one that continues it.
+fn sum(earlier: &Account, now: &Account) -> Account {
+    let mut waits = earlier.waits;
+    for (wait, now) in waits.iter_mut().zip(now.waits) {
+        *wait += now;
+    }
+    Account {
+        received_ns: earlier.received_ns + now.received_ns,
+        specified_ns: earlier.specified_ns + now.specified_ns,
+        dispatches: earlier.dispatches + now.dispatches,
+        migrations: earlier.migrations + now.migrations,
+        waited_ns: earlier.waited_ns + now.waited_ns,
+        waits,
+        ..*now
+    }
+}
+
+/// Whether an administrator unloaded the scheduler, by sysrq-S or otherwise,
+/// and would not have it loaded again. The words are the kernel's
+/// (`scx_exit_reason` in its `kernel/sched/ext.c`).
+fn is_by_hand(failure: &KernelError) -> bool {
+    match failure {
+        KernelError::Ejected { reason, .. } => {
+            reason.starts_with("disabled by sysrq") || reason.starts_with("unregistered from")
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,63 @@
+//! What the engine asks of the scheduler inside the kernel. A trait, so that
+//! everything above it can be tested where there is no such kernel.
+
+use std::os::fd::BorrowedFd;
+
+use prorata_kernel::KernelError;
+use prorata_kernel::scheduler::{Account, Policy, Scheduler, Ticket};
+
+/// As the methods of [`Scheduler`]; each is explained there.
+pub(crate) trait InKernel: Send {
+    fn set_policy(&self, policy: Policy) -> Result<(), KernelError>;
+    fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError>;
+    fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError>;
+    fn remove(&self, node: u32) -> Result<(), KernelError>;
+    fn give(&self, node: u32, tid: u32) -> Result<(), KernelError>;
+    fn take_back(&self, tid: u32) -> Result<(), KernelError>;
+    fn account(&self, node: u32) -> Result<Account, KernelError>;
+    fn node_of(&self, tid: u32) -> Option<u32>;
+    fn exits(&self) -> BorrowedFd<'_>;
+    fn take_exited(&self) -> Vec<u32>;
+    fn failure(&self) -> Option<KernelError>;
+    /// Turns of all tasks together.
+    fn dispatches(&self) -> u64;
+}
+
+impl InKernel for Scheduler {
+    fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
+        self.set_policy(policy)
+    }
+    fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
+        self.set_quantum_ns(quantum_ns)
+    }
+    fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
+        self.set_tickets(node, tickets)
+    }
+    fn remove(&self, node: u32) -> Result<(), KernelError> {
+        self.remove(node)
+    }
+    fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
+        self.give(node, tid)
+    }
+    fn take_back(&self, tid: u32) -> Result<(), KernelError> {
+        self.take_back(tid)
+    }
+    fn account(&self, node: u32) -> Result<Account, KernelError> {
+        self.account(node)
+    }
+    fn node_of(&self, tid: u32) -> Option<u32> {
+        self.node_of(tid)
+    }
+    fn exits(&self) -> BorrowedFd<'_> {
+        self.exits()
+    }
+    fn take_exited(&self) -> Vec<u32> {
+        self.take_exited()
+    }
+    fn failure(&self) -> Option<KernelError> {
+        self.failure()
+    }
+    fn dispatches(&self) -> u64 {
+        self.statistics().map_or(0, |totals| totals.dispatches)
+    }
+}

@@ -1,0 +1,249 @@
+//! A scheduler that keeps books. It gives nobody a CPU, but marks its members
+//! by their policy, as the one in the kernel does.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use prorata_kernel::KernelError;
+use prorata_kernel::scheduler::{Account, Options, Policy as Kind, Ticket};
+use prorata_user::{Bell, Policy, ProcessId, procfs};
+
+use crate::kernel_engine::policies::SCHED_EXT;
+use crate::kernel_engine::room::NOTHING;
+use crate::kernel_engine::scheduler::InKernel;
+
+/// What a member has in place of `SCHED_EXT`, which there is not here.
+pub(super) const MARK: Policy = Policy(SCHED_EXT);
+
+/// Everything that schedulers were told, over their loadings.
+#[derive(Clone)]
+pub(super) struct Kernel {
+    books: Arc<Mutex<Books>>,
+    exits: Arc<Bell>,
+}
+
+#[derive(Default)]
+pub(super) struct Books {
+    pub nodes: BTreeMap<u32, Vec<Ticket>>,
+    pub members: HashMap<u32, (ProcessId, u32)>,
+    /// Threads that were taken back, so that they inherit nothing any more.
+    taken_back: HashMap<u32, ProcessId>,
+    pub accounts: HashMap<u32, Account>,
+    exited: Vec<u32>,
+    pub failure: Option<KernelError>,
+    /// Whether all tasks were let go, as when the scheduler is being unloaded.
+    unloading: bool,
+    pub options: Option<Options>,
+    pub loads: u32,
+    /// The node of whoever is in no other, where all of the machine is
+    /// scheduled.
+    pub group: Option<u32>,
+    /// Loads that succeed, and then none.
+    pub most_loads: u32,
+}
+
+impl Kernel {
+    pub fn new() -> Self {
+        let books = Books {
+            most_loads: u32::MAX,
+            ..Books::default()
+        };
+        Self {
+            books: Arc::new(Mutex::new(books)),
+            exits: Arc::new(Bell::new().unwrap()),
+        }
+    }
+
+    pub fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap()
+    }
+
+    /// A scheduler that knows nothing, as after each load.
+    pub fn load(&self, options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
+        let mut books = self.books();
+        if books.loads == books.most_loads {
+            return Err(KernelError::Occupied("scx_other".into()));
+        }
+        books.loads += 1;
+        books.options = Some(*options);
+        books.failure = None;
+        books.unloading = false;
+        books.nodes.clear();
+        books.members.clear();
+        books.taken_back.clear();
+        books.accounts.clear();
+        Ok(Box::new(self.clone()))
+    }
+
+    /// The kernel begins to unload the scheduler, which looks as if all tasks
+    /// had ended.
+    pub fn begin_to_eject(&self) {
+        let mut books = self.books();
+        books.unloading = true;
+        books.exited = books.nodes.keys().copied().collect();
+        self.exits.ring();
+    }
+
+    /// Whether all exits have been asked for.
+    pub fn is_heard(&self) -> bool {
+        self.books().exited.is_empty()
+    }
+
+    /// The kernel unloads the scheduler; members go on as they are.
+    pub fn eject(&self, reason: &str) {
+        self.books().failure = Some(KernelError::Ejected {
+            name: "fake",
+            reason: reason.to_owned(),
+            message: "a test".to_owned(),
+        });
+        self.exits.ring();
+    }
+
+    /// Notices who has ended, as the kernel does by itself.
+    pub fn notice_ends(&self) {
+        let mut books = self.books();
+        let (living, ended): (HashMap<_, _>, HashMap<_, _>) = std::mem::take(&mut books.members)
+            .into_iter()
+            .partition(|(_, (process, _))| process.is_alive());
+        books.members = living;
+        for (_, node) in ended.into_values() {
+            if books.members.values().all(|(_, other)| *other != node) {
+                books.exited.push(node);
+                self.exits.ring();
+            }
+        }
+    }
+}
+
+impl Books {
+    /// Whoever is not listed has what its parent had when it was born.
+    fn node_of(&mut self, tid: u32) -> Option<u32> {
+        let thread = ProcessId::of(tid).ok()?;
+        if let Some((_, node)) = self
+            .members
+            .get(&tid)
+            .filter(|(member, _)| *member == thread)
+        {
+            return Some(*node);
+        }
+        if self.taken_back.get(&tid) == Some(&thread) {
+            return None;
+        }
+        let stat = procfs::stat(tid).ok()?;
+        // Members alone have it, as no test gives it to anybody else.
+        if stat.parent == 0 || Policy::of(tid).ok()? != MARK {
+            return None;
+        }
+        let node = self.node_of(stat.parent)?;
+        self.members.insert(tid, (thread, node));
+        Some(node)
+    }
+}
+
+impl InKernel for Kernel {
+    fn set_policy(&self, policy: Kind) -> Result<(), KernelError> {
+        self.books().options.as_mut().unwrap().policy = policy;
+        Ok(())
+    }
+
+    fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
+        self.books().options.as_mut().unwrap().quantum_ns = quantum_ns;
+        Ok(())
+    }
+
+    fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
+        self.books().nodes.insert(node, tickets.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, node: u32) -> Result<(), KernelError> {
+        let mut books = self.books();
+        if books.members.values().any(|(_, other)| *other == node) {
+            return Err(KernelError::InUse {
+                node,
+                why: "has tasks",
+            });
+        }
+        assert!(books.nodes.remove(&node).is_some());
+        Ok(())
+    }
+
+    fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
+        let gone = |why| KernelError::Task { tid, why };
+        let thread = ProcessId::of(tid).map_err(|error| gone(std::io::Error::other(error)))?;
+        MARK.set(tid).map_err(gone)?;
+        let mut books = self.books();
+        assert!(books.nodes.contains_key(&node), "node {node} is not there");
+        books.taken_back.remove(&tid);
+        books.members.insert(tid, (thread, node));
+        Ok(())
+    }
+
+    fn take_back(&self, tid: u32) -> Result<(), KernelError> {
+        let mut books = self.books();
+        books.members.remove(&tid);
+        if let Ok(thread) = ProcessId::of(tid) {
+            books.taken_back.insert(tid, thread);
+        }
+        if Policy::of(tid).is_ok_and(|policy| policy == MARK) {
+            let _ = Policy::OTHER.set(tid);
+        }
+        Ok(())
+    }
+
+    fn account(&self, node: u32) -> Result<Account, KernelError> {
+        let books = self.books();
+        if !books.nodes.contains_key(&node) {
+            return Err(KernelError::UnknownNode { node });
+        }
+        let tasks = books.members.values().filter(|(_, other)| *other == node);
+        Ok(Account {
+            tasks: if books.unloading {
+                0
+            } else {
+                tasks.count() as u32
+            },
+            ..books.accounts.get(&node).copied().unwrap_or(NOTHING)
+        })
+    }
+
+    fn node_of(&self, tid: u32) -> Option<u32> {
+        let mut books = self.books();
+        books.node_of(tid).or(books.group)
+    }
+
+    fn exits(&self) -> BorrowedFd<'_> {
+        self.exits.as_fd()
+    }
+
+    fn take_exited(&self) -> Vec<u32> {
+        self.exits.hush();
+        std::mem::take(&mut self.books().exited)
+    }
+
+    fn failure(&self) -> Option<KernelError> {
+        let books = self.books();
+        match &books.failure {
+            Some(KernelError::Ejected {
+                name,
+                reason,
+                message,
+            }) => Some(KernelError::Ejected {
+                name,
+                reason: reason.clone(),
+                message: message.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn dispatches(&self) -> u64 {
+        let books = self.books();
+        books
+            .accounts
+            .values()
+            .map(|account| account.dispatches)
+            .sum()
+    }
+}

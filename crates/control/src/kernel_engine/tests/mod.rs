@@ -1,0 +1,371 @@
+//! The engine over a scheduler that keeps books, on real processes.
+
+mod fake;
+mod stage;
+
+use std::process::Command;
+
+use prorata_core::ledger::Operation;
+use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
+use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
+
+use super::room::NOTHING;
+use super::*;
+use fake::MARK;
+use stage::{SOCKET, Sleeper, Stage, eventually, is_root, policy_of};
+
+const BATCH: prorata_user::Policy = prorata_user::Policy(libc::SCHED_BATCH as u32);
+const OTHER: prorata_user::Policy = prorata_user::Policy::OTHER;
+
+#[test]
+fn the_kernel_is_told_of_rights_before_tasks_and_of_changes_at_once() {
+    let stage = Stage::new();
+    let client = stage.client(300);
+    let sleeper = Sleeper::start();
+    stage.engine.manage(client, sleeper.id()).unwrap();
+    let node = stage.node(client);
+    let funded = |amount| {
+        vec![Ticket {
+            currency: BASE,
+            amount,
+        }]
+    };
+    assert_eq!(stage.kernel.books().nodes[&node], funded(300));
+    assert_eq!(stage.kernel.books().members[&sleeper.id().pid].1, node);
+    let ticket = {
+        let dispatcher = lock(&stage.dispatcher);
+        dispatcher.ledger().funding(client).next().unwrap()
+    };
+    stage.apply(Operation::SetAmount { ticket, amount: 7 });
+    stage.engine.nudge();
+    assert_eq!(stage.kernel.books().nodes[&node], funded(7));
+    // A client that is gone is forgotten once its tasks were let go.
+    stage.engine.release(client);
+    stage.apply(Operation::DestroyClient { client });
+    stage.engine.nudge();
+    assert!(!stage.kernel.books().nodes.contains_key(&node));
+    assert_eq!(stage.trouble(), None);
+}
+
+#[test]
+fn a_tree_is_given_and_comes_back_with_its_own_policies() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(100);
+    let tree = Sleeper::with_children(3);
+    let children = tree.children();
+    BATCH.set(children[0]).unwrap();
+    BATCH.set(children[1]).unwrap();
+    stage.engine.manage(client, tree.id()).unwrap();
+    let all = || children.iter().copied().chain([tree.id().pid]);
+    assert!(all().all(|pid| policy_of(pid) == MARK));
+    assert!(all().all(|pid| stage.engine.find(pid) == Some(client)));
+    stage.engine.look();
+    assert_eq!(stage.engine.processes(client).len(), 4);
+    stage.engine.release(client);
+    let policies: Vec<_> = all().map(policy_of).collect();
+    assert_eq!(policies, [BATCH, BATCH, OTHER, OTHER]);
+    assert!(all().all(|pid| stage.engine.find(pid).is_none()));
+}
+
+#[test]
+fn what_a_member_chose_since_stays() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(100);
+    let sleeper = Sleeper::start();
+    stage.engine.manage(client, sleeper.id()).unwrap();
+    BATCH.set(sleeper.id().pid).unwrap();
+    stage.engine.release(client);
+    assert_eq!(policy_of(sleeper.id().pid), BATCH);
+}
+
+#[test]
+fn a_child_born_to_a_member_has_its_parents_policy_when_it_comes_back() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(100);
+    let mut gate = Sleeper::of(
+        Command::new("sh")
+            .args(["-c", "read line; sleep 1000 & wait"])
+            .stdin(std::process::Stdio::piped()),
+    );
+    BATCH.set(gate.id().pid).unwrap();
+    stage.engine.manage(client, gate.id()).unwrap();
+    drop(gate.0.stdin.take());
+    let child = eventually(|| gate.children().first().copied());
+    eventually(|| (policy_of(child) == MARK).then_some(()));
+    assert_eq!(stage.engine.find(child), Some(client));
+    stage.engine.release(client);
+    assert_eq!((policy_of(gate.id().pid), policy_of(child)), (BATCH, BATCH));
+}
+
+#[test]
+fn a_client_within_another_stays_there() {
+    let stage = Stage::new();
+    let (inner, outer) = (stage.client(1), stage.client(2));
+    let tree = Sleeper::with_children(2);
+    let children = tree.children();
+    let child = ProcessId::of(children[0]).unwrap();
+    stage.engine.manage(inner, child).unwrap();
+    stage.engine.manage(outer, tree.id()).unwrap();
+    let found = [children[0], children[1], tree.id().pid].map(|pid| stage.engine.find(pid));
+    assert_eq!(found, [Some(inner), Some(outer), Some(outer)]);
+    let again = stage.engine.manage(outer, child).unwrap_err().to_string();
+    assert!(again.contains("managed already"), "{again}");
+}
+
+#[test]
+fn a_task_that_only_its_control_group_has_is_free() {
+    let stage = Stage::new();
+    stage.kernel.books().group = Some(CGROUP_NODES);
+    let client = stage.client(100);
+    let tree = Sleeper::with_children(1);
+    assert_eq!(stage.engine.find(tree.id().pid), None);
+    stage.engine.manage(client, tree.id()).unwrap();
+    assert_eq!(stage.engine.find(tree.children()[0]), Some(client));
+    stage.engine.look();
+    assert_eq!(stage.engine.processes(client).len(), 2);
+    stage.engine.release(client);
+    assert!(stage.kernel.books().members.is_empty());
+}
+
+#[test]
+fn who_cannot_be_managed_is_refused() {
+    let stage = Stage::new();
+    let client = stage.client(1);
+    let mut sleeper = Sleeper::start();
+    let id = sleeper.id();
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: `parameter` outlives the call, which only reads it.
+    let is_real_time =
+        unsafe { libc::sched_setscheduler(id.pid as i32, libc::SCHED_FIFO, &parameter) } == 0;
+    if is_real_time {
+        let refused = stage.engine.manage(client, id).unwrap_err().to_string();
+        assert!(refused.contains("real-time"), "{refused}");
+    }
+    let earlier = ProcessId {
+        start_time_ticks: id.start_time_ticks - 1,
+        ..id
+    };
+    for gone in [earlier, id] {
+        if gone == id {
+            sleeper.end();
+        }
+        let refused = stage.engine.manage(client, gone).unwrap_err().to_string();
+        assert!(refused.contains("does not exist"), "{refused}");
+    }
+    assert!(stage.engine.state(client).is_none());
+}
+
+#[test]
+fn exits_are_told_once_and_not_while_anything_lives() {
+    let stage = Stage::new();
+    let clients = [stage.client(1), stage.client(2)];
+    let mut trees = [Sleeper::with_children(1), Sleeper::start()];
+    for (client, tree) in clients.iter().zip(&trees) {
+        stage.engine.manage(*client, tree.id()).unwrap();
+    }
+    // The orphan lives on.
+    trees[0].0.kill().unwrap();
+    trees[0].0.wait().unwrap();
+    trees[1].end();
+    stage.wait_for_exits(&clients[1..]);
+    assert_eq!(stage.engine.take_exited(), []);
+    trees[0].end();
+    stage.wait_for_exits(&clients[..1]);
+}
+
+#[test]
+fn the_account_is_the_kernels_and_goes_on_after_a_reload() {
+    let stage = Stage::new();
+    let clients = [stage.client(300), stage.client(100)];
+    let sleepers = [Sleeper::start(), Sleeper::start()];
+    let account = |received_ns, specified_ns, dispatches| Account {
+        received_ns,
+        specified_ns,
+        dispatches,
+        runnable: 1,
+        ..NOTHING
+    };
+    for (client, sleeper) in clients.iter().zip(&sleepers) {
+        stage.engine.manage(*client, sleeper.id()).unwrap();
+        let node = stage.node(*client);
+        stage
+            .kernel
+            .books()
+            .accounts
+            .insert(node, account(70, 75, 4));
+    }
+    stage.engine.look();
+    let first = stage.engine.account(clients[0]).unwrap();
+    assert_eq!(
+        (first.received_ns, first.specified_ns, first.turns),
+        (70, 75, 4)
+    );
+    assert_eq!(stage.engine.state(clients[0]), Some(ClientState::Running));
+    // The dispatcher says what each is worth. One thread each has two CPUs to
+    // itself, so both get one.
+    {
+        let dispatcher = lock(&stage.dispatcher);
+        let shares = clients.map(|client| dispatcher.usage(client).share);
+        assert_eq!(shares, [0.5, 0.5]);
+        assert_eq!(dispatcher.ledger().value(clients[0]).to_f64(), 300.0);
+    }
+    stage.kernel.eject("runnable task stall");
+    eventually(|| (stage.kernel.books().loads == 2).then_some(()));
+    let node = stage.node(clients[0]);
+    stage.kernel.books().accounts.insert(node, account(5, 6, 1));
+    stage.engine.look();
+    let first = stage.engine.account(clients[0]).unwrap();
+    assert_eq!(
+        (first.received_ns, first.specified_ns, first.turns),
+        (75, 81, 5)
+    );
+    assert_eq!(stage.engine.status().decisions, 9);
+}
+
+#[test]
+fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(300);
+    let tree = Sleeper::with_children(2);
+    BATCH.set(tree.id().pid).unwrap();
+    stage.engine.manage(client, tree.id()).unwrap();
+    stage.engine.configure(5_000_000, PolicyKind::Lottery);
+    stage.kernel.eject("runnable task stall");
+    let told = eventually(|| stage.trouble());
+    assert!(
+        told.contains("stall") && told.contains("loaded again"),
+        "{told}"
+    );
+    {
+        let books = stage.kernel.books();
+        let options = books.options.unwrap();
+        assert_eq!(
+            (options.policy, options.quantum_ns),
+            (Policy::Lottery, 5_000_000)
+        );
+        assert_eq!(books.members.len(), 3);
+    }
+    assert_eq!(stage.engine.status().mechanism, "partial");
+    // And not a second time: all go on as if never managed, and it is said.
+    stage.kernel.eject("runnable task stall");
+    let told = eventually(|| stage.trouble().filter(|told| told.contains("second time")));
+    assert!(told.contains("the kernel's own scheduler"), "{told}");
+    assert_eq!(stage.kernel.books().loads, 2);
+    assert_eq!(stage.engine.status().mechanism, "none");
+    assert_eq!(policy_of(tree.id().pid), BATCH);
+    assert!(
+        tree.children()
+            .into_iter()
+            .all(|pid| policy_of(pid) == OTHER)
+    );
+    // Its clients are known, and nobody joins them.
+    stage.engine.look();
+    assert_eq!(stage.engine.processes(client).len(), 3);
+    assert_eq!(stage.engine.find(tree.id().pid), Some(client));
+    let refused = stage.engine.manage(stage.client(1), Sleeper::start().id());
+    assert!(refused.unwrap_err().to_string().contains("stall"));
+    drop(tree);
+    stage.wait_for_exits(&[client]);
+}
+
+#[test]
+fn nobody_has_exited_because_the_scheduler_is_being_unloaded() {
+    let stage = Stage::new();
+    let client = stage.client(300);
+    let sleeper = Sleeper::start();
+    stage.engine.manage(client, sleeper.id()).unwrap();
+    stage.kernel.begin_to_eject();
+    eventually(|| stage.kernel.is_heard().then_some(()));
+    stage.kernel.eject("runnable task stall");
+    eventually(|| stage.trouble());
+    assert_eq!(stage.engine.take_exited(), []);
+    assert_eq!(stage.engine.find(sleeper.id().pid), Some(client));
+}
+
+#[test]
+fn what_an_administrator_unloaded_is_not_loaded_again() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(300);
+    let sleeper = Sleeper::start();
+    stage.engine.manage(client, sleeper.id()).unwrap();
+    stage.kernel.eject("disabled by sysrq-S");
+    let told = eventually(|| stage.trouble());
+    assert!(told.contains("sysrq"), "{told}");
+    assert_eq!(stage.kernel.books().loads, 1);
+    assert_eq!(policy_of(sleeper.id().pid), OTHER);
+}
+
+#[test]
+fn a_scheduler_that_cannot_be_loaded_again_is_told() {
+    let stage = Stage::new();
+    stage.kernel.books().most_loads = 1;
+    stage.kernel.eject("runtime error");
+    let told = eventually(|| stage.trouble());
+    assert!(
+        told.contains("runtime error") && told.contains("scx_other"),
+        "{told}"
+    );
+    assert_eq!(stage.engine.status().mechanism, "none");
+}
+
+#[test]
+fn the_daemons_successor_finds_members_and_what_they_had_chosen() {
+    if !is_root() {
+        return;
+    }
+    let stage = Stage::new();
+    let client = stage.client(300);
+    let tree = Sleeper::with_children(1);
+    let adopter = Sleeper::with_children(1);
+    let mut command = Command::new("sleep");
+    command.arg("1000").env(CLIENT_MARKER, client.to_string());
+    let marked = Sleeper::of(command.env(SOCKET_MARKER, SOCKET));
+    let orphans = [marked.id().pid, adopter.children()[0]];
+    let members = [tree.id().pid, tree.children()[0], orphans[0], orphans[1]];
+    for member in members {
+        BATCH.set(member).unwrap();
+    }
+    stage.engine.manage(client, tree.id()).unwrap();
+    stage.engine.adopt(client, adopter.id()).unwrap();
+    assert_eq!(orphans.map(|pid| stage.engine.find(pid)), [None, None]);
+    assert_eq!(stage.engine.manage_marked(client, 0, 0), 2);
+    let found = |stage: &Stage| members.map(|pid| stage.engine.find(pid));
+    assert_eq!(found(&stage), [Some(client); 4]);
+    assert_eq!(stage.engine.find(adopter.id().pid), None);
+    let Stage {
+        engine,
+        kernel,
+        dispatcher,
+        directory,
+    } = stage;
+    // As if killed: nothing is let go.
+    engine.shared.end.ring();
+    std::mem::forget(engine);
+    let ledger = lock(&dispatcher).ledger().clone();
+    let successor = Stage::with(ledger, kernel, directory);
+    assert!(members.into_iter().all(|pid| policy_of(pid) == MARK));
+    assert_eq!(found(&successor), [None; 4]);
+    successor.engine.manage(client, tree.id()).unwrap();
+    successor.engine.adopt(client, adopter.id()).unwrap();
+    // A marker counts only from the client's beginning on.
+    assert_eq!(successor.engine.manage_marked(client, 0, u64::MAX), 1);
+    assert_eq!(successor.engine.manage_marked(client, 0, 0), 1);
+    assert_eq!(found(&successor), [Some(client); 4]);
+    drop(successor);
+    assert!(members.into_iter().all(|pid| policy_of(pid) == BATCH));
+}

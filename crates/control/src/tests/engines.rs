@@ -1,0 +1,103 @@
+//! Engines that differ: in the policies that they know, and in who keeps the
+//! account.
+
+use crate::engine::ClientAccount;
+use crate::protocol::{Funding, PolicyKind, Request, Response, TurnsReport};
+use crate::testing::{FakeEngine, FakeHost, ask, control, fast_directory, user};
+
+fn configure(policy: PolicyKind) -> Request {
+    Request::Configure {
+        quantum_ns: None,
+        policy: Some(policy),
+    }
+}
+
+/// One that knows two policies.
+fn engine_of_two() -> FakeEngine {
+    FakeEngine::knowing(&[PolicyKind::Lottery, PolicyKind::Stride])
+}
+
+#[test]
+fn a_policy_that_the_engine_does_not_know_is_refused() {
+    let directory = fast_directory();
+    let engine = engine_of_two();
+    let mut control = control(directory.path(), FakeHost::new(0), &engine);
+    let refused = ask(&mut control, &user(0), configure(PolicyKind::ClassLottery));
+    let Response::Refused { message } = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        message.contains("class-lottery") && message.contains("lottery or stride"),
+        "{message}"
+    );
+    assert_eq!(engine.books().configured, None);
+    let done = ask(&mut control, &user(0), configure(PolicyKind::Lottery));
+    assert!(matches!(done, Response::Status(_)), "{done:?}");
+    assert_eq!(
+        engine.books().configured,
+        Some((20_000_000, PolicyKind::Lottery))
+    );
+}
+
+#[test]
+fn a_policy_of_another_engine_gives_way_for_good() {
+    let directory = fast_directory();
+    let any = FakeEngine::default();
+    let mut before = control(directory.path(), FakeHost::new(0), &any);
+    ask(&mut before, &user(0), configure(PolicyKind::ClassLottery));
+    drop(before);
+    let engine = engine_of_two();
+    let mut after = control(directory.path(), FakeHost::new(0), &engine);
+    after.configure_again();
+    let told = Some((20_000_000, PolicyKind::Lottery));
+    assert_eq!(engine.books().configured, told);
+    assert_eq!(after.state.settings.policy, PolicyKind::Lottery);
+    drop(after);
+    // The journal has it.
+    let mut later = control(directory.path(), FakeHost::new(0), &any);
+    later.configure_again();
+    assert_eq!(any.books().configured, told);
+}
+
+#[test]
+fn the_account_is_the_engines_where_it_keeps_one() {
+    let directory = fast_directory();
+    let engine = FakeEngine::default();
+    let host = FakeHost::new(0);
+    let mut control = control(directory.path(), host, &engine);
+    let mut waits = vec![0; 40];
+    (waits[10], waits[20]) = (98, 2);
+    engine.books().account = Some(ClientAccount {
+        received_ns: 50_000_000,
+        specified_ns: 30_000_000,
+        turns: 7,
+        migrations: 2,
+        waited_ns: 9,
+        waits,
+    });
+    let request = Request::Register {
+        pid: 100,
+        name: None,
+        funding: Funding {
+            amount: 5,
+            currency: None,
+        },
+        adopts: false,
+    };
+    let registered = ask(&mut control, &user(0), request);
+    let Response::Client(client) = registered else {
+        panic!("{registered:?}")
+    };
+    assert_eq!(
+        (client.received_ns, client.specified_ns, client.error_quanta),
+        (50_000_000, 30_000_000, 1.0)
+    );
+    let turns = TurnsReport {
+        turns: 7,
+        migrations: 2,
+        waited_ns: 9,
+        wait_median_ns: 1 << 10,
+        wait_99th_ns: 1 << 20,
+    };
+    assert_eq!(client.turns, Some(turns));
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the scheduler and the program that loads it both look at. The other
+ * side is src/scheduler: it asserts the same sizes.
+ */
+#ifndef PRORATA_ABI_H
+#define PRORATA_ABI_H
+
+/* The base currency's node. */
+#define BASE 0
+
+/* Nodes below this are the loader's; from here on they are control groups'. */
+#define CGROUP_NODES 8192
+#define ROOT_CGROUP  CGROUP_NODES
+#define NODES	     16384
+
+/*
+ * Tickets: the loader's lists are below CGROUP_TICKETS; beyond, each control
+ * group has so many lists of one ticket, which it uses in turns.
+ */
+#define CGROUP_TICKETS	 65536
+#define TICKETS_A_CGROUP 4
+#define TICKETS		 131072
+
+/* Tickets from a node to the base currency, at most. */
+#define MAX_DEPTH 16
+/* The same with those of nested control groups. */
+#define MAX_LEVELS 32
+
+/* A task of nice 0 holds 1024 times this in its node. */
+#define TICKETS_A_WEIGHT 100
+/* Tickets in the parent's node for each unit of cpu.weight: 100 is nice 0. */
+#define TICKETS_A_CGROUP_WEIGHT 1024
+
+/* Base tickets of the root control group at first. */
+#define ROOT_TICKETS 65536
+
+#define BUCKETS 40
+
+/*
+ * A ticket, in a list of those that fund one node. A list's name is its first
+ * ticket's index; 0 is the empty list. A list that is used never changes.
+ */
+struct ticket {
+	u32 currency;
+	/* Whether the next one is in the same list. */
+	u32 more;
+	u64 amount;
+};
+
+_Static_assert(sizeof(struct ticket) == 16, "src/scheduler/loaded.rs writes these bytes");
+
+/* A node of the graph of rights: a currency, a client or a control group. */
+struct rights {
+	/*
+	 * Sum of the active tickets that are issued in this currency and of what
+	 * the runnable tasks inside hold. Signed: while changes are under way on
+	 * several CPUs, taking may come before giving.
+	 */
+	s64 active;
+	/*
+	 * The list of tickets that fund it in the lower half; the balance of its
+	 * activity in the upper. See rights.bpf.h.
+	 */
+	u64 backing;
+	/* What it is worth, worked out at `priced_at` when so much was active. */
+	u64 value;
+	s64 priced_active;
+	u64 priced_at;
+	/* The change of rights that these know of. */
+	u32 priced_change;
+	/* Tasks inside, runnable or not. */
+	u32 tasks;
+	/* `dispensed` (pass.bpf.h) up to which `specified_ns` counts. */
+	u64 settled_at;
+	u64 specified_ns;
+	u64 received_ns;
+	u64 dispatches;
+	u64 migrations;
+	u64 waited_ns;
+	/* Tasks inside that compete. */
+	u32 runnable;
+	/* Those of them that have not run since they joined. */
+	u32 reserved;
+	/*
+	 * Where the node stands as a client, with what all its tasks were charged
+	 * for, while it is active; what remains of its wait else. Who joins begins
+	 * no sooner, so nothing is gained by having many tasks, or new ones.
+	 */
+	u64 pass;
+	s64 remain;
+	/* Whether it ever was active. */
+	u32 known;
+	u32 unused;
+};
+
+_Static_assert(sizeof(struct rights) == 128, "src/scheduler/loaded.rs reads these bytes");
+
+/* Totals. */
+struct totals {
+	u64 charged_ns;
+	u64 dispatches;
+	u64 direct;
+	u64 prolonged;
+	u64 steals;
+	u64 reordered;
+	u64 groups_without_node;
+};
+
+_Static_assert(sizeof(struct totals) == 56, "src/scheduler/loaded.rs reads these bytes");
+
+/* A request of the loader's, see requests.bpf.h. */
+struct change_request {
+	u32 node;
+	/* A list of tickets. */
+	u32 list;
+	u32 tid;
+	/* The answer: a node. */
+	u32 found;
+};
+
+_Static_assert(sizeof(struct change_request) == 16, "src/scheduler/loaded.rs writes these bytes");
+
+/* What the trace tells of, see trace.bpf.h. */
+enum decision_kind {
+	/* Competes, from this pass on. */
+	DECISION_JOIN,
+	/* Ceases to. */
+	DECISION_LEAVE,
+	/* Is worth something else; its pass is changed with it. */
+	DECISION_TICKETS,
+	/* Runs next. */
+	DECISION_PICK,
+	/* Used service, and has this pass now. */
+	DECISION_CHARGE,
+};
+
+struct decision {
+	u32 kind;
+	u32 tid;
+	u64 time_ns;
+	u64 pass;
+	u64 worth;
+	/* The present pass. */
+	u64 present;
+	u64 service_ns;
+};
+
+_Static_assert(sizeof(struct decision) == 48, "src/scheduler/trace.rs reads these bytes");
+
+#endif

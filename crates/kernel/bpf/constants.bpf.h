@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Constants of sched_ext, as the running kernel has them: the loader puts in
+ * their values, so they cost nothing. (The headers of scx make them variables
+ * that the program which loads the scheduler would have to fill in.)
+ */
+#ifndef PRORATA_CONSTANTS_BPF_H
+#define PRORATA_CONSTANTS_BPF_H
+
+#include <bpf/bpf_core_read.h>
+
+#undef SCX_DSQ_LOCAL
+#undef SCX_TASK_QUEUED
+#define DSQ_LOCAL bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
+
+#undef SCX_KICK_PREEMPT
+#undef SCX_ENQ_WAKEUP
+#define KICK_PREEMPT bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT)
+#define ENQ_WAKEUP   bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP)
+#define TASK_QUEUED  bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Passes: who deserves to run next, and since when (1995, 2; the core's
+ * policy/stride.rs and race.rs).
+ *
+ * Whoever has the smallest pass runs next; having run, it waits for the time
+ * it used, divided by its tickets, times a chance: 1 in stride scheduling, an
+ * exponentially distributed one in lottery scheduling. The quantum does not
+ * appear: who uses less of one waits less, which is what compensation tickets
+ * are for (1994, 3.4).
+ *
+ * The present pass is where who joins begins. With stride scheduling on one
+ * CPU it moves with all time used (1995, 2.2), else it is the furthest pass of
+ * a winner: in a race because that is its present moment; on several CPUs
+ * because a client that is entitled to more than one CPU falls behind for
+ * ever, and would hold the other back.
+ */
+#ifndef PRORATA_PASS_BPF_H
+#define PRORATA_PASS_BPF_H
+
+/* CPUs that there could be. */
+const volatile u32 cpus = 1;
+#define one_cpu (cpus == 1)
+
+/* The longest turn; the loader sets it. */
+u64 quantum_ns;
+bool lottery;
+
+/* Passes of service that was charged to anybody, for each active base ticket. */
+u64 dispensed;
+
+/* The furthest pass of a winner. Lost updates do no harm: the next one is near. */
+u64 furthest;
+
+/* What stride scheduling's present pass is ahead of `dispensed`. */
+u64 ahead;
+
+static u64 present(void)
+{
+	return one_cpu && !lottery ? dispensed + ahead : furthest;
+}
+
+/* CPUs that there are; the loader sets it at first. */
+u32 online;
+
+/* Nobody waits longer than this because of having few tickets, or none. */
+#define LONGEST_WAIT_NS 8000000000ULL
+
+/* That time as a wait, while the tickets that are active stay the same. */
+static u64 longest = LONGEST_WAIT;
+
+/*
+ * Somebody who had this pass has run. A turn is charged at the price at its end,
+ * and turns end when others wake, so passes move a little further than the
+ * present one; it is not left behind by more than an eighth of a second.
+ */
+static void follow_winner(u64 pass)
+{
+	s64 lag = pass - present() - (longest >> 6);
+
+	if (before(furthest, pass))
+		furthest = pass;
+	if (one_cpu && !lottery && lag > 0)
+		ahead += lag;
+}
+
+static void set_longest(void)
+{
+	s64 active = nodes[BASE].active;
+
+	if (active > 0)
+		longest = wait_for(LONGEST_WAIT_NS * online, worth_of(active));
+}
+
+__noinline int dispense(u64 service_ns)
+{
+	s64 active = nodes[BASE].active;
+
+	if (active > 0)
+		__sync_fetch_and_add(&dispensed, wait_for(service_ns, worth_of(active)));
+	return 0;
+}
+
+/* What remains of a wait when the tickets change. */
+__noinline s64 keep_remain(s64 remain, worth_t from, worth_t to)
+{
+	return held(rescaled(remain, from, to));
+}
+
+/* How long who used so much waits. */
+__noinline u64 wait_after(u64 service_ns, worth_t worth)
+{
+	if (lottery) {
+		u64 bits = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+
+		service_ns = chanced(service_ns, bits);
+	}
+	return wait_for(service_ns, worth);
+}
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * prorata: CPU time in proportion to tickets, inside the kernel.
+ *
+ * Rights are tickets in currencies, which form a graph down from the base
+ * currency (rights.bpf.h); control groups are currencies, too (cgroup.bpf.h).
+ * Each task is in one node of the graph and holds tickets there, by its nice
+ * value. When it is to run it joins: its tickets become active, and with them
+ * those that back them. Its worth in base tickets, worked out when it is
+ * charged, says how fast its pass moves (task.bpf.h, pass.bpf.h). Who has the
+ * smallest pass runs next (queue.bpf.h).
+ *
+ *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
+ *		  enqueue     joins; waits in the queue in the order of passes
+ *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
+ *		  stopping    charges who ran; who sleeps leaves
+ *
+ * These four are all that a switch costs. There is no `running` (unless decisions
+ * are traced), no `runnable`
+ * and no `quiescent`: what they would tell is known by then.
+ */
+#include <scx/common.bpf.h>
+#include <bpf_experimental.h>
+
+#include "constants.bpf.h"
+#include "exit.bpf.h"
+#include "abi.h"
+#include "arithmetic.h"
+#include "rights.bpf.h"
+#include "pass.bpf.h"
+#include "trace.bpf.h"
+#include "task.bpf.h"
+#include "queue.bpf.h"
+#include "cgroup.bpf.h"
+#include "requests.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+struct exit_record exit_record;
+
+s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	bool idle = false;
+	s32 cpu = prev_cpu;
+	struct task *task;
+
+	if (one_cpu)
+		idle = scx_bpf_test_and_clear_cpu_idle(cpu);
+	else
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	if (!idle)
+		return cpu;
+	task = task_of(p);
+	if (!task)
+		return cpu;
+	if (!task->competes)
+		join(p, task, scx_bpf_now());
+	__sync_fetch_and_add(&totals.direct, 1);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, quantum_ns, 0);
+	return cpu;
+}
+
+void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task *task = task_of(p);
+
+	if (!task) {
+		/* Here by a will of its own: it has no tickets. */
+		scx_bpf_dsq_insert_vtime(p,
+					 queue_of(scx_bpf_task_cpu(p)),
+					 quantum_ns,
+					 present() + longest,
+					 enq_flags);
+		return;
+	}
+	if (!task->competes)
+		join(p, task, scx_bpf_now());
+	wait_in_queue(p, task, enq_flags);
+	if (abbreviated && (enq_flags & ENQ_WAKEUP))
+		abbreviate_turn(scx_bpf_task_cpu(p), task);
+}
+
+void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
+{
+	u64 now = scx_bpf_now(), pass = 0;
+	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED), competes = false;
+
+	reorder_if_due(now);
+	if (goes_on) {
+		struct task *task = task_of(prev);
+
+		competes = task && task->competes;
+		if (competes) {
+			charge(prev, task, now);
+			pass = key_of(task);
+		}
+	}
+	if (take_first(queue_of(cpu), pass, !competes) || !goes_on)
+		return;
+	scx_bpf_task_set_slice(prev, quantum_ns);
+	__sync_fetch_and_add(&totals.prolonged, 1);
+}
+
+/* Only if decisions are traced: the loader leaves it out otherwise. */
+void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
+{
+	struct task *task = task_of(p);
+
+	if (task && task->competes)
+		trace(DECISION_PICK, p->pid, task->pass, task->worth, 0);
+}
+
+void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
+{
+	struct task *task = task_of(p);
+
+	if (!task || !task->competes)
+		return;
+	charge(p, task, scx_bpf_now());
+	count_turn(p, task);
+	if (!runnable)
+		leave(p, task);
+}
+
+/* Its nice value has changed. */
+void BPF_STRUCT_OPS(prorata_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task *task = task_of(p);
+
+	if (task && task->competes)
+		follow_assignment(p, task, scx_bpf_now());
+}
+
+void BPF_STRUCT_OPS(prorata_enable, struct task_struct *p)
+{
+	struct task *task = task_of(p);
+
+	if (!task)
+		return;
+	task->charged_ns = p->se.sum_exec_runtime;
+	task->delay_ns = p->sched_info.run_delay;
+}
+
+void BPF_STRUCT_OPS(prorata_disable, struct task_struct *p)
+{
+	struct task *task = task_of(p);
+
+	if (task && task->competes)
+		leave(p, task);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct task *parent = NULL, *task;
+	bool given;
+	u32 group = ROOT_CGROUP;
+
+	if (args->fork)
+		parent = task_of(bpf_get_current_task_btf());
+	given = parent && parent->given;
+	if (!given && !all_tasks)
+		return 0;
+	if (all_tasks)
+		group = node_of_group_by_id(args->cgroup->kn->id);
+	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task)
+		return -ENOMEM;
+	task->given = given;
+	task->group = group;
+	task->present = true;
+	belong(task, given ? parent->assigned : group);
+	return 0;
+}
+
+void BPF_STRUCT_OPS(prorata_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	struct task *task = task_of(p);
+
+	if (task && task->present) {
+		task->present = false;
+		end(p, task);
+	}
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	bool idle = false;
+
+	if (!all_tasks)
+		return 0;
+	if (bpf_core_field_exists(args->sched_idle))
+		idle = args->sched_idle;
+	return begin_group(cgrp, args->weight, idle);
+}
+
+void BPF_STRUCT_OPS_SLEEPABLE(prorata_cgroup_exit, struct cgroup *cgrp)
+{
+	if (all_tasks)
+		end_group(cgrp);
+}
+
+void BPF_STRUCT_OPS(prorata_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct task *task = task_of(p);
+
+	if (!task || !all_tasks)
+		return;
+	task->group = node_of_group(to);
+	if (task->given)
+		return;
+	belong_elsewhere(task, task->group);
+	if (task->competes)
+		follow_assignment(p, task, scx_bpf_now());
+}
+
+void BPF_STRUCT_OPS(prorata_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct group *group = group_of(cgrp);
+
+	if (!group)
+		return;
+	group->weight = weight;
+	change_group(cgrp);
+}
+
+void BPF_STRUCT_OPS(prorata_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	struct group *group = group_of(cgrp);
+
+	if (!group)
+		return;
+	group->idle = idle;
+	change_group(cgrp);
+}
+
+/* CPUs come and go: without these two the kernel would unload the scheduler. */
+void BPF_STRUCT_OPS(prorata_cpu_online, s32 cpu)
+{
+	__sync_fetch_and_add(&online, 1);
+}
+
+void BPF_STRUCT_OPS(prorata_cpu_offline, s32 cpu)
+{
+	__sync_fetch_and_add(&online, -1);
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
+{
+	u32 queue;
+
+	bpf_for(queue, 0, queues) {
+		s32 error = scx_bpf_create_dsq(queue, -1);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+void BPF_STRUCT_OPS(prorata_exit, struct scx_exit_info *info)
+{
+	record_exit(&exit_record, info);
+}
+
+/* clang-format off */
+SCX_OPS_DEFINE(prorata_ops,
+	       .select_cpu = (void *)prorata_select_cpu,
+	       .enqueue = (void *)prorata_enqueue,
+	       .dispatch = (void *)prorata_dispatch,
+	       .running = (void *)prorata_running,
+	       .stopping = (void *)prorata_stopping,
+	       .set_weight = (void *)prorata_set_weight,
+	       .enable = (void *)prorata_enable,
+	       .disable = (void *)prorata_disable,
+	       .init_task = (void *)prorata_init_task,
+	       .exit_task = (void *)prorata_exit_task,
+	       .cgroup_init = (void *)prorata_cgroup_init,
+	       .cgroup_exit = (void *)prorata_cgroup_exit,
+	       .cgroup_move = (void *)prorata_cgroup_move,
+	       .cgroup_set_weight = (void *)prorata_cgroup_set_weight,
+	       .cgroup_set_idle = (void *)prorata_cgroup_set_idle,
+	       .cpu_online = (void *)prorata_cpu_online,
+	       .cpu_offline = (void *)prorata_cpu_offline,
+	       .init = (void *)prorata_init,
+	       .exit = (void *)prorata_exit,
+	       .name = "prorata");
+/* clang-format on */

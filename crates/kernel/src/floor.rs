@@ -1,0 +1,95 @@
+//! The minimal scheduler that others are compared with (`bpf/floor.bpf.c`).
+
+use crate::KernelError;
+
+/// How the scheduler fared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FloorReport {
+    /// Tasks that came under it since it was loaded.
+    pub tasks_enabled: u64,
+}
+
+/// The scheduler, loaded for all ordinary tasks of the machine. Dropping this
+/// unloads it.
+pub struct Floor {
+    #[cfg(feature = "bpf")]
+    loaded: loaded::Loaded,
+    #[cfg(not(feature = "bpf"))]
+    never: std::convert::Infallible,
+}
+
+#[cfg(not(feature = "bpf"))]
+impl Floor {
+    /// Refuses: there is nothing to load.
+    pub fn load() -> Result<Self, KernelError> {
+        Err(KernelError::NotBuiltIn)
+    }
+
+    /// Cannot be called.
+    pub fn report(&self) -> Result<FloorReport, KernelError> {
+        match self.never {}
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl Floor {
+    /// Loads it. Needs root, and some 0.1 s.
+    pub fn load() -> Result<Self, KernelError> {
+        let loaded = loaded::Loaded::new()?;
+        Ok(Self { loaded })
+    }
+
+    /// How it fares; an error if the kernel has unloaded it.
+    pub fn report(&self) -> Result<FloorReport, KernelError> {
+        self.loaded.report()
+    }
+}
+
+#[cfg(feature = "bpf")]
+mod loaded {
+    use libbpf_rs::Link;
+    use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+
+    use super::FloorReport;
+    use crate::exit::ejection;
+    use crate::floor_skeleton::{FloorSkel, FloorSkelBuilder};
+    use crate::{KernelError, attach};
+
+    const NAME: &str = "floor";
+
+    pub struct Loaded {
+        /// Dropped first: that unloads the scheduler.
+        _link: Link,
+        skeleton: FloorSkel<'static>,
+    }
+
+    impl Loaded {
+        pub fn new() -> Result<Self, KernelError> {
+            attach::check_vacancy()?;
+            let refused = attach::refusal(NAME);
+            let open = FloorSkelBuilder::default()
+                .open(attach::object())
+                .map_err(&refused)?;
+            let mut skeleton = open.load().map_err(&refused)?;
+            let link = skeleton.maps.floor_ops.attach_struct_ops();
+            let loaded = Self {
+                _link: link.map_err(refused)?,
+                skeleton,
+            };
+            loaded.report()?;
+            Ok(loaded)
+        }
+
+        pub fn report(&self) -> Result<FloorReport, KernelError> {
+            let data = self.skeleton.maps.bss_data.as_deref();
+            let data = data.expect("the scheduler has variables");
+            let record = &data.exit_record;
+            match ejection(NAME, record.kind, &record.reason, &record.message) {
+                Some(ejected) => Err(ejected),
+                None => Ok(FloorReport {
+                    tasks_enabled: data.tasks_enabled,
+                }),
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! In place of the scheduler, where it was not built in.
+
+use std::convert::Infallible;
+use std::os::fd::BorrowedFd;
+
+use super::{Account, Decision, Options, Policy, Statistics, Ticket};
+use crate::KernelError;
+
+/// There is none.
+pub struct Loaded(Infallible);
+
+impl Loaded {
+    pub fn new(_: &Options, _: bool) -> Result<Self, KernelError> {
+        Err(KernelError::NotBuiltIn)
+    }
+
+    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+        match self.0 {}
+    }
+
+    pub fn set_policy(&self, _: Policy) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn set_quantum_ns(&self, _: u64) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn set_abbreviated(&self, _: bool) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn set_tickets(&self, _: u32, _: &[Ticket]) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn remove(&self, _: u32) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn give(&self, _: u32, _: u32) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn take_back(&self, _: u32) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn account(&self, _: u32) -> Result<Account, KernelError> {
+        match self.0 {}
+    }
+
+    pub fn node_of(&self, _: u32) -> Option<u32> {
+        match self.0 {}
+    }
+
+    pub fn exits(&self) -> BorrowedFd<'_> {
+        match self.0 {}
+    }
+
+    pub fn take_exited(&self) -> Vec<u32> {
+        match self.0 {}
+    }
+
+    pub fn failure(&self) -> Option<KernelError> {
+        match self.0 {}
+    }
+
+    pub fn statistics(&self) -> Result<Statistics, KernelError> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,411 @@
+//! The scheduler in the kernel, and how it is told things.
+
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
+
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::{Link, ProgramInput, ProgramMut};
+
+use super::graph::Graph;
+use super::ring::Ring;
+use super::room::Room;
+use super::trace::Decision;
+use super::{
+    Account, BASE, BUCKETS, CGROUP_NODES, Options, Policy, Queues, Scope, Statistics, TICKETS,
+    Ticket, task, trace, worth,
+};
+use crate::exit::ejection;
+use crate::prorata_skeleton::{
+    OpenProrataSkel, ProrataProgs, ProrataSkel, ProrataSkelBuilder, types,
+};
+use crate::{KernelError, attach};
+
+const NAME: &str = "prorata";
+
+const _: () = assert!(size_of::<types::rights>() == 128);
+const _: () = assert!(size_of::<types::ticket>() == 16);
+const _: () = assert!(size_of::<types::totals>() == 56);
+const _: () = assert!(size_of::<types::change_request>() == 16);
+
+/// `SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED`: such tasks, too,
+/// wait for their turn.
+const FLAGS: u64 = 4 | 16;
+const SWITCH_PARTIAL: u64 = 8;
+/// A price is good for this part of a quantum, but not for longer than
+/// [`LONGEST_PRICE_NS`].
+const PRICES_A_QUANTUM: u64 = 8;
+const LONGEST_PRICE_NS: u64 = 1_000_000;
+/// As in `bpf/arithmetic.h`.
+const PASS_BITS: i32 = 20;
+const VARIABLES: &str = "the scheduler has variables";
+
+pub struct Loaded {
+    /// Dropped first: that unloads the scheduler.
+    _link: Link,
+    exits: Ring<u32>,
+    decisions: Ring<Decision>,
+    rights: Mutex<Rights>,
+    skeleton: Mutex<ProrataSkel<'static>>,
+    scope: Scope,
+}
+
+/// What the caller has made of the table of tickets.
+struct Rights {
+    graph: Graph,
+    room: Room,
+}
+
+impl Loaded {
+    pub fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
+        attach::check_vacancy()?;
+        let refused = attach::refusal(NAME);
+        let mut open = ProrataSkelBuilder::default()
+            .open(attach::object())
+            .map_err(&refused)?;
+        configure(&mut open, options, traced);
+        let mut skeleton = open.load().map_err(&refused)?;
+        let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
+        let decisions = Ring::new(&skeleton.maps.decisions, trace::decode).map_err(&refused)?;
+        let link = skeleton.maps.prorata_ops.attach_struct_ops();
+        let loaded = Self {
+            _link: link.map_err(&refused)?,
+            exits,
+            decisions,
+            rights: Mutex::new(Rights {
+                graph: Graph::default(),
+                room: Room::new(TICKETS as u32 + 1),
+            }),
+            skeleton: Mutex::new(skeleton),
+            scope: options.scope,
+        };
+        match loaded.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(loaded),
+        }
+    }
+
+    pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
+        self.with_data(|data| {
+            let lottery = policy == Policy::Lottery;
+            if data.lottery == lottery {
+                return;
+            }
+            // The present pass goes on from where it is.
+            if lottery {
+                data.furthest = data.dispensed.wrapping_add(data.ahead);
+            } else {
+                data.ahead = data.furthest.wrapping_sub(data.dispensed);
+            }
+            data.lottery = lottery;
+        })
+    }
+
+    pub fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
+        self.with_data(|data| {
+            data.quantum_ns = quantum_ns;
+            data.price_lasts_ns = price_lasts_ns(quantum_ns);
+        })
+    }
+
+    pub fn set_abbreviated(&self, abbreviated: bool) -> Result<(), KernelError> {
+        self.with_data(|data| data.abbreviated = abbreviated)
+    }
+
+    pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
+        let mut rights = lock(&self.rights);
+        let Rights { graph, room } = &mut *rights;
+        graph.check(node, tickets)?;
+        let wanted = tickets.len();
+        let list = match wanted {
+            0 => 0,
+            1..=TICKETS => room
+                .take(wanted as u32, quiesce)
+                .ok_or(KernelError::TooManyTickets { wanted })?,
+            _ => return Err(KernelError::TooManyTickets { wanted }),
+        };
+        self.with_data(|data| write_list(data, list, tickets))?;
+        self.ask(|progs| &progs.set_tickets, node, list, 0)
+            .map_err(|why| self.refused(&why))?;
+        if let Some(before) = graph.fund(node, tickets, list) {
+            room.retire(before.list, before.length);
+        }
+        Ok(())
+    }
+
+    pub fn remove(&self, node: u32) -> Result<(), KernelError> {
+        let mut rights = lock(&self.rights);
+        check_own(&rights.graph, node)?;
+        let in_use = |why| Err(KernelError::InUse { node, why });
+        if rights.graph.funds_any(node) {
+            return in_use("funds others");
+        }
+        if self.read_account(node)?.tasks > 0 {
+            return in_use("has tasks");
+        }
+        self.ask(|progs| &progs.set_tickets, node, 0, 0)
+            .map_err(|why| self.refused(&why))?;
+        if let Some(before) = rights.graph.forget(node) {
+            rights.room.retire(before.list, before.length);
+        }
+        self.with_data(|data| {
+            // Nobody is in it, so nobody else writes here.
+            let entry = &mut data.nodes[node as usize];
+            entry.received_ns = 0;
+            entry.specified_ns = 0;
+            entry.dispatches = 0;
+            entry.migrations = 0;
+            entry.waited_ns = 0;
+            entry.known = 0;
+            data.waits[node as usize] = [0; BUCKETS];
+        })
+    }
+
+    pub fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
+        check_own(&lock(&self.rights).graph, node)?;
+        let refused = |why| KernelError::Task { tid, why };
+        self.ask(|progs| &progs.give, node, 0, tid)
+            .map_err(refused)?;
+        match self.scope {
+            Scope::Given => task::join(tid).map_err(refused),
+            Scope::All => Ok(()),
+        }
+    }
+
+    pub fn take_back(&self, tid: u32) -> Result<(), KernelError> {
+        let refused = |why| KernelError::Task { tid, why };
+        if self.scope == Scope::Given {
+            task::part(tid).map_err(refused)?;
+        }
+        self.ask(|progs| &progs.take_back, 0, 0, tid)
+            .map(|_| ())
+            .map_err(refused)
+    }
+
+    pub fn account(&self, node: u32) -> Result<Account, KernelError> {
+        if node != BASE && node < CGROUP_NODES && !lock(&self.rights).graph.contains(node) {
+            return Err(KernelError::UnknownNode { node });
+        }
+        self.read_account(node)
+    }
+
+    fn read_account(&self, node: u32) -> Result<Account, KernelError> {
+        self.with_data(|data| {
+            let entry = data.nodes.get(node as usize);
+            let entry = entry.ok_or(KernelError::NoSuchNode { node })?;
+            let waits = data.waits[node as usize].map(u64::from);
+            let mut account = Account {
+                received_ns: entry.received_ns,
+                specified_ns: entry.specified_ns,
+                runnable: entry.runnable,
+                tasks: entry.tasks,
+                dispatches: entry.dispatches,
+                migrations: entry.migrations,
+                waited_ns: entry.waited_ns,
+                waits,
+            };
+            if entry.runnable > 0 {
+                account.specified_ns += unsettled(data.dispensed, entry);
+            }
+            Ok(account)
+        })?
+    }
+
+    pub fn node_of(&self, tid: u32) -> Option<u32> {
+        self.ask(|progs| &progs.find, 0, 0, tid).ok()
+    }
+
+    pub fn exits(&self) -> BorrowedFd<'_> {
+        self.exits.fd()
+    }
+
+    pub fn take_exited(&self) -> Vec<u32> {
+        self.exits.take()
+    }
+
+    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+        let decisions = self.decisions.take();
+        let lost = self.with_data(|data| std::mem::take(&mut data.decisions_lost));
+        (lost.ok() == Some(0)).then_some(decisions)
+    }
+
+    pub fn failure(&self) -> Option<KernelError> {
+        let skeleton = lock(&self.skeleton);
+        let data = skeleton.maps.bss_data.as_deref().expect(VARIABLES);
+        ejection_of(data)
+    }
+
+    pub fn statistics(&self) -> Result<Statistics, KernelError> {
+        self.with_data(|data| Statistics {
+            charged_ns: data.totals.charged_ns,
+            dispatches: data.totals.dispatches,
+            direct: data.totals.direct,
+            prolonged: data.totals.prolonged,
+            steals: data.totals.steals,
+            reordered: data.totals.reordered,
+            active_base: data.nodes[BASE as usize].active.try_into().unwrap_or(0),
+            groups_without_node: data.totals.groups_without_node,
+        })
+    }
+
+    /// Reads or writes the scheduler's variables, unless it was unloaded.
+    fn with_data<T>(&self, visit: impl FnOnce(&mut types::bss) -> T) -> Result<T, KernelError> {
+        let mut skeleton = lock(&self.skeleton);
+        let data = skeleton.maps.bss_data.as_deref_mut().expect(VARIABLES);
+        match ejection_of(data) {
+            Some(ejected) => Err(ejected),
+            None => Ok(visit(data)),
+        }
+    }
+
+    /// Runs one of the programs of `bpf/requests.bpf.h`; gives back the node
+    /// that it found.
+    fn ask(
+        &self,
+        program: for<'a> fn(&'a ProrataProgs<'static>) -> &'a ProgramMut<'static>,
+        node: u32,
+        list: u32,
+        tid: u32,
+    ) -> io::Result<u32> {
+        let mut bytes = [0; 16];
+        for (place, number) in bytes.chunks_exact_mut(4).zip([node, list, tid, 0]) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        let skeleton = lock(&self.skeleton);
+        let input = ProgramInput {
+            context_in: Some(&mut bytes),
+            ..ProgramInput::default()
+        };
+        let output = program(&skeleton.progs)
+            .test_run(input)
+            .map_err(io::Error::other)?;
+        match output.return_value.cast_signed() {
+            0 => {
+                let found = bytes[12..].try_into().expect("there are four");
+                Ok(u32::from_ne_bytes(found))
+            }
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+
+    fn refused(&self, why: &io::Error) -> KernelError {
+        KernelError::Refused {
+            name: NAME,
+            why: why.to_string(),
+        }
+    }
+}
+
+fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: bool) {
+    let cpus = possible_cpus();
+    let constants = open.maps.rodata_data.as_deref_mut().expect(VARIABLES);
+    constants.cpus = cpus;
+    constants.queues = match options.queues {
+        Queues::Global => 1,
+        Queues::PerCpu => cpus,
+    };
+    constants.traced = traced;
+    constants.all_tasks = options.scope == Scope::All;
+    let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
+    data.lottery = options.policy == Policy::Lottery;
+    data.online = online_cpus();
+    data.tick_ns = tick_ns();
+    data.quantum_ns = options.quantum_ns;
+    data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
+    let operations = open.struct_ops.prorata_ops_mut();
+    operations.flags = match options.scope {
+        Scope::Given => FLAGS | SWITCH_PARTIAL,
+        Scope::All => FLAGS,
+    };
+    if !traced {
+        operations.running = std::ptr::null_mut();
+    }
+    if !kernel_knows(b"\0cgroup_set_idle\0") {
+        operations.cgroup_set_idle = std::ptr::null_mut();
+    }
+}
+
+/// Whether the kernel's types mention a name.
+fn kernel_knows(name: &[u8]) -> bool {
+    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    types.windows(name.len()).any(|window| window == name)
+}
+
+/// CPUs that there are or could be; 1 if the kernel does not say.
+fn possible_cpus() -> u32 {
+    libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u32)
+}
+
+fn online_cpus() -> u32 {
+    // SAFETY: takes no pointers.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(online).unwrap_or(1).max(1)
+}
+
+/// Time between two looks of the kernel at whose turn ends: the resolution of
+/// the clock that only these move on.
+fn tick_ns() -> u64 {
+    // SAFETY: all bits zero is a time.
+    let mut tick: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes a time into one that lives.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
+    tick.tv_nsec as u64
+}
+
+fn price_lasts_ns(quantum_ns: u64) -> u64 {
+    (quantum_ns / PRICES_A_QUANTUM).min(LONGEST_PRICE_NS)
+}
+
+fn write_list(data: &mut types::bss, list: u32, tickets: &[Ticket]) {
+    let places = &mut data.tickets[list as usize..][..tickets.len()];
+    for (place, ticket) in places.iter_mut().zip(tickets) {
+        *place = types::ticket {
+            currency: ticket.currency,
+            more: 1,
+            amount: ticket.amount,
+        };
+    }
+    if let Some(last) = places.last_mut() {
+        last.more = 0;
+    }
+}
+
+/// Returns when no program in the kernel reads what was replaced before.
+fn quiesce() {
+    /// `MEMBARRIER_CMD_GLOBAL`: waits for a grace period, which programs in
+    /// the kernel are part of. With a single CPU there is nothing to wait for.
+    const GLOBAL: libc::c_int = 1;
+    // SAFETY: takes no pointers.
+    unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+}
+
+fn check_own(graph: &Graph, node: u32) -> Result<(), KernelError> {
+    match node {
+        BASE => Err(KernelError::Base),
+        CGROUP_NODES.. => Err(KernelError::NoSuchNode { node }),
+        _ if !graph.contains(node) => Err(KernelError::UnknownNode { node }),
+        _ => Ok(()),
+    }
+}
+
+fn ejection_of(data: &types::bss) -> Option<KernelError> {
+    let record = &data.exit_record;
+    ejection(NAME, record.kind, &record.reason, &record.message)
+}
+
+/// What was due to a node since its account was last brought up to date: the
+/// other side of `settle` in `bpf/task.bpf.h`.
+fn unsettled(dispensed: u64, node: &types::rights) -> u64 {
+    let wait = dispensed.wrapping_sub(node.settled_at).cast_signed().max(0) as f64;
+    let value = worth::to_f64(node.value);
+    (wait * value / 2f64.powi(PASS_BITS)) as u64
+}
+
+fn node_of_bytes(bytes: &[u8]) -> Option<u32> {
+    bytes.try_into().ok().map(u32::from_ne_bytes)
+}
+
+/// None of what is locked can be left half-done by a panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

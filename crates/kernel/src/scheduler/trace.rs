@@ -1,0 +1,66 @@
+//! Decisions of the scheduler in the kernel, as its trace tells them.
+
+/// What was decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DecisionKind {
+    /// The task competes from now on.
+    Join,
+    /// It ceases to, with this pass.
+    Leave,
+    /// It is worth something else, and so has another pass.
+    Tickets,
+    /// It runs next.
+    Pick,
+    /// It used service, and now has this pass.
+    Charge,
+}
+
+/// A decision about a task.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Decision {
+    /// What was decided.
+    pub kind: DecisionKind,
+    /// The task, by its number in the kernel's own name space.
+    pub tid: u32,
+    /// The CPU's clock.
+    pub time_ns: u64,
+    /// The task's pass: nanoseconds of CPU time for each base ticket, in units
+    /// of 2^-20. Wraps around.
+    pub pass: u64,
+    /// Base tickets that the task is worth.
+    pub tickets: f64,
+    /// The present pass (1995, 2.2: global pass).
+    pub present: u64,
+    /// Of a charge: CPU time used.
+    pub service_ns: u64,
+}
+
+#[cfg(feature = "bpf")]
+const BYTES: usize = 48;
+
+/// Reads `struct decision` of `bpf/abi.h`; nothing if these bytes are none.
+#[cfg(feature = "bpf")]
+pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
+    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
+    let word = |index: usize| {
+        let bytes = &bytes[index * 8..][..8];
+        u64::from_ne_bytes(bytes.try_into().expect("there are eight"))
+    };
+    let kind = match word(0) as u32 {
+        0 => DecisionKind::Join,
+        1 => DecisionKind::Leave,
+        2 => DecisionKind::Tickets,
+        3 => DecisionKind::Pick,
+        4 => DecisionKind::Charge,
+        _ => return None,
+    };
+    Some(Decision {
+        kind,
+        tid: (word(0) >> 32) as u32,
+        time_ns: word(1),
+        pass: word(2),
+        tickets: super::worth::to_f64(word(3)),
+        present: word(4),
+        service_ns: word(5),
+    })
+}

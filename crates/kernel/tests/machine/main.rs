@@ -1,0 +1,68 @@
+//! The scheduler on real tasks. Needs a kernel with sched_ext that is ours
+//! alone: `scripts/vm-test` runs this in machines.
+
+mod bounds;
+mod cgroups;
+mod economy;
+mod hogs;
+mod processors;
+mod replay;
+mod sharing;
+mod world;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+type Check = fn() -> Result<(), Failed>;
+
+/// Checks for any number of CPUs, most of which reckon with one.
+const CHECKS: [(&str, Check); 18] = [
+    ("three_hogs_share_3_2_1", sharing::three_hogs),
+    ("lottery_and_stride_change_places_live", sharing::lottery),
+    ("short_bursts_are_compensated", sharing::compensation),
+    ("who_wakes_may_end_a_quantum", sharing::abbreviated_quanta),
+    ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
+    ("short_processes_get_their_share", sharing::short_processes),
+    ("figure_3_of_1994", economy::figure_3),
+    ("changes_take_effect_at_once", economy::changes),
+    (
+        "a_blocked_client_s_tickets_go_to_siblings",
+        economy::a_blocked_client_s_tickets,
+    ),
+    ("the_deepest_chain_counts_in_full", economy::depth),
+    ("amounts_are_conserved", economy::conservation),
+    ("nested_control_groups", cgroups::nested),
+    ("a_herd_takes_no_more_than_its_half", cgroups::herd),
+    ("thousands_of_control_groups", cgroups::many),
+    ("nice_values_are_tickets", cgroups::nice),
+    ("every_pick_is_the_core_s", replay::picks),
+    ("no_weight_is_too_small", bounds::weights),
+    ("a_storm_of_processes_is_one_client", bounds::storm),
+];
+
+/// Checks for three CPUs.
+const CHECKS_ON_THREE: [(&str, Check); 4] = [
+    (
+        "infeasible_weights_in_one_queue",
+        processors::infeasible_in_one_queue,
+    ),
+    (
+        "infeasible_weights_in_queues_per_cpu",
+        processors::infeasible_in_queues_per_cpu,
+    ),
+    ("tasks_stay_where_they_are_bound", processors::affinity),
+    ("cpus_come_and_go", processors::hotplug),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == hogs::WORKER) {
+        return hogs::work(&arguments[1..]);
+    }
+    let mut arguments = Arguments::from_args();
+    // There is one scheduler at a time.
+    arguments.test_threads = Some(1);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let checks: &[(&str, Check)] = if cpus == 3 { &CHECKS_ON_THREE } else { &CHECKS };
+    let trials = checks.iter().map(|&(name, check)| Trial::test(name, check));
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}

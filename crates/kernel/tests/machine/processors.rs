@@ -1,0 +1,94 @@
+//! Three CPUs: shares, affinity, hotplug.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use prorata_kernel::scheduler::{Options, Queues, Scheduler};
+
+use crate::hogs::Hog;
+use crate::world::{STRIDE, base, check_shares, hog, received};
+
+const PER_CPU: Options = Options {
+    queues: Queues::PerCpu,
+    ..STRIDE
+};
+
+/// Hogs at 1:2:3:4 on three CPUs: the last is entitled to more than one, so
+/// to one, and the third then, too; the others share the third CPU 1:2.
+fn infeasible(options: &Options) -> Result<(), Failed> {
+    let scheduler = Scheduler::load(options)?;
+    let mut hogs = Vec::new();
+    for node in 1..=4 {
+        hogs.push(hog(&scheduler, node, &[base(100 * u64::from(node))])?);
+    }
+    thread::sleep(Duration::from_millis(300));
+    let shares = [(1, 1.0), (2, 2.0), (3, 3.0), (4, 3.0)];
+    check_shares(&scheduler, &shares, Duration::from_secs(3), 5.0)?;
+    eprintln!("    {:?}", scheduler.statistics()?);
+    // The rich ones go: nothing is left over from what they could not use.
+    drop(hogs.split_off(2));
+    hogs.push(hog(&scheduler, 5, &[base(200)])?);
+    hogs.push(hog(&scheduler, 6, &[base(100)])?);
+    hogs.push(hog(&scheduler, 7, &[base(200)])?);
+    hogs.push(hog(&scheduler, 8, &[base(200)])?);
+    let shares = [(1, 1.0), (2, 2.0), (5, 2.0), (6, 1.0), (7, 2.0), (8, 2.0)];
+    check_shares(&scheduler, &shares, Duration::from_secs(3), 5.0)
+}
+
+pub fn infeasible_in_one_queue() -> Result<(), Failed> {
+    infeasible(&STRIDE)
+}
+
+pub fn infeasible_in_queues_per_cpu() -> Result<(), Failed> {
+    infeasible(&PER_CPU)
+}
+
+fn bind(hog: &Hog, cpu: usize) {
+    // SAFETY: all bits zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set lives, and the CPU is within it.
+    unsafe {
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(hog.pid().cast_signed(), size_of_val(&set), &raw const set);
+    }
+}
+
+/// Two that are bound to a CPU share it; the third has the others.
+pub fn affinity() -> Result<(), Failed> {
+    for options in [STRIDE, PER_CPU] {
+        let scheduler = Scheduler::load(&options)?;
+        let bound = [
+            hog(&scheduler, 1, &[base(100)])?,
+            hog(&scheduler, 2, &[base(300)])?,
+        ];
+        let _free = hog(&scheduler, 3, &[base(400)])?;
+        bound.iter().for_each(|hog| bind(hog, 0));
+        thread::sleep(Duration::from_millis(300));
+        let shares = [(1, 1.0), (2, 3.0), (3, 4.0)];
+        check_shares(&scheduler, &shares, Duration::from_secs(2), 4.0)?;
+    }
+    Ok(())
+}
+
+/// A CPU goes and comes back: everybody runs on.
+pub fn hotplug() -> Result<(), Failed> {
+    const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
+    for options in [STRIDE, PER_CPU] {
+        let scheduler = Scheduler::load(&options)?;
+        let mut hogs = Vec::new();
+        for node in 1..=4 {
+            hogs.push(hog(&scheduler, node, &[base(100)])?);
+        }
+        for online in ["0", "1"] {
+            fs::write(SWITCH, online)?;
+            let nodes = [1, 2, 3, 4];
+            let received = received(&scheduler, &nodes, Duration::from_secs(1))?;
+            if received.iter().any(|ns| *ns < 0.1e9) {
+                return Err(format!("received {received:?} with {online}").into());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! A scheduler, and what was received under it.
+
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
+
+use crate::hogs::Hog;
+
+pub const QUANTUM_NS: u64 = 20_000_000;
+/// How much later than it should a turn ends at most: the kernel looks at its
+/// end once a tick.
+pub const TICK_NS: u64 = 4_000_000;
+
+pub const STRIDE: Options = Options {
+    policy: Policy::Stride,
+    quantum_ns: QUANTUM_NS,
+    scope: Scope::Given,
+    queues: Queues::Global,
+};
+
+pub const fn ticket(currency: u32, amount: u64) -> Ticket {
+    Ticket { currency, amount }
+}
+
+pub const fn base(amount: u64) -> Ticket {
+    ticket(BASE, amount)
+}
+
+/// Starts a hog in a node that is funded so.
+pub fn hog(scheduler: &Scheduler, node: u32, tickets: &[Ticket]) -> Result<Hog, Failed> {
+    let hog = Hog::start();
+    place(scheduler, node, tickets, &hog)?;
+    Ok(hog)
+}
+
+/// Puts a process in a node that is funded so.
+pub fn place(
+    scheduler: &Scheduler,
+    node: u32,
+    tickets: &[Ticket],
+    hog: &Hog,
+) -> Result<(), Failed> {
+    scheduler.set_tickets(node, tickets)?;
+    scheduler.give(node, hog.pid())?;
+    Ok(())
+}
+
+/// Processes that begin sleep now and then, until they have all that they need.
+pub fn settle() {
+    thread::sleep(Duration::from_millis(400));
+}
+
+/// What each node received in a time.
+pub fn received(scheduler: &Scheduler, nodes: &[u32], time: Duration) -> Result<Vec<f64>, Failed> {
+    let read = || -> Result<Vec<u64>, Failed> {
+        let received = |&node| Ok(scheduler.account(node)?.received_ns);
+        nodes.iter().map(received).collect()
+    };
+    let before = read()?;
+    thread::sleep(time);
+    let after = read()?;
+    if let Some(failure) = scheduler.failure() {
+        return Err(failure.into());
+    }
+    let received = after
+        .iter()
+        .zip(before)
+        .map(|(after, before)| (after - before) as f64);
+    Ok(received.collect())
+}
+
+/// That these nodes share what they receive as they should, to within so many
+/// quanta.
+pub fn check_shares(
+    scheduler: &Scheduler,
+    shares: &[(u32, f64)],
+    time: Duration,
+    quanta: f64,
+) -> Result<(), Failed> {
+    let nodes: Vec<u32> = shares.iter().map(|share| share.0).collect();
+    let received = received(scheduler, &nodes, time)?;
+    let sum: f64 = received.iter().sum();
+    let all: f64 = shares.iter().map(|share| share.1).sum();
+    let due: Vec<f64> = shares.iter().map(|share| share.1 / all * sum).collect();
+    let tolerance = quanta * (QUANTUM_NS + TICK_NS) as f64;
+    let ms =
+        |times: &[f64]| -> Vec<f64> { times.iter().map(|ns| (ns / 1e5).round() / 10.0).collect() };
+    eprintln!("    received {:?} of {:?} ms", ms(&received), ms(&due));
+    // Somebody always wants to run; the rest of the machine needs some time.
+    if sum < time.as_nanos() as f64 * 0.7 {
+        return Err(format!("only {} ms in {time:?}", sum / 1e6).into());
+    }
+    if received
+        .iter()
+        .zip(&due)
+        .any(|(received, due)| (received - due).abs() > tolerance)
+    {
+        return Err(format!("received {:?}, due {:?} ms", ms(&received), ms(&due)).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! What threads meet at: mutexes, pipes, services and signals, and what those
+//! who wait there have lent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use prorata_core::ids::{CurrencyId, TicketId, TransferId};
+use prorata_core::rng::Xoshiro256PlusPlus;
+
+use crate::plan::{MutexPlan, Plan, ServicePlan};
+use crate::stream::{Purpose, stream};
+
+/// No thread.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Everything that threads meet at.
+#[derive(Debug, Default)]
+pub struct Objects {
+    pub(super) mutexes: Vec<Mutex>,
+    pub(super) pipes: Vec<Pipe>,
+    pub(super) services: Vec<Service>,
+    pub(super) signals: Vec<Signal>,
+    /// Tickets lent by threads that wait, by thread.
+    pub(super) loans: BTreeMap<u32, Vec<TransferId>>,
+    /// By client: threads that wait and have lent their part of its tickets.
+    pub(super) lending: BTreeMap<u32, u32>,
+    /// Transfers from outside, by name.
+    pub(super) transfers: BTreeMap<String, TransferId>,
+    /// The thread whose call is served, by the thread that serves it.
+    pub(super) callers: BTreeMap<u32, u32>,
+}
+
+impl Objects {
+    /// Those of a plan, which it gives away. Mutexes with lotteries draw from
+    /// streams of the seed.
+    pub fn new(plan: &mut Plan, seed: u64) -> Objects {
+        let mutexes = std::mem::take(&mut plan.mutexes).into_iter().zip(0..);
+        let services = std::mem::take(&mut plan.services).into_iter();
+        Objects {
+            mutexes: mutexes
+                .map(|(plan, number)| Mutex::new(plan, seed, number))
+                .collect(),
+            pipes: plan.pipes.iter().copied().map(Pipe::new).collect(),
+            services: services.map(Service::new).collect(),
+            signals: vec![Signal::default(); plan.signals],
+            ..Objects::default()
+        }
+    }
+
+    /// Names of the mutexes, by number.
+    pub fn mutex_names(&self) -> impl Iterator<Item = &str> {
+        self.mutexes.iter().map(|mutex| mutex.name.as_str())
+    }
+
+    /// Names of the services, by number.
+    pub fn service_names(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().map(|service| service.name.as_str())
+    }
+}
+
+/// A mutex.
+#[derive(Debug)]
+pub(super) struct Mutex {
+    pub(super) name: String,
+    /// Which thread has it; [`NONE`] while it is free.
+    pub(super) holder: u32,
+    /// Threads that wait, first come first.
+    pub(super) waiters: VecDeque<u32>,
+    /// What a lottery among them needs, if there is one.
+    pub(super) lottery: Option<MutexLottery>,
+    pub(super) keeps_cpu: bool,
+}
+
+/// The rights of a lottery-scheduled mutex (1994, 6.1).
+#[derive(Debug)]
+pub(super) struct MutexLottery {
+    /// Funded by those that wait.
+    pub(super) currency: CurrencyId,
+    /// Issued in it, funds the holder.
+    pub(super) inheritance: TicketId,
+    pub(super) lots: Xoshiro256PlusPlus,
+}
+
+impl Mutex {
+    fn new(plan: MutexPlan, seed: u64, number: u64) -> Mutex {
+        Mutex {
+            name: plan.name,
+            holder: NONE,
+            waiters: VecDeque::new(),
+            keeps_cpu: plan.keeps_cpu,
+            lottery: plan.lottery.map(|(currency, inheritance)| MutexLottery {
+                currency,
+                inheritance,
+                lots: stream(seed, Purpose::Mutex, number),
+            }),
+        }
+    }
+}
+
+/// A pipe.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    pub(super) capacity: u32,
+    pub(super) messages: u32,
+    pub(super) senders: VecDeque<u32>,
+    pub(super) receivers: VecDeque<u32>,
+}
+
+impl Pipe {
+    fn new(capacity: u32) -> Pipe {
+        Pipe {
+            capacity,
+            messages: 0,
+            senders: VecDeque::new(),
+            receivers: VecDeque::new(),
+        }
+    }
+}
+
+/// A service: calls wait for workers or workers for calls.
+#[derive(Debug)]
+pub(super) struct Service {
+    name: String,
+    /// Threads whose call nobody serves yet, first come first.
+    pub(super) calls: VecDeque<u32>,
+    pub(super) workers: VecDeque<u32>,
+    /// The clients that take its calls.
+    pub(super) servers: Vec<u32>,
+}
+
+impl Service {
+    fn new(plan: ServicePlan) -> Service {
+        Service {
+            name: plan.name,
+            servers: plan.servers,
+            calls: VecDeque::new(),
+            workers: VecDeque::new(),
+        }
+    }
+}
+
+/// Signals that nobody waited for, or threads that wait.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Signal {
+    pub(super) kept: u64,
+    pub(super) waiters: VecDeque<u32>,
+}

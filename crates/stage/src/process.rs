@@ -1,0 +1,91 @@
+//! Processes of ours, as whoever started them sees them.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, ExitStatus};
+
+use prorata_control::ProcessId;
+use prorata_user::{EngineError, cpu_time_ns};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// A process that never outlives this.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// CPU time that is not counted: what it used to get ready.
+    before_ns: u64,
+}
+
+impl Process {
+    /// Starts our own program under another name, by which it is to know what
+    /// to do; `configure` gives it arguments and the like. It is bound to
+    /// these CPUs, and in a process group of its own: the terminal's signals
+    /// are for us.
+    pub fn start(
+        name: &str,
+        cpus: &[u32],
+        configure: impl FnOnce(&mut Command),
+    ) -> io::Result<Process> {
+        // By this link it is found even where the file itself was replaced.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(name).process_group(0);
+        configure(&mut command);
+        let process = Process {
+            child: command.spawn()?,
+            before_ns: 0,
+        };
+        let mut set = CpuSet::new();
+        cpus.iter().for_each(|&cpu| set.set(cpu as usize));
+        sched_setaffinity(Some(Pid::from_child(&process.child)), &set)?;
+        Ok(process)
+    }
+
+    /// Its standard input, once, where `configure` asked for a pipe.
+    pub fn take_input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Who it is, for the engine.
+    pub(crate) fn id(&self) -> Result<ProcessId, EngineError> {
+        ProcessId::of(self.child.id())
+    }
+
+    /// What it used up to now was to get ready, and was nobody's turn.
+    pub(crate) fn is_ready(&mut self) {
+        self.before_ns = cpu_time_ns(self.child.id()).unwrap_or(0);
+    }
+
+    /// CPU time that it has used since it was ready.
+    pub(crate) fn received_ns(&self) -> u64 {
+        let used_ns = cpu_time_ns(self.child.id()).unwrap_or(0);
+        used_ns.saturating_sub(self.before_ns)
+    }
+
+    /// Ends it soon.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+    }
+
+    /// Whether it has ended. What it used can still be asked for.
+    pub(crate) fn has_ended(&self) -> bool {
+        let pid = WaitId::Pid(Pid::from_child(&self.child));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        // It cannot be waited for any more once nothing is left of it.
+        !matches!(waitid(pid, options), Ok(None))
+    }
+
+    /// How it ended, if it has; nothing is left of it then.
+    pub(crate) fn reap(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

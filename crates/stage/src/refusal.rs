@@ -1,0 +1,134 @@
+//! What a scenario may ask of the simulator, but not of real processes: refused
+//! before anything starts, with its place in the file.
+
+use prorata_sim::Scenario;
+use prorata_sim::scenario::{
+    Action, MutexKind, Place, PolicyName, Problem, ScenarioError, Step, Time,
+};
+
+use crate::engine::EngineKind;
+use crate::stage::own_cpus;
+
+/// Most processes of a run.
+pub const MAX_CLIENTS: u32 = 1024;
+
+/// Most threads of a run at any one time.
+pub const MAX_THREADS: u32 = 4096;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// Refuses what the engine cannot do with real processes on this machine.
+///
+/// # Errors
+///
+/// The first thing that it cannot do, with its place.
+pub fn check(scenario: &Scenario, kind: &EngineKind) -> Result<()> {
+    let root = Place::default();
+    check_machine(scenario, kind, &root.key("machine"))?;
+    check_number(scenario, &root.key("client"))?;
+    for (i, at) in scenario.timeline.iter().enumerate() {
+        let place = root.key("at").index(i).key("do");
+        match &at.action {
+            Action::Policy(policy) => check_policy(*policy, &place.key("policy"))?,
+            Action::Quantum(quantum) => check_quantum(*quantum, kind, &place.key("quantum"))?,
+            _ => {}
+        }
+    }
+    if kind.sees_yields {
+        return Ok(());
+    }
+    for (name, mutex) in &scenario.mutexes {
+        if mutex.kind == MutexKind::Lottery && !mutex.keeps_cpu {
+            return Err(root.key("mutex").key(name).problem(Problem::Step(
+                "this engine cannot see who gives it up yield the CPU: say keeps-cpu = true",
+            )));
+        }
+    }
+    for (name, program) in &scenario.programs {
+        let place = root.key("program").key(name).key("steps");
+        check_steps(&program.steps, &place)?;
+    }
+    Ok(())
+}
+
+fn check_machine(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Result<()> {
+    let machine = &scenario.machine;
+    // Where the CPUs cannot be found out, the run says so.
+    let usable = own_cpus().map_or(u32::MAX, |cpus| cpus.len() as u32);
+    if machine.cpus > usable {
+        return Err(place.key("cpus").problem(Problem::Range {
+            what: "cpus",
+            is: machine.cpus.to_string(),
+            low: "1".to_owned(),
+            high: format!("{usable}, as many as this process may use"),
+        }));
+    }
+    if !machine.pools.is_empty() {
+        return Err(place.key("pools").problem(Problem::Step(
+            "pools of CPUs are for the simulator: leave them out, or use --engine sim",
+        )));
+    }
+    let costs = &machine.costs;
+    let simulated = [costs.context_switch, costs.cache_refill, costs.interrupt];
+    if simulated.iter().any(|cost| *cost > Time::ZERO) {
+        return Err(place.key("costs").problem(Problem::Step(
+            "costs are simulated, a real machine has its own: leave them out, or use --engine sim",
+        )));
+    }
+    check_policy(machine.policy, &place.key("policy"))?;
+    check_quantum(machine.quantum, kind, &place.key("quantum"))
+}
+
+fn check_policy(policy: PolicyName, place: &Place) -> Result<()> {
+    if policy != PolicyName::Eevdf {
+        return Ok(());
+    }
+    Err(place.problem(Problem::Step(
+        "eevdf is a baseline for simulations: name another policy, or use --engine sim",
+    )))
+}
+
+fn check_quantum(quantum: Time, kind: &EngineKind, place: &Place) -> Result<()> {
+    if kind.quanta_ns.contains(&quantum.0) {
+        return Ok(());
+    }
+    Err(place.problem(Problem::Range {
+        what: "quantum",
+        is: quantum.to_string(),
+        low: Time(*kind.quanta_ns.start()).to_string(),
+        high: format!("{}, for this engine", Time(*kind.quanta_ns.end())),
+    }))
+}
+
+fn check_number(scenario: &Scenario, place: &Place) -> Result<()> {
+    let mut clients = 0;
+    for (i, client) in scenario.clients.iter().enumerate() {
+        clients += client.count.unwrap_or(1);
+        if clients > MAX_CLIENTS {
+            return Err(place.index(i).problem(Problem::Range {
+                what: "the number of clients",
+                is: clients.to_string(),
+                low: "1".to_owned(),
+                high: format!("{MAX_CLIENTS}, as each is a process"),
+            }));
+        }
+    }
+    Ok(())
+}
+
+fn check_steps(steps: &[Step], place: &Place) -> Result<()> {
+    for (i, step) in steps.iter().enumerate() {
+        let place = place.index(i);
+        match step {
+            Step::Yield => {
+                return Err(place.problem(Problem::Step(
+                    "this engine cannot see a thread yield: leave it out, or sleep",
+                )));
+            }
+            Step::Serve(serve) => check_steps(&serve.steps, &place.key("serve").key("steps"))?,
+            Step::Loop(repeat) => check_steps(&repeat.steps, &place.key("loop").key("steps"))?,
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! The run's processes and their threads.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use prorata_sim::plan::Group;
+use prorata_sim::world::Objects;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::error::StageError;
+use crate::message::{Report, pair};
+use crate::process::Process;
+use crate::worker::{NAME, Script};
+
+/// How long a process may take to get ready on a busy machine.
+const TIME_TO_GET_READY: Duration = Duration::from_secs(30);
+
+/// A thread that has begun.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) client: u32,
+    pub(super) socket: OwnedFd,
+    /// The instruction that it asked for last.
+    pub(super) instruction: u32,
+    /// Since when it waits, on the monotonic clock; nothing while it does not.
+    pub(super) since_ns: Option<u64>,
+}
+
+/// A client and its process.
+#[derive(Debug, Default)]
+pub(super) struct Client {
+    pub(super) name: String,
+    pub(super) program: u32,
+    /// Threads that have begun and are not gone.
+    pub(super) threads: u32,
+    /// The process, and its first thread's socket until that begins.
+    pub(super) process: Option<(Process, Option<OwnedFd>)>,
+    /// Received by processes before that.
+    past_ns: u64,
+}
+
+/// Everybody.
+#[derive(Debug)]
+pub(super) struct Crew {
+    pub(super) clients: Vec<Client>,
+    /// By number; numbers are used again.
+    pub(super) threads: Vec<Option<Thread>>,
+    pub(super) objects: Objects,
+    /// Processes about to end, whether because we ended them, and whose.
+    ending: Vec<(u32, bool, Process)>,
+    script: File,
+    cpus: Vec<u32>,
+}
+
+impl Crew {
+    /// Nobody has a process yet.
+    pub(super) fn new(
+        groups: &[Group],
+        objects: Objects,
+        script: &Script,
+        cpus: &[u32],
+    ) -> io::Result<Crew> {
+        let file = File::from(memfd_create(NAME, MemfdFlags::CLOEXEC)?);
+        script.write(&file)?;
+        let mut clients = Vec::new();
+        for group in groups {
+            clients.extend(group.clients.clone().map(|client| Client {
+                name: match group.copies {
+                    true => group.copy_name(client),
+                    false => group.name.clone(),
+                },
+                program: group.program,
+                ..Client::default()
+            }));
+        }
+        Ok(Crew {
+            clients,
+            threads: Vec::new(),
+            objects,
+            ending: Vec::new(),
+            script: file,
+            cpus: cpus.to_vec(),
+        })
+    }
+
+    /// Starts a client's process, which gets ready and then waits.
+    pub(super) fn spawn(&mut self, client: u32) -> io::Result<()> {
+        let (socket, theirs) = pair()?;
+        let script = self.script.try_clone()?;
+        let state = &mut self.clients[client as usize];
+        let process = Process::start(NAME, &self.cpus, |command| {
+            command
+                .arg(state.program.to_string())
+                .stdin(Stdio::from(theirs))
+                .stdout(script);
+        })?;
+        state.process = Some((process, Some(socket)));
+        Ok(())
+    }
+
+    /// Waits until a process that was spawned is ready.
+    pub(super) fn await_ready(&mut self, client: u32) -> io::Result<&Process> {
+        let deadline = Instant::now() + TIME_TO_GET_READY;
+        let Some((process, Some(socket))) = &mut self.clients[client as usize].process else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        while Report::receive(&*socket)?.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+            let mut descriptors = [PollFd::new(&*socket, PollFlags::IN)];
+            let _ = poll(&mut descriptors, Some(&timeout));
+        }
+        process.is_ready();
+        Ok(process)
+    }
+
+    /// A new thread, at the lowest number that is free.
+    pub(super) fn add(&mut self, client: u32, socket: OwnedFd) -> u32 {
+        let thread = Some(Thread {
+            client,
+            socket,
+            instruction: 0,
+            since_ns: None,
+        });
+        self.clients[client as usize].threads += 1;
+        let free = self.threads.iter().position(Option::is_none);
+        let number = free.unwrap_or(self.threads.len());
+        if free.is_none() {
+            self.threads.push(None);
+        }
+        self.threads[number] = thread;
+        number as u32
+    }
+
+    /// A thread that has begun and is not gone.
+    pub(super) fn thread(&self, thread: u32) -> &Thread {
+        let thread = self.threads.get(thread as usize).and_then(Option::as_ref);
+        thread.expect("only threads that live are named")
+    }
+
+    /// The same, to be changed.
+    pub(super) fn thread_mut(&mut self, thread: u32) -> &mut Thread {
+        let thread = self.threads.get_mut(thread as usize);
+        thread
+            .and_then(Option::as_mut)
+            .expect("only threads that live are named")
+    }
+
+    /// Numbers of the threads that live.
+    pub(super) fn numbers(&self, client: Option<u32>) -> Vec<u32> {
+        let threads = (0..).zip(&self.threads);
+        let living = threads.filter_map(|(number, thread)| {
+            let thread = thread.as_ref()?;
+            client
+                .is_none_or(|client| client == thread.client)
+                .then_some(number)
+        });
+        living.collect()
+    }
+
+    /// A thread is gone; its process goes with the last.
+    pub(super) fn remove(&mut self, thread: u32) {
+        if let Some(gone) = self.threads[thread as usize].take() {
+            let state = &mut self.clients[gone.client as usize];
+            state.threads -= 1;
+            if state.threads == 0 {
+                self.let_end(gone.client, false);
+            }
+        }
+    }
+
+    /// A client's process ends: by itself, or by us.
+    pub(super) fn let_end(&mut self, client: u32, by_us: bool) {
+        if let Some((mut process, _)) = self.clients[client as usize].process.take() {
+            if by_us {
+                process.kill();
+            }
+            self.ending.push((client, by_us, process));
+        }
+    }
+
+    /// Buries processes that have ended.
+    ///
+    /// # Errors
+    ///
+    /// If one ended otherwise than it should.
+    pub(super) fn bury(&mut self) -> Result<(), StageError> {
+        let mut lost = None;
+        let clients = &mut self.clients;
+        self.ending.retain_mut(|(client, by_us, process)| {
+            if !process.has_ended() {
+                return true;
+            }
+            let state = &mut clients[*client as usize];
+            state.past_ns += process.received_ns();
+            if let Some(status) = process.reap()
+                && !is_proper(status, *by_us)
+            {
+                lost.get_or_insert((state.name.clone(), status));
+            }
+            false
+        });
+        match lost {
+            None => Ok(()),
+            Some((client, status)) => Err(StageError::ProcessLost { client, status }),
+        }
+    }
+
+    /// Ends all processes; they are not buried yet, so that they can still be
+    /// asked what they used.
+    pub(super) fn end(&mut self) {
+        self.threads.clear();
+        for client in 0..self.clients.len() as u32 {
+            self.let_end(client, true);
+        }
+        for (_, by_us, process) in &mut self.ending {
+            *by_us = true;
+            process.kill();
+        }
+    }
+
+    /// CPU time that each client has received.
+    pub(super) fn received_ns(&self) -> Vec<u64> {
+        let received = self.clients.iter().map(|client| {
+            let process = client.process.as_ref();
+            client.past_ns + process.map_or(0, |(process, _)| process.received_ns())
+        });
+        let mut received: Vec<u64> = received.collect();
+        for (client, _, process) in &self.ending {
+            received[*client as usize] += process.received_ns();
+        }
+        received
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // All at once: one that is about to end waits for a CPU as long as
+        // others compute.
+        self.end();
+    }
+}
+
+/// Whether a process ended as it should.
+fn is_proper(status: ExitStatus, by_us: bool) -> bool {
+    status.success() || (by_us && status.signal().is_some())
+}

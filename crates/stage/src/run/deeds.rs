@@ -1,0 +1,132 @@
+//! What happens at its time: starts, deeds from outside, rules, marks.
+
+use prorata_core::ledger::Operation;
+use prorata_sim::plan::Deed;
+use prorata_sim::policy;
+use prorata_sim::world::{Deeds as _, Waiting as _, World as _};
+
+use super::{Due, Result, Run, Watch};
+
+impl Run {
+    /// Something is due.
+    pub(super) fn happen(&mut self, time_ns: u64, due: Due, watch: &mut dyn Watch) -> Result<()> {
+        match due {
+            Due::Start { group } => {
+                let clients: Vec<u32> = self.groups[group as usize].clients.clone().collect();
+                self.start(&clients, watch)?;
+            }
+            Due::Deed { index } => {
+                let (_, deed) = self.timeline[index as usize].clone();
+                self.do_deed(deed, watch)?;
+            }
+            Due::Rule { client } => self.rule_due(client, time_ns),
+            Due::Mark => self.measures.mark(time_ns),
+            Due::Sample => {
+                let dispatcher = self.stage.dispatcher();
+                self.measures.sample(time_ns, &dispatcher);
+                drop(dispatcher);
+                if let Some(every_ns) = self.sample_every_ns {
+                    self.plan(time_ns + every_ns, Due::Sample);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn do_deed(&mut self, deed: Deed, watch: &mut dyn Watch) -> Result<()> {
+        match deed {
+            Deed::Start(clients) => self.start(&clients.collect::<Vec<_>>(), watch)?,
+            Deed::Stop(clients) => clients.into_iter().for_each(|client| self.stop(client)),
+            Deed::SetTickets(holders, currency, amount) => self.play_scene(|scene| {
+                for holder in holders {
+                    scene.set_tickets(holder, currency, amount);
+                }
+            }),
+            Deed::Unfund(holders, currency) => self.play_scene(|scene| {
+                for holder in holders {
+                    scene.unfund(holder, currency);
+                }
+            }),
+            Deed::Transfer(transfer) => self.play_scene(|scene| scene.begin_transfer(transfer)),
+            Deed::EndTransfer(name) => self.play_scene(|scene| scene.end_named_transfer(&name)),
+            Deed::Policy(name) => {
+                let fresh = policy(name, self.seed, self.policy.1);
+                self.policy = (name, self.policy.1 + 1);
+                self.play_scene(|scene| {
+                    scene.dispatcher().set_policy(fresh);
+                    scene.rights_changed();
+                });
+            }
+            Deed::Quantum(quantum_ns) => self.play_scene(|scene| {
+                scene.dispatcher().set_quantum(quantum_ns);
+                scene.rights_changed();
+            }),
+            Deed::Move(..) => unreachable!("pools are refused"),
+            Deed::Signal(signal) => self.play_scene(|scene| scene.signal(signal)),
+        }
+        Ok(())
+    }
+
+    /// Clients start afresh, unless they have threads.
+    fn start(&mut self, clients: &[u32], watch: &mut dyn Watch) -> Result<()> {
+        let mut clients = clients.to_vec();
+        clients.retain(|&client| self.crew.clients[client as usize].threads == 0);
+        let mut without = clients.clone();
+        without.retain(|&client| self.crew.clients[client as usize].process.is_none());
+        self.get_ready(&without, watch)?;
+        for client in clients {
+            let process = self.crew.clients[client as usize].process.as_mut();
+            let Some(socket) = process.and_then(|(_, socket)| socket.take()) else {
+                continue;
+            };
+            let thread = self.crew.add(client, socket);
+            self.start_rule(client);
+            self.begin(thread);
+        }
+        Ok(())
+    }
+
+    /// Ends all threads of a client.
+    fn stop(&mut self, client: u32) {
+        if self.crew.clients[client as usize].threads == 0 {
+            return;
+        }
+        self.crew.let_end(client, true);
+        for thread in self.crew.numbers(Some(client)) {
+            self.play_scene(|scene| scene.remove(thread));
+        }
+    }
+
+    /// A client with a rule starts.
+    fn start_rule(&mut self, client: u32) {
+        if self.rules.get(&client).is_some_and(|state| !state.pending) {
+            self.follow_rule(client, self.clock.now_ns());
+        }
+    }
+
+    fn rule_due(&mut self, client: u32, time_ns: u64) {
+        if self.crew.clients[client as usize].threads > 0 {
+            self.follow_rule(client, time_ns);
+        } else if let Some(state) = self.rules.get_mut(&client) {
+            state.pending = false;
+        }
+    }
+
+    fn follow_rule(&mut self, client: u32, time_ns: u64) {
+        let group = self.groups.iter().find(|g| g.clients.contains(&client));
+        let Some(rule) = group.and_then(|group| group.rule.clone()) else {
+            return;
+        };
+        let received_ns = self.crew.received_ns()[client as usize];
+        let Some(state) = self.rules.get_mut(&client) else {
+            return;
+        };
+        let amount = rule.tickets(&mut state.lots, received_ns);
+        state.pending = true;
+        let ticket = state.ticket;
+        self.plan(time_ns + rule.every().0, Due::Rule { client });
+        self.play_scene(|scene| {
+            scene.apply(Operation::SetAmount { ticket, amount });
+        });
+    }
+}

@@ -1,0 +1,189 @@
+//! What is measured of real processes: their CPU clocks, what the dispatcher
+//! says they are due, and what threads tell of their waits.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use prorata_core::dispatcher::Dispatcher;
+use prorata_sim::machine::check_value;
+use prorata_sim::measure::{AbsoluteError, Measured, RelativeError, Times};
+use prorata_sim::observer::Event;
+use prorata_sim::plan::{Group, client_id, find_clients};
+
+/// Most refusals of the ledger that are kept word for word.
+const REFUSALS: usize = 16;
+
+/// A point of the time series.
+#[derive(Debug)]
+pub(super) struct Point {
+    pub(super) time_ns: u64,
+    pub(super) received_ns: Vec<u64>,
+    pub(super) specified_ns: Vec<u64>,
+    pub(super) relative_errors: Vec<f64>,
+}
+
+/// Measures a run.
+#[derive(Debug)]
+pub(super) struct Measures {
+    groups: Vec<Group>,
+    /// By client.
+    pub(super) absolute_errors: Vec<AbsoluteError>,
+    pub(super) latencies: Vec<Times>,
+    pub(super) pairs: Vec<RelativeError>,
+    /// By mutex and client.
+    pub(super) mutex_waits: BTreeMap<(u32, u32), Times>,
+    /// By service and client.
+    pub(super) call_times: BTreeMap<(u32, u32), Times>,
+    pub(super) series: Vec<Point>,
+    pub(super) refused: Vec<String>,
+    /// CPU time received by each client at the times that assertions speak of.
+    marks: BTreeMap<u64, Vec<u64>>,
+    /// At the last look.
+    received_ns: Vec<u64>,
+    /// No value has come or gone, nor, in the end, any CPU time.
+    conserves: bool,
+}
+
+impl Measures {
+    pub(super) fn new(groups: &[Group], pairs: &[(u32, u32)]) -> Measures {
+        let clients = groups.last().map_or(0, |group| group.clients.end) as usize;
+        Measures {
+            groups: groups.to_vec(),
+            absolute_errors: vec![AbsoluteError::default(); clients],
+            latencies: vec![Times::default(); clients],
+            pairs: pairs.iter().map(|pair| RelativeError::new(*pair)).collect(),
+            mutex_waits: BTreeMap::new(),
+            call_times: BTreeMap::new(),
+            series: Vec::new(),
+            refused: Vec::new(),
+            marks: BTreeMap::from([(0, vec![0; clients])]),
+            received_ns: vec![0; clients],
+            conserves: true,
+        }
+    }
+
+    /// Looks at what everybody has received and is due. Errors are the largest
+    /// of all looks: what lies between two is not seen.
+    pub(super) fn look(&mut self, received_ns: &[u64], dispatcher: &Dispatcher) {
+        let quantum_ns = dispatcher.machine().quantum_ns;
+        for (error, client) in self.absolute_errors.iter_mut().zip(0..) {
+            error.note(dispatcher.usage(client_id(client)), quantum_ns);
+        }
+        let ledger = dispatcher.ledger();
+        for pair in &mut self.pairs {
+            let (first, second) = pair.clients;
+            for client in [first, second] {
+                let index = client as usize;
+                let used_ns = received_ns[index] - self.received_ns[index];
+                pair.count_turn(client, used_ns, quantum_ns);
+            }
+            let value = |client| ledger.value(client_id(client)).to_f64();
+            let (first, second) = (value(first), value(second));
+            pair.note(first, second, first > 0.0 && second > 0.0);
+        }
+        self.conserves &= check_value(ledger, received_ns.len() as u32).is_ok();
+        self.received_ns.copy_from_slice(received_ns);
+    }
+
+    /// A time that an assertion speaks of has come.
+    pub(super) fn mark(&mut self, time_ns: u64) {
+        self.marks.insert(time_ns, self.received_ns.clone());
+    }
+
+    /// What each client had received when all was over.
+    pub(super) fn received_at_end_ns(&self, end_ns: u64) -> &[u64] {
+        self.marks.get(&end_ns).unwrap_or(&self.received_ns)
+    }
+
+    /// A point of the time series.
+    pub(super) fn sample(&mut self, time_ns: u64, dispatcher: &Dispatcher) {
+        let clients = 0..self.received_ns.len() as u32;
+        let specified = clients.map(|client| dispatcher.usage(client_id(client)).specified_ns);
+        self.series.push(Point {
+            time_ns,
+            received_ns: self.received_ns.clone(),
+            specified_ns: specified.collect(),
+            relative_errors: self.pairs.iter().map(|pair| pair.last).collect(),
+        });
+    }
+
+    /// A thread of a client had a CPU so long after it could go on.
+    pub(super) fn woke(&mut self, client: u32, late_ns: u64) {
+        self.latencies[client as usize].record(late_ns);
+    }
+
+    /// Something has happened between threads, or was refused.
+    pub(super) fn tell(&mut self, event: Event<'_>) {
+        match event {
+            Event::Acquired {
+                client,
+                mutex,
+                waited_ns,
+                ..
+            } => self
+                .mutex_waits
+                .entry((mutex, client))
+                .or_default()
+                .record(waited_ns),
+            Event::Answered {
+                client,
+                service,
+                took_ns,
+            } => self
+                .call_times
+                .entry((service, client))
+                .or_default()
+                .record(took_ns),
+            Event::Refused { error } if self.refused.len() < REFUSALS => {
+                self.refused.push(error.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// All is over, and the engine knows of it: compares what it charged with
+    /// what the clocks show.
+    pub(super) fn compare(&mut self, received_ns: &[u64], dispatcher: &Dispatcher) {
+        let quantum_ns = dispatcher.machine().quantum_ns;
+        for (&received_ns, client) in received_ns.iter().zip(0..) {
+            let charged_ns = dispatcher.usage(client_id(client)).received_ns;
+            self.conserves &= charged_ns.abs_diff(received_ns) <= quantum_ns;
+        }
+    }
+}
+
+impl Measured for Measures {
+    fn find_clients(&self, name: &str) -> Option<Range<u32>> {
+        find_clients(&self.groups, name)
+    }
+
+    fn client_count(&self) -> u32 {
+        self.received_ns.len() as u32
+    }
+
+    fn received_ns_at(&self, time_ns: u64, client: u32) -> u64 {
+        let at = self.marks.get(&time_ns);
+        at.map_or(0, |received_ns| received_ns[client as usize])
+    }
+
+    fn absolute_error(&self, client: u32) -> Option<f64> {
+        Some(self.absolute_errors[client as usize].largest)
+    }
+
+    fn relative_errors(&self) -> Option<&[RelativeError]> {
+        Some(&self.pairs)
+    }
+
+    fn dispatch_latencies(&self, client: u32) -> Option<&Times> {
+        Some(&self.latencies[client as usize])
+    }
+
+    fn response_times(&self, _: u32) -> Option<&Times> {
+        // When a turn ends only the engine knows.
+        None
+    }
+
+    fn conserves(&self) -> Option<bool> {
+        Some(self.conserves)
+    }
+}

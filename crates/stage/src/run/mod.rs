@@ -1,0 +1,382 @@
+//! A scenario, played by processes.
+
+mod clock;
+mod crew;
+mod deeds;
+mod measures;
+mod report;
+mod scene;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::{Duration, Instant};
+
+use prorata_core::dispatcher::Machine;
+use prorata_core::ids::TicketId;
+use prorata_core::rng::Xoshiro256PlusPlus;
+use prorata_sim::plan::{Code, Deed, Group, Plan, client_id};
+use prorata_sim::scenario::PolicyName;
+use prorata_sim::stream::{Purpose, stream};
+use prorata_sim::world::{Objects, Onwards, Waiting as _};
+use prorata_sim::{Report, Scenario, policy};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::clock::Clock;
+use self::crew::Crew;
+use self::measures::Measures;
+use self::scene::Scene;
+use crate::engine::EngineKind;
+use crate::error::StageError;
+use crate::message::{self, Order};
+use crate::refusal::{MAX_THREADS, check};
+use crate::stage::Stage;
+use crate::worker::Script;
+
+type Result<T> = std::result::Result<T, StageError>;
+
+/// Somebody who waits for it.
+pub trait Watch {
+    /// So much of the scenario's time is over. Returns whether it is to go on.
+    fn goes_on(&mut self, now_ns: u64, end_ns: u64) -> bool;
+}
+
+/// Waits without a word.
+impl Watch for () {
+    fn goes_on(&mut self, _: u64, _: u64) -> bool {
+        true
+    }
+}
+
+/// Longest time without a look at the clocks, and shortest between two.
+const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(5));
+
+/// A scenario may take so many times longer than it should, and this much
+/// more.
+const TOO_BUSY: (u64, u64) = (50, 120_000_000_000);
+
+/// How long it may take an engine to notice that all processes have ended.
+const TIME_TO_NOTICE: Duration = Duration::from_secs(10);
+
+/// Something due at a time of the scenario.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    /// All clients of a group start.
+    Start { group: u32 },
+    /// Something from outside.
+    Deed { index: u32 },
+    /// A client's tickets change by its rule.
+    Rule { client: u32 },
+    /// A time that an assertion speaks of.
+    Mark,
+    /// A point of the time series.
+    Sample,
+}
+
+/// The ticket that a client's rule changes, and what it draws from.
+#[derive(Debug)]
+struct RuleState {
+    ticket: TicketId,
+    lots: Xoshiro256PlusPlus,
+    /// Whether its next change is due some time.
+    pending: bool,
+}
+
+/// A run under way. Dropped, it ends all processes.
+struct Run {
+    // Before the engine, which else would have to let them all go.
+    crew: Crew,
+    stage: Stage,
+    clock: Clock,
+    measures: Measures,
+    due: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    /// Entries of `due` so far: what is due at one time happens in the order
+    /// in which it was said.
+    said: u64,
+    code: Code,
+    groups: Vec<Group>,
+    timeline: Vec<(u64, Deed)>,
+    rules: BTreeMap<u32, RuleState>,
+    sample_every_ns: Option<u64>,
+    end_ns: u64,
+    seed: u64,
+    /// Threads so far.
+    made: u64,
+    /// The policy of now, and how many there were.
+    policy: (PolicyName, u64),
+    next_look: Instant,
+    /// Real time that it took, once it is over.
+    took_ns: u64,
+}
+
+/// Runs a scenario on real processes, with an engine of its own.
+///
+/// # Errors
+///
+/// If the engine cannot do what the scenario asks for, or the run cannot go on
+/// to its end; not if an assertion fails.
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    kind: &EngineKind,
+    watch: &mut dyn Watch,
+) -> Result<Report> {
+    check(scenario, kind)?;
+    let mut run = Run::new(Plan::new(scenario)?, seed, kind)?;
+    run.prepare(watch)?;
+    run.play(watch)?;
+    run.finish()?;
+    Ok(run.report(scenario, kind))
+}
+
+impl Run {
+    fn new(mut plan: Plan, seed: u64, kind: &EngineKind) -> Result<Run> {
+        let objects = Objects::new(&mut plan, seed);
+        let measures = Measures::new(&plan.groups, &plan.pairs);
+        let rules = rules(&plan.groups, seed);
+        let machine = Machine {
+            cpus: plan.machine.cpus,
+            quantum_ns: plan.machine.quantum.0,
+        };
+        let name = plan.machine.policy;
+        let stage = Stage::new(kind, plan.ledger, policy(name, seed, 0), machine)?;
+        let script = Script {
+            code: plan.code.clone(),
+            seed,
+        };
+        let crew = Crew::new(&plan.groups, objects, &script, stage.cpus())
+            .map_err(StageError::failed("write what processes are to do"))?;
+        let mut run = Run {
+            crew,
+            clock: Clock::new(stage.cpus()),
+            stage,
+            measures,
+            due: BinaryHeap::new(),
+            said: 0,
+            code: plan.code,
+            groups: plan.groups,
+            timeline: plan.timeline,
+            rules,
+            sample_every_ns: plan.sample_every_ns,
+            end_ns: plan.duration_ns,
+            seed,
+            made: 0,
+            policy: (name, 1),
+            next_look: Instant::now(),
+            took_ns: 0,
+        };
+        run.plan_all(plan.marks_ns);
+        Ok(run)
+    }
+
+    /// Writes down everything that is known to be due. In this order, as the
+    /// simulator does.
+    fn plan_all(&mut self, marks_ns: impl IntoIterator<Item = u64>) {
+        for group in 0..self.groups.len() as u32 {
+            self.plan(self.groups[group as usize].start_ns, Due::Start { group });
+        }
+        for index in 0..self.timeline.len() as u32 {
+            self.plan(self.timeline[index as usize].0, Due::Deed { index });
+        }
+        for mark_ns in marks_ns {
+            self.plan(mark_ns, Due::Mark);
+        }
+        if let Some(every_ns) = self.sample_every_ns {
+            self.plan(every_ns, Due::Sample);
+        }
+    }
+
+    fn plan(&mut self, time_ns: u64, due: Due) {
+        self.said += 1;
+        self.due.push(Reverse((time_ns, self.said, due)));
+    }
+
+    /// Starts the processes of all clients that will start by themselves, so
+    /// that later nobody has to wait for that.
+    fn prepare(&mut self, watch: &mut dyn Watch) -> Result<()> {
+        let soon = self.groups.iter().filter(|g| g.start_ns < self.end_ns);
+        let clients: Vec<u32> = soon.flat_map(|group| group.clients.clone()).collect();
+        self.get_ready(&clients, watch)?;
+        self.clock = Clock::new(self.stage.cpus());
+        Ok(())
+    }
+
+    /// Starts processes, all at once, and puts them under the engine.
+    fn get_ready(&mut self, clients: &[u32], watch: &mut dyn Watch) -> Result<()> {
+        let failed = StageError::failed("start a process");
+        for &client in clients {
+            self.crew.spawn(client).map_err(&failed)?;
+        }
+        for &client in clients {
+            if !watch.goes_on(self.clock.now_ns(), self.end_ns) {
+                return Err(StageError::Interrupted);
+            }
+            let process = self.crew.await_ready(client).map_err(&failed)?;
+            self.stage.manage(client_id(client), process)?;
+        }
+        Ok(())
+    }
+
+    /// From the beginning to the end.
+    fn play(&mut self, watch: &mut dyn Watch) -> Result<()> {
+        loop {
+            self.look()?;
+            while let Some(Reverse((time_ns, _, due))) = self.due.peek().copied()
+                && time_ns <= self.clock.now_ns().min(self.end_ns)
+            {
+                self.due.pop();
+                self.happen(time_ns, due, watch)?;
+            }
+            if self.clock.now_ns() >= self.end_ns {
+                self.measures.mark(self.end_ns);
+                self.took_ns = self.clock.real_ns();
+                return Ok(());
+            }
+            if !watch.goes_on(self.clock.now_ns(), self.end_ns) {
+                return Err(StageError::Interrupted);
+            }
+            self.listen()?;
+        }
+    }
+
+    /// Looks at all clocks.
+    fn look(&mut self) -> Result<()> {
+        self.stage.check()?;
+        self.crew.bury()?;
+        let received_ns = self.crew.received_ns();
+        let clients = self.crew.clients.len() as u32;
+        let blocked = !(0..clients).any(|client| self.stage.competes(client_id(client)));
+        let now_ns = self.clock.look(received_ns.iter().sum(), blocked);
+        let dispatcher = self.stage.dispatcher();
+        self.measures.look(&received_ns, &dispatcher);
+        let quantum = Duration::from_nanos(dispatcher.machine().quantum_ns);
+        drop(dispatcher);
+        self.next_look = Instant::now() + quantum.clamp(LOOK.1, LOOK.0);
+        let real_ns = self.clock.real_ns();
+        let (times, more_ns) = TOO_BUSY;
+        if real_ns > self.end_ns.saturating_mul(times).saturating_add(more_ns) {
+            return Err(StageError::TooBusy {
+                after_s: real_ns / 1_000_000_000,
+                had_s: now_ns / 1_000_000_000,
+            });
+        }
+        Ok(())
+    }
+
+    /// Hears what threads say until it is time for the next look.
+    fn listen(&mut self) -> Result<()> {
+        loop {
+            let next_ns = self.due.peek().map_or(self.end_ns, |Reverse(due)| due.0);
+            let next_ns = next_ns.min(self.end_ns);
+            // Scenario time passes no faster than real time.
+            let left = Duration::from_nanos(next_ns.saturating_sub(self.clock.now_ns()));
+            let until = self.next_look.saturating_duration_since(Instant::now());
+            let numbers = self.crew.numbers(None);
+            let sockets = numbers
+                .iter()
+                .map(|&thread| &self.crew.thread(thread).socket);
+            let mut descriptors: Vec<PollFd<'_>> = sockets
+                .map(|socket| PollFd::new(socket, PollFlags::IN))
+                .collect();
+            let timeout = Timespec::try_from(left.min(until)).unwrap_or_default();
+            // Interrupted by a signal: nobody has spoken.
+            let _ = poll(&mut descriptors, Some(&timeout));
+            let spoke: Vec<bool> = descriptors
+                .iter()
+                .map(|d| !d.revents().is_empty())
+                .collect();
+            let speakers = numbers.into_iter().zip(spoke).filter(|(_, spoke)| *spoke);
+            let speakers: Vec<u32> = speakers.map(|(thread, _)| thread).collect();
+            if speakers.is_empty() || left.is_zero() {
+                return Ok(());
+            }
+            for thread in speakers {
+                self.hear(thread)?;
+            }
+            if Instant::now() >= self.next_look {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hears one thing that a thread says, unless it is gone by now.
+    fn hear(&mut self, thread: u32) -> Result<()> {
+        let Some(Some(speaker)) = self.crew.threads.get_mut(thread as usize) else {
+            return Ok(());
+        };
+        let client = speaker.client;
+        match message::Report::receive(&speaker.socket) {
+            Ok(None | Some(message::Report::Ready)) => {}
+            Ok(Some(message::Report::Woke(late_ns))) => self.measures.woke(client, late_ns),
+            Ok(Some(message::Report::Meets(instruction))) => {
+                speaker.instruction = instruction;
+                self.meet(thread, instruction);
+            }
+            Ok(Some(message::Report::Forks(socket))) => {
+                if self.crew.numbers(None).len() >= MAX_THREADS as usize {
+                    let client = self.crew.clients[client as usize].name.clone();
+                    return Err(StageError::TooManyThreads { client });
+                }
+                let new = self.crew.add(client, socket);
+                self.begin(new);
+                self.play_scene(|scene| scene.order(thread, Order::GoOn));
+            }
+            // Its socket closes when it is gone.
+            Err(_) => self.play_scene(|scene| scene.remove(thread)),
+        }
+        Ok(())
+    }
+
+    /// A thread takes a step that involves others.
+    fn meet(&mut self, thread: u32, instruction: u32) {
+        let instruction = self.code.instructions[instruction as usize];
+        self.play_scene(|scene| match scene.meet(thread, instruction) {
+            Onwards::GoesOn => scene.order(thread, Order::GoOn),
+            Onwards::Yields => scene.order(thread, Order::Yield),
+            Onwards::Waits => {}
+        });
+    }
+
+    /// A new thread begins.
+    fn begin(&mut self, thread: u32) {
+        let number = self.made;
+        self.made += 1;
+        self.play_scene(|scene| scene.order(thread, Order::Begin(number)));
+    }
+
+    fn play_scene<'a>(&'a mut self, action: impl FnOnce(&mut Scene<'a>)) {
+        let (crew, measures) = (&mut self.crew, &mut self.measures);
+        Scene::play(&self.stage, crew, &self.code, measures, action);
+    }
+
+    /// Ends all processes, and compares what they were charged for with what
+    /// they used.
+    fn finish(&mut self) -> Result<()> {
+        self.crew.end();
+        let deadline = Instant::now() + TIME_TO_NOTICE;
+        let clients = 0..self.crew.clients.len() as u32;
+        while Instant::now() < deadline && clients.clone().any(|c| self.stage.manages(client_id(c)))
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.stage.check()?;
+        let received_ns = self.crew.received_ns();
+        let dispatcher = self.stage.dispatcher();
+        self.measures.compare(&received_ns, &dispatcher);
+        Ok(())
+    }
+}
+
+fn rules(groups: &[Group], seed: u64) -> BTreeMap<u32, RuleState> {
+    let ruled = groups
+        .iter()
+        .flat_map(|group| group.clients.clone().zip(&group.ruled));
+    let states = ruled.map(|(client, &ticket)| {
+        let state = RuleState {
+            ticket,
+            lots: stream(seed, Purpose::Tickets, client.into()),
+            pending: false,
+        };
+        (client, state)
+    });
+    states.collect()
+}

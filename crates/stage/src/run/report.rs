@@ -1,0 +1,101 @@
+//! A run in figures.
+
+use std::collections::BTreeMap;
+
+use prorata_sim::measure::{ClientReport, PairReport, PointReport, Times, WaitReport, judge};
+use prorata_sim::plan::client_id;
+use prorata_sim::{Report, Scenario};
+
+use super::Run;
+use crate::engine::EngineKind;
+
+impl Run {
+    /// The figures of a run that is over.
+    pub(super) fn report(&self, scenario: &Scenario, kind: &EngineKind) -> Report {
+        let machine = self.stage.dispatcher().machine();
+        let mutexes: Vec<&str> = self.crew.objects.mutex_names().collect();
+        let services: Vec<&str> = self.crew.objects.service_names().collect();
+        Report {
+            title: scenario.title.clone(),
+            engine: kind.name,
+            mechanism: Some(self.stage.mechanism()),
+            took_ns: Some(self.took_ns),
+            seed: self.seed,
+            duration_ns: self.end_ns,
+            cpus: machine.cpus,
+            quantum_ns: machine.quantum_ns,
+            policy: self.policy.0,
+            counts: None,
+            mean_waiting_threads: None,
+            most_waiting_threads: None,
+            pools: Vec::new(),
+            clients: self.clients(),
+            pairs: self.pairs(),
+            mutexes: self.waits(&mutexes, &self.measures.mutex_waits),
+            services: self.waits(&services, &self.measures.call_times),
+            series: self.series(),
+            refused: self.measures.refused.clone(),
+            verdicts: judge(scenario, &self.measures),
+        }
+    }
+
+    fn clients(&self) -> Vec<ClientReport> {
+        let received_ns = self.measures.received_at_end_ns(self.end_ns);
+        let total_ns = received_ns.iter().sum::<u64>().max(1);
+        let dispatcher = self.stage.dispatcher();
+        let clients = self.crew.clients.iter().zip(0..);
+        let clients = clients.map(|(client, number)| {
+            let index = number as usize;
+            ClientReport {
+                name: client.name.clone(),
+                pool: None,
+                received_ns: received_ns[index],
+                specified_ns: dispatcher.usage(client_id(number)).specified_ns,
+                share: received_ns[index] as f64 / total_ns as f64,
+                largest_error: self.measures.absolute_errors[index].largest,
+                mean_error: None,
+                turns: None,
+                blocks: None,
+                migrations: None,
+                response_time: None,
+                response_time_buckets: Vec::new(),
+                dispatch_latency: self.measures.latencies[index].summary(),
+                dispatch_latency_buckets: self.measures.latencies[index].histogram(),
+            }
+        });
+        clients.collect()
+    }
+
+    fn name(&self, client: u32) -> String {
+        self.crew.clients[client as usize].name.clone()
+    }
+
+    fn pairs(&self) -> Vec<PairReport> {
+        let pairs = self.measures.pairs.iter().map(|pair| PairReport {
+            clients: (self.name(pair.clients.0), self.name(pair.clients.1)),
+            largest_error: pair.largest,
+        });
+        pairs.collect()
+    }
+
+    fn waits(&self, names: &[&str], times: &BTreeMap<(u32, u32), Times>) -> Vec<WaitReport> {
+        let waits = times.iter().map(|((number, client), times)| WaitReport {
+            name: names[*number as usize].to_owned(),
+            client: self.name(*client),
+            times: times.summary(),
+        });
+        waits.collect()
+    }
+
+    fn series(&self) -> Vec<PointReport> {
+        let points = self.measures.series.iter().map(|point| PointReport {
+            time_ns: point.time_ns,
+            received_ns: point.received_ns.clone(),
+            specified_ns: point.specified_ns.clone(),
+            relative_errors: point.relative_errors.clone(),
+            waiting_threads: None,
+            waiting_in_pools: Vec::new(),
+        });
+        points.collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! Names of kernels.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+/// Series of which one kernel each is fetched: the oldest that the scheduler
+/// supports, and what is current. A release belongs to one if it begins with
+/// these numbers.
+pub const SERIES: [&str; 2] = ["6.18", "7"];
+
+/// Debian's small kernels for virtual machines: what a machine needs is built
+/// in.
+const FLAVOUR: &str = "-cloud-amd64";
+
+/// What the packages of kernels begin with.
+pub const PACKAGE: &str = "linux-image-";
+
+/// What `uname -r` says under a kernel, such as `6.18.15+deb13-cloud-amd64`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Release {
+    name: String,
+}
+
+impl Release {
+    /// The release that a package holds, if it is of the flavour and has a
+    /// number (others depend on the newest).
+    pub fn of_package(package: &str) -> Option<Self> {
+        let name = package.strip_prefix(PACKAGE)?;
+        let numbered = name.starts_with(|first: char| first.is_ascii_digit());
+        (numbered && name.ends_with(FLAVOUR)).then(|| Self::named(name))
+    }
+
+    /// The release of this name.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+        }
+    }
+
+    /// Whether it begins with these numbers, or is called so.
+    pub fn is_of(&self, series: &str) -> bool {
+        let rest = self.name.strip_prefix(series);
+        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+    }
+
+    /// Its numbers, for the order of releases.
+    fn numbers(&self) -> Vec<u32> {
+        let numbers = self.name.split(['+', '-']).next().unwrap_or_default();
+        numbers
+            .split('.')
+            .map_while(|number| number.parse().ok())
+            .collect()
+    }
+
+    /// Puts the newest first.
+    pub fn sort(releases: &mut [Self]) {
+        releases.sort_by_key(|release| (Reverse(release.numbers()), release.name.clone()));
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_the_flavour_are_releases() {
+        let release = Release::of_package("linux-image-6.18.15+deb13-cloud-amd64");
+        assert_eq!(release, Some(Release::named("6.18.15+deb13-cloud-amd64")));
+        for other in [
+            "linux-image-cloud-amd64",
+            "linux-image-6.18.15+deb13-amd64",
+            "linux-image-6.18.15+deb13-cloud-amd64-unsigned",
+            "linux-headers-6.18.15+deb13-cloud-amd64",
+        ] {
+            assert_eq!(Release::of_package(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_series_is_whole_numbers() {
+        let release = Release::named("7.12.3+deb14-cloud-amd64");
+        for (series, is_of) in [
+            ("7", true),
+            ("7.12", true),
+            ("7.12.3+deb14-cloud-amd64", true),
+            ("7.1", false),
+            ("12", false),
+        ] {
+            assert_eq!(release.is_of(series), is_of, "{series}");
+        }
+    }
+
+    #[test]
+    fn the_newest_comes_first_by_numbers() {
+        let mut releases = [
+            "7.2.9+deb13",
+            "6.18.15+deb13",
+            "7.2.13+deb14",
+            "7.10.1+deb14",
+        ]
+        .map(Release::named);
+        Release::sort(&mut releases);
+        let names = releases.map(|release| release.to_string());
+        assert_eq!(
+            names,
+            [
+                "7.10.1+deb14",
+                "7.2.13+deb14",
+                "7.2.9+deb13",
+                "6.18.15+deb13"
+            ]
+        );
+    }
+}
