@@ -31,17 +31,14 @@ mod turns;
 mod world;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
-use prorata_core::rng::Xoshiro256PlusPlus;
 
 pub use accounts::{Counts, Imbalance, check_value};
 use cpus::Cpus;
 use pools::{Pool, dispatcher};
-use rules::RuleState;
 pub use steps::MAX_STEPS_AT_ONCE;
 use threads::{Client, Thread, Threads};
 use turn_table::Turns;
@@ -50,7 +47,7 @@ use crate::observer::{Event, Observer};
 use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use crate::queue::EventQueue;
 use crate::scenario::{Machine as Spec, Quanta, Scenario, ScenarioError, Time};
-use crate::world::Objects;
+use crate::world::{Objects, Rules};
 
 /// From so many clients on memory is fetched ahead of its use: fewer stay in
 /// the caches, and asking for them would only take time.
@@ -120,7 +117,7 @@ pub struct Machine {
     turns: Turns,
     objects: Objects,
     /// By client, of those that have one.
-    rules: BTreeMap<u32, RuleState>,
+    rules: Rules,
     counts: Counts,
     code: Code,
     groups: Vec<Group>,
@@ -347,7 +344,7 @@ impl Machine {
             clients,
             turns: Turns::default(),
             objects,
-            rules: rules::states(&plan.groups, seed),
+            rules: Rules::new(&plan.groups, seed),
             counts: Counts::default(),
             code: plan.code,
             groups: plan.groups,
@@ -462,9 +459,6 @@ impl Machine {
         self.machine.quanta == Quanta::Aligned
     }
 }
-
-/// A generator of random numbers for lotteries among waiters.
-type Lots = Xoshiro256PlusPlus;
 
 /// Has the memory of a thread that is about to wake fetched: first its own,
 /// later its client's, which can be known then without waiting for it.

@@ -5,6 +5,7 @@ mod csv;
 mod error;
 mod report;
 mod times;
+mod told;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 pub use error::{AbsoluteError, RelativeError};
 pub use report::{ClientReport, PairReport, PointReport, PoolReport, Report, WaitReport};
 pub use times::{Bucket, Summary, Times};
+pub use told::Told;
 pub use verdict::{Measured, Verdict, judge};
 
 use crate::machine::Machine;
@@ -56,10 +58,7 @@ pub struct Point {
 pub struct Measures {
     clients: Vec<ClientMeasures>,
     pairs: Vec<RelativeError>,
-    /// By mutex and client.
-    mutex_waits: BTreeMap<(u32, u32), Times>,
-    /// By service and client.
-    call_times: BTreeMap<(u32, u32), Times>,
+    told: Told,
     series: Vec<Point>,
     /// Service received by each client at the times that assertions speak of.
     marks: BTreeMap<u64, Vec<u64>>,
@@ -68,7 +67,6 @@ pub struct Measures {
     queue: QueueLength,
     /// By pool, if there are several.
     pools: Vec<PoolMeasures>,
-    refused: Vec<String>,
 }
 
 /// Everything measured of one pool of CPUs.
@@ -112,9 +110,6 @@ impl QueueLength {
     }
 }
 
-/// Most refusals of the ledger that are kept word for word.
-const REFUSALS: usize = 16;
-
 impl Measures {
     /// Nothing measured yet.
     pub fn new() -> Measures {
@@ -131,16 +126,9 @@ impl Measures {
         &self.pairs
     }
 
-    /// Waiting times for a mutex: of each client that acquired it.
-    pub fn mutex_waits(&self, mutex: u32) -> impl Iterator<Item = (u32, &Times)> {
-        let waits = self.mutex_waits.range((mutex, 0)..=(mutex, u32::MAX));
-        waits.map(|((_, client), times)| (*client, times))
-    }
-
-    /// Times from call to reply: of each client that called the service.
-    pub fn call_times(&self, service: u32) -> impl Iterator<Item = (u32, &Times)> {
-        let calls = self.call_times.range((service, 0)..=(service, u32::MAX));
-        calls.map(|((_, client), times)| (*client, times))
+    /// Waits at mutexes and for services, and what the ledger refused.
+    pub fn told(&self) -> &Told {
+        &self.told
     }
 
     /// The time series, empty unless the scenario asks for one.
@@ -166,11 +154,6 @@ impl Measures {
             .get(&time_ns)
             .and_then(|received| received.get(client as usize));
         at.copied().unwrap_or(0)
-    }
-
-    /// What the ledger refused, the first few.
-    pub fn refused(&self) -> &[String] {
-        &self.refused
     }
 
     fn client(&mut self, client: u32) -> &mut ClientMeasures {
@@ -290,31 +273,9 @@ impl Observer for Measures {
                 why: Why::Sleeps | Why::Waits | Why::WaitsForMutex,
                 ..
             } => self.client(client).blocks += 1,
-            Event::Acquired {
-                client,
-                mutex,
-                waited_ns,
-                ..
-            } => self
-                .mutex_waits
-                .entry((mutex, client))
-                .or_default()
-                .record(waited_ns),
-            Event::Answered {
-                client,
-                service,
-                took_ns,
-            } => self
-                .call_times
-                .entry((service, client))
-                .or_default()
-                .record(took_ns),
-            Event::Refused { error } if self.refused.len() < REFUSALS => {
-                self.refused.push(error.to_string());
-            }
             Event::Sample => self.sample(now_ns, machine),
             Event::Mark | Event::Finished => self.mark(now_ns, machine),
-            _ => {}
+            _ => self.told.note(event),
         }
     }
 }

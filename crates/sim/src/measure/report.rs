@@ -162,6 +162,8 @@ impl Report {
     /// The figures of a run that is over.
     pub fn new(scenario: &Scenario, seed: u64, machine: &Machine, measures: &Measures) -> Report {
         let (mean_waiting_threads, most_waiting_threads) = measures.queue_length();
+        let told = measures.told();
+        let client_name = |client| machine.client_name(client).into_owned();
         Report {
             title: scenario.title.clone(),
             engine: "sim",
@@ -178,14 +180,10 @@ impl Report {
             pools: pools(machine, measures),
             clients: clients(machine, measures),
             pairs: pairs(machine, measures),
-            mutexes: waits(machine, machine.mutex_names(), |mutex| {
-                Box::new(measures.mutex_waits(mutex))
-            }),
-            services: waits(machine, machine.service_names(), |service| {
-                Box::new(measures.call_times(service))
-            }),
+            mutexes: told.mutexes(machine.mutex_names(), client_name),
+            services: told.services(machine.service_names(), client_name),
             series: series(measures),
-            refused: measures.refused().to_vec(),
+            refused: told.refused().to_vec(),
             verdicts: judge(scenario, &Simulated { machine, measures }),
         }
     }
@@ -296,24 +294,6 @@ fn pairs(machine: &Machine, measures: &Measures) -> Vec<PairReport> {
 }
 
 /// Times by client, of one mutex or service.
-type ByClient<'a> = Box<dyn Iterator<Item = (u32, &'a Times)> + 'a>;
-
-fn waits<'a>(
-    machine: &Machine,
-    names: impl Iterator<Item = &'a str>,
-    times: impl Fn(u32) -> ByClient<'a>,
-) -> Vec<WaitReport> {
-    let mut reports = Vec::new();
-    for (name, number) in names.zip(0..) {
-        reports.extend(times(number).map(|(client, times)| WaitReport {
-            name: name.to_owned(),
-            client: machine.client_name(client).into_owned(),
-            times: times.summary(),
-        }));
-    }
-    reports
-}
-
 fn series(measures: &Measures) -> Vec<PointReport> {
     let points = measures.series().iter().map(|point| PointReport {
         time_ns: point.time_ns,

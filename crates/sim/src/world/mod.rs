@@ -9,6 +9,7 @@
 mod deeds;
 mod objects;
 mod rights;
+mod rules;
 mod waiting;
 
 use prorata_core::ids::ClientId;
@@ -17,6 +18,7 @@ use prorata_core::ledger::{Ledger, Operation, Outcome};
 pub use deeds::Deeds;
 pub use objects::Objects;
 pub use rights::Rights;
+pub use rules::{Change, Rules};
 pub use waiting::{Onwards, Waiting};
 
 use crate::observer::{Event, Why};

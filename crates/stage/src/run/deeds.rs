@@ -1,6 +1,5 @@
 //! What happens at its time: starts, deeds from outside, rules, marks.
 
-use prorata_core::ledger::Operation;
 use prorata_sim::plan::Deed;
 use prorata_sim::policy;
 use prorata_sim::world::{Deeds as _, Waiting as _, World as _};
@@ -99,7 +98,7 @@ impl Run {
 
     /// A client with a rule starts.
     fn start_rule(&mut self, client: u32) {
-        if self.rules.get(&client).is_some_and(|state| !state.pending) {
+        if self.rules.begins(client) {
             self.follow_rule(client, self.clock.now_ns());
         }
     }
@@ -107,26 +106,19 @@ impl Run {
     fn rule_due(&mut self, client: u32, time_ns: u64) {
         if self.crew.clients[client as usize].threads > 0 {
             self.follow_rule(client, time_ns);
-        } else if let Some(state) = self.rules.get_mut(&client) {
-            state.pending = false;
+        } else {
+            self.rules.rest(client);
         }
     }
 
     fn follow_rule(&mut self, client: u32, time_ns: u64) {
-        let group = self.groups.iter().find(|g| g.clients.contains(&client));
-        let Some(rule) = group.and_then(|group| group.rule.clone()) else {
-            return;
-        };
         let received_ns = self.crew.received_ns()[client as usize];
-        let Some(state) = self.rules.get_mut(&client) else {
+        let Some(change) = self.rules.follow(client, received_ns) else {
             return;
         };
-        let amount = rule.tickets(&mut state.lots, received_ns);
-        state.pending = true;
-        let ticket = state.ticket;
-        self.plan(time_ns + rule.every().0, Due::Rule { client });
+        self.plan(time_ns + change.every_ns, Due::Rule { client });
         self.play_scene(|scene| {
-            scene.apply(Operation::SetAmount { ticket, amount });
+            scene.apply(change.operation);
         });
     }
 }

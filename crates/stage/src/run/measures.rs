@@ -6,12 +6,8 @@ use std::ops::Range;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_sim::machine::check_value;
-use prorata_sim::measure::{AbsoluteError, Measured, RelativeError, Times};
-use prorata_sim::observer::Event;
+use prorata_sim::measure::{AbsoluteError, Measured, RelativeError, Times, Told};
 use prorata_sim::plan::{Group, client_id, find_clients};
-
-/// Most refusals of the ledger that are kept word for word.
-const REFUSALS: usize = 16;
 
 /// A point of the time series.
 #[derive(Debug)]
@@ -30,12 +26,8 @@ pub(super) struct Measures {
     pub(super) absolute_errors: Vec<AbsoluteError>,
     pub(super) latencies: Vec<Times>,
     pub(super) pairs: Vec<RelativeError>,
-    /// By mutex and client.
-    pub(super) mutex_waits: BTreeMap<(u32, u32), Times>,
-    /// By service and client.
-    pub(super) call_times: BTreeMap<(u32, u32), Times>,
+    pub(super) told: Told,
     pub(super) series: Vec<Point>,
-    pub(super) refused: Vec<String>,
     /// CPU time received by each client at the times that assertions speak of.
     marks: BTreeMap<u64, Vec<u64>>,
     /// At the last look.
@@ -52,10 +44,8 @@ impl Measures {
             absolute_errors: vec![AbsoluteError::default(); clients],
             latencies: vec![Times::default(); clients],
             pairs: pairs.iter().map(|pair| RelativeError::new(*pair)).collect(),
-            mutex_waits: BTreeMap::new(),
-            call_times: BTreeMap::new(),
+            told: Told::default(),
             series: Vec::new(),
-            refused: Vec::new(),
             marks: BTreeMap::from([(0, vec![0; clients])]),
             received_ns: vec![0; clients],
             conserves: true,
@@ -110,35 +100,6 @@ impl Measures {
     /// A thread of a client had a CPU so long after it could go on.
     pub(super) fn woke(&mut self, client: u32, late_ns: u64) {
         self.latencies[client as usize].record(late_ns);
-    }
-
-    /// Something has happened between threads, or was refused.
-    pub(super) fn tell(&mut self, event: Event<'_>) {
-        match event {
-            Event::Acquired {
-                client,
-                mutex,
-                waited_ns,
-                ..
-            } => self
-                .mutex_waits
-                .entry((mutex, client))
-                .or_default()
-                .record(waited_ns),
-            Event::Answered {
-                client,
-                service,
-                took_ns,
-            } => self
-                .call_times
-                .entry((service, client))
-                .or_default()
-                .record(took_ns),
-            Event::Refused { error } if self.refused.len() < REFUSALS => {
-                self.refused.push(error.to_string());
-            }
-            _ => {}
-        }
     }
 
     /// All is over, and the engine knows of it: compares what it charged with

@@ -8,16 +8,13 @@ mod report;
 mod scene;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Machine;
-use prorata_core::ids::TicketId;
-use prorata_core::rng::Xoshiro256PlusPlus;
 use prorata_sim::plan::{Code, Deed, Group, Plan, client_id};
 use prorata_sim::scenario::PolicyName;
-use prorata_sim::stream::{Purpose, stream};
-use prorata_sim::world::{Objects, Onwards, Waiting as _};
+use prorata_sim::world::{Objects, Onwards, Rules, Waiting as _};
 use prorata_sim::{Report, Scenario, policy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -72,15 +69,6 @@ enum Due {
     Sample,
 }
 
-/// The ticket that a client's rule changes, and what it draws from.
-#[derive(Debug)]
-struct RuleState {
-    ticket: TicketId,
-    lots: Xoshiro256PlusPlus,
-    /// Whether its next change is due some time.
-    pending: bool,
-}
-
 /// A run under way. Dropped, it ends all processes.
 struct Run {
     // Before the engine, which else would have to let them all go.
@@ -95,7 +83,7 @@ struct Run {
     code: Code,
     groups: Vec<Group>,
     timeline: Vec<(u64, Deed)>,
-    rules: BTreeMap<u32, RuleState>,
+    rules: Rules,
     sample_every_ns: Option<u64>,
     end_ns: u64,
     seed: u64,
@@ -132,7 +120,7 @@ impl Run {
     fn new(mut plan: Plan, seed: u64, kind: &EngineKind) -> Result<Run> {
         let objects = Objects::new(&mut plan, seed);
         let measures = Measures::new(&plan.groups, &plan.pairs);
-        let rules = rules(&plan.groups, seed);
+        let rules = Rules::new(&plan.groups, seed);
         let machine = Machine {
             cpus: plan.machine.cpus,
             quantum_ns: plan.machine.quantum.0,
@@ -364,19 +352,4 @@ impl Run {
         self.measures.compare(&received_ns, &dispatcher);
         Ok(())
     }
-}
-
-fn rules(groups: &[Group], seed: u64) -> BTreeMap<u32, RuleState> {
-    let ruled = groups
-        .iter()
-        .flat_map(|group| group.clients.clone().zip(&group.ruled));
-    let states = ruled.map(|(client, &ticket)| {
-        let state = RuleState {
-            ticket,
-            lots: stream(seed, Purpose::Tickets, client.into()),
-            pending: false,
-        };
-        (client, state)
-    });
-    states.collect()
 }

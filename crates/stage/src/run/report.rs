@@ -1,8 +1,6 @@
 //! A run in figures.
 
-use std::collections::BTreeMap;
-
-use prorata_sim::measure::{ClientReport, PairReport, PointReport, Times, WaitReport, judge};
+use prorata_sim::measure::{ClientReport, PairReport, PointReport, judge};
 use prorata_sim::plan::client_id;
 use prorata_sim::{Report, Scenario};
 
@@ -13,8 +11,8 @@ impl Run {
     /// The figures of a run that is over.
     pub(super) fn report(&self, scenario: &Scenario, kind: &EngineKind) -> Report {
         let machine = self.stage.dispatcher().machine();
-        let mutexes: Vec<&str> = self.crew.objects.mutex_names().collect();
-        let services: Vec<&str> = self.crew.objects.service_names().collect();
+        let told = &self.measures.told;
+        let objects = &self.crew.objects;
         Report {
             title: scenario.title.clone(),
             engine: kind.name,
@@ -31,10 +29,10 @@ impl Run {
             pools: Vec::new(),
             clients: self.clients(),
             pairs: self.pairs(),
-            mutexes: self.waits(&mutexes, &self.measures.mutex_waits),
-            services: self.waits(&services, &self.measures.call_times),
+            mutexes: told.mutexes(objects.mutex_names(), |client| self.name(client)),
+            services: told.services(objects.service_names(), |client| self.name(client)),
             series: self.series(),
-            refused: self.measures.refused.clone(),
+            refused: told.refused().to_vec(),
             verdicts: judge(scenario, &self.measures),
         }
     }
@@ -76,15 +74,6 @@ impl Run {
             largest_error: pair.largest,
         });
         pairs.collect()
-    }
-
-    fn waits(&self, names: &[&str], times: &BTreeMap<(u32, u32), Times>) -> Vec<WaitReport> {
-        let waits = times.iter().map(|((number, client), times)| WaitReport {
-            name: names[*number as usize].to_owned(),
-            client: self.name(*client),
-            times: times.summary(),
-        });
-        waits.collect()
     }
 
     fn series(&self) -> Vec<PointReport> {

@@ -108,7 +108,7 @@ impl World for Scene<'_> {
                 Some(self.dispatcher.apply(checked))
             }
             Err(error) => {
-                self.measures.tell(Event::Refused { error: &error });
+                self.measures.told.note(Event::Refused { error: &error });
                 None
             }
         }
@@ -141,6 +141,6 @@ impl World for Scene<'_> {
     }
 
     fn tell(&mut self, event: Event<'_>) {
-        self.measures.tell(event);
+        self.measures.told.note(event);
     }
 }
