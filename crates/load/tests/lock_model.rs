@@ -201,7 +201,7 @@ fn three_cpus_of_multi_queue() {
     let model = Model {
         cpus: 3,
         turns: 2,
-        preemptions: 1,
+        preemptions: 2,
         ..goodness(Layout::MultiQueue(Comparison::Scan), ordinary)
     };
     model.check();
@@ -212,7 +212,7 @@ fn three_cpus_in_two_pools() {
     let model = Model {
         cpus: 3,
         turns: 2,
-        preemptions: 1,
+        preemptions: 2,
         ..goodness(
             Layout::Pools(vec![0, 1, 0], Comparison::Scan),
             with_real_time,

@@ -1,6 +1,6 @@
 //! A CPU at work: it ends a turn, decides, begins the next.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 use prorata_core::rng::{SeedableRng as _, Xoshiro256PlusPlus, below};
 use prorata_core::run_queue::{Cpu, End, Outcome, Ranking, TaskIndex, Turn};
@@ -41,6 +41,19 @@ impl AddAssign for Counts {
         self.placements += other.placements;
         self.skipped += other.skipped;
         self.recalculations += other.recalculations;
+    }
+}
+
+impl Sub for Counts {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            schedules: self.schedules - before.schedules,
+            placements: self.placements - before.placements,
+            skipped: self.skipped - before.skipped,
+            recalculations: self.recalculations - before.recalculations,
+        }
     }
 }
 
