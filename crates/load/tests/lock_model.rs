@@ -63,6 +63,10 @@ struct Seen {
     schedules: AtomicU64,
     skipped: AtomicU64,
     recalculations: AtomicU64,
+    /// Executions at whose end a CPU idled although somebody waited, and
+    /// nobody had told it. Where a lock was only tried that is possible: the
+    /// CPU finds out when it decides next.
+    forgotten: AtomicU64,
 }
 
 impl Seen {
@@ -88,11 +92,12 @@ impl<R: Ranking + Send + Sync + 'static> Model<R> {
         let all = Arc::clone(&seen);
         explorer.check(move || self.execute(&all));
         println!(
-            "{} executions, {} schedules, {} skipped, {} recalculations",
+            "{} executions, {} schedules, {} skipped, {} recalculations, {} forgotten",
             seen.executions.load(Ordering::Relaxed),
             seen.schedules.load(Ordering::Relaxed),
             seen.skipped.load(Ordering::Relaxed),
             seen.recalculations.load(Ordering::Relaxed),
+            seen.forgotten.load(Ordering::Relaxed),
         );
         seen
     }
@@ -125,6 +130,9 @@ impl<R: Ranking + Send + Sync + 'static> Model<R> {
             worker.join().unwrap();
         }
         tokens.audit(&machine);
+        let forgotten = tokens.forgotten(&machine, self.cpus).len() as u64;
+        seen.forgotten
+            .fetch_add(forgotten.min(1), Ordering::Relaxed);
     }
 }
 
@@ -155,6 +163,12 @@ fn goodness(layout: Layout, task: fn(TaskIndex) -> Task) -> Model<Goodness> {
         preemptions: 2,
         task,
     }
+}
+
+#[test]
+fn no_cpu_is_forgotten_with_one_list() {
+    let seen = goodness(Layout::GlobalList, ordinary).check();
+    assert_eq!(seen.forgotten.load(Ordering::Relaxed), 0);
 }
 
 #[test]
@@ -201,7 +215,7 @@ fn three_cpus_of_multi_queue() {
     let model = Model {
         cpus: 3,
         turns: 2,
-        preemptions: 2,
+        preemptions: 1,
         ..goodness(Layout::MultiQueue(Comparison::Scan), ordinary)
     };
     model.check();
