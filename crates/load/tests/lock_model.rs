@@ -63,6 +63,7 @@ struct Seen {
     schedules: AtomicU64,
     skipped: AtomicU64,
     recalculations: AtomicU64,
+    moves: AtomicU64,
     /// Executions at whose end a CPU idled although somebody waited, and
     /// nobody had told it. Where a lock was only tried that is possible: the
     /// CPU finds out when it decides next.
@@ -74,9 +75,9 @@ impl Seen {
         self.schedules
             .fetch_add(counts.schedules, Ordering::Relaxed);
         self.skipped.fetch_add(counts.skipped, Ordering::Relaxed);
-        let recalculations = counts.recalculations;
         self.recalculations
-            .fetch_add(recalculations, Ordering::Relaxed);
+            .fetch_add(counts.recalculations, Ordering::Relaxed);
+        self.moves.fetch_add(counts.moves, Ordering::Relaxed);
     }
 }
 
@@ -92,11 +93,12 @@ impl<R: Ranking + Send + Sync + 'static> Model<R> {
         let all = Arc::clone(&seen);
         explorer.check(move || self.execute(&all));
         println!(
-            "{} executions, {} schedules, {} skipped, {} recalculations, {} forgotten",
+            "{} executions, {} schedules, {} skipped, {} recalculations, {} moves, {} forgotten",
             seen.executions.load(Ordering::Relaxed),
             seen.schedules.load(Ordering::Relaxed),
             seen.skipped.load(Ordering::Relaxed),
             seen.recalculations.load(Ordering::Relaxed),
+            seen.moves.load(Ordering::Relaxed),
             seen.forgotten.load(Ordering::Relaxed),
         );
         seen
@@ -232,5 +234,6 @@ fn three_cpus_in_two_pools() {
             with_real_time,
         )
     };
-    model.check();
+    let seen = model.check();
+    assert!(seen.moves.load(Ordering::Relaxed) > 0);
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use prorata_core::run_queue::{
-    Cpu, Decision, Displaced, Held, Layout, LayoutError, LockIndex, Outcome, Place, Queue, Ranking,
-    RunQueues, Schedule, Step, Task, Tick, Turn,
+    Balance, Cpu, Decision, Displaced, Held, Layout, LayoutError, LockIndex, Outcome, Place, Queue,
+    Ranking, RunQueues, Schedule, Step, Task, Tick, Turn,
 };
 
 use super::lock::Lock;
@@ -120,6 +120,14 @@ impl<R: Ranking, L: Lock> Processor<'_, R, L> {
         let mut decision = Tick::new(self.cpu);
         self.run(&mut decision);
         decision.expired()
+    }
+
+    /// Takes a task for this CPU's pool from a busier one; whether there was
+    /// one to take.
+    pub fn balance(&mut self) -> bool {
+        let mut decision = Balance::new(self.cpu);
+        self.run(&mut decision);
+        decision.moved().is_some()
     }
 
     fn run(&mut self, decision: &mut impl Decision<R>) {

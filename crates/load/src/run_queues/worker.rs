@@ -26,6 +26,8 @@ pub struct Counts {
     pub skipped: u64,
     /// Recalculations of all time slices.
     pub recalculations: u64,
+    /// Tasks taken from other pools.
+    pub moves: u64,
 }
 
 impl Counts {
@@ -41,6 +43,7 @@ impl AddAssign for Counts {
         self.placements += other.placements;
         self.skipped += other.skipped;
         self.recalculations += other.recalculations;
+        self.moves += other.moves;
     }
 }
 
@@ -53,6 +56,7 @@ impl Sub for Counts {
             placements: self.placements - before.placements,
             skipped: self.skipped - before.skipped,
             recalculations: self.recalculations - before.recalculations,
+            moves: self.moves - before.moves,
         }
     }
 }
@@ -95,14 +99,16 @@ impl<'m, R: Ranking, L: Lock, C: FnMut() -> u64> Worker<'m, R, L, C> {
 
     /// Ends the turn of who runs, as Reflex does: by a yield or, as often, by
     /// passing the token on and blocking. A turn ends by preemption if the CPU
-    /// was told to decide or the time slice is over. False, and nothing
-    /// happens, if it idles and was told nothing.
+    /// was told to decide or the time slice is over. False if it idles and was
+    /// told nothing: it only looks for work in other pools then.
     #[inline]
     pub fn turn(&mut self) -> bool {
         let told = self.machine.take_told(self.processor.cpu());
         let Some(task) = self.current else {
             if told {
                 self.decide(End::Runnable);
+            } else {
+                self.balance();
             }
             return told;
         };
@@ -124,6 +130,7 @@ impl<'m, R: Ranking, L: Lock, C: FnMut() -> u64> Worker<'m, R, L, C> {
 
     fn tick(&mut self, now_ns: u64) -> bool {
         self.next_tick_ns = now_ns + TICK_NS;
+        self.balance();
         self.processor.tick()
     }
 
@@ -150,5 +157,10 @@ impl<'m, R: Ranking, L: Lock, C: FnMut() -> u64> Worker<'m, R, L, C> {
             self.processor.displace(displaced);
             self.counts.placements += 1;
         }
+    }
+
+    /// With each tick, and while there is nothing to do.
+    fn balance(&mut self) {
+        self.counts.moves += u64::from(self.processor.balance());
     }
 }
