@@ -12,6 +12,7 @@ mod run;
 mod sim;
 mod tickets;
 mod top;
+mod trace;
 mod transfer;
 mod users;
 mod vm;
@@ -33,6 +34,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Floor(args) => return floor::floor(args),
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
+        Command::Trace(args) => return trace::trace(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -80,6 +82,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::Floor(_)
         | Command::Sim(_)
         | Command::Reproduce(_)
+        | Command::Trace(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }

@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "run",
     "ps",
     "top",
@@ -37,6 +37,7 @@ const COMMANDS: [&str; 31] = [
     "vm",
     "sim",
     "reproduce",
+    "trace",
     "man",
     "completions",
 ];
@@ -85,7 +86,7 @@ fn help_and_version_are_no_failures() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_says_what_is_right() {
-    let wrong: [(&[&str], &str); 18] = [
+    let wrong: [(&[&str], &str); 19] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["run"], "COMMAND"),
@@ -110,6 +111,10 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
         (&["demo", "--seconds", "1"], "2..=3600"),
         (&["reproduce", "--engine", "warp"], "possible values"),
         (&["reproduce", "--full"], "--engine user"),
+        (
+            &["trace", "--check", "--policy", "lottery"],
+            "--policy stride",
+        ),
     ];
     for (arguments, hint) in wrong {
         let refused = run(arguments);

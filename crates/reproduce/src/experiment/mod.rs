@@ -17,7 +17,6 @@ mod responses;
 mod throughput_error;
 mod windows;
 
-use prorata_sim::policy;
 use prorata_sim::scenario::{PolicyName, Scenario};
 use prorata_sim::{Machine, Observer, Simulation};
 use serde::Deserialize;
@@ -180,9 +179,9 @@ impl Context<'_> {
 
     /// What each client had received by and by, on the engine in question.
     pub fn course(&mut self, scenario: &Scenario, seed: u64) -> Result<Course> {
-        if self.engine == Engine::Sim {
+        let Some(kind) = self.engine.for_processes() else {
             return course::simulated(self, scenario, seed);
-        }
+        };
         let on_processes = self.figure.reproduces.processes.as_ref();
         let on_processes =
             on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(self.figure.id.clone()))?;
@@ -191,8 +190,8 @@ impl Context<'_> {
         } else {
             &on_processes.short
         };
-        let decides = policy(scenario.machine.policy, seed, 0);
-        processes::course(scenario, decides, pace, on_processes.settle, self.watch)
+        let settle = on_processes.settle;
+        processes::course((kind, seed), scenario, pace, settle, self.watch)
     }
 
     /// How often a measurement is repeated, given how often by simulation and
