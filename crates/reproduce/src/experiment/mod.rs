@@ -19,6 +19,7 @@ mod windows;
 
 use prorata_sim::scenario::{PolicyName, Scenario};
 use prorata_sim::{Machine, Observer, Simulation};
+use prorata_stage::EngineKind;
 use serde::Deserialize;
 
 use crate::course::{self, Course};
@@ -130,6 +131,21 @@ pub fn policy_title(policy: PolicyName) -> &'static str {
     }
 }
 
+/// A scenario as an engine for processes decides it: however the paper draws its
+/// lotteries, one that knows them as a race alone has the same winners as often.
+pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
+    let mut scenario = scenario.clone();
+    let policy = &mut scenario.machine.policy;
+    let is_lottery = matches!(
+        policy,
+        PolicyName::ListLottery | PolicyName::TreeLottery | PolicyName::ClassLottery
+    );
+    if is_lottery && !kind.policies.contains(policy) {
+        *policy = PolicyName::Lottery;
+    }
+    scenario
+}
+
 /// What an experiment has at hand.
 pub(crate) struct Context<'a> {
     pub figure: &'a Figure,
@@ -191,7 +207,8 @@ impl Context<'_> {
             &on_processes.short
         };
         let settle = on_processes.settle;
-        processes::course((kind, seed), scenario, pace, settle, self.watch)
+        let scenario = decided_by(scenario, kind);
+        processes::course((kind, seed), &scenario, pace, settle, self.watch)
     }
 
     /// How often a measurement is repeated, given how often by simulation and

@@ -12,7 +12,7 @@ use prorata_sim::scenario::Scenario;
 use prorata_stage::EngineKind;
 use serde::Deserialize;
 
-use super::{Context, Result};
+use super::{Context, Result, decided_by};
 use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::{self, Lost};
@@ -111,5 +111,6 @@ fn on_processes(
     };
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
-    processes::lost((kind, seed), scenario, pace, context.watch)
+    let scenario = decided_by(scenario, kind);
+    processes::lost((kind, seed), &scenario, pace, context.watch)
 }
