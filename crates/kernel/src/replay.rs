@@ -1,12 +1,15 @@
-//! A trace of decisions replayed against the core: every pick must be one that
+//! A trace of decisions replayed against the core: every step must be one that
 //! stride scheduling (1995, 2) allows.
 //!
-//! The core is told who joins, leaves, is worth something else and uses what; a
-//! pick is allowed if nobody who competes has a lesser pass. The kernel knows one
-//! rule more than the core: who joins stands no further in front than its node
-//! does, behind those of the node who joined before it. So a place that it gives
-//! may be further back than the core's, which is kept in mind, but not further
-//! in front.
+//! The core is told who joins, leaves, is worth something else and uses what, and
+//! says how far a pass moves for what was used. A pick is allowed if nobody who
+//! competes has a lesser pass. What remains of a wait is kept over a sleep, and
+//! rescaled with the tickets. The kernel has three rules more than the core:
+//!
+//! * Who joins may be put further back, behind others of its node, but not further
+//!   in front.
+//! * Who wakes an idle CPU has it.
+//! * Nobody waits longer than [`LONGEST_WAIT_NS`].
 //!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
 
@@ -22,8 +25,11 @@ const SCALE: f64 = 1000.0;
 /// Units of [`Decision::pass`] that are a nanosecond for each base ticket.
 const PASS_UNITS: f64 = (1 << 20) as f64;
 
-/// How much time a pick may come too early by: what the kernel's rounding adds
-/// up to.
+/// Nobody waits longer because of having few tickets, or none; as in
+/// `bpf/pass.bpf.h`.
+const LONGEST_WAIT_NS: f64 = 8e9;
+
+/// How much CPU time a decision may be off by: what rounding adds up to.
 const TOLERANCE_NS: f64 = 100_000.0;
 
 /// Why a trace is not one of stride scheduling.
@@ -37,8 +43,6 @@ pub enum Disallowed {
     Pick {
         /// How many picks there were, this one counted.
         pick: u64,
-        /// The CPU's clock.
-        time_ns: u64,
         /// Who was picked.
         tid: u32,
         /// Who should have been.
@@ -47,14 +51,27 @@ pub enum Disallowed {
         early_ns: u64,
     },
     /// Somebody joins further in front than its last leave or its newness allows.
-    #[error("task {tid} joins with {early_ns} ns of CPU time more than it is due")]
+    #[error("after pick {pick} task {tid} joins with {early_ns} ns of CPU time more than is due")]
     Join {
-        /// The CPU's clock.
-        time_ns: u64,
+        /// Picks before.
+        pick: u64,
         /// Who joined.
         tid: u32,
         /// How much it gains.
         early_ns: u64,
+    },
+    /// A pass moved otherwise than by what was used, or by the change of tickets.
+    #[error(
+        "after pick {pick} the pass of task {tid} is {off_ns} ns of CPU time from where the core \
+         has it"
+    )]
+    Pass {
+        /// Picks before.
+        pick: u64,
+        /// Whose pass.
+        tid: u32,
+        /// How far; positive if it has more of a wait than is due.
+        off_ns: i64,
     },
     /// The core refuses the decision: something is missing before it.
     #[error("the trace is not whole at task {tid}: {error}")]
@@ -66,7 +83,8 @@ pub enum Disallowed {
     },
 }
 
-/// Tasks as the core sees them.
+/// Tasks as the core sees them. Passes are the core's: quanta for each of its
+/// tickets.
 #[derive(Debug)]
 pub struct Replay {
     core: Stride,
@@ -76,7 +94,11 @@ pub struct Replay {
     turn_ns: u64,
     /// Who was picked last, and what it has used since.
     turn: Option<(u32, u64)>,
+    /// Who found the CPU idle, until the next pick.
+    first: Option<u32>,
     picks: u64,
+    /// The kernel's pass that is 0 here; its passes wrap around.
+    origin: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -84,8 +106,12 @@ struct Task {
     index: ClientIndex,
     tickets: u32,
     competes: bool,
-    /// How much further back its place is than the core's, in the core's passes.
-    behind: f64,
+    /// Its place, while it competes.
+    pass: f64,
+    /// Where it waits: there, unless that means too long a wait.
+    key: f64,
+    /// What remained of its wait when it left, and its tickets then.
+    remain: Option<(f64, u32)>,
 }
 
 impl Replay {
@@ -98,7 +124,9 @@ impl Replay {
             quantum_ns,
             turn_ns: quantum_ns + tick_ns,
             turn: None,
+            first: None,
             picks: 0,
+            origin: None,
         }
     }
 
@@ -117,57 +145,62 @@ impl Replay {
         let next = ClientIndex(self.tasks.len() as u32);
         // Out of range is the nearest in it.
         let tickets = ((decision.tickets * SCALE).round() as u32).max(1);
-        let task = self.tasks.entry(tid).or_insert(Task {
+        self.tasks.entry(tid).or_insert(Task {
             index: next,
             tickets,
             competes: false,
-            behind: 0.0,
+            pass: 0.0,
+            key: 0.0,
+            remain: None,
         });
-        let index = task.index;
+        let origin = *self.origin.get_or_insert(decision.present);
+        let present = self.passes(decision.present, origin);
+        let pass = self.passes(decision.pass, origin);
         let told = match decision.kind {
-            DecisionKind::Pick => return self.pick(decision),
-            DecisionKind::Join => return self.join(decision, tickets),
-            DecisionKind::Leave => {
-                task.competes = false;
-                self.turn = self.turn.filter(|turn| turn.0 != tid);
-                self.core.leave(index)
-            }
-            DecisionKind::Tickets => {
-                task.behind *= f64::from(task.tickets) / f64::from(tickets);
-                task.tickets = tickets;
-                self.core.set_tickets(index, tickets)
-            }
-            DecisionKind::Charge => {
-                if let Some((running, used_ns)) = &mut self.turn
-                    && *running == tid
-                {
-                    *used_ns += decision.service_ns;
-                }
-                self.core
-                    .charge(index, decision.service_ns, self.quantum_ns)
-            }
+            DecisionKind::Pick => return self.pick(tid),
+            DecisionKind::Join => self.join(tid, tickets, pass - present),
+            DecisionKind::Leave => self.leave(tid, pass - present),
+            DecisionKind::Tickets => self.set_tickets(tid, tickets, pass, present),
+            DecisionKind::Charge => self.charge(tid, decision.service_ns, pass),
         };
-        told.map_err(|error| Disallowed::NotWhole { tid, error })
+        told?;
+        let longest = LONGEST_WAIT_NS / self.quantum_ns as f64 / self.core.total_tickets() as f64;
+        let task = self.task(tid);
+        task.pass = pass;
+        task.key = pass.min(present + longest);
+        Ok(())
     }
 
-    fn join(&mut self, decision: &Decision, tickets: u32) -> Result<(), Disallowed> {
-        let tid = decision.tid;
-        let task = self.tasks.get_mut(&tid).expect("it was entered");
-        let joined = self.core.join(task.index, tickets);
-        joined.map_err(|error| Disallowed::NotWhole { tid, error })?;
-        let place = self.core.pass(task.index).unwrap_or(0.0);
-        let granted = place - self.core.global_pass();
-        let wait = decision.pass.wrapping_sub(decision.present).cast_signed() as f64;
-        let given = wait / PASS_UNITS / self.quantum_ns as f64 / SCALE;
+    /// A pass of the kernel's as one of the core's.
+    fn passes(&self, pass: u64, origin: u64) -> f64 {
+        let units = pass.wrapping_sub(origin).cast_signed() as f64;
+        units / PASS_UNITS / self.quantum_ns as f64 / SCALE
+    }
+
+    fn task(&mut self, tid: u32) -> &mut Task {
+        self.tasks.get_mut(&tid).expect("it was entered")
+    }
+
+    fn join(&mut self, tid: u32, tickets: u32, given: f64) -> Result<(), Disallowed> {
+        let is_alone = !self.tasks.values().any(|task| task.competes);
+        self.first = is_alone.then_some(tid).or(self.first);
+        let task = self.task(tid);
+        let due = match task.remain {
+            Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
+            // Who is new waits a whole stride.
+            None => 1.0 / f64::from(tickets),
+        };
+        let index = task.index;
         task.tickets = tickets;
         task.competes = true;
-        task.behind = given - granted;
+        let joined = self.core.join(index, tickets);
+        joined.map_err(|error| Disallowed::NotWhole { tid, error })?;
         // A node's new task may stand where its node does, which is up to a turn
         // in front of where a new client of the core's would.
-        let early_ns = -task.behind * f64::from(tickets) * self.quantum_ns as f64;
+        let early_ns = (due - given) * f64::from(tickets) * self.quantum_ns as f64;
         if early_ns > self.turn_ns as f64 + TOLERANCE_NS {
             return Err(Disallowed::Join {
-                time_ns: decision.time_ns,
+                pick: self.picks,
                 tid,
                 early_ns: early_ns as u64,
             });
@@ -175,34 +208,90 @@ impl Replay {
         Ok(())
     }
 
-    fn pick(&mut self, decision: &Decision) -> Result<(), Disallowed> {
+    fn leave(&mut self, tid: u32, remain: f64) -> Result<(), Disallowed> {
+        self.turn = self.turn.filter(|turn| turn.0 != tid);
+        self.first = self.first.filter(|first| *first != tid);
+        let task = self.task(tid);
+        task.competes = false;
+        task.remain = Some((remain, task.tickets));
+        let index = task.index;
+        let left = self.core.leave(index);
+        left.map_err(|error| Disallowed::NotWhole { tid, error })
+    }
+
+    fn set_tickets(
+        &mut self,
+        tid: u32,
+        tickets: u32,
+        pass: f64,
+        present: f64,
+    ) -> Result<(), Disallowed> {
+        let task = self.task(tid);
+        let from = std::mem::replace(&mut task.tickets, tickets);
+        let due = present + (task.pass - present) * f64::from(from) / f64::from(tickets);
+        let index = task.index;
+        let set = self.core.set_tickets(index, tickets);
+        set.map_err(|error| Disallowed::NotWhole { tid, error })?;
+        self.check_pass(tid, pass, due)
+    }
+
+    fn charge(&mut self, tid: u32, service_ns: u64, pass: f64) -> Result<(), Disallowed> {
+        if let Some((running, used_ns)) = &mut self.turn
+            && *running == tid
+        {
+            *used_ns += service_ns;
+        }
+        let index = self.task(tid).index;
+        let before = self.core.pass(index);
+        let charged = self.core.charge(index, service_ns, self.quantum_ns);
+        charged.map_err(|error| Disallowed::NotWhole { tid, error })?;
+        let moved = self.core.pass(index).zip(before);
+        let due = self.task(tid).pass + moved.map_or(0.0, |(after, before)| after - before);
+        self.check_pass(tid, pass, due)
+    }
+
+    fn check_pass(&mut self, tid: u32, pass: f64, due: f64) -> Result<(), Disallowed> {
+        let quantum_ns = self.quantum_ns as f64;
+        let picks = self.picks;
+        let tickets = f64::from(self.task(tid).tickets);
+        let off_ns = (pass - due) * tickets * quantum_ns;
+        // The core's tickets are whole.
+        let rounding_ns = self.turn_ns as f64 / tickets;
+        if off_ns.abs() > TOLERANCE_NS + rounding_ns {
+            return Err(Disallowed::Pass {
+                pick: picks,
+                tid,
+                off_ns: off_ns as i64,
+            });
+        }
+        Ok(())
+    }
+
+    fn pick(&mut self, tid: u32) -> Result<(), Disallowed> {
         self.picks += 1;
-        let resumes = self.turn.is_some_and(|(tid, used_ns)| {
+        let resumes = self.turn.is_some_and(|(turn, used_ns)| {
             // Tasks outside the scheduler came in between.
-            tid == decision.tid && used_ns < self.turn_ns
+            turn == tid && used_ns < self.turn_ns
         });
         if resumes {
             return Ok(());
         }
-        self.turn = Some((decision.tid, 0));
-        let place = |task: &Task| match self.core.pass(task.index) {
-            Some(pass) => pass + task.behind,
-            None => f64::MAX,
-        };
-        let picked = place(&self.tasks[&decision.tid]);
+        self.turn = Some((tid, 0));
+        if self.first.take() == Some(tid) {
+            return Ok(());
+        }
+        let picked = self.task(tid).key;
         let competing = self.tasks.iter().filter(|(_, task)| task.competes);
-        let places = competing.map(|(tid, task)| (place(task), *tid));
-        let Some((first, instead_of)) = places.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+        let keys = competing.map(|(tid, task)| (task.key, *tid));
+        let Some((first, instead_of)) = keys.min_by(|a, b| a.0.total_cmp(&b.0)) else {
             return Ok(());
         };
         let all = self.core.total_tickets() as f64;
-        // Passes are in quanta for each ticket.
         let early_ns = (picked - first) * all * self.quantum_ns as f64;
         if early_ns > TOLERANCE_NS {
             return Err(Disallowed::Pick {
                 pick: self.picks,
-                time_ns: decision.time_ns,
-                tid: decision.tid,
+                tid,
                 instead_of,
                 early_ns: early_ns as u64,
             });
@@ -346,7 +435,41 @@ mod tests {
         }
         assert_eq!(kernel.replay(), Ok(10));
         kernel.run(4, QUANTUM_NS);
-        assert!(kernel.replay().is_err(), "it comes before its time");
+        let found = kernel.replay().expect_err("it comes before its time");
+        assert!(matches!(found, Disallowed::Pick { tid: 4, .. }), "{found}");
+    }
+
+    #[test]
+    fn a_pass_that_moves_otherwise_is_found() {
+        let mut kernel = Kernel::new();
+        [3, 2].into_iter().for_each(|tid| kernel.join(tid));
+        kernel.turns(6);
+        let charge = kernel.trace.last_mut().expect("it was told");
+        let tid = charge.tid;
+        // It is charged for a millisecond less than it used.
+        charge.pass -= (1e6 / charge.tickets * PASS_UNITS) as u64;
+        let found = kernel.replay().expect_err("it is not what it used");
+        let Disallowed::Pass {
+            tid: found, off_ns, ..
+        } = found
+        else {
+            panic!("{found}");
+        };
+        assert!(
+            found == tid && (off_ns + 1_000_000).abs() < 10_000,
+            "{off_ns}"
+        );
+    }
+
+    #[test]
+    fn who_finds_the_cpu_idle_has_it() {
+        let mut kernel = Kernel::new();
+        [1, 2].into_iter().for_each(|tid| kernel.join(tid));
+        // The second deserves more, but came when the CPU was given away.
+        kernel.run(1, QUANTUM_NS + 4_000_000);
+        assert_eq!(kernel.replay(), Ok(1));
+        kernel.run(1, 1_000_000);
+        assert!(kernel.replay().is_err(), "only once");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod daemon;
 pub mod ledger;
+pub mod load;
 pub mod reproduce;
 pub mod run;
 pub mod sim;
@@ -167,6 +168,11 @@ pub enum Command {
     /// Exit codes: 0 done; 1 with --check, if a decision is not allowed or was lost, or refused or
     /// failed; 2 wrong usage.
     Trace(trace::Trace),
+    /// Run a load that makes a scheduler work, and see how fast it goes
+    ///
+    /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs:
+    /// they run under whatever schedules them, plain Linux or an engine of prorata.
+    Load(load::Load),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

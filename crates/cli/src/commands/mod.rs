@@ -6,6 +6,7 @@ mod daemon;
 mod demo;
 mod floor;
 mod graph;
+mod load;
 mod manual;
 mod reproduce;
 mod run;
@@ -35,6 +36,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
         Command::Trace(args) => return trace::trace(args),
+        Command::Load(args) => return load::load(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -83,6 +85,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::Sim(_)
         | Command::Reproduce(_)
         | Command::Trace(_)
+        | Command::Load(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }
