@@ -1,0 +1,155 @@
+//! 2001, Figures 6 and 7 and Table 6: what a round of Reflex takes, and beyond
+//! the paper the same on far more CPUs.
+
+use prorata_report::chart::{Axis, Chart, Curve, Shape};
+use prorata_sim::smp::{LayoutName, Simulation};
+use serde::Deserialize;
+
+use super::many_cpus::{add_lengths, add_locks, of};
+use super::{Context, Result};
+use crate::finding::Findings;
+use crate::workload::Reflex;
+
+/// Reflex under several schedulers.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rounds {
+    /// The benchmark.
+    pub reflex: Reflex,
+    /// Sizes of the machine.
+    pub cpus: Vec<u32>,
+    /// Active sets, which are as many threads that can run.
+    pub active_sets: Sets,
+    /// Schedulers; the first is what the others are compared with.
+    pub layouts: Vec<LayoutName>,
+    /// Rounds of each thread that can run which are measured, after half as
+    /// many that are not.
+    pub rounds: u64,
+}
+
+/// How many active sets there are.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sets {
+    /// These, one after the other, on every machine.
+    Of(Vec<u32>),
+    /// So many for each CPU.
+    ForEachCpu(u32),
+}
+
+impl Sets {
+    fn on(&self, cpus: u32) -> Vec<u32> {
+        match self {
+            Sets::Of(sets) => sets.clone(),
+            Sets::ForEachCpu(sets) => vec![sets * cpus],
+        }
+    }
+
+    fn vary(&self) -> bool {
+        matches!(self, Sets::Of(sets) if sets.len() > 1)
+    }
+}
+
+/// A point of a curve: what is varied, and what a round takes.
+type Point = (f64, f64);
+
+impl Rounds {
+    pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        let mut findings = Findings::default();
+        let mut curves: Vec<(LayoutName, Vec<Point>)> = Vec::new();
+        for &layout in &self.layouts {
+            let mut points = Vec::new();
+            for &cpus in &self.cpus {
+                for sets in self.active_sets.on(cpus) {
+                    let simulation = self.measure(context, layout, cpus, sets)?;
+                    let round_us = round_us(&simulation);
+                    let mut of = of(layout, cpus);
+                    if self.active_sets.vary() {
+                        of = format!("{}, {sets} threads:", layout.title());
+                    }
+                    findings.add(format!("{of} round"), round_us, "us");
+                    add_locks(&mut findings, &of, &simulation);
+                    add_lengths(&mut findings, &of, &simulation);
+                    let varied = if self.active_sets.vary() { sets } else { cpus };
+                    points.push((f64::from(varied), round_us));
+                }
+            }
+            curves.push((layout, points));
+        }
+        self.compare(&mut findings, &curves);
+        findings.draw("", &self.chart(context, &curves));
+        Ok(findings)
+    }
+
+    fn measure(
+        &self,
+        context: &mut Context<'_>,
+        layout: LayoutName,
+        cpus: u32,
+        sets: u32,
+    ) -> Result<Simulation> {
+        let scenario = self.reflex.scenario(sets);
+        let mut simulation = context.many_cpus(&scenario, cpus, layout)?;
+        let rounds = self.rounds * u64::from(sets);
+        let every_ns = 20_000;
+        context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds / 2)?;
+        simulation.measure_afresh();
+        context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds)?;
+        Ok(simulation)
+    }
+
+    /// Each round time over that of the others, and where it falls short of it
+    /// first.
+    fn compare(&self, findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
+        let unit = if self.active_sets.vary() { "threads" } else { "CPUs" };
+        for (layout, points) in curves {
+            for (other, others) in curves.iter().filter(|(other, _)| other != layout) {
+                let pair = format!("{} over {}", layout.title(), other.title());
+                let ratios: Vec<Point> = points
+                    .iter()
+                    .zip(others)
+                    .map(|((x, ours), (_, theirs))| (*x, ours / theirs))
+                    .collect();
+                for (x, ratio) in &ratios {
+                    findings.add(format!("{pair}, {x} {unit}"), *ratio, ": 1");
+                }
+                let least = ratios.iter().map(|(_, ratio)| *ratio);
+                let least = least.fold(f64::INFINITY, f64::min);
+                findings.add(format!("{pair}, least"), least, ": 1");
+                let first = ratios.iter().find(|(_, ratio)| *ratio > 1.0);
+                let first = first.map_or(f64::NAN, |(x, _)| *x);
+                findings.add(format!("{pair}, first above 1"), first, unit);
+            }
+        }
+    }
+
+    /// On a scale of powers of two, as times differ by orders of magnitude.
+    fn chart(&self, context: &Context<'_>, curves: &[(LayoutName, Vec<Point>)]) -> Chart {
+        let of_what = if self.active_sets.vary() { "runnable threads" } else { "CPUs" };
+        let drawn = curves.iter().enumerate().map(|(colour, (layout, points))| Curve {
+            name: layout.title(),
+            shape: Shape::Line,
+            colour,
+            points: points.iter().map(|(x, y)| (x.log2(), (y * 1000.0).log2())).collect(),
+        });
+        let axis = |label: String| Axis { label, end: None };
+        Chart {
+            title: context.figure.scenario.title.clone(),
+            caption: "both axes in powers of two".to_owned(),
+            x: axis(format!("log2 of {of_what}")),
+            y: axis("log2 of the time of a round (ns)".to_owned()),
+            curves: drawn.collect(),
+            rules: Vec::new(),
+        }
+    }
+}
+
+fn rounds_of(simulation: &Simulation) -> u64 {
+    let counts = simulation.counts();
+    counts.yields + counts.sends
+}
+
+/// The run time divided by the rounds of all threads (2001, 5.3).
+fn round_us(simulation: &Simulation) -> f64 {
+    simulation.measured_ns() as f64 / 1000.0 / rounds_of(simulation).max(1) as f64
+}
