@@ -2,10 +2,10 @@
 //! of CPUs.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::smp::{LayoutName, Simulation};
+use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
-use super::many_cpus::{add_lengths, add_locks, of};
+use super::many_cpus::{add_growth, add_lengths, add_locks, add_ratios, of, on_cpus, pairs};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::statistics::largest;
@@ -23,6 +23,9 @@ pub struct ChatRooms {
     pub cpus: Vec<u32>,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
+    /// Where the machine is not the paper's.
+    #[serde(default)]
+    pub costs: Costs,
 }
 
 /// A configuration of the benchmark.
@@ -48,19 +51,55 @@ impl ChatRooms {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for configuration in &self.configurations {
-            let Configuration { rooms, messages, .. } = configuration;
             let label = match self.configurations.len() {
                 1 => String::new(),
-                _ => format!("({rooms},{messages}) "),
+                _ => format!("{} ", configuration.label()),
             };
             let outcomes = self.outcomes(context, configuration, &label, &mut findings)?;
+            self.add_ratios(&mut findings, &label);
             if self.cpus.len() > 1 {
                 add_speedups(&mut findings, &outcomes);
-                let title = format!("Chat ({rooms},{messages})");
+                let title = format!("Chat {}", configuration.label());
                 findings.draw(&label, &throughput_chart(&title, &outcomes));
             }
         }
+        self.add_loads(&mut findings);
         Ok(findings)
+    }
+
+    fn add_ratios(&self, findings: &mut Findings, label: &str) {
+        let sizes: Vec<String> = self.cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
+        let metrics = [
+            "throughput",
+            "contention",
+            "mean hold",
+            "mean wait",
+            "mean run queue length",
+        ];
+        add_ratios(findings, label, &self.layouts, &sizes, &metrics);
+        if let Some(most) = self.cpus.last().filter(|_| self.cpus.contains(&2)) {
+            add_growth(findings, &self.layouts, *most);
+        }
+    }
+
+    /// What the last configuration loads run queues with over what the first
+    /// does.
+    fn add_loads(&self, findings: &mut Findings) {
+        let [first, .., last] = &self.configurations[..] else {
+            return;
+        };
+        for &layout in &self.layouts {
+            for cpus in self.cpus.iter().map(|cpus| on_cpus(*cpus)) {
+                let of = of(layout, &cpus);
+                let length = |configuration: &Configuration| {
+                    let label = configuration.label();
+                    findings.value(&format!("{label} {of} mean run queue length"))
+                };
+                let ratio = length(last) / length(first);
+                let metric = format!("{of} length of {} over {}", last.label(), first.label());
+                findings.add(metric, ratio, ": 1");
+            }
+        }
     }
 
     fn outcomes(
@@ -76,9 +115,9 @@ impl ChatRooms {
         for &layout in &self.layouts {
             let mut throughput = Vec::new();
             for &cpus in &self.cpus {
-                let mut simulation = context.many_cpus(&scenario, cpus, layout)?;
+                let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
                 context.run_until(&mut simulation, 1_000_000_000, |_| false)?;
-                let of = format!("{label}{}", of(layout, cpus));
+                let of = format!("{label}{}", of(layout, &on_cpus(cpus)));
                 let seconds = simulation.now_ns() as f64 / 1e9;
                 let rate = Chat::deliveries(rooms, simulated) as f64 / seconds;
                 findings.add(format!("{of} throughput"), rate, "messages/s");
@@ -93,6 +132,12 @@ impl ChatRooms {
             outcomes.push(Outcome { layout, throughput });
         }
         Ok(outcomes)
+    }
+}
+
+impl Configuration {
+    fn label(&self) -> String {
+        format!("({},{})", self.rooms, self.messages)
     }
 }
 
@@ -132,6 +177,13 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
         let relative = peak / first.peak().1;
         let metric = format!("{title}: peak over that of {}", first.layout.title());
         findings.add(metric, relative, "");
+    }
+    let layouts: Vec<LayoutName> = outcomes.iter().map(|outcome| outcome.layout).collect();
+    for (one, other) in pairs(&layouts) {
+        let end = |layout: &LayoutName| findings.value(&format!("{}: end over peak", layout.title()));
+        let ratio = end(one) / end(other);
+        let metric = format!("{} over {}: end over peak", one.title(), other.title());
+        findings.add(metric, ratio, ": 1");
     }
     for &(cpus, _) in &first.throughput {
         let rates = outcomes.iter().map(|outcome| outcome.at(cpus));

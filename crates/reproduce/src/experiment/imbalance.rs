@@ -3,9 +3,10 @@
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_sim::scenario::Time;
-use prorata_sim::smp::LayoutName;
+use prorata_sim::smp::{Costs, LayoutName};
 use serde::Deserialize;
 
+use super::many_cpus::pairs;
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::statistics::{largest, mean};
@@ -25,6 +26,9 @@ pub struct Imbalance {
     pub looked_at: Time,
     /// How often.
     pub every: Time,
+    /// Where the machine is not the paper's.
+    #[serde(default)]
+    pub costs: Costs,
 }
 
 impl Imbalance {
@@ -40,6 +44,14 @@ impl Imbalance {
             findings.add(format!("{title}: mean deviation"), mean(&sizes), "tasks");
             findings.draw(&title, &self.chart(&title, &deviations));
         }
+        for (one, other) in pairs(&self.layouts) {
+            let of = |layout: &LayoutName| {
+                findings.value(&format!("{}: mean deviation", layout.title()))
+            };
+            let ratio = of(one) / of(other);
+            let metric = format!("{} over {}: mean deviation", one.title(), other.title());
+            findings.add(metric, ratio, ": 1");
+        }
         Ok(findings)
     }
 
@@ -50,7 +62,7 @@ impl Imbalance {
         layout: LayoutName,
     ) -> Result<Vec<(f64, Vec<f64>)>> {
         let scenario = self.build.scenario();
-        let mut simulation = context.many_cpus(&scenario, self.cpus, layout)?;
+        let mut simulation = context.many_cpus(&scenario, self.cpus, layout, &self.costs)?;
         let mut deviations = Vec::new();
         let end_ns = self.looked_at.0;
         context.run_until(&mut simulation, self.every.0, |simulation| {

@@ -9,21 +9,22 @@ use crate::error::ReproduceError;
 use crate::finding::Findings;
 
 impl Context<'_> {
-    /// The paper's machine with so many CPUs, about to run a scenario.
+    /// A machine with so many CPUs, about to run a scenario.
     pub fn many_cpus(
         &mut self,
         scenario: &Scenario,
         cpus: u32,
         layout: LayoutName,
+        costs: &Costs,
     ) -> Result<Simulation> {
         self.step("")?;
         let machine = Machine {
             cpus,
             layout,
-            costs: Costs::default(),
+            costs: costs.clone(),
         };
         let seed = self.seed(0);
-        Simulation::new(scenario, &machine, seed).map_err(|error| ReproduceError::Scenario {
+        Simulation::new(scenario, &machine, seed).map_err(|error| ReproduceError::Start {
             id: self.figure.id.clone(),
             error: Box::new(error),
         })
@@ -49,9 +50,57 @@ impl Context<'_> {
     }
 }
 
-/// How metrics of one layout on one machine begin.
-pub(super) fn of(layout: LayoutName, cpus: u32) -> String {
-    format!("{}, {cpus} CPUs:", layout.title())
+/// How metrics of one layout begin, on a machine or under a load of a certain
+/// size.
+pub(super) fn of(layout: LayoutName, size: &str) -> String {
+    format!("{}, {size}:", layout.title())
+}
+
+/// `8 CPUs`.
+pub(super) fn on_cpus(cpus: u32) -> String {
+    format!("{cpus} CPUs")
+}
+
+/// Of each two layouts, what the one came to over what the other did; `label`
+/// stands before all their metrics.
+pub(super) fn add_ratios(
+    findings: &mut Findings,
+    label: &str,
+    layouts: &[LayoutName],
+    sizes: &[String],
+    metrics: &[&str],
+) {
+    for (&one, &other) in pairs(layouts) {
+        for size in sizes {
+            for metric in metrics {
+                let value = |layout| findings.value(&format!("{label}{} {metric}", of(layout, size)));
+                let ratio = value(one) / value(other);
+                let pair = format!("{} over {}", one.title(), other.title());
+                findings.add(format!("{label}{pair}, {size}: {metric}"), ratio, ": 1");
+            }
+        }
+    }
+}
+
+/// Each two of them, in either order.
+pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName, &LayoutName)> {
+    let both = layouts.iter().flat_map(|one| layouts.iter().map(move |other| (one, other)));
+    both.filter(|(one, other)| one != other)
+}
+
+/// How contention and hold times of each layout grow from two CPUs to most.
+pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: u32) {
+    for &layout in layouts {
+        let growth = |metric: &str| {
+            let value = |cpus| findings.value(&format!("{} {metric}", of(layout, &on_cpus(cpus))));
+            value(most) / value(2)
+        };
+        let (contention, hold) = (growth("contention"), growth("mean hold"));
+        let of = format!("{}, 2 to {most} CPUs: growth of", layout.title());
+        findings.add(format!("{of} contention"), contention, ": 1");
+        let metric = format!("{of} mean hold over that of contention");
+        findings.add(metric, hold / contention, ": 1");
+    }
 }
 
 /// The locks of the run queues, as Lockmeter prints them.

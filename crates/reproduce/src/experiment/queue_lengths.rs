@@ -3,10 +3,10 @@
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_sim::scenario::Time;
-use prorata_sim::smp::LayoutName;
+use prorata_sim::smp::{Costs, LayoutName};
 use serde::Deserialize;
 
-use super::many_cpus::{add_lengths, add_locks, of};
+use super::many_cpus::{add_growth, add_lengths, add_locks, add_ratios, of, on_cpus};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::DecisionSupport;
@@ -23,6 +23,9 @@ pub struct QueueLengths {
     pub layouts: Vec<LayoutName>,
     /// How long it is measured, after a tenth of that.
     pub measured: Time,
+    /// Where the machine is not the paper's.
+    #[serde(default)]
+    pub costs: Costs,
 }
 
 impl QueueLengths {
@@ -33,14 +36,14 @@ impl QueueLengths {
             let mut points = Vec::new();
             for &cpus in &self.cpus {
                 let scenario = self.load.scenario(cpus);
-                let mut simulation = context.many_cpus(&scenario, cpus, layout)?;
+                let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
                 let mut end_ns = 0;
                 for part_ns in [self.measured.0 / 10, self.measured.0] {
                     simulation.measure_afresh();
                     end_ns += part_ns;
                     context.run_until(&mut simulation, part_ns, |s| s.now_ns() >= end_ns)?;
                 }
-                let of = of(layout, cpus);
+                let of = of(layout, &on_cpus(cpus));
                 add_locks(&mut findings, &of, &simulation);
                 add_lengths(&mut findings, &of, &simulation);
                 let contention = simulation.lock_statistics().contention() * 100.0;
@@ -52,6 +55,12 @@ impl QueueLengths {
                 colour,
                 points,
             });
+        }
+        let sizes: Vec<String> = self.cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
+        let metrics = ["contention", "mean hold", "mean wait"];
+        add_ratios(&mut findings, "", &self.layouts, &sizes, &metrics);
+        if let Some(most) = self.cpus.last() {
+            add_growth(&mut findings, &self.layouts, *most);
         }
         let axis = |label: &str| Axis {
             label: label.to_owned(),

@@ -2,10 +2,10 @@
 //! the paper the same on far more CPUs.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::smp::{LayoutName, Simulation};
+use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
-use super::many_cpus::{add_lengths, add_locks, of};
+use super::many_cpus::{add_lengths, add_locks, add_ratios, of, on_cpus};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::Reflex;
@@ -25,6 +25,9 @@ pub struct Rounds {
     /// Rounds of each thread that can run which are measured, after half as
     /// many that are not.
     pub rounds: u64,
+    /// Where the machine is not the paper's.
+    #[serde(default)]
+    pub costs: Costs,
 }
 
 /// How many active sets there are.
@@ -59,26 +62,37 @@ impl Rounds {
         let mut curves: Vec<(LayoutName, Vec<Point>)> = Vec::new();
         for &layout in &self.layouts {
             let mut points = Vec::new();
-            for &cpus in &self.cpus {
-                for sets in self.active_sets.on(cpus) {
-                    let simulation = self.measure(context, layout, cpus, sets)?;
-                    let round_us = round_us(&simulation);
-                    let mut of = of(layout, cpus);
-                    if self.active_sets.vary() {
-                        of = format!("{}, {sets} threads:", layout.title());
-                    }
-                    findings.add(format!("{of} round"), round_us, "us");
-                    add_locks(&mut findings, &of, &simulation);
-                    add_lengths(&mut findings, &of, &simulation);
-                    let varied = if self.active_sets.vary() { sets } else { cpus };
-                    points.push((f64::from(varied), round_us));
-                }
+            for (cpus, sets) in self.loads() {
+                let simulation = self.measure(context, layout, cpus, sets)?;
+                let (x, size) = self.size(cpus, sets);
+                let round_us = round_us(&simulation);
+                let of = of(layout, &size);
+                findings.add(format!("{of} round"), round_us, "us");
+                add_locks(&mut findings, &of, &simulation);
+                add_lengths(&mut findings, &of, &simulation);
+                points.push((x, round_us));
             }
             curves.push((layout, points));
         }
-        self.compare(&mut findings, &curves);
+        let sizes: Vec<String> = self.loads().map(|(c, s)| self.size(c, s).1).collect();
+        add_ratios(&mut findings, "", &self.layouts, &sizes, &["round", "contention"]);
+        add_crossings(&mut findings, &curves);
         findings.draw("", &self.chart(context, &curves));
         Ok(findings)
+    }
+
+    /// CPUs and active sets of each measurement.
+    fn loads(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let on = |&cpus| self.active_sets.on(cpus).into_iter().map(move |sets| (cpus, sets));
+        self.cpus.iter().flat_map(on)
+    }
+
+    /// What is varied, as a number and in words.
+    fn size(&self, cpus: u32, sets: u32) -> (f64, String) {
+        match self.active_sets.vary() {
+            true => (sets.into(), format!("{sets} threads")),
+            false => (cpus.into(), on_cpus(cpus)),
+        }
     }
 
     fn measure(
@@ -89,38 +103,13 @@ impl Rounds {
         sets: u32,
     ) -> Result<Simulation> {
         let scenario = self.reflex.scenario(sets);
-        let mut simulation = context.many_cpus(&scenario, cpus, layout)?;
+        let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
         let rounds = self.rounds * u64::from(sets);
         let every_ns = 20_000;
         context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds / 2)?;
         simulation.measure_afresh();
         context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds)?;
         Ok(simulation)
-    }
-
-    /// Each round time over that of the others, and where it falls short of it
-    /// first.
-    fn compare(&self, findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
-        let unit = if self.active_sets.vary() { "threads" } else { "CPUs" };
-        for (layout, points) in curves {
-            for (other, others) in curves.iter().filter(|(other, _)| other != layout) {
-                let pair = format!("{} over {}", layout.title(), other.title());
-                let ratios: Vec<Point> = points
-                    .iter()
-                    .zip(others)
-                    .map(|((x, ours), (_, theirs))| (*x, ours / theirs))
-                    .collect();
-                for (x, ratio) in &ratios {
-                    findings.add(format!("{pair}, {x} {unit}"), *ratio, ": 1");
-                }
-                let least = ratios.iter().map(|(_, ratio)| *ratio);
-                let least = least.fold(f64::INFINITY, f64::min);
-                findings.add(format!("{pair}, least"), least, ": 1");
-                let first = ratios.iter().find(|(_, ratio)| *ratio > 1.0);
-                let first = first.map_or(f64::NAN, |(x, _)| *x);
-                findings.add(format!("{pair}, first above 1"), first, unit);
-            }
-        }
     }
 
     /// On a scale of powers of two, as times differ by orders of magnitude.
@@ -140,6 +129,24 @@ impl Rounds {
             y: axis("log2 of the time of a round (ns)".to_owned()),
             curves: drawn.collect(),
             rules: Vec::new(),
+        }
+    }
+}
+
+/// From where on rounds of one layout take longer than those of another, and
+/// how a round grows from a middling load to the largest.
+fn add_crossings(findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
+    for (layout, points) in curves {
+        for (other, others) in curves.iter().filter(|(other, _)| other != layout) {
+            let mut both = points.iter().zip(others);
+            let first = both.find(|((_, ours), (_, theirs))| ours > theirs);
+            let first = first.map_or(f64::NAN, |((x, _), _)| *x);
+            let metric = format!("{} over {}, first above 1", layout.title(), other.title());
+            findings.add(metric, first, "");
+        }
+        if let [.., (x, before), _, _, (most, last)] = points[..] {
+            let metric = format!("{}, {most} over {x}: round", layout.title());
+            findings.add(metric, last / before, ": 1");
         }
     }
 }

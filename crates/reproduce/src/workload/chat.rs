@@ -24,6 +24,9 @@ const OTHERS: u32 = USERS - 1;
 pub struct Chat {
     /// Messages that a socket takes before who writes to it waits.
     pub socket: u32,
+    /// Messages that wait inside the server for one user before who puts more
+    /// waits.
+    pub backlog: u32,
     /// CPU time to write a message to a socket.
     pub write: Time,
     /// CPU time to read a message from a socket.
@@ -44,7 +47,7 @@ impl Chat {
             let pipe = |name: &str, capacity| (format!("{name} {room}.{user}"), Pipe { capacity });
             scenario.pipes.extend([
                 pipe("up", self.socket),
-                pipe("queue", OTHERS * messages),
+                pipe("queue", self.backlog),
                 pipe("down", self.socket),
             ]);
         }

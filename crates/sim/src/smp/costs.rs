@@ -17,6 +17,12 @@ use crate::scenario::Time;
 pub struct Costs {
     /// Scheduler code between two operations on locks, beside what it examines.
     pub stretch: Time,
+    /// What such code takes longer while a lock is held where tasks are sorted
+    /// into levels: to find the right list, and to keep tasks in theirs.
+    pub levels: Time,
+    /// What such code takes longer while a lock is held because the programs
+    /// have driven the scheduler's data out of the cache.
+    pub cold: Time,
     /// A task is examined whose data are in the cache.
     pub examine: Time,
     /// A list, a bitmap, a node of a tree or what another CPU published is
@@ -43,6 +49,8 @@ impl Default for Costs {
         let ns = Time;
         Costs {
             stretch: ns(250),
+            levels: ns(900),
+            cold: ns(0),
             examine: ns(140),
             look: ns(30),
             transfer: ns(170),

@@ -112,7 +112,8 @@ impl Decision {
                     ns += queues.look_ns(costs, words);
                 }
                 Step::Interrupt(_) | Step::Done => return ns,
-                Step::Lock(_) | Step::TryLock(_) | Step::Unlock(_) => return ns + costs.stretch.0,
+                Step::Lock(_) | Step::TryLock(_) => return ns + costs.stretch.0,
+                Step::Unlock(_) => return ns + costs.stretch.0 + queues.locked_ns(costs),
             }
         }
     }

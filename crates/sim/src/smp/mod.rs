@@ -27,6 +27,7 @@ mod programs;
 mod queues;
 
 use prorata_core::ledger::Ledger;
+use prorata_core::run_queue::LayoutError;
 
 pub use costs::Costs;
 use cpus::Cpu;
@@ -85,6 +86,17 @@ enum Due {
     Tick { cpu: u32 },
 }
 
+/// A run that cannot begin.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum StartError {
+    /// The programs are wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The machine is.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+}
+
 /// A run.
 #[derive(Debug)]
 pub struct Simulation {
@@ -121,11 +133,11 @@ impl Simulation {
     ///
     /// # Errors
     ///
-    /// The first rule that the scenario breaks.
-    pub fn new(scenario: &Scenario, machine: &Machine, seed: u64) -> Result<Self, ScenarioError> {
+    /// The first rule that the scenario or the machine breaks.
+    pub fn new(scenario: &Scenario, machine: &Machine, seed: u64) -> Result<Self, StartError> {
         let mut plan = Plan::new(scenario)?;
         let cpus = machine.cpus;
-        let queues = Queues::new(machine);
+        let queues = Queues::new(machine)?;
         let mut simulation = Simulation {
             now_ns: 0,
             end_ns: plan.duration_ns,

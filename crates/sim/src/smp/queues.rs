@@ -17,6 +17,7 @@ pub(super) struct Queues {
     looks: Looks,
     /// CPUs that write to the words which a CPU looks at.
     writers: u64,
+    has_levels: bool,
 }
 
 /// The queues, by lock. That a decision holds the locks of those that it asks
@@ -64,6 +65,7 @@ impl Queues {
                 _ => machine.cpus,
             }
             .into(),
+            has_levels: machine.layout == LayoutName::PriorityLevels,
         })
     }
 
@@ -125,6 +127,11 @@ impl Queues {
         let read = written * tasks.min(length) / length;
         *seen = looks.writes[queue] - (written - read);
         tasks * costs.examine.0 + read * costs.transfer.0
+    }
+
+    /// What scheduler code takes longer while a lock is held.
+    pub(super) fn locked_ns(&self, costs: &Costs) -> u64 {
+        costs.cold.0 + u64::from(self.has_levels) * costs.levels.0
     }
 
     /// A CPU looks at words that the CPUs of its pool write in turn, so that
