@@ -96,7 +96,10 @@ impl Offers {
         }
         line.store(value, Ordering::SeqCst);
         let mut examined = 1;
-        let mut node = (self.nodes.len() as u32 + place) / 2;
+        let mut node = match self.nodes.len() as u32 {
+            0 => 0,
+            width => (width + place) / 2,
+        };
         while node > 0 {
             examined += 1;
             let before = self.winner(node);

@@ -11,13 +11,15 @@
 //! | 1000 and more | real-time tasks: 1000 and their static priority |
 //! | 1 to 61 | `counter + 20 - nice` |
 //! | 0 | expired tasks |
-//! | -1 | a task that yields |
+//! | -1 | a task that yields, in that one decision ([`Precedence::Last`]) |
 //!
 //! Affinity adds [`Goodness::proc_change_penalty`] on the CPU where a task ran
 //! last and [`Goodness::same_mm`] after a task of the same address space, for
 //! ordinary tasks that are not expired.
 
-use super::ranking::{Rank, Ranking, Scale};
+use core::num::NonZeroU32;
+
+use super::ranking::{Precedence, Rank, Ranking, Scale};
 use super::task::{Class, Cpu, Task};
 
 /// Lowest goodness of a real-time task.
@@ -74,16 +76,6 @@ pub fn return_counter(parent: &mut Task, child: &Task) {
     parent.counter = (parent.counter + child.counter).min(MAX_COUNTER);
 }
 
-impl Goodness {
-    fn without_yield(&self, task: &Task) -> Rank {
-        match task.class {
-            Class::Other if task.counter == 0 => 0,
-            Class::Other => Rank::from(task.counter) + 20 - Rank::from(task.nice),
-            Class::Fifo | Class::RoundRobin => REAL_TIME + Rank::from(task.rt_priority),
-        }
-    }
-}
-
 impl Ranking for Goodness {
     const RECALCULATES: bool = true;
 
@@ -93,16 +85,16 @@ impl Ranking for Goodness {
 
     #[inline]
     fn rank(&self, task: &Task) -> Rank {
-        if task.yielded {
-            -1
-        } else {
-            self.without_yield(task)
+        match task.class {
+            Class::Other if task.counter == 0 => 0,
+            Class::Other => Rank::from(task.counter) + 20 - Rank::from(task.nice),
+            Class::Fifo | Class::RoundRobin => REAL_TIME + Rank::from(task.rt_priority),
         }
     }
 
     #[inline]
     fn affinity(&self, task: &Task, cpu: Cpu, mm: Option<u32>) -> Rank {
-        if task.class != Class::Other || task.counter == 0 || task.yielded {
+        if task.class != Class::Other || task.counter == 0 {
             return 0;
         }
         let same_cpu = Rank::from(task.cpu == cpu) * Rank::from(self.proc_change_penalty);
@@ -118,7 +110,7 @@ impl Ranking for Goodness {
     }
 
     fn level(&self, task: &Task, _scale: &Scale) -> usize {
-        (self.without_yield(task) as usize).min(REAL_TIME_LEVEL)
+        (self.rank(task) as usize).min(REAL_TIME_LEVEL)
     }
 
     fn limit(&self, level: usize, _scale: &Scale) -> Rank {
@@ -153,6 +145,10 @@ impl Ranking for Goodness {
         }
     }
 
+    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, _clock: u64) {
+        task.tickets = tickets;
+    }
+
     fn charge(&self, _task: &mut Task, _used_ns: u64) {}
 
     fn tick(&self, task: &mut Task) -> bool {
@@ -163,17 +159,15 @@ impl Ranking for Goodness {
         task.counter == 0
     }
 
-    fn pause(&self, task: &mut Task, yields: bool) -> bool {
+    fn pause(&self, task: &mut Task, yields: bool) -> Precedence {
+        let expired = task.class == Class::RoundRobin && task.counter == 0;
+        if expired {
+            task.counter = nice_to_ticks(task.nice);
+        }
         match task.class {
-            Class::Other => {
-                task.yielded = yields;
-                false
-            }
-            Class::RoundRobin if task.counter == 0 => {
-                task.counter = nice_to_ticks(task.nice);
-                true
-            }
-            Class::Fifo | Class::RoundRobin => yields,
+            Class::Other if yields => Precedence::Last,
+            Class::Fifo | Class::RoundRobin if yields || expired => Precedence::BehindEquals,
+            _ => Precedence::First,
         }
     }
 

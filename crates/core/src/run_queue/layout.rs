@@ -182,6 +182,11 @@ impl<R: Ranking> RunQueues<R> {
         }
     }
 
+    /// The clock of a CPU's pool: recalculations so far, or virtual time.
+    pub fn clock(&self, cpu: Cpu) -> u64 {
+        self.pool(cpu).clock()
+    }
+
     /// Pool of a CPU.
     pub fn pool_of(&self, cpu: Cpu) -> u32 {
         self.place(cpu).pool

@@ -18,11 +18,13 @@
 //!   Schedule  who runs next on a CPU              schedule()
 //!   Place     a CPU for who woke or was displaced reschedule_idle()
 //!   Tick      a time slice grows shorter          the timer
+//!   Adjust    tickets or nice value change
 //! ```
 //!
 //! The paper is Kravetz, Franke, Nagar and Ravindran, *Enhancing Linux
 //! Scheduler Scalability*, IBM Research Report, 2001.
 
+mod adjust;
 mod availability;
 mod board;
 mod decision;
@@ -40,6 +42,7 @@ mod task;
 mod tick;
 mod turn;
 
+pub use adjust::{Adjust, Change};
 pub use board::{Best, Comparison, Offers};
 pub use decision::{Decision, Held, LockIndex, Step};
 pub use goodness::{
@@ -49,7 +52,7 @@ pub use layout::{Layout, LayoutError, MAX_CPUS, RunQueues};
 pub use pass::{Pass, QUANTUM_SERVICE};
 pub use place::{Displaced, Place};
 pub use queue::{Queue, Slot};
-pub use ranking::{MAX_LEVELS, NOBODY, Rank, Ranking, Scale};
+pub use ranking::{MAX_LEVELS, NOBODY, Precedence, Rank, Ranking, Scale};
 pub use schedule::Schedule;
 pub use sequential::Sequential;
 pub use task::{Class, Cpu, CpuSet, Task, TaskIndex};

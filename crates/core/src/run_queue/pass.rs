@@ -21,7 +21,7 @@
 
 use core::num::NonZeroU32;
 
-use super::ranking::{MAX_LEVELS, Rank, Ranking, Scale};
+use super::ranking::{MAX_LEVELS, Precedence, Rank, Ranking, Scale};
 use super::task::{Cpu, Task};
 
 /// Service of one quantum, and so the stride of a single ticket.
@@ -70,16 +70,6 @@ impl Standing {
 pub struct Pass {
     /// Length of a quantum, at least 1 ns.
     pub quantum_ns: u64,
-}
-
-impl Pass {
-    /// Other tickets for a task in a queue, at `clock`: what remains of its
-    /// stride is scaled (1995, Figure 5).
-    pub(super) fn set_tickets(task: &mut Task, tickets: NonZeroU32, clock: u64) {
-        task.standing.leave(task.tickets, clock);
-        task.tickets = tickets;
-        task.standing.enter(tickets, clock);
-    }
 }
 
 impl Ranking for Pass {
@@ -146,6 +136,13 @@ impl Ranking for Pass {
 
     fn recalculate(&self, _task: &mut Task, _times: u64) {}
 
+    /// What remains of its stride is scaled (1995, Figure 5).
+    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, clock: u64) {
+        task.standing.leave(task.tickets, clock);
+        task.tickets = tickets;
+        task.standing.enter(tickets, clock);
+    }
+
     /// Service below a unit, 2^-32 of a quantum, is not counted.
     fn charge(&self, task: &mut Task, used_ns: u64) {
         let service =
@@ -160,8 +157,9 @@ impl Ranking for Pass {
         false
     }
 
-    fn pause(&self, _task: &mut Task, _yields: bool) -> bool {
-        false
+    /// Who yields has used less, and that is all.
+    fn pause(&self, _task: &mut Task, _yields: bool) -> Precedence {
+        Precedence::First
     }
 
     fn clock_after(&self, chosen: &Task, clock: u64) -> u64 {

@@ -77,6 +77,7 @@ pub struct Queue {
     /// The clock's number of recalculations that all tasks here have been
     /// through, if the ranking has any.
     pub(super) recalculations: u64,
+    /// Where the levels lie, if the ranking moves them.
     pub(super) scale: Scale,
     /// Of the next real-time task that comes to a queue of their own.
     next_since: u64,
@@ -119,6 +120,12 @@ impl Queue {
     /// Whether nobody is here.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Recalculations, by its pool's clock, that everybody here has been
+    /// through. A queue where nobody waits catches up when it is next used.
+    pub fn recalculations(&self) -> u64 {
+        self.recalculations
     }
 
     /// Everybody here, and whether it runs, in no order.

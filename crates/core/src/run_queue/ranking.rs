@@ -1,5 +1,7 @@
 //! What orders tasks: the one axis, beside where they wait.
 
+use core::num::NonZeroU32;
+
 use super::task::{Cpu, Task};
 
 /// How much a task deserves to run: the greater goes first. The part of it
@@ -19,6 +21,17 @@ pub struct Scale {
     pub(super) base: u64,
     /// A level is two to this power of passes.
     pub(super) shift: u32,
+}
+
+/// How a task that ran stands among those that could run instead of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precedence {
+    /// Before its equals.
+    First,
+    /// Behind its equals.
+    BehindEquals,
+    /// Behind everybody, in this one decision: goodness -1.
+    Last,
 }
 
 /// Orders tasks, and keeps what that goes by.
@@ -47,7 +60,7 @@ pub trait Ranking {
     /// Whether it goes before all that are not, in a queue of its own.
     fn is_real_time(&self, task: &Task) -> bool;
 
-    /// Level of a task, whether it has yielded or not.
+    /// Level of a task.
     fn level(&self, task: &Task, scale: &Scale) -> usize;
 
     /// The highest that rank and affinity (without address spaces) of anybody
@@ -71,15 +84,17 @@ pub trait Ranking {
     /// A task in a queue goes through so many recalculations.
     fn recalculate(&self, task: &mut Task, times: u64);
 
+    /// Other tickets for a task of a queue, at `clock`.
+    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, clock: u64);
+
     /// The task ran for `used_ns`.
     fn charge(&self, task: &mut Task, used_ns: u64);
 
     /// A tick passed while the task ran. Whether its time slice has ended.
     fn tick(&self, task: &mut Task) -> bool;
 
-    /// A task that ran stays runnable, by its own will or not. Whether it
-    /// stands behind its equals from now on, and not before them.
-    fn pause(&self, task: &mut Task, yields: bool) -> bool;
+    /// A task that ran stays runnable, by its own will or because it `yields`.
+    fn pause(&self, task: &mut Task, yields: bool) -> Precedence;
 
     /// The clock, after a task was chosen at `clock`.
     fn clock_after(&self, chosen: &Task, clock: u64) -> u64;

@@ -21,7 +21,7 @@ use super::decision::{Held, LockIndex, Step};
 use super::layout::RunQueues;
 use super::place::Displaced;
 use super::queue::Slot;
-use super::ranking::{NOBODY, Ranking};
+use super::ranking::{NOBODY, Precedence, Ranking};
 use super::schedule::{Phase, Schedule};
 use super::search::{Candidate, head, scan};
 use super::task::Cpu;
@@ -62,7 +62,7 @@ impl Schedule {
     fn ended(&self) -> Ended {
         self.ended.unwrap_or(Ended {
             slot: None,
-            gives_way: false,
+            precedence: Precedence::First,
             yields: false,
         })
     }
@@ -123,7 +123,8 @@ impl Schedule {
                 queue.cpu_mut(cpu).current = None;
                 let task = queue.remove(slot);
                 let index = task.index;
-                let slot = held.queue(lock).insert_since(task, ended.gives_way);
+                let gives_way = ended.precedence == Precedence::BehindEquals;
+                let slot = held.queue(lock).insert_since(task, gives_way);
                 self.outcome.displaced = (!ended.yields).then_some(Displaced {
                     task: index,
                     lock,
@@ -147,12 +148,9 @@ impl Schedule {
         let mm = queue.cpu(self.cpu).mm;
         let mut found = scan(queue, &shared.ranking, self.cpu, mm, self.best);
         if let Some(slot) = self.ended().slot {
-            // Who ran waits, too, if somebody else is chosen: at its rank
-            // once it does not yield any more.
-            let task = queue.task_mut(slot);
-            let yielded = core::mem::take(&mut task.yielded);
-            found.heads.add(shared.ranking.rank(task), slot);
-            task.yielded = yielded;
+            // Who ran waits, too, if somebody else is chosen.
+            let rank = shared.ranking.rank(queue.task(slot));
+            found.heads.add(rank, slot);
         }
         self.best = found.best;
         self.heads = Some(found.heads);

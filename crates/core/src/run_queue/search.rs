@@ -14,8 +14,11 @@
 //! second rule, and lists are in the order of the third.
 
 use super::queue::{Queue, Slot};
-use super::ranking::{NOBODY, Rank, Ranking};
+use super::ranking::{NOBODY, Precedence, Rank, Ranking};
 use super::task::{Cpu, Task};
+
+/// Above the idle task, below everybody else.
+const LAST: Rank = NOBODY + 1;
 
 /// The best so far.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +30,7 @@ pub(super) struct Candidate {
     /// Rank with affinity, [`NOBODY`] for the idle task.
     pub(super) total: Rank,
     /// Whether equals come first: it runs now, but stands behind them.
-    pub(super) gives_way: bool,
+    gives_way: bool,
     /// Whether it runs now, so that equals come after it in any case else.
     runs: bool,
 }
@@ -48,14 +51,17 @@ impl Candidate {
         task: &Task,
         ranking: &impl Ranking,
         cpu: Cpu,
-        gives_way: bool,
+        precedence: Precedence,
     ) -> Self {
         let rank = ranking.rank(task);
         Self {
             slot: Some(slot),
             rank,
-            total: rank + ranking.affinity(task, cpu, Some(task.mm)),
-            gives_way,
+            total: match precedence {
+                Precedence::Last => LAST,
+                _ => rank + ranking.affinity(task, cpu, Some(task.mm)),
+            },
+            gives_way: precedence == Precedence::BehindEquals,
             runs: true,
         }
     }

@@ -81,9 +81,6 @@ pub struct Task {
     /// Recalculations that `counter` has been through, while it is blocked.
     /// While it stands in a queue, the queue keeps that number.
     pub(super) recalculations: u64,
-    /// Has yielded its CPU, and stands behind everybody in the next decision
-    /// there. Only ever set within that decision.
-    pub(super) yielded: bool,
     /// Place among the real-time tasks that wait in a queue of their own.
     pub(super) since: u64,
     /// Address space.
@@ -109,7 +106,6 @@ impl Task {
             nice: 0,
             counter: super::goodness::nice_to_ticks(0),
             recalculations: 0,
-            yielded: false,
             since: 0,
             mm: index.0,
             cpu,

@@ -4,7 +4,7 @@
 use super::layout::RunQueues;
 use super::place::Displaced;
 use super::queue::{Queue, Slot};
-use super::ranking::Ranking;
+use super::ranking::{Precedence, Ranking};
 use super::search::Candidate;
 use super::task::{Cpu, Task, TaskIndex};
 
@@ -52,7 +52,7 @@ pub struct Outcome {
 pub(super) struct Ended {
     /// Who ran and could run on.
     pub(super) slot: Option<Slot>,
-    pub(super) gives_way: bool,
+    pub(super) precedence: Precedence,
     pub(super) yields: bool,
 }
 
@@ -67,7 +67,7 @@ impl<R: Ranking> RunQueues<R> {
     ) -> Ended {
         let none = Ended {
             slot: None,
-            gives_way: false,
+            precedence: Precedence::First,
             yields: false,
         };
         let Some(slot) = queue.cpu(cpu).current else {
@@ -84,13 +84,13 @@ impl<R: Ranking> RunQueues<R> {
             return none;
         }
         let yields = turn.end == End::Yields;
-        let gives_way = ranking.pause(queue.task_mut(slot), yields);
-        if gives_way {
+        let precedence = ranking.pause(queue.task_mut(slot), yields);
+        if precedence == Precedence::BehindEquals {
             queue.resort(slot, ranking);
         }
         Ended {
             slot: Some(slot),
-            gives_way,
+            precedence,
             yields,
         }
     }
@@ -99,7 +99,7 @@ impl<R: Ranking> RunQueues<R> {
     pub(super) fn default_candidate(&self, queue: &Queue, cpu: Cpu, ended: Ended) -> Candidate {
         match ended.slot {
             Some(slot) => {
-                Candidate::running(slot, queue.task(slot), &self.ranking, cpu, ended.gives_way)
+                Candidate::running(slot, queue.task(slot), &self.ranking, cpu, ended.precedence)
             }
             None => Candidate::IDLE,
         }
@@ -115,16 +115,15 @@ impl<R: Ranking> RunQueues<R> {
         now_ns: u64,
         outcome: &mut Outcome,
     ) {
-        if let Some(slot) = ended.slot {
-            queue.task_mut(slot).yielded = false;
-            if chosen != ended.slot {
-                queue.set_running(slot, false);
-                outcome.displaced = (!ended.yields).then(|| Displaced {
-                    task: queue.task(slot).index,
-                    lock: self.queue_of(cpu),
-                    slot,
-                });
-            }
+        if let Some(slot) = ended.slot
+            && chosen != ended.slot
+        {
+            queue.set_running(slot, false);
+            outcome.displaced = (!ended.yields).then(|| Displaced {
+                task: queue.task(slot).index,
+                lock: self.queue_of(cpu),
+                slot,
+            });
         }
         let was_idle = outcome.previous.is_none();
         let mut mm = queue.cpu(cpu).mm;
