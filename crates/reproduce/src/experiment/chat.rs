@@ -21,6 +21,11 @@ pub struct ChatRooms {
     pub configurations: Vec<Configuration>,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
+    /// Of all messages that arrive, it is measured after so many for each that
+    /// a user sends.
+    pub after: u32,
+    /// For so many.
+    pub measured: u32,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
     /// Where the machine is not the paper's.
@@ -36,8 +41,6 @@ pub struct Configuration {
     pub rooms: u32,
     /// Messages that each user sends.
     pub messages: u32,
-    /// Messages that each user sends here, so that it takes less time.
-    pub simulated: u32,
 }
 
 /// What one scheduler came to.
@@ -109,17 +112,22 @@ impl ChatRooms {
         label: &str,
         findings: &mut Findings,
     ) -> Result<Vec<Outcome>> {
-        let &Configuration { rooms, simulated, .. } = configuration;
-        let scenario = self.chat.scenario(rooms, simulated);
+        let &Configuration { rooms, messages } = configuration;
+        let scenario = self.chat.scenario(rooms, messages);
         let mut outcomes = Vec::new();
         for &layout in &self.layouts {
             let mut throughput = Vec::new();
             for &cpus in &self.cpus {
                 let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
-                context.run_until(&mut simulation, 1_000_000_000, |_| false)?;
+                let arrived = |simulation: &Simulation| Chat::arrived(simulation.counts().sends);
+                for messages in [self.after, self.measured] {
+                    simulation.measure_afresh();
+                    let enough = Chat::deliveries(rooms, messages);
+                    context.run_until(&mut simulation, 1_000_000, |s| arrived(s) >= enough)?;
+                }
                 let of = format!("{label}{}", of(layout, &on_cpus(cpus)));
-                let seconds = simulation.now_ns() as f64 / 1e9;
-                let rate = Chat::deliveries(rooms, simulated) as f64 / seconds;
+                let seconds = simulation.measured_ns() as f64 / 1e9;
+                let rate = arrived(&simulation) as f64 / seconds;
                 findings.add(format!("{of} throughput"), rate, "messages/s");
                 add_locks(findings, &of, &simulation);
                 add_lengths(findings, &of, &simulation);

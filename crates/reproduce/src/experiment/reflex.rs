@@ -106,6 +106,13 @@ impl Rounds {
         let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
         let rounds = self.rounds * u64::from(sets);
         let every_ns = 20_000;
+        // The threads that start the others have ended.
+        let threads = u64::from(sets * self.reflex.threads_of_a_set);
+        let processes = u64::from(sets.div_ceil(self.reflex.sets_of_a_process));
+        context.run_until(&mut simulation, every_ns, |s| {
+            s.made() == threads + processes && s.alive() == threads
+        })?;
+        simulation.measure_afresh();
         context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds / 2)?;
         simulation.measure_afresh();
         context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds)?;

@@ -81,6 +81,13 @@ impl Chat {
         u64::from(rooms * USERS * OTHERS) * u64::from(messages)
     }
 
+    /// Messages that have arrived once so many were put into sockets and
+    /// queues: each goes through a queue and a socket, and all that a user sends
+    /// through another socket before that.
+    pub fn arrived(sends: u64) -> u64 {
+        sends * u64::from(OTHERS) / u64::from(2 * OTHERS + 1)
+    }
+
     fn client_send(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
         let steps = vec![compute(self.write), Step::Send(format!("up {room}.{user}"))];
         vec![repeat(Some(messages), steps)]

@@ -13,6 +13,8 @@ use super::{add_process, empty, repeat};
 pub struct Reflex {
     /// Threads among which a token goes round.
     pub threads_of_a_set: u32,
+    /// Active sets of a process, of which there are as many as it takes.
+    pub sets_of_a_process: u32,
     /// The chance that a round ends in a yield, and not in passing the token on.
     pub yields: f64,
 }
@@ -41,8 +43,11 @@ impl Reflex {
                 threads.push((format!("thread {own}"), vec![repeat(None, steps)]));
                 scenario.pipes.insert(own, Pipe { capacity: 1 });
             }
+            if (set + 1) % self.sets_of_a_process == 0 || set + 1 == active_sets {
+                let name = format!("reflex.{}", set / self.sets_of_a_process);
+                add_process(&mut scenario, &name, std::mem::take(&mut threads));
+            }
         }
-        add_process(&mut scenario, "reflex", threads);
         scenario
     }
 }

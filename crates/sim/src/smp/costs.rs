@@ -49,15 +49,15 @@ impl Default for Costs {
         let ns = Time;
         Costs {
             stretch: ns(250),
-            levels: ns(900),
+            levels: ns(700),
             cold: ns(0),
             examine: ns(140),
             look: ns(30),
             transfer: ns(170),
             interrupt: ns(1_000),
-            context_switch: ns(1_500),
+            context_switch: ns(3_000),
             cache_refill: ns(5_000),
-            system_call: ns(1_000),
+            system_call: ns(2_700),
             timer: ns(2_000),
             tick: Time::from_ms(10),
         }

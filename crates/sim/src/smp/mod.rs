@@ -127,8 +127,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A run of a scenario's programs. Its clients begin together, on the
-    /// first CPU; what it says of its machine, of tickets and of what happens
+    /// A run of a scenario's programs. Its clients begin together, each
+    /// on the next CPU; what it says of its machine, of tickets and of what happens
     /// from outside is passed over.
     ///
     /// # Errors
@@ -178,9 +178,12 @@ impl Simulation {
         }
         for group in 0..self.groups.len() {
             let (clients, program) = (self.groups[group].clients.clone(), self.groups[group].program);
-            clients.for_each(|client| self.add_thread(client, program));
+            for client in clients {
+                self.here = client % self.cpus.len() as u32;
+                self.add_thread(client, program);
+            }
         }
-        self.go_on(0);
+        (0..self.cpus.len() as u32).for_each(|cpu| self.go_on(cpu));
     }
 
     /// Runs until every thread has exited, or to the end of the scenario.
@@ -242,6 +245,11 @@ impl Simulation {
     /// Threads that have not exited.
     pub fn alive(&self) -> u64 {
         self.alive
+    }
+
+    /// Threads that there ever were.
+    pub fn made(&self) -> u64 {
+        self.threads.made
     }
 
     /// How often things happened so far.
