@@ -78,10 +78,7 @@ impl Adjust {
         if shared.single.is_none() {
             let head = head(queue, ranking);
             match own {
-                Some(cpu) => {
-                    words += pool.offers.set(shared.place(cpu).place, head);
-                    words += shared.publish_availability(queue, cpu);
-                }
+                Some(cpu) => words = shared.publish(queue, cpu, head),
                 None => pool.offer_real_time(head),
             }
         }

@@ -14,6 +14,7 @@
 use super::layout::RunQueues;
 use super::queue::Queue;
 use super::ranking::{NOBODY, Rank, Ranking};
+use super::search::head;
 use super::task::{Cpu, Task};
 
 const IDLE: Rank = 1 << 62;
@@ -64,24 +65,44 @@ impl<R: Ranking> RunQueues<R> {
         self.ranking.rank(task) + self.ranking.affinity(task, cpu, Some(task.mm))
     }
 
-    /// Publishes what a CPU can do, under the lock of its queue. Returns the
+    /// Publishes all that is to be known of a CPU's own queue, under its lock:
+    /// what it offers (`head`), its load, and what the CPU can do. Returns the
     /// words looked at. Where one queue serves all CPUs nothing is published.
-    pub(super) fn publish_availability(&self, queue: &Queue, cpu: Cpu) -> u32 {
-        self.publish(cpu, self.availability(queue, cpu))
-    }
-
-    pub(super) fn publish_idle(&self, cpu: Cpu) {
-        self.publish(cpu, Availability::Idle(0));
-    }
-
-    fn publish(&self, cpu: Cpu, availability: Availability) -> u32 {
-        match self.single {
-            Some(_) => 0,
-            None => {
-                let place = self.place(cpu).place;
-                self.pool(cpu).available.set(place, availability.word())
-            }
+    pub(super) fn publish(&self, queue: &Queue, cpu: Cpu, head: Rank) -> u32 {
+        if self.single.is_some() {
+            return 0;
         }
+        let (pool, place) = (self.pool(cpu), self.place(cpu).place);
+        let mut words = pool.offers.set(place, head);
+        if self.pools.len() > 1 {
+            words += pool.loads.set(place, queue.load() as Rank);
+        }
+        let availability = self.availability(queue, cpu);
+        words + pool.available.set(place, availability.word())
+    }
+
+    /// Puts a task that entered when the clock showed `entered_at` into a CPU's
+    /// own queue, and publishes that. Returns the tasks and words looked at.
+    pub(super) fn insert(
+        &self,
+        queue: &mut Queue,
+        cpu: Cpu,
+        mut task: Task,
+        entered_at: u64,
+    ) -> (u32, u32) {
+        let (ranking, pool) = (&self.ranking, self.pool(cpu));
+        let examined = queue.catch_up(ranking, pool.clock());
+        if R::RECALCULATES {
+            let missed = queue.recalculations().saturating_sub(entered_at);
+            ranking.recalculate(&mut task, missed);
+        }
+        let before = match examined {
+            0 => pool.offers.get(self.place(cpu).place),
+            _ => head(queue, ranking),
+        };
+        let head = before.max(ranking.rank(&task));
+        queue.insert(task, ranking);
+        (examined, self.publish(queue, cpu, head))
     }
 
     /// What a task of this rank would gain on a CPU; `None` if it is not to be

@@ -105,6 +105,11 @@ impl Ranking for Goodness {
         rank == 0
     }
 
+    /// Every task counts alike.
+    fn load(&self, _task: &Task) -> u32 {
+        1
+    }
+
     fn is_real_time(&self, task: &Task) -> bool {
         task.class != Class::Other
     }

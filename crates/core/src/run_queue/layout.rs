@@ -60,6 +60,8 @@ pub(super) struct Pool {
     pub(super) offers: Offers,
     /// How available each CPU is, see `availability.rs`.
     pub(super) available: Offers,
+    /// What each CPU's queue counts for; kept where there are other pools.
+    pub(super) loads: Offers,
     /// The highest rank among real-time tasks that wait.
     real_time: AtomicI64,
 }
@@ -72,6 +74,7 @@ impl Pool {
             clock: AtomicU64::new(0),
             offers: Offers::new(places, comparison),
             available: Offers::new(places, comparison),
+            loads: Offers::new(places, Comparison::Scan),
             real_time: AtomicI64::new(NOBODY),
         }
     }
@@ -158,8 +161,10 @@ impl<R: Ranking> RunQueues<R> {
                 each.chain(real_time).collect()
             }
         };
-        for cpu in (0..cpus).map(Cpu) {
-            this.publish_idle(cpu);
+        if single.is_none() {
+            for (queue, cpu) in queues.iter().zip((0..cpus).map(Cpu)) {
+                this.publish(queue, cpu, NOBODY);
+            }
         }
         Ok((this, queues))
     }

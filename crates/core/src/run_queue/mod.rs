@@ -18,6 +18,7 @@
 //!   Schedule  who runs next on a CPU              schedule()
 //!   Place     a CPU for who woke or was displaced reschedule_idle()
 //!   Tick      a time slice grows shorter          the timer
+//!   Balance   a pool takes a task from another
 //!   Adjust    tickets or nice value change
 //! ```
 //!
@@ -26,6 +27,7 @@
 
 mod adjust;
 mod availability;
+mod balance;
 mod board;
 mod decision;
 mod goodness;
@@ -41,8 +43,10 @@ mod sequential;
 mod task;
 mod tick;
 mod turn;
+mod weights;
 
 pub use adjust::{Adjust, Change};
+pub use balance::Balance;
 pub use board::{Best, Comparison, Offers};
 pub use decision::{Decision, Held, LockIndex, Step};
 pub use goodness::{
@@ -58,3 +62,4 @@ pub use sequential::Sequential;
 pub use task::{Class, Cpu, CpuSet, Task, TaskIndex};
 pub use tick::Tick;
 pub use turn::{End, Outcome, Turn};
+pub use weights::Weights;

@@ -93,6 +93,10 @@ impl Ranking for Pass {
         false
     }
 
+    fn load(&self, task: &Task) -> u32 {
+        task.tickets.get()
+    }
+
     fn is_real_time(&self, _task: &Task) -> bool {
         false
     }

@@ -17,7 +17,6 @@ use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::RunQueues;
 use super::queue::{Queue, Slot};
 use super::ranking::Ranking;
-use super::search::head;
 use super::task::{Cpu, Task, TaskIndex};
 
 /// A task that was displaced by another and waits.
@@ -204,26 +203,12 @@ impl Place {
         }
     }
 
-    /// Puts who woke into the queue of a CPU, and publishes that.
+    /// Puts who woke into the queue of a CPU.
     fn insert<R: Ranking>(&mut self, shared: &RunQueues<R>, queue: &mut Queue, cpu: Cpu) {
-        let Some(mut task) = self.woken.take() else {
-            return;
-        };
-        let (ranking, pool) = (&shared.ranking, shared.pool(cpu));
-        let examined = queue.catch_up(ranking, pool.clock());
-        if R::RECALCULATES {
-            let missed = queue.recalculations.saturating_sub(self.entered_at);
-            ranking.recalculate(&mut task, missed);
+        if let Some(task) = self.woken.take() {
+            let (tasks, words) = shared.insert(queue, cpu, task, self.entered_at);
+            self.steps.examined(tasks, words);
         }
-        let place = shared.place(cpu).place;
-        let head = match examined {
-            0 => pool.offers.get(place).max(ranking.rank(&task)),
-            _ => head(queue, ranking).max(ranking.rank(&task)),
-        };
-        queue.insert(task, ranking);
-        let mut words = pool.offers.set(place, head);
-        words += shared.publish_availability(queue, cpu);
-        self.steps.examined(examined, words);
     }
 
     fn place_real_time<R: Ranking>(

@@ -28,6 +28,8 @@ struct Entry {
     running: bool,
     /// The list that it is in.
     level: u8,
+    /// What it counts for in the load of the queue.
+    load: u32,
     previous: u32,
     next: u32,
 }
@@ -71,6 +73,8 @@ pub struct Queue {
     occupied: u64,
     /// Tasks that do not run.
     waiting: u32,
+    /// Sum of the loads of all tasks here.
+    load: u64,
     /// The CPUs, from `first_cpu` up.
     cpus: Vec<CpuState>,
     first_cpu: u32,
@@ -99,6 +103,7 @@ impl Queue {
             ],
             occupied: 0,
             waiting: 0,
+            load: 0,
             cpus: vec![CpuState::NEW; cpus as usize],
             first_cpu,
             recalculations: 0,
@@ -120,6 +125,11 @@ impl Queue {
     /// Whether nobody is here.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// What its tasks count for, those that run included.
+    pub fn load(&self) -> u64 {
+        self.load
     }
 
     /// Recalculations, by its pool's clock, that everybody here has been
@@ -176,7 +186,8 @@ impl Queue {
     /// Adds a task that waits, at the end of its list.
     pub(super) fn insert(&mut self, task: Task, ranking: &impl Ranking) -> Slot {
         let level = self.level_of(&task, ranking);
-        let slot = self.put(task);
+        let load = ranking.load(&task);
+        let slot = self.put(task, load);
         self.link_before(slot, END, level);
         slot
     }
@@ -192,7 +203,7 @@ impl Queue {
         while next != END && self.task(Slot(next)).since < task.since {
             next = self.entries[next as usize].next;
         }
-        let slot = self.put(task);
+        let slot = self.put(task, 0);
         self.link_before(slot, next, 0);
         slot
     }
@@ -201,6 +212,7 @@ impl Queue {
     pub(super) fn remove(&mut self, slot: Slot) -> Task {
         self.unlink(slot);
         let entry = &mut self.entries[slot.0 as usize];
+        self.load -= u64::from(entry.load);
         if !entry.running {
             self.waiting -= 1;
         }
@@ -237,6 +249,9 @@ impl Queue {
     ) -> T {
         let before = ranking.rank(self.task(slot));
         let result = change(self.task_mut(slot));
+        let load = ranking.load(self.task(slot));
+        let before_load = core::mem::replace(&mut self.entries[slot.0 as usize].load, load);
+        self.load = self.load - u64::from(before_load) + u64::from(load);
         if ranking.rank(self.task(slot)) != before {
             self.resort(slot, ranking);
         }
@@ -308,11 +323,13 @@ impl Queue {
         }
     }
 
-    fn put(&mut self, task: Task) -> Slot {
+    fn put(&mut self, task: Task, load: u32) -> Slot {
+        self.load += u64::from(load);
         let entry = Entry {
             task: Some(task),
             running: false,
             level: 0,
+            load,
             previous: END,
             next: END,
         };

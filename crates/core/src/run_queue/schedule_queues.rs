@@ -209,7 +209,7 @@ impl Schedule {
         }
         let taken = found.best.slot.filter(|_| there);
         let task = taken.map(|slot| queue.remove(slot));
-        let words = pool.offers.set(place, found.heads.without(taken));
+        let words = shared.publish(queue, Cpu(lock.0), found.heads.without(taken));
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
         match task {
@@ -235,9 +235,7 @@ impl Schedule {
             Some(heads) => heads.without(chosen),
             None => head(queue, &shared.ranking),
         };
-        let place = shared.place(cpu).place;
-        let mut words = shared.pool(cpu).offers.set(place, left);
-        words += shared.publish_availability(queue, cpu);
+        let words = shared.publish(queue, cpu, left);
         self.steps.examined(0, words);
         self.go_on(Step::Unlock(self.own()), Phase::End);
     }
@@ -284,8 +282,7 @@ impl Schedule {
         let lock = LockIndex(cpu.0);
         let queue = held.queue(lock);
         let examined = queue.catch_up(&shared.ranking, pool.clock());
-        let mut words = pool.offers.set(place, head(queue, &shared.ranking));
-        words += shared.publish_availability(queue, cpu);
+        let words = shared.publish(queue, cpu, head(queue, &shared.ranking));
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
         self.visit_from(shared, place + 1);

@@ -5,13 +5,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::adjust::{Adjust, Change};
+use super::balance::Balance;
 use super::decision::{Decision, Held, LockIndex, Step};
 use super::layout::{Layout, LayoutError, RunQueues};
 use super::place::Place;
 use super::queue::Queue;
 use super::ranking::Ranking;
 use super::schedule::Schedule;
-use super::task::{Cpu, Task};
+use super::task::{Cpu, Task, TaskIndex};
 use super::tick::Tick;
 use super::turn::{Outcome, Turn};
 
@@ -93,6 +95,26 @@ impl<R: Ranking> Sequential<R> {
         let mut decision = Tick::new(cpu);
         self.run(&mut decision, |_| true);
         decision.expired()
+    }
+
+    /// A task that stands in a queue changes; of a blocked one nothing is known
+    /// here. O(n) in all tasks.
+    pub fn adjust(&mut self, task: TaskIndex, change: Change) {
+        for lock in (0..self.queues.queues.len() as u32).map(LockIndex) {
+            let mut decision = Adjust::new(lock, task, change);
+            self.run(&mut decision, |_| true);
+            if decision.found() {
+                break;
+            }
+        }
+    }
+
+    /// The pool of `cpu` takes a task from another, if that makes them more
+    /// even. Who moved.
+    pub fn balance(&mut self, cpu: Cpu) -> Option<TaskIndex> {
+        let mut decision = Balance::new(cpu);
+        self.run(&mut decision, |_| true);
+        decision.moved()
     }
 
     /// Runs a decision to its end. `grant` says of each lock that is only

@@ -2,7 +2,7 @@
 
 use super::decision::{Decision, Held, Step, Steps};
 use super::layout::RunQueues;
-use super::ranking::{NOBODY, Ranking};
+use super::ranking::Ranking;
 use super::search::head;
 use super::task::Cpu;
 
@@ -48,11 +48,12 @@ impl Tick {
         if let Some(slot) = queue.cpu(cpu).current {
             self.expired = queue.change(slot, ranking, |task| ranking.tick(task));
         }
-        let mut words = shared.publish_availability(queue, cpu);
-        let place = shared.place(cpu).place;
-        if examined > 0 && pool.offers.get(place) != NOBODY {
-            words += pool.offers.set(place, head(queue, ranking));
-        }
+        let offered = pool.offers.get(shared.place(cpu).place);
+        let head = match examined {
+            0 => offered,
+            _ => head(queue, ranking),
+        };
+        let words = shared.publish(queue, cpu, head);
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
         self.phase = Phase::End;
