@@ -177,7 +177,11 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
         let title = outcome.layout.title();
         let base = outcome.at(BASE_CPUS);
         let (cpus, peak) = outcome.peak();
-        findings.add(format!("{title}: CPUs at the peak"), f64::from(cpus), "CPUs");
+        findings.add(
+            format!("{title}: CPUs at the peak"),
+            f64::from(cpus),
+            "CPUs",
+        );
         findings.add(format!("{title}: speedup at the peak"), peak / base, "");
         let end = outcome.at(most);
         findings.add(format!("{title}: speedup on {most} CPUs"), end / base, "");
@@ -188,7 +192,8 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
     }
     let layouts: Vec<LayoutName> = outcomes.iter().map(|outcome| outcome.layout).collect();
     for (one, other) in pairs(&layouts) {
-        let end = |layout: &LayoutName| findings.value(&format!("{}: end over peak", layout.title()));
+        let end =
+            |layout: &LayoutName| findings.value(&format!("{}: end over peak", layout.title()));
         let ratio = end(one) / end(other);
         let metric = format!("{} over {}: end over peak", one.title(), other.title());
         findings.add(metric, ratio, ": 1");
@@ -226,10 +231,13 @@ fn throughput_chart(title: &str, outcomes: &[Outcome]) -> Chart {
 fn lengths_chart(title: &str, simulation: &Simulation) -> Chart {
     let counts = simulation.lengths().counts();
     let width = (counts.len() / 60 + 1) as f64;
-    let bars = counts.chunks(width as usize).enumerate().map(|(bar, counts)| {
-        let found = counts.iter().sum::<u64>() as f64;
-        ((bar as f64 + 0.5) * width, found)
-    });
+    let bars = counts
+        .chunks(width as usize)
+        .enumerate()
+        .map(|(bar, counts)| {
+            let found = counts.iter().sum::<u64>() as f64;
+            ((bar as f64 + 0.5) * width, found)
+        });
     Chart {
         title: format!("Run queue lengths, {title}"),
         caption: "as every call of schedule() found them".to_owned(),

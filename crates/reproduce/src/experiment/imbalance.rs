@@ -83,7 +83,10 @@ impl Imbalance {
             name: format!("CPU {cpu}"),
             shape: Shape::Line,
             colour: cpu,
-            points: deviations.iter().map(|(at_s, of)| (*at_s, of[cpu] + middle)).collect(),
+            points: deviations
+                .iter()
+                .map(|(at_s, of)| (*at_s, of[cpu] + middle))
+                .collect(),
         });
         Chart {
             title: format!("Deviation from the mean run queue length, {title}"),

@@ -73,7 +73,8 @@ pub(super) fn add_ratios(
     for (&one, &other) in pairs(layouts) {
         for size in sizes {
             for metric in metrics {
-                let value = |layout| findings.value(&format!("{label}{} {metric}", of(layout, size)));
+                let value =
+                    |layout| findings.value(&format!("{label}{} {metric}", of(layout, size)));
                 let ratio = value(one) / value(other);
                 let pair = format!("{} over {}", one.title(), other.title());
                 findings.add(format!("{label}{pair}, {size}: {metric}"), ratio, ": 1");
@@ -84,7 +85,9 @@ pub(super) fn add_ratios(
 
 /// Each two of them, in either order.
 pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName, &LayoutName)> {
-    let both = layouts.iter().flat_map(|one| layouts.iter().map(move |other| (one, other)));
+    let both = layouts
+        .iter()
+        .flat_map(|one| layouts.iter().map(move |other| (one, other)));
     both.filter(|(one, other)| one != other)
 }
 

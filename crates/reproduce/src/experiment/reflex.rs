@@ -22,13 +22,16 @@ pub struct Rounds {
     pub active_sets: Sets,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
-    /// Rounds of each thread that can run which are measured, after half as
-    /// many that are not.
+    /// Rounds of each thread that can run which are measured, but no fewer in
+    /// all than [`LEAST_ROUNDS`], after half as many that are not.
     pub rounds: u64,
     /// Where the machine is not the paper's.
     #[serde(default)]
     pub costs: Costs,
 }
+
+/// With fewer, chance would show.
+const LEAST_ROUNDS: u64 = 4000;
 
 /// How many active sets there are.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -75,7 +78,13 @@ impl Rounds {
             curves.push((layout, points));
         }
         let sizes: Vec<String> = self.loads().map(|(c, s)| self.size(c, s).1).collect();
-        add_ratios(&mut findings, "", &self.layouts, &sizes, &["round", "contention"]);
+        add_ratios(
+            &mut findings,
+            "",
+            &self.layouts,
+            &sizes,
+            &["round", "contention"],
+        );
         add_crossings(&mut findings, &curves);
         findings.draw("", &self.chart(context, &curves));
         Ok(findings)
@@ -83,7 +92,12 @@ impl Rounds {
 
     /// CPUs and active sets of each measurement.
     fn loads(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let on = |&cpus| self.active_sets.on(cpus).into_iter().map(move |sets| (cpus, sets));
+        let on = |&cpus| {
+            self.active_sets
+                .on(cpus)
+                .into_iter()
+                .map(move |sets| (cpus, sets))
+        };
         self.cpus.iter().flat_map(on)
     }
 
@@ -104,11 +118,11 @@ impl Rounds {
     ) -> Result<Simulation> {
         let scenario = self.reflex.scenario(sets);
         let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
-        let rounds = self.rounds * u64::from(sets);
+        let rounds = (self.rounds * u64::from(sets)).max(LEAST_ROUNDS);
         let every_ns = 20_000;
         // The threads that start the others have ended.
-        let threads = u64::from(sets * self.reflex.threads_of_a_set);
-        let processes = u64::from(sets.div_ceil(self.reflex.sets_of_a_process));
+        let threads = u64::from(sets * self.reflex.threads_of_a_set.get());
+        let processes = u64::from(sets.div_ceil(self.reflex.sets_of_a_process.get()));
         context.run_until(&mut simulation, every_ns, |s| {
             s.made() == threads + processes && s.alive() == threads
         })?;
@@ -121,13 +135,23 @@ impl Rounds {
 
     /// On a scale of powers of two, as times differ by orders of magnitude.
     fn chart(&self, context: &Context<'_>, curves: &[(LayoutName, Vec<Point>)]) -> Chart {
-        let of_what = if self.active_sets.vary() { "runnable threads" } else { "CPUs" };
-        let drawn = curves.iter().enumerate().map(|(colour, (layout, points))| Curve {
-            name: layout.title(),
-            shape: Shape::Line,
-            colour,
-            points: points.iter().map(|(x, y)| (x.log2(), (y * 1000.0).log2())).collect(),
-        });
+        let of_what = if self.active_sets.vary() {
+            "runnable threads"
+        } else {
+            "CPUs"
+        };
+        let drawn = curves
+            .iter()
+            .enumerate()
+            .map(|(colour, (layout, points))| Curve {
+                name: layout.title(),
+                shape: Shape::Line,
+                colour,
+                points: points
+                    .iter()
+                    .map(|(x, y)| (x.log2(), (y * 1000.0).log2()))
+                    .collect(),
+            });
         let axis = |label: String| Axis { label, end: None };
         Chart {
             title: context.figure.scenario.title.clone(),

@@ -1,6 +1,8 @@
 //! Reflex: tokens that go round, and threads that yield before they pass them
 //! on (2001, 5.3).
 
+use std::num::NonZeroU32;
+
 use prorata_sim::scenario::{Loop, Pipe, Scenario, Step};
 use serde::Deserialize;
 
@@ -12,9 +14,9 @@ use super::{add_process, empty, repeat};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reflex {
     /// Threads among which a token goes round.
-    pub threads_of_a_set: u32,
+    pub threads_of_a_set: NonZeroU32,
     /// Active sets of a process, of which there are as many as it takes.
-    pub sets_of_a_process: u32,
+    pub sets_of_a_process: NonZeroU32,
     /// The chance that a round ends in a yield, and not in passing the token on.
     pub yields: f64,
 }
@@ -25,7 +27,7 @@ impl Reflex {
         let mut scenario = empty(&format!("Reflex, {active_sets} active sets"));
         let mut threads = Vec::new();
         for set in 0..active_sets {
-            for place in 0..self.threads_of_a_set {
+            for place in 0..self.threads_of_a_set.get() {
                 let own = format!("{set}.{place}");
                 let next = format!("{set}.{}", (place + 1) % self.threads_of_a_set);
                 let receive = Step::Receive(own.clone());

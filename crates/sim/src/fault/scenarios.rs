@@ -66,7 +66,11 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         // Whatever else it does, it uses CPU time now and then.
         steps.push(Step::Compute(duration(lots, 1000)));
         let program = format!("p{i}");
-        let steps = vec![Step::Loop(Loop { times: None, chance: None, steps })];
+        let steps = vec![Step::Loop(Loop {
+            times: None,
+            chance: None,
+            steps,
+        })];
         programs.insert(program.clone(), Program { steps });
         clients.push(Client {
             name: format!("client{i}"),

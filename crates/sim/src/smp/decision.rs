@@ -53,7 +53,12 @@ pub(super) enum Decided {
 
 impl Decision {
     /// A CPU begins a decision. Nothing if there is nobody whom it is about.
-    pub(super) fn new(queues: &mut Queues, cpu: u32, asked: Asked, now_ns: u64) -> Option<Decision> {
+    pub(super) fn new(
+        queues: &mut Queues,
+        cpu: u32,
+        asked: Asked,
+        now_ns: u64,
+    ) -> Option<Decision> {
         let made = match asked {
             Asked::Schedule(leaves) => {
                 let end = match leaves {

@@ -106,7 +106,8 @@ impl Simulation {
 
     /// The timer of a CPU ticks.
     pub(super) fn tick_due(&mut self, cpu: u32) {
-        self.queue.push(self.now_ns + self.costs.tick.0, Due::Tick { cpu });
+        self.queue
+            .push(self.now_ns + self.costs.tick.0, Due::Tick { cpu });
         let state = &mut self.cpus[cpu as usize];
         if state.task == NO_THREAD {
             return;
@@ -154,17 +155,13 @@ impl Simulation {
             return true;
         };
         match decision.step() {
-            Step::Lock(LockIndex(lock)) => {
-                match self.locks.lock(lock as usize, cpu, self.now_ns) {
-                    Wanted::From(from_ns) => {
-                        self.stay(cpu, from_ns - self.now_ns, Then::Granted(true))
-                    }
-                    Wanted::Spins => {
-                        self.cpus[cpu as usize].doing = Doing::Spins;
-                        false
-                    }
+            Step::Lock(LockIndex(lock)) => match self.locks.lock(lock as usize, cpu, self.now_ns) {
+                Wanted::From(from_ns) => self.stay(cpu, from_ns - self.now_ns, Then::Granted(true)),
+                Wanted::Spins => {
+                    self.cpus[cpu as usize].doing = Doing::Spins;
+                    false
                 }
-            }
+            },
             Step::TryLock(LockIndex(lock)) => {
                 let (taken, from_ns) = self.locks.try_lock(lock as usize, cpu, self.now_ns);
                 self.stay(cpu, from_ns - self.now_ns, Then::Granted(taken))

@@ -42,7 +42,9 @@ mod tests {
     fn lengths_have_a_mean_and_a_longest() {
         let mut lengths = Lengths::default();
         assert_eq!((lengths.mean(), lengths.longest()), (0.0, 0));
-        [2, 0, 7].into_iter().for_each(|length| lengths.count(length));
+        [2, 0, 7]
+            .into_iter()
+            .for_each(|length| lengths.count(length));
         assert_eq!((lengths.mean(), lengths.longest()), (3.0, 7));
         assert_eq!(lengths.counts(), [1, 0, 1, 0, 0, 0, 0, 1]);
     }

@@ -240,7 +240,9 @@ mod tests {
             (1..4).for_each(|cpu| assert_eq!(locks.lock(1, cpu, 0), Wanted::Spins));
             let mut holder = 0;
             let mut served = Vec::new();
-            while let Some((next, from_ns)) = locks.unlock(1, holder, 1000 * served.len() as u64 + 1000) {
+            while let Some((next, from_ns)) =
+                locks.unlock(1, holder, 1000 * served.len() as u64 + 1000)
+            {
                 assert!(from_ns > 0);
                 served.push(next);
                 holder = next;

@@ -177,7 +177,10 @@ impl Simulation {
             self.queue.push(first_ns, Due::Tick { cpu });
         }
         for group in 0..self.groups.len() {
-            let (clients, program) = (self.groups[group].clients.clone(), self.groups[group].program);
+            let (clients, program) = (
+                self.groups[group].clients.clone(),
+                self.groups[group].program,
+            );
             for client in clients {
                 self.here = client % self.cpus.len() as u32;
                 self.add_thread(client, program);

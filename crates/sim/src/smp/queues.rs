@@ -61,8 +61,10 @@ impl Queues {
             memory: Memory(queues),
             blocked: Vec::new(),
             writers: match machine.layout {
-                LayoutName::Pools(of) | LayoutName::PoolsTournament(of) => of.min(machine.cpus),
-                _ => machine.cpus,
+                LayoutName::Pools(of) | LayoutName::PoolsTournament(of) => {
+                    of.clamp(1, machine.cpus.max(1))
+                }
+                _ => machine.cpus.max(1),
             }
             .into(),
             has_levels: machine.layout == LayoutName::PriorityLevels,
