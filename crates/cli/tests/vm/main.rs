@@ -1,8 +1,6 @@
 //! Commands in machines, on every kernel that is to be supported. Needs QEMU
 //! and kernels that were fetched: `scripts/vm-test` sees to both.
 
-mod engine;
-
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -29,7 +27,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for series in SERIES {
-        for (name, check) in CHECKS.into_iter().chain(engine::CHECKS) {
+        for (name, check) in CHECKS.into_iter() {
             let name = format!("{name}_on_{series}");
             trials.push(Trial::test(name, move || check(series)));
         }

@@ -25,6 +25,7 @@ use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
 use draft::Draft;
 #[cfg(test)]
+pub(crate) use defaults::USER_FUNDING;
 pub(crate) use quota::QUOTA;
 
 /// What to do and what to answer then.

@@ -1,6 +1,7 @@
 //! Processes that use CPU time in some way.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +34,22 @@ impl Hog {
     /// Starts one process after another, each of which uses so much and ends.
     pub fn relay(use_ms: u64) -> Self {
         Self::work(&["relay", &use_ms.to_string()])
+    }
+
+    /// Uses so much, executes its program again, and so on.
+    pub fn execs(use_ms: u64) -> Self {
+        Self::work(&["execs", &use_ms.to_string()])
+    }
+
+    /// Starts processes that end at once, as many as it can.
+    pub fn forks() -> Self {
+        Self::work(&["forks"])
+    }
+
+    /// After a signal (SIGUSR1) starts so many threads, each of which runs for
+    /// half a millisecond every few seconds.
+    pub fn crowd(count: u32) -> Self {
+        Self::work(&["crowd", &count.to_string()])
     }
 
     fn work(role: &[&str]) -> Self {
@@ -94,6 +111,18 @@ pub fn work(arguments: &[String]) {
             // SAFETY: a null status is permitted.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         },
+        "execs" => {
+            burn(Duration::from_millis(number(1)));
+            let program = std::env::current_exe().expect("it runs");
+            let error = Command::new(program).arg(WORKER).args(arguments).exec();
+            panic!("{error}");
+        }
+        "forks" => loop {
+            fork(|| ());
+            // SAFETY: a null status is permitted.
+            while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+        },
+        "crowd" => crowd(number(1)),
         other => panic!("no such role: {other}"),
     }
 }
@@ -116,7 +145,22 @@ fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn herd(count: u64) {
+fn crowd(count: u64) {
+    let signals = block_start();
+    wait_for_start(&signals);
+    for index in 0..count {
+        let work = move || loop {
+            burn(Duration::from_micros(500));
+            thread::sleep(Duration::from_millis(3000 + index % 4000));
+        };
+        let thread = thread::Builder::new().stack_size(16 << 10).spawn(work);
+        thread.expect("there is room for its stack");
+    }
+    thread::sleep(Duration::from_secs(3600));
+}
+
+/// Holds back the signal that workers wait for.
+fn block_start() -> libc::sigset_t {
     // SAFETY: an empty set is made by the kernel's own function.
     let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set lives; blocked signals are inherited by those forked.
@@ -125,19 +169,26 @@ fn herd(count: u64) {
         libc::sigaddset(&raw mut signals, libc::SIGUSR1);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
     }
+    signals
+}
+
+fn wait_for_start(signals: &libc::sigset_t) {
+    let mut signal = 0;
+    // SAFETY: both live.
+    unsafe { libc::sigwait(signals, &raw mut signal) };
+}
+
+fn herd(count: u64) {
+    let signals = block_start();
     let children: Vec<i32> = (0..count)
         .map(|_| {
             fork(|| {
-                let mut signal = 0;
-                // SAFETY: both live.
-                unsafe { libc::sigwait(&raw const signals, &raw mut signal) };
+                wait_for_start(&signals);
                 burn(Duration::MAX);
             })
         })
         .collect();
-    let mut signal = 0;
-    // SAFETY: both live.
-    unsafe { libc::sigwait(&raw const signals, &raw mut signal) };
+    wait_for_start(&signals);
     for child in children {
         // SAFETY: takes no pointers.
         unsafe { libc::kill(child, libc::SIGUSR1) };
