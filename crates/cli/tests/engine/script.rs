@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -60,12 +60,22 @@ pub fn play(options: &str, script: &str) -> Result<Shown, Failed> {
     fs::create_dir_all(Path::new(GROUP).join("own"))?;
     let mut command = Command::new("timeout");
     command.args(["--foreground", LONGEST_S, "sh", "-c", &script]);
-    let output = command.stdin(Stdio::null()).output();
+    // To files, as what it leaves running would hold pipes open.
+    let mut said = [tempfile::tempfile()?, tempfile::tempfile()?];
+    command.stdin(Stdio::null());
+    command.stdout(said[0].try_clone()?);
+    command.stderr(said[1].try_clone()?);
+    let status = command.status();
     let cleared = clear();
-    let output = output?;
-    let text = String::from_utf8(output.stdout.clone())?;
-    if !output.status.success() {
-        return Err(format!("{output:?}").into());
+    let mut text = String::new();
+    let mut errors = String::new();
+    for (file, text) in said.iter_mut().zip([&mut text, &mut errors]) {
+        file.rewind()?;
+        file.read_to_string(text)?;
+    }
+    let status = status?;
+    if !status.success() {
+        return Err(format!("{status}: {text}\n{errors}").into());
     }
     cleared?;
     let parts = text.split("=== ").skip(1);
