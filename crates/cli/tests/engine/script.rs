@@ -36,9 +36,10 @@ policy() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f39; }
 /// of it.)
 pub const SECONDS: f64 = 4.0;
 
-/// Nobody is off by more quanta of 20 ms than so many: one for each end of the
-/// time, and as many for what it takes to look at one after another.
-const TOLERANCE_NS: f64 = 4.0 * 20e6;
+/// Nobody is off by more turns than so many: one for each end of the time, and as
+/// many for what it takes to look at one after another. A turn is a quantum of 20 ms
+/// and the rest of a tick of 4 ms.
+const TOLERANCE_NS: f64 = 4.0 * 24e6;
 
 /// A script that takes longer hangs.
 const LONGEST_S: &str = "120";

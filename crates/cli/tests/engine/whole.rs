@@ -16,22 +16,23 @@ service() {
         sh -c 'echo 0 > "$0/cgroup.procs"; exec sha256sum /dev/zero' "$GROUP/$1" >/dev/null &
     done
 }
-used() { sed -n 's/usage_usec //p' $GROUP/a/cpu.stat $GROUP/b/cpu.stat; }
+used() { sed -n 's/usage_usec //p' $GROUP/a/cpu.stat $GROUP/b/cpu.stat /sys/fs/cgroup/cpu.stat; }
 "#;
 
-/// CPU time of both services between two looks, in nanoseconds.
-fn used(shown: &Shown, [before, after]: [&str; 2]) -> Result<[f64; 2], Failed> {
+/// CPU time between two looks, in nanoseconds: of both services, and of all the
+/// machine.
+fn used(shown: &Shown, [before, after]: [&str; 2]) -> Result<[f64; 3], Failed> {
     let times = |name| -> Result<Vec<f64>, Failed> {
         let lines = part(shown, name)?.lines();
         Ok(lines.map(str::parse).collect::<Result<_, _>>()?)
     };
     let (before, after) = (times(before)?, times(after)?);
-    check(before.len() == 2 && after.len() == 2, "services", shown)?;
-    Ok([0, 1].map(|service| (after[service] - before[service]) * 1e3))
+    check(before.len() == 3 && after.len() == 3, "services", shown)?;
+    Ok([0, 1, 2].map(|group| (after[group] - before[group]) * 1e3))
 }
 
 fn check_shares(shown: &Shown, looks: [&str; 2], weights: [f64; 2]) -> Result<(), Failed> {
-    let [a, b] = used(shown, looks)?;
+    let [a, b, _] = used(shown, looks)?;
     let pairs = [(a, weights[0]), (b, weights[1])];
     check(by_tickets(&pairs), looks[0], shown)
 }
@@ -69,9 +70,10 @@ pub fn clients() -> Result<(), Failed> {
          prorata stop; until_unloaded"
     );
     let shown = play("--all", &script)?;
-    let [a, b] = used(&shown, ["before", "after"])?;
+    let [a, b, machine] = used(&shown, ["before", "after"])?;
     let client = received(&shown, "client-before", "client-after")?;
     let client = client.get("client").copied().unwrap_or(0.0);
-    let pairs = [(a, 1.0), (b, 1.0), (client, 2.0)];
-    check(by_tickets(&pairs), "shares", &shown)
+    let pairs = [(machine - client, 1.0), (client, 1.0)];
+    check(by_tickets(&pairs), "the client's share", &shown)?;
+    check(by_tickets(&[(a, 1.0), (b, 1.0)]), "services", &shown)
 }

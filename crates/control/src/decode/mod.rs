@@ -23,9 +23,9 @@ use crate::peer::Peer;
 use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
+pub(crate) use defaults::USER_FUNDING;
 use draft::Draft;
 #[cfg(test)]
-pub(crate) use defaults::USER_FUNDING;
 pub(crate) use quota::QUOTA;
 
 /// What to do and what to answer then.
