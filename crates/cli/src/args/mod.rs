@@ -3,6 +3,7 @@
 
 pub mod daemon;
 pub mod ledger;
+pub mod load;
 pub mod reproduce;
 pub mod run;
 pub mod sim;
@@ -156,6 +157,11 @@ pub enum Command {
     ///
     /// Exit codes: 0 everything came out; 1 something did not, or could not be run; 2 wrong usage.
     Reproduce(reproduce::Reproduce),
+    /// Run a load that makes a scheduler work, and see how fast it goes
+    ///
+    /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs:
+    /// they run under whatever schedules them, plain Linux or an engine of prorata.
+    Load(load::Load),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

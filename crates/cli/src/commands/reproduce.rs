@@ -1,7 +1,6 @@
 //! `reproduce`: the papers' experiments, and whether they come out.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use prorata_reproduce::{
 
 use crate::args::{WrongUsage, reproduce};
 use crate::output;
+use crate::terminal::ProgressLine;
 use crate::wrapper::ending::Ending;
 use crate::wrapper::signals::{CLEARING, Signals};
 
@@ -40,7 +40,7 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
             Err(ReproduceError::Interrupted) => return Ok(progress.interrupted()),
             reproduced => reproduced?,
         };
-        progress.clear();
+        progress.line.clear();
         if !args.format.json {
             print(&reproduction)?;
         }
@@ -130,13 +130,12 @@ fn write(path: &Path, document: &str) -> Result<()> {
     fs::write(path, document).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// How far it is, on a line of the terminal that is written over; nothing
-/// where nobody looks.
+/// How far it is.
 struct Progress {
     figures: usize,
     begun: usize,
     figure: String,
-    is_shown: bool,
+    line: ProgressLine,
     signals: Signals,
     signal: Option<Signal>,
 }
@@ -147,7 +146,7 @@ impl Progress {
             figures,
             begun: 0,
             figure: String::new(),
-            is_shown: io::stderr().is_terminal(),
+            line: ProgressLine::new(),
             signals,
             signal: None,
         }
@@ -160,21 +159,18 @@ impl Progress {
     }
 
     fn show(&self, what: &str) {
-        if self.is_shown {
-            let line = format!("[{}/{}] {} {what}", self.begun, self.figures, self.figure);
-            // Progress that cannot be shown is no reason to stop.
-            let _ = write!(io::stderr(), "\r\x1b[K{line}");
-        }
-    }
-
-    fn clear(&self) {
-        if self.is_shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        let Self {
+            begun,
+            figures,
+            figure,
+            ..
+        } = self;
+        self.line
+            .show(&format!("[{begun}/{figures}] {figure} {what}"));
     }
 
     fn interrupted(&self) -> ExitCode {
-        self.clear();
+        self.line.clear();
         self.signal
             .map_or(ExitCode::FAILURE, |signal| Ending::Killed(signal).pass_on())
     }

@@ -169,8 +169,9 @@ pub fn herd() -> Result<(), Failed> {
 /// As many control groups as a busy machine has.
 pub fn many() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&ALL)?;
-    let mut leaves = Vec::new();
+    // Dropped last.
     let mut tops = Vec::new();
+    let mut leaves = Vec::new();
     for top in 0..50 {
         let group = Group::top(&format!("t{top}"), 100)?;
         for leaf in 0..49 {

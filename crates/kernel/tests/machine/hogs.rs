@@ -46,8 +46,8 @@ impl Hog {
         Self::work(&["forks"])
     }
 
-    /// After a signal (SIGUSR1) starts so many threads, each of which runs for
-    /// half a millisecond every few seconds.
+    /// After a second starts so many threads, each of which runs for half a
+    /// millisecond every few seconds.
     pub fn crowd(count: u32) -> Self {
         Self::work(&["crowd", &count.to_string()])
     }
@@ -146,8 +146,8 @@ fn thread_time() -> Duration {
 }
 
 fn crowd(count: u64) {
-    let signals = block_start();
-    wait_for_start(&signals);
+    // It is given meanwhile.
+    thread::sleep(Duration::from_secs(1));
     for index in 0..count {
         let work = move || loop {
             burn(Duration::from_micros(500));
@@ -159,8 +159,7 @@ fn crowd(count: u64) {
     thread::sleep(Duration::from_secs(3600));
 }
 
-/// Holds back the signal that workers wait for.
-fn block_start() -> libc::sigset_t {
+fn herd(count: u64) {
     // SAFETY: an empty set is made by the kernel's own function.
     let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set lives; blocked signals are inherited by those forked.
@@ -169,26 +168,19 @@ fn block_start() -> libc::sigset_t {
         libc::sigaddset(&raw mut signals, libc::SIGUSR1);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
     }
-    signals
-}
-
-fn wait_for_start(signals: &libc::sigset_t) {
-    let mut signal = 0;
-    // SAFETY: both live.
-    unsafe { libc::sigwait(signals, &raw mut signal) };
-}
-
-fn herd(count: u64) {
-    let signals = block_start();
     let children: Vec<i32> = (0..count)
         .map(|_| {
             fork(|| {
-                wait_for_start(&signals);
+                let mut signal = 0;
+                // SAFETY: both live.
+                unsafe { libc::sigwait(&raw const signals, &raw mut signal) };
                 burn(Duration::MAX);
             })
         })
         .collect();
-    wait_for_start(&signals);
+    let mut signal = 0;
+    // SAFETY: both live.
+    unsafe { libc::sigwait(&raw const signals, &raw mut signal) };
     for child in children {
         // SAFETY: takes no pointers.
         unsafe { libc::kill(child, libc::SIGUSR1) };
