@@ -5,7 +5,10 @@
 //!   four threads a user;
 //! * [`reflex`]: rings of threads that pass a token through pipes, and yield.
 //!
-//! They are ordinary threads of the calling process, so they run under
+//! [`run_queues`] goes one deeper: no programs, but the run queues themselves,
+//! with real threads that decide behind real locks.
+//!
+//! The programs are ordinary threads of the calling process, so they run under
 //! whatever schedules that: plain Linux or any engine. Both keep an exact
 //! account: a message that is lost, doubled or out of order, or a round that
 //! is missing, is an error and not a slower result.
@@ -16,6 +19,7 @@ mod effort;
 mod error;
 mod limits;
 pub mod reflex;
+pub mod run_queues;
 
 pub use effort::{Effort, Turns};
 pub use error::LoadError;

@@ -5,6 +5,12 @@
 //! lock. What is read may be out of date by the time it is used: decisions
 //! verify it under the lock, and go on to the next best if it is not so
 //! (2001, 4).
+//!
+//! A task that waits and a CPU that idles must not miss each other. So who
+//! puts a task into a queue first publishes it and then looks for idle CPUs,
+//! and who is to idle first publishes that and then looks for offers. All
+//! these reads and writes are in one order (`SeqCst`), so one of the two sees
+//! the other.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -84,7 +90,7 @@ impl Offers {
     #[inline]
     pub fn get(&self, place: u32) -> Rank {
         let line = self.leaves.get(place as usize);
-        line.map_or(NOBODY, |line| line.0.load(Ordering::Acquire))
+        line.map_or(NOBODY, |line| line.0.load(Ordering::SeqCst))
     }
 
     /// Publishes what a place offers; to be called under its lock. Returns the

@@ -91,12 +91,12 @@ impl Pool {
     }
 
     pub(super) fn real_time(&self) -> Rank {
-        self.real_time.load(Ordering::Acquire)
+        self.real_time.load(Ordering::SeqCst)
     }
 
     /// To be called under the lock of the real-time queue.
     pub(super) fn offer_real_time(&self, rank: Rank) {
-        self.real_time.store(rank, Ordering::Release);
+        self.real_time.store(rank, Ordering::SeqCst);
     }
 }
 

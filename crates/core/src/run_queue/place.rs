@@ -211,6 +211,23 @@ impl Place {
         }
     }
 
+    /// It waits where it ran last, unless a CPU has just been published as
+    /// idle, see `board.rs`.
+    fn wait<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, home: Cpu) {
+        let lock = shared.queue_of(home);
+        let allowed = self.woken.as_ref().map(|task| task.allowed.clone());
+        self.insert(shared, held.queue(lock), home);
+        let pool = shared.pool(home);
+        let (offer, words) = pool.available.best_except(&[]);
+        let idle = offer
+            .filter(|offer| matches!(Availability::from_word(offer.value), Availability::Idle(_)));
+        let cpu = idle.map(|offer| pool.cpus[offer.place as usize]);
+        let may_run = |&cpu: &Cpu| allowed.is_some_and(|allowed| allowed.contains(cpu));
+        self.steps.examined(0, words);
+        self.steps.push(Step::Unlock(lock));
+        self.tell(cpu.filter(may_run));
+    }
+
     fn place_real_time<R: Ranking>(
         &mut self,
         shared: &RunQueues<R>,
@@ -219,9 +236,9 @@ impl Place {
     ) {
         let lock = shared.real_time_queue(home);
         if let Some(task) = self.woken.take() {
-            let target = self.best_published(shared, &task);
             let pool = shared.pool(home);
             pool.offer_real_time(pool.real_time().max(shared.ranking.rank(&task)));
+            let target = self.best_published(shared, &task);
             held.queue(lock).insert_since(task, true);
             self.steps.push(Step::Unlock(lock));
             self.tell(target);
@@ -310,11 +327,7 @@ impl<R: Ranking> Decision<R> for Place {
                     self.tried.push(shared.place(cpu).place);
                     self.phase = Phase::Choose;
                 }
-                Phase::Wait(cpu) => {
-                    let lock = shared.queue_of(cpu);
-                    self.insert(shared, held.queue(lock), cpu);
-                    self.go_on(Step::Unlock(lock), Phase::End);
-                }
+                Phase::Wait(cpu) => self.wait(shared, held, cpu),
                 Phase::RealTime(home) => self.place_real_time(shared, held, home),
                 Phase::Displaced(displaced) => self.place_displaced(shared, held, displaced),
                 Phase::End => return Step::Done,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::{RunQueues, Single};
-use super::ranking::Ranking;
+use super::ranking::{NOBODY, Rank, Ranking};
 use super::search::{Candidate, Heads, scan, search_levels};
 use super::task::Cpu;
 use super::turn::{Ended, Outcome, Turn};
@@ -26,8 +26,14 @@ pub struct Schedule {
     /// Places that are passed over in this decision. Allocates only when one
     /// is.
     pub(super) tried: Vec<u32>,
+    /// Those of them where nobody may run on this CPU.
+    pub(super) forbidden: Vec<u32>,
+    /// Whether it would be idle, and takes whom it finds.
+    pub(super) looks_again: bool,
     /// The clock when everybody was found to have expired.
     pub(super) expired_at: u64,
+    /// What real-time tasks offered when the CPU's own queue was looked at.
+    pub(super) real_time: Rank,
 }
 
 /// What the next step goes on with.
@@ -69,7 +75,10 @@ impl Schedule {
             best: Candidate::IDLE,
             heads: None,
             tried: Vec::new(),
+            forbidden: Vec::new(),
+            looks_again: false,
             expired_at: 0,
+            real_time: NOBODY,
         }
     }
 

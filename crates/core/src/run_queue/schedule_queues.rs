@@ -10,10 +10,15 @@
 //!   begin the turn, publish what is left, let go
 //! ```
 //!
+//! A CPU that finds nobody looks again as long as somebody is offered whom it
+//! might run: in the paper's MQ it would be left idle, with nobody to tell it,
+//! if the lock of the only queue with work was held at that moment.
+//!
 //! With no lock contended, what is chosen is as good as what the global list
 //! would give, with three exceptions, all of a queue whose best offer is not
 //! what this CPU can use best: it may not run the task that is offered, and
-//! passes the queue over, though others there may do; a task that waits away
+//! passes the queue over unless it would idle, though others there may do; a
+//! task that waits away
 //! from the CPU where it ran last is offered without its affinity to that CPU;
 //! and address spaces are disregarded in what is offered.
 
@@ -81,9 +86,10 @@ impl Schedule {
         self.best = shared.default_candidate(queue, self.cpu, ended);
         let is_real_time =
             |slot| self.best.slot.is_some() && shared.ranking.is_real_time(queue.task(slot));
-        self.tried.clear();
+        self.tried.clone_from(&self.forbidden);
         self.heads = None;
-        if pool.real_time() != NOBODY || ended.slot.is_some_and(is_real_time) {
+        self.real_time = pool.real_time();
+        if self.real_time != NOBODY || ended.slot.is_some_and(is_real_time) {
             let lock = shared.real_time_queue(self.cpu);
             self.go_on(Step::Lock(lock), Phase::RealTime);
         } else {
@@ -169,6 +175,7 @@ impl Schedule {
                 if offer.place == own {
                     // Only of somebody who may not run here.
                     self.tried.push(own);
+                    self.forbidden.push(own);
                 } else {
                     let lock = LockIndex(pool.cpus[offer.place as usize].0);
                     self.go_on(Step::TryLock(lock), Phase::Verify(offer.place));
@@ -198,7 +205,8 @@ impl Schedule {
         let mut examined = queue.catch_up(ranking, pool.clock());
         let found = scan(queue, ranking, cpu, None, Candidate::IDLE);
         examined += found.examined;
-        let there = found.best.total >= offered && found.best.total > self.best.total;
+        let as_offered = found.best.total >= offered || self.looks_again;
+        let there = found.best.total > self.best.total && as_offered;
         if ranking.is_spent(found.best.total) && there {
             // Better than to idle, but not to be run before it is
             // recalculated.
@@ -217,7 +225,12 @@ impl Schedule {
                 let slot = held.queue(self.own()).insert(task, ranking);
                 self.begin_turn(shared, held, Some(slot));
             }
-            None => self.pass_over(place),
+            None => {
+                if found.best.slot.is_none() {
+                    self.forbidden.push(place);
+                }
+                self.pass_over(place);
+            }
         }
     }
 
@@ -237,7 +250,22 @@ impl Schedule {
         };
         let words = shared.publish(queue, cpu, left);
         self.steps.examined(0, words);
-        self.go_on(Step::Unlock(self.own()), Phase::End);
+        self.looks_again = chosen.is_none() && self.somebody_waits(shared);
+        let phase = match self.looks_again {
+            true => Phase::Start,
+            false => Phase::End,
+        };
+        self.go_on(Step::Unlock(self.own()), phase);
+    }
+
+    /// Whether somebody waits whom this CPU, which has just been published as
+    /// idle, has not found forbidden: who came just now (see `board.rs`), or
+    /// whose queue's lock was held. Then it begins again, having nothing better
+    /// to do.
+    fn somebody_waits<R: Ranking>(&self, shared: &RunQueues<R>) -> bool {
+        let pool = shared.pool(self.cpu);
+        let (offer, _) = pool.offers.best_except(&self.forbidden);
+        offer.is_some() || pool.real_time() != self.real_time
     }
 
     /// The recalculation lock is held: moves the clock on, unless another CPU

@@ -1,5 +1,6 @@
 //! Run queues of many CPUs, driven without contention: random histories.
 
+mod baseline;
 mod cost;
 mod equivalence;
 mod goodness;
