@@ -13,6 +13,7 @@ mod run;
 mod sim;
 mod tickets;
 mod top;
+mod trace;
 mod transfer;
 mod users;
 mod vm;
@@ -34,6 +35,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Floor(args) => return floor::floor(args),
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
+        Command::Trace(args) => return trace::trace(args),
         Command::Load(args) => return load::load(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
@@ -82,6 +84,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::Floor(_)
         | Command::Sim(_)
         | Command::Reproduce(_)
+        | Command::Trace(_)
         | Command::Load(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),

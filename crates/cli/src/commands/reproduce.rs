@@ -21,7 +21,8 @@ use crate::wrapper::signals::{CLEARING, Signals};
 pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
     let engines = engines(args)?;
     let runs = runs(args, &engines)?;
-    let held: &[Signal] = if engines.contains(&Engine::User) {
+    let on_processes = engines.iter().any(|engine| *engine != Engine::Sim);
+    let held: &[Signal] = if on_processes {
         &CLEARING
     } else {
         // There is nothing to clear away.
@@ -74,8 +75,8 @@ fn engines(args: &reproduce::Reproduce) -> Result<Vec<Engine>> {
             reproduce::Engine::Kernel => Engine::Kernel,
         })
         .collect();
-    if args.full && !engines.contains(&Engine::User) {
-        let only = "--full is for real processes: give it with --engine user";
+    if args.full && engines.iter().all(|engine| *engine == Engine::Sim) {
+        let only = "--full is for real processes: give it with --engine user or kernel";
         return Err(WrongUsage(only.to_owned()).into());
     }
     Ok(engines)
@@ -87,7 +88,7 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
     let mut runs = Vec::new();
     for &engine in engines {
         let mut figures = find(&args.ids)?;
-        if engine == Engine::User && args.ids.is_empty() {
+        if engine != Engine::Sim && args.ids.is_empty() {
             figures.retain(Figure::on_processes);
         }
         runs.extend(figures.into_iter().map(|figure| (figure, engine)));
@@ -112,9 +113,11 @@ fn write_drawings(directory: &Path, reproductions: &[Reproduction]) -> Result<()
     for reproduction in reproductions {
         for drawing in &reproduction.drawings {
             let mut name = reproduction.id.clone();
-            if reproduction.engine != Engine::Sim {
-                name.push_str("-on-processes");
-            }
+            name.push_str(match reproduction.engine {
+                Engine::Sim => "",
+                Engine::User => "-on-processes",
+                Engine::Kernel => "-in-the-kernel",
+            });
             if !drawing.panel.is_empty() {
                 name.push('-');
                 name.push_str(&drawing.panel);

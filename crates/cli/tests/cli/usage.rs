@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 33] = [
     "run",
     "ps",
     "top",
@@ -37,6 +37,7 @@ const COMMANDS: [&str; 32] = [
     "vm",
     "sim",
     "reproduce",
+    "trace",
     "load",
     "man",
     "completions",
@@ -89,7 +90,7 @@ fn help_and_version_are_no_failures() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_says_what_is_right() {
-    let wrong: [(&[&str], &str); 22] = [
+    let wrong: [(&[&str], &str); 23] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["run"], "COMMAND"),
@@ -114,6 +115,10 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
         (&["demo", "--seconds", "1"], "2..=3600"),
         (&["reproduce", "--engine", "warp"], "possible values"),
         (&["reproduce", "--full"], "--engine user"),
+        (
+            &["trace", "--check", "--policy", "lottery"],
+            "--policy stride",
+        ),
         (&["load"], "Usage"),
         (&["load", "chat", "--users", "1"], "1 is not in 2.."),
         (

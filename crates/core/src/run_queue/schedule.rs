@@ -6,7 +6,7 @@ use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::{RunQueues, Single};
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::search::{Candidate, Heads, scan, search_levels};
-use super::task::Cpu;
+use super::task::{Cpu, Task};
 use super::turn::{Ended, Outcome, Turn};
 
 /// A CPU's turn ends, and somebody is to be found for the next.
@@ -28,8 +28,10 @@ pub struct Schedule {
     pub(super) tried: Vec<u32>,
     /// Those of them where nobody may run on this CPU.
     pub(super) forbidden: Vec<u32>,
-    /// Whether it would be idle, and takes whom it finds.
-    pub(super) looks_again: bool,
+    /// Taken out of another queue without this CPU's own being held, and the
+    /// recalculations it has been through.
+    pub(super) fetched: Option<Task>,
+    pub(super) fetched_at: u64,
     /// The clock when everybody was found to have expired.
     pub(super) expired_at: u64,
     /// What real-time tasks offered when the CPU's own queue was looked at.
@@ -52,6 +54,8 @@ pub(super) enum Phase {
     Compare,
     /// A lock on the queue at this place of the pool was tried.
     Verify(u32),
+    /// Nothing but the queue at this place is held.
+    Fetch(u32),
     /// Nothing is held any more, everybody has expired.
     Expired,
     /// The recalculation lock is held.
@@ -76,7 +80,8 @@ impl Schedule {
             heads: None,
             tried: Vec::new(),
             forbidden: Vec::new(),
-            looks_again: false,
+            fetched: None,
+            fetched_at: 0,
             expired_at: 0,
             real_time: NOBODY,
         }

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A CPU that finds nobody looks again as long as somebody is offered whom it
-//! might run: in the paper's MQ it would be left idle, with nobody to tell it,
-//! if the lock of the only queue with work was held at that moment.
+//! might run, and then waits for the lock: in the paper's MQ it would be left
+//! idle, with nobody to tell it, if that lock was held just then.
 //!
 //! With no lock contended, what is chosen is as good as what the global list
 //! would give, with three exceptions, all of a queue whose best offer is not
@@ -47,6 +47,7 @@ impl Schedule {
             Phase::Compare => self.compare(shared, held),
             Phase::Verify(place) if granted => self.verify(shared, held, place),
             Phase::Verify(place) => self.pass_over(place),
+            Phase::Fetch(place) => self.fetch(shared, held, place),
             Phase::Expired => {
                 self.phase = Phase::Recalculate;
                 self.steps
@@ -76,7 +77,10 @@ impl Schedule {
     fn end_turn<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
         let pool = shared.pool(self.cpu);
         let queue = held.queue(self.own());
-        let examined = queue.catch_up(&shared.ranking, pool.clock());
+        let mut examined = queue.catch_up(&shared.ranking, pool.clock());
+        if let Some(task) = self.fetched.take() {
+            examined += shared.insert(queue, self.cpu, task, self.fetched_at).0;
+        }
         if self.ended.is_none() {
             let ended = shared.end_turn(queue, self.cpu, self.turn, &mut self.outcome);
             self.ended = Some(ended);
@@ -205,8 +209,7 @@ impl Schedule {
         let mut examined = queue.catch_up(ranking, pool.clock());
         let found = scan(queue, ranking, cpu, None, Candidate::IDLE);
         examined += found.examined;
-        let as_offered = found.best.total >= offered || self.looks_again;
-        let there = found.best.total > self.best.total && as_offered;
+        let there = found.best.total >= offered && found.best.total > self.best.total;
         if ranking.is_spent(found.best.total) && there {
             // Better than to idle, but not to be run before it is
             // recalculated.
@@ -250,22 +253,45 @@ impl Schedule {
         };
         let words = shared.publish(queue, cpu, left);
         self.steps.examined(0, words);
-        self.looks_again = chosen.is_none() && self.somebody_waits(shared);
-        let phase = match self.looks_again {
-            true => Phase::Start,
-            false => Phase::End,
-        };
-        self.go_on(Step::Unlock(self.own()), phase);
+        self.steps.push(Step::Unlock(self.own()));
+        self.phase = Phase::End;
+        if chosen.is_none() {
+            self.look_again(shared);
+        }
     }
 
-    /// Whether somebody waits whom this CPU, which has just been published as
-    /// idle, has not found forbidden: who came just now (see `board.rs`), or
-    /// whose queue's lock was held. Then it begins again, having nothing better
-    /// to do.
-    fn somebody_waits<R: Ranking>(&self, shared: &RunQueues<R>) -> bool {
+    /// This CPU has just been published as idle, and lets its queue go. If
+    /// somebody is offered whom it has not found forbidden, who came just now
+    /// (see `board.rs`) or whose queue's lock was held, it waits for that lock.
+    fn look_again<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         let pool = shared.pool(self.cpu);
-        let (offer, _) = pool.offers.best_except(&self.forbidden);
-        offer.is_some() || pool.real_time() != self.real_time
+        if let (Some(offer), _) = pool.offers.best_except(&self.forbidden) {
+            let lock = LockIndex(pool.cpus[offer.place as usize].0);
+            self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
+        } else if pool.real_time() != self.real_time {
+            self.phase = Phase::Start;
+        }
+    }
+
+    /// Only that queue is held: takes the best that may run here, whatever was
+    /// offered, and begins again with it.
+    fn fetch<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, place: u32) {
+        let ranking = &shared.ranking;
+        let pool = shared.pool(self.cpu);
+        let cpu = pool.cpus[place as usize];
+        let lock = LockIndex(cpu.0);
+        let queue = held.queue(lock);
+        let examined = queue.catch_up(ranking, pool.clock());
+        let found = scan(queue, ranking, self.cpu, None, Candidate::IDLE);
+        let slot = found.best.slot;
+        self.fetched_at = queue.recalculations();
+        self.fetched = slot.map(|slot| queue.remove(slot));
+        if slot.is_none() {
+            self.forbidden.push(place);
+        }
+        let words = shared.publish(queue, cpu, found.heads.without(slot));
+        self.steps.examined(examined + found.examined, words);
+        self.go_on(Step::Unlock(lock), Phase::Start);
     }
 
     /// The recalculation lock is held: moves the clock on, unless another CPU

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,8 +47,8 @@ impl Hog {
         Self::work(&["forks"])
     }
 
-    /// After a second starts so many threads, each of which runs for half a
-    /// millisecond every few seconds.
+    /// After a second starts so many threads, each of which, when all are there,
+    /// runs for half a millisecond every few seconds.
     pub fn crowd(count: u32) -> Self {
         Self::work(&["crowd", &count.to_string()])
     }
@@ -148,14 +149,20 @@ fn thread_time() -> Duration {
 fn crowd(count: u64) {
     // It is given meanwhile.
     thread::sleep(Duration::from_secs(1));
+    let all = Arc::new(Barrier::new(count as usize + 1));
     for index in 0..count {
-        let work = move || loop {
-            burn(Duration::from_micros(500));
-            thread::sleep(Duration::from_millis(3000 + index % 4000));
+        let all = Arc::clone(&all);
+        let work = move || {
+            all.wait();
+            loop {
+                thread::sleep(Duration::from_millis(3000 + index % 4000));
+                burn(Duration::from_micros(500));
+            }
         };
         let thread = thread::Builder::new().stack_size(16 << 10).spawn(work);
         thread.expect("there is room for its stack");
     }
+    all.wait();
     thread::sleep(Duration::from_secs(3600));
 }
 
