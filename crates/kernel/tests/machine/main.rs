@@ -71,7 +71,7 @@ const CHECKS_ON_THREE: [(&str, Check); 6] = [
 
 /// Checks that do not hold yet. They are told as ignored, and run by
 /// `--include-ignored`.
-const NOT_YET: [&str; 12] = [
+const NOT_YET: [&str; 13] = [
     "a_blocked_client_s_tickets_go_to_siblings",
     "nested_control_groups",
     "a_herd_takes_no_more_than_its_half",
@@ -82,6 +82,7 @@ const NOT_YET: [&str; 12] = [
     "ten_thousand_tasks_are_one_client",
     "removed_control_groups_leave_nothing",
     "bound_tasks_of_control_groups",
+    "tasks_stay_where_they_are_bound",
     "infeasible_weights_in_one_queue",
     "infeasible_weights_in_queues_per_cpu",
 ];
