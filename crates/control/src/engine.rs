@@ -116,6 +116,12 @@ pub trait Engine {
         PolicyKind::ALL
     }
 
+    /// Whether it has something to do while there is no client, so that the daemon
+    /// is to stay.
+    fn works_without_clients(&self) -> bool {
+        false
+    }
+
     /// How decisions are made from now on. The dispatcher has been told.
     fn configure(&self, _quantum_ns: u64, _policy: PolicyKind) {}
 

@@ -190,7 +190,11 @@ impl Server {
 
     /// Whether nobody has needed the daemon for as long as it lingers.
     fn is_idle_at(&mut self, now: Instant) -> bool {
-        if !self.sessions.is_empty() || !self.control.state.roots.is_empty() {
+        let control = &self.control;
+        if !self.sessions.is_empty()
+            || !control.state.roots.is_empty()
+            || control.engine.works_without_clients()
+        {
             self.idle_since = None;
             return false;
         }

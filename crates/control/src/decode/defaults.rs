@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 
 /// Base tickets that back a user's currency at first: "users start with ...
 /// 1,000 base tickets" (1999, 4.1).
-const USER_FUNDING: u32 = 1_000;
+pub(crate) const USER_FUNDING: u32 = 1_000;
 
 /// Tickets of a client of which nothing is said: "processes ... start with
 /// 100 tickets" (1999, 4.1).

@@ -23,6 +23,7 @@ use crate::peer::Peer;
 use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
+pub(crate) use defaults::USER_FUNDING;
 use draft::Draft;
 #[cfg(test)]
 pub(crate) use quota::QUOTA;

@@ -271,6 +271,10 @@ impl Engine for ForKernel {
         POLICIES
     }
 
+    fn works_without_clients(&self) -> bool {
+        self.scope == Scope::All
+    }
+
     fn configure(&self, quantum_ns: u64, policy: PolicyKind) {
         self.shared.room().configure(quantum_ns, policy);
     }

@@ -9,13 +9,16 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{Account, CGROUP_NODES, Options, Policy};
+use prorata_kernel::scheduler::{
+    Account, BASE, CGROUP_NODES, Options, Policy, ROOT_CGROUP, Scope, Ticket,
+};
 use prorata_user::procfs::LastBorn;
 
 use super::members::Client;
 use super::policies::Policies;
 use super::projection::{Projection, Step};
 use super::scheduler::InKernel;
+use crate::decode::USER_FUNDING;
 use crate::engine::{ClientAccount, EngineError};
 use crate::process::ProcessId;
 use crate::protocol::{ClientState, PolicyKind};
@@ -75,6 +78,7 @@ impl Room {
             earlier_decisions: 0,
             reloaded: false,
         };
+        room.fund_everybody_else();
         let steps = room.projection.begin(ledger);
         room.tell(steps);
         Ok(room)
@@ -98,6 +102,21 @@ impl Room {
             self.projection.follow(dispatcher.ledger(), changed)
         };
         self.tell(steps);
+    }
+
+    /// Where all of the machine is scheduled, whatever is no client has as many
+    /// base tickets together as a user has at first.
+    fn fund_everybody_else(&mut self) {
+        if self.options.scope == Scope::All {
+            let ticket = Ticket {
+                currency: BASE,
+                amount: u64::from(USER_FUNDING),
+            };
+            self.tell(vec![Step::Fund {
+                node: ROOT_CGROUP,
+                tickets: vec![ticket],
+            }]);
+        }
     }
 
     fn tell(&mut self, steps: Vec<Step>) {
@@ -282,6 +301,7 @@ impl Room {
             self.lingering.clear();
             self.projection.begin(dispatcher.ledger())
         };
+        self.fund_everybody_else();
         self.tell(steps);
         self.give_again(members);
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();

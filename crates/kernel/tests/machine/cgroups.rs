@@ -11,17 +11,17 @@ use prorata_kernel::scheduler::{Options, Scheduler, Scope};
 use crate::hogs::{Hog, used_ns, wait_until};
 use crate::world::{QUANTUM_NS, STRIDE, TICK_NS};
 
-const ALL: Options = Options {
+pub const ALL: Options = Options {
     scope: Scope::All,
     ..STRIDE
 };
-const ROOT: &str = "/sys/fs/cgroup";
+pub const ROOT: &str = "/sys/fs/cgroup";
 
 /// A control group that is removed with its value: after all in it have gone.
-struct Group(PathBuf);
+pub struct Group(PathBuf);
 
 impl Group {
-    fn new(parent: &Path, name: &str, weight: u32) -> Result<Self, Failed> {
+    pub fn new(parent: &Path, name: &str, weight: u32) -> Result<Self, Failed> {
         fs::write(parent.join("cgroup.subtree_control"), "+cpu")?;
         let path = parent.join(name);
         fs::create_dir(&path)?;
@@ -30,28 +30,33 @@ impl Group {
         Ok(group)
     }
 
-    fn top(name: &str, weight: u32) -> Result<Self, Failed> {
+    pub fn top(name: &str, weight: u32) -> Result<Self, Failed> {
         Self::new(Path::new(ROOT), name, weight)
     }
 
-    fn set_weight(&self, weight: u32) -> Result<(), Failed> {
+    pub fn set_weight(&self, weight: u32) -> Result<(), Failed> {
         Ok(fs::write(self.0.join("cpu.weight"), weight.to_string())?)
     }
 
-    fn add(&self, hog: &Hog) -> Result<(), Failed> {
+    pub fn add(&self, hog: &Hog) -> Result<(), Failed> {
         Ok(fs::write(
             self.0.join("cgroup.procs"),
             hog.pid().to_string(),
         )?)
     }
 
-    fn hog(&self) -> Result<Hog, Failed> {
+    pub fn hog(&self) -> Result<Hog, Failed> {
         let hog = Hog::start();
         self.add(&hog)?;
         Ok(hog)
     }
 
-    fn used_ns(&self) -> u64 {
+    /// Removes it now: all in it have gone.
+    pub fn remove(self) -> Result<(), Failed> {
+        Ok(fs::remove_dir(&self.0)?)
+    }
+
+    pub fn used_ns(&self) -> u64 {
         let text = fs::read_to_string(self.0.join("cpu.stat")).unwrap_or_default();
         let used = text
             .lines()
@@ -63,12 +68,12 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
-        wait_until(|| fs::remove_dir(&self.0).is_ok());
+        wait_until(|| fs::remove_dir(&self.0).is_ok() || !self.0.exists());
     }
 }
 
 /// That what is used in a time is shared so, to within so many quanta.
-fn check(
+pub fn check(
     scheduler: &Scheduler,
     used: &dyn Fn() -> Vec<u64>,
     shares: &[f64],
@@ -164,8 +169,9 @@ pub fn herd() -> Result<(), Failed> {
 /// As many control groups as a busy machine has.
 pub fn many() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&ALL)?;
-    let mut leaves = Vec::new();
+    // Dropped last.
     let mut tops = Vec::new();
+    let mut leaves = Vec::new();
     for top in 0..50 {
         let group = Group::top(&format!("t{top}"), 100)?;
         for leaf in 0..49 {

@@ -8,7 +8,7 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{BASE, MAX_DEPTH, Scheduler};
 
 use crate::hogs::{Hog, wait_until};
-use crate::world::{STRIDE, base, check_shares, hog, place, settle, ticket};
+use crate::world::{STRIDE, base, check_shares, hog, place, same, settle, ticket};
 
 /// The graph of 1994, Figure 3, with its first thread blocked and then not.
 pub fn figure_3() -> Result<(), Failed> {
@@ -167,11 +167,4 @@ pub fn conservation() -> Result<(), Failed> {
     exited.sort_unstable();
     exited.dedup();
     same(exited, (10..22).collect())
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(format!("{found:?} instead of {expected:?}").into())
 }

@@ -1,7 +1,9 @@
 //! Processes that use CPU time in some way.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +35,22 @@ impl Hog {
     /// Starts one process after another, each of which uses so much and ends.
     pub fn relay(use_ms: u64) -> Self {
         Self::work(&["relay", &use_ms.to_string()])
+    }
+
+    /// Uses so much, executes its program again, and so on.
+    pub fn execs(use_ms: u64) -> Self {
+        Self::work(&["execs", &use_ms.to_string()])
+    }
+
+    /// Starts processes that end at once, as many as it can.
+    pub fn forks() -> Self {
+        Self::work(&["forks"])
+    }
+
+    /// After a second starts so many threads, each of which, when all are there,
+    /// runs for half a millisecond every few seconds.
+    pub fn crowd(count: u32) -> Self {
+        Self::work(&["crowd", &count.to_string()])
     }
 
     fn work(role: &[&str]) -> Self {
@@ -94,6 +112,18 @@ pub fn work(arguments: &[String]) {
             // SAFETY: a null status is permitted.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         },
+        "execs" => {
+            burn(Duration::from_millis(number(1)));
+            let program = std::env::current_exe().expect("it runs");
+            let error = Command::new(program).arg(WORKER).args(arguments).exec();
+            panic!("{error}");
+        }
+        "forks" => loop {
+            fork(|| ());
+            // SAFETY: a null status is permitted.
+            while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+        },
+        "crowd" => crowd(number(1)),
         other => panic!("no such role: {other}"),
     }
 }
@@ -114,6 +144,26 @@ fn thread_time() -> Duration {
     // SAFETY: as above.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn crowd(count: u64) {
+    // It is given meanwhile.
+    thread::sleep(Duration::from_secs(1));
+    let all = Arc::new(Barrier::new(count as usize + 1));
+    for index in 0..count {
+        let all = Arc::clone(&all);
+        let work = move || {
+            all.wait();
+            loop {
+                thread::sleep(Duration::from_millis(3000 + index % 4000));
+                burn(Duration::from_micros(500));
+            }
+        };
+        let thread = thread::Builder::new().stack_size(16 << 10).spawn(work);
+        thread.expect("there is room for its stack");
+    }
+    all.wait();
+    thread::sleep(Duration::from_secs(3600));
 }
 
 fn herd(count: u64) {

@@ -10,7 +10,7 @@ use prorata_kernel::scheduler::{Options, Queues, Scheduler};
 use crate::hogs::Hog;
 use crate::world::{STRIDE, base, check_shares, hog, received};
 
-const PER_CPU: Options = Options {
+pub const PER_CPU: Options = Options {
     queues: Queues::PerCpu,
     ..STRIDE
 };
@@ -45,7 +45,7 @@ pub fn infeasible_in_queues_per_cpu() -> Result<(), Failed> {
     infeasible(&PER_CPU)
 }
 
-fn bind(hog: &Hog, cpu: usize) {
+pub fn bind(hog: &Hog, cpu: usize) {
     // SAFETY: all bits zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set lives, and the CPU is within it.

@@ -101,3 +101,11 @@ pub fn check_shares(
     }
     Ok(())
 }
+
+/// That both are the same.
+pub fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{found:?} instead of {expected:?}").into())
+}

@@ -1,0 +1,140 @@
+//! Clients that were given to the scheduler: shares, transfers, ends, and what
+//! is left of it when the daemon goes.
+
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+use crate::PRORATA;
+use crate::script::{SECONDS, by_tickets, check, json, near, part, play};
+
+pub fn shares() -> Result<(), Failed> {
+    let script = format!(
+        "hog 3 three; hog 2 two; hog 1 one; until_there 3; sleep 0.5
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata set one 4; sleep 0.2
+         show inflated prorata ps --json; sleep {SECONDS}; show later prorata ps --json
+         show status prorata status --json
+         prorata stop
+         until_unloaded
+         show state cat /sys/kernel/sched_ext/state"
+    );
+    let shown = play("", &script)?;
+    let held = [("three", 3.0), ("two", 2.0), ("one", 1.0)];
+    near(&shown, ["before", "after"], &held)?;
+    let held = [("three", 3.0), ("two", 2.0), ("one", 4.0)];
+    near(&shown, ["inflated", "later"], &held)?;
+    // What should be is the kernel's account, too.
+    let later = json(&shown, "later")?;
+    for client in later.as_array().into_iter().flatten() {
+        let error = client["error_quanta"].as_f64().unwrap_or(f64::INFINITY);
+        check(error.abs() < 8.0, "the account differs", &shown)?;
+        let turns = client["turns"]["turns"].as_u64().unwrap_or(0);
+        check(turns > 0, "no turns", &shown)?;
+    }
+    let status = json(&shown, "status")?;
+    check(status["engine"] == "kernel", "engine", &shown)?;
+    check(status["mechanism"] == "partial", "mechanism", &shown)?;
+    check(status["decisions"].as_u64() > Some(0), "decisions", &shown)?;
+    check(status["trouble"].is_null(), "trouble", &shown)?;
+    check(part(&shown, "state")? == "disabled", "not unloaded", &shown)
+}
+
+pub fn transfers() -> Result<(), Failed> {
+    let script = format!(
+        "hog 4 giver; hog 1 taker; hog 1 other; until_there 3
+         transfer=$(prorata transfer giver taker=3); sleep 0.5
+         show before prorata ps --json; sleep {SECONDS}; show lent prorata ps --json
+         prorata transfer --end \"$transfer\"; sleep 0.2
+         show undone prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata stop"
+    );
+    let shown = play("", &script)?;
+    let held = [("giver", 1.0), ("taker", 4.0), ("other", 1.0)];
+    near(&shown, ["before", "lent"], &held)?;
+    let held = [("giver", 4.0), ("taker", 1.0), ("other", 1.0)];
+    near(&shown, ["undone", "after"], &held)
+}
+
+pub fn policies() -> Result<(), Failed> {
+    let script = "
+         chrt --batch 0 sh -c 'sha256sum /dev/zero & wait' & batch=$!
+         sha256sum /dev/zero & other=$!
+         sleep 0.3
+         prorata set $batch 5 >/dev/null; prorata set $other 5 >/dev/null
+         child=$(cat /proc/$batch/task/$batch/children)
+         all() { for pid in $batch $child $other; do policy $pid; done | tr '\\n' ' '; }
+         show managed all
+         prorata release $batch; show released all
+         # The daemon's end is a release too.
+         prorata stop; show stopped all
+         kill $batch $child $other";
+    let shown = play("", script)?;
+    let seen = ["managed", "released", "stopped"].map(|name| part(&shown, name));
+    for (seen, expected) in seen.into_iter().zip(["7 7 7", "3 3 7", "3 3 0"]) {
+        check(seen? == expected, expected, &shown)?;
+    }
+    Ok(())
+}
+
+/// A client is there as long as anything of it, orphans included.
+pub fn ends() -> Result<(), Failed> {
+    let script = "
+         mkfifo /tmp/prorata.test/end
+         prorata run -n parent -- sh -c 'cat /tmp/prorata.test/end & exit 0' >/dev/null &
+         until_there 1; sleep 1
+         show orphan prorata ps --json
+         echo > /tmp/prorata.test/end
+         until_there 0; show none prorata ps --json
+         prorata stop";
+    let shown = play("", script)?;
+    let clients = json(&shown, "orphan")?;
+    let names = clients
+        .as_array()
+        .map(|all| all.iter().map(|client| &client["name"]));
+    let names: Vec<&Value> = names.into_iter().flatten().collect();
+    check(names == ["parent"], "the orphan's client", &shown)?;
+    let none = json(&shown, "none")?;
+    check(none.as_array().is_some_and(Vec::is_empty), "none", &shown)
+}
+
+/// There can be one scheduler, and only root has it.
+pub fn refusals() -> Result<(), Failed> {
+    let script = format!(
+        "prorata stop; until_unloaded
+         refused() {{ \"$@\" 2>&1 && echo accepted || true; }}
+         show occupied refused prorata floor '{PRORATA}' start --engine kernel
+         mkdir -m 700 /tmp/nobody; chown 65534:65534 /tmp/nobody; export PRORATA_SOCKET=/tmp/nobody/socket
+         show user refused setpriv --reuid 65534 --regid 65534 --clear-groups '{PRORATA}' start --engine kernel"
+    );
+    let shown = play("", &script)?;
+    let reasons = [
+        ("occupied", "prorata_floor is loaded already"),
+        ("user", "by root alone"),
+    ];
+    for (name, reason) in reasons {
+        let told = part(&shown, name)?;
+        check(
+            told.contains(reason) && !told.contains("accepted"),
+            name,
+            &shown,
+        )?;
+    }
+    Ok(())
+}
+
+pub fn demo() -> Result<(), Failed> {
+    let script = format!(
+        "prorata stop; show demo prorata demo --engine kernel --seconds {} --json",
+        SECONDS * 2.0
+    );
+    let shown = play("", &script)?;
+    let demo = json(&shown, "demo")?;
+    check(demo["engine"] == "kernel", "engine", &shown)?;
+    for (phase, tickets) in [[3.0, 2.0, 1.0], [3.0, 2.0, 4.0]].iter().enumerate() {
+        let programs = &demo["phases"][phase]["programs"];
+        let time = |program: usize| programs[program]["received_ns"].as_f64().unwrap_or(0.0);
+        let pairs = [0, 1, 2].map(|program| (time(program), tickets[program]));
+        check(by_tickets(&pairs), "shares", &shown)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The daemon with the kernel engine: everything goes through the command line,
+//! as users have it. Needs a kernel with sched_ext that is ours alone:
+//! `scripts/vm-test` runs this in machines.
+
+mod endings;
+mod given;
+mod script;
+mod whole;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
+
+type Check = fn() -> Result<(), Failed>;
+
+const CHECKS: [(&str, Check); 12] = [
+    ("shares_follow_tickets", given::shares),
+    ("transfers_move_shares", given::transfers),
+    ("policies_are_put_back", given::policies),
+    ("ends_are_noticed", given::ends),
+    ("what_cannot_be_is_refused", given::refusals),
+    ("the_demo_shares_3_2_1", given::demo),
+    ("services_share_by_weight", whole::services),
+    ("clients_share_with_services", whole::clients),
+    ("a_killed_daemon_s_clients_come_back", endings::killed),
+    ("an_administrator_s_unloading_is_told", endings::unloaded),
+    ("after_a_stall_it_is_loaded_again", endings::stalled),
+    (
+        "all_of_the_machine_outlives_a_kill",
+        endings::killed_with_all,
+    ),
+];
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // There is one scheduler at a time.
+    arguments.test_threads = Some(1);
+    let trials = CHECKS.map(|(name, check)| Trial::test(name, check));
+    libtest_mimic::run(&arguments, trials.into()).exit();
+}

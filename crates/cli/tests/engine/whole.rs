@@ -1,0 +1,79 @@
+//! All of the machine under the scheduler: control groups are currencies.
+
+use libtest_mimic::Failed;
+
+use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play, received};
+
+/// Control groups as a manager of services makes them, and what they used.
+const SERVICES: &str = r#"
+echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
+echo +cpu > $GROUP/cgroup.subtree_control
+# Name, weight, number of processes.
+service() {
+    mkdir "$GROUP/$1"
+    echo "$2" > "$GROUP/$1/cpu.weight"
+    for _ in $(seq "$3"); do
+        sh -c 'echo 0 > "$0/cgroup.procs"; exec sha256sum /dev/zero' "$GROUP/$1" >/dev/null &
+    done
+}
+used() { sed -n 's/usage_usec //p' $GROUP/a/cpu.stat $GROUP/b/cpu.stat /sys/fs/cgroup/cpu.stat; }
+"#;
+
+/// CPU time between two looks, in nanoseconds: of both services, and of all the
+/// machine.
+fn used(shown: &Shown, [before, after]: [&str; 2]) -> Result<[f64; 3], Failed> {
+    let times = |name| -> Result<Vec<f64>, Failed> {
+        let lines = part(shown, name)?.lines();
+        Ok(lines.map(str::parse).collect::<Result<_, _>>()?)
+    };
+    let (before, after) = (times(before)?, times(after)?);
+    check(before.len() == 3 && after.len() == 3, "services", shown)?;
+    Ok([0, 1, 2].map(|group| (after[group] - before[group]) * 1e3))
+}
+
+fn check_shares(shown: &Shown, looks: [&str; 2], weights: [f64; 2]) -> Result<(), Failed> {
+    let [a, b, _] = used(shown, looks)?;
+    let pairs = [(a, weights[0]), (b, weights[1])];
+    check(by_tickets(&pairs), looks[0], shown)
+}
+
+/// Two services share by weight, however many processes each has, and a change
+/// of weight takes effect.
+pub fn services() -> Result<(), Failed> {
+    let script = format!(
+        "GROUP={GROUP}
+         {SERVICES}
+         service a 300 1; service b 100 3; sleep 1
+         show before used; sleep {SECONDS}; show after used
+         echo 300 > $GROUP/b/cpu.weight; sleep 0.2
+         show equal used; sleep {SECONDS}; show later used
+         show status prorata status --json
+         prorata stop; until_unloaded"
+    );
+    let shown = play("--all", &script)?;
+    check_shares(&shown, ["before", "after"], [3.0, 1.0])?;
+    check_shares(&shown, ["equal", "later"], [1.0, 1.0])?;
+    let status = json(&shown, "status")?;
+    check(status["mechanism"] == "all", "mechanism", &shown)?;
+    check(status["trouble"].is_null(), "trouble", &shown)
+}
+
+/// A client beside services: its user has as many base tickets as everybody
+/// else together.
+pub fn clients() -> Result<(), Failed> {
+    let script = format!(
+        "GROUP={GROUP}
+         {SERVICES}
+         service a 100 2; service b 100 1; hog 100 client; until_there 1; sleep 1
+         show before used; show client-before prorata ps --json; sleep {SECONDS}
+         show after used; show client-after prorata ps --json
+         prorata stop; until_unloaded"
+    );
+    let shown = play("--all", &script)?;
+    let [a, b, machine] = used(&shown, ["before", "after"])?;
+    let client = received(&shown, "client-before", "client-after")?;
+    let client = client.get("client").copied().unwrap_or(0.0);
+    let pairs = [(machine - client, 1.0), (client, 1.0)];
+    check(by_tickets(&pairs), "the client's share", &shown)?;
+    check(by_tickets(&[(a, 1.0), (b, 1.0)]), "services", &shown)
+}

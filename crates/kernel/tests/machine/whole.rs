@@ -1,0 +1,138 @@
+//! All of the machine: kernel threads, control groups that go, storms in them.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use prorata_kernel::scheduler::Scheduler;
+
+use crate::cgroups::{ALL, Group, ROOT, check};
+use crate::hogs::Hog;
+use crate::processors::bind;
+
+/// Kernel threads are scheduled as others are, and get their turns beside those
+/// who always want to run.
+pub fn kernel_threads() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&ALL)?;
+    let group = Group::top("a", 10_000)?;
+    let _hogs = [group.hog()?, group.hog()?, group.hog()?];
+    let threads = kernel_threads_in_class()?;
+    let bound = threads
+        .iter()
+        .any(|(_, name)| name.starts_with("ksoftirqd"));
+    // Grace periods come about as long as control groups come and go.
+    let grace = threads.iter().find(|(_, name)| name.starts_with("rcu_"));
+    let (Some(&(grace, _)), true) = (grace, bound) else {
+        return Err(format!("{threads:?}").into());
+    };
+    let before = turns(grace);
+    for round in 0..20 {
+        drop(Group::top(&format!("b{round}"), 100)?);
+        thread::sleep(Duration::from_millis(50));
+    }
+    let turns = turns(grace) - before;
+    eprintln!("    {} kernel threads, {turns} turns", threads.len());
+    if let Some(failure) = scheduler.failure() {
+        return Err(failure.into());
+    }
+    if turns < 10 {
+        return Err(format!("{turns} turns").into());
+    }
+    Ok(())
+}
+
+/// Kernel threads under sched_ext, by number, with their names.
+fn kernel_threads_in_class() -> Result<Vec<(u32, String)>, Failed> {
+    /// The parent of all of them.
+    const KTHREADD: &str = "2";
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let stat = read("stat");
+        let parent = stat
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.split(' ').nth(2));
+        let sched = read("sched");
+        let field = sched.lines().find(|line| line.starts_with("ext.enabled"));
+        if parent == Some(KTHREADD) && field.is_some_and(|line| line.ends_with('1')) {
+            found.push((pid, read("comm").trim_end().to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// How often a task was put on a CPU.
+fn turns(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let turns = text.split_whitespace().nth(2);
+    turns.and_then(|turns| turns.parse().ok()).unwrap_or(0)
+}
+
+/// Control groups that are removed just after their last task has left them or
+/// has ended: nothing of them remains, and others share as before.
+pub fn removed_groups() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&ALL)?;
+    let steady = Group::top("steady", 100)?;
+    let _hog = steady.hog()?;
+    let mut moved = Vec::new();
+    for round in 0..60 {
+        let short = Group::top("short", 100 + round)?;
+        let hog = short.hog()?;
+        thread::sleep(Duration::from_millis(10));
+        match round % 3 {
+            0 => drop(hog),
+            1 => {
+                fs::write(Path::new(ROOT).join("cgroup.procs"), hog.pid().to_string())?;
+                moved.push(hog);
+            }
+            _ => {
+                steady.add(&hog)?;
+                moved.push(hog);
+            }
+        }
+        short.remove()?;
+    }
+    drop(moved);
+    let other = Group::top("other", 300)?;
+    let _hogs = [other.hog()?, other.hog()?];
+    thread::sleep(Duration::from_millis(300));
+    let used = || vec![steady.used_ns(), other.used_ns()];
+    check(&scheduler, &used, &[1.0, 3.0], Duration::from_secs(3), 3.0)
+}
+
+/// One process after another, as fast as they can be started, in one of two
+/// equal groups.
+pub fn storm() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&ALL)?;
+    let groups = [Group::top("a", 100)?, Group::top("b", 100)?];
+    let _hog = groups[0].hog()?;
+    let storm = Hog::forks();
+    groups[1].add(&storm)?;
+    thread::sleep(Duration::from_millis(500));
+    let used = || groups.iter().map(Group::used_ns).collect();
+    check(&scheduler, &used, &[1.0, 1.0], Duration::from_secs(3), 4.0)
+}
+
+/// Tasks of two groups that are bound, one of each to each CPU. (For three.)
+pub fn bound_tasks() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&ALL)?;
+    let groups = [Group::top("a", 100)?, Group::top("b", 300)?];
+    let mut hogs = Vec::new();
+    for cpu in 0..3 {
+        for group in &groups {
+            let hog = group.hog()?;
+            bind(&hog, cpu);
+            hogs.push(hog);
+        }
+    }
+    thread::sleep(Duration::from_millis(500));
+    let used = || groups.iter().map(Group::used_ns).collect();
+    check(&scheduler, &used, &[1.0, 3.0], Duration::from_secs(3), 6.0)
+}
