@@ -9,11 +9,8 @@
  * appear: who uses less of one waits less, which is what compensation tickets
  * are for (1994, 3.4).
  *
- * The present pass is where who joins begins. With stride scheduling on one
- * CPU it moves with all time used (1995, 2.2), else it is the furthest pass of
- * a winner: in a race because that is its present moment; on several CPUs
- * because a client that is entitled to more than one CPU falls behind for
- * ever, and would hold the other back.
+ * The present pass is where who joins begins. With stride scheduling it moves
+ * with all time used (1995, 2.2), in a race it is the furthest pass of a winner.
  */
 #ifndef PRORATA_PASS_BPF_H
 #define PRORATA_PASS_BPF_H
@@ -37,7 +34,7 @@ u64 ahead;
 
 static u64 present(void)
 {
-	return one_cpu && !lottery ? dispensed + ahead : furthest;
+	return lottery ? furthest : dispensed + ahead;
 }
 
 /* CPUs that there are; the loader sets it at first. */
@@ -56,29 +53,16 @@ static u64 longest = LONGEST_WAIT;
  */
 static void follow_winner(u64 pass)
 {
-	s64 lag = pass - present() - (longest >> 6);
+	s64 lag = pass - present();
 
+	/* It was not its turn: it had waited for as long as anybody may. */
+	if (lag > (s64)longest)
+		return;
 	if (before(furthest, pass))
 		furthest = pass;
-	if (one_cpu && !lottery && lag > 0)
+	lag -= longest >> 6;
+	if (!lottery && lag > 0)
 		ahead += lag;
-}
-
-static void set_longest(void)
-{
-	s64 active = nodes[BASE].active;
-
-	if (active > 0)
-		longest = wait_for(LONGEST_WAIT_NS * online, worth_of(active));
-}
-
-__noinline int dispense(u64 service_ns)
-{
-	s64 active = nodes[BASE].active;
-
-	if (active > 0)
-		__sync_fetch_and_add(&dispensed, wait_for(service_ns, worth_of(active)));
-	return 0;
 }
 
 /* What remains of a wait when the tickets change. */
@@ -87,15 +71,18 @@ __noinline s64 keep_remain(s64 remain, worth_t from, worth_t to)
 	return held(rescaled(remain, from, to));
 }
 
-/* How long who used so much waits. */
-__noinline u64 wait_after(u64 service_ns, worth_t worth)
+/* What so much service counts for in a race. */
+__noinline u64 chance_on(u64 service_ns)
 {
-	if (lottery) {
-		u64 bits = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	u64 bits = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 
-		service_ns = chanced(service_ns, bits);
-	}
-	return wait_for(service_ns, worth);
+	return chanced(service_ns, bits);
+}
+
+/* How long who used so much waits. */
+static u64 wait_after(u64 service_ns, struct stride stride)
+{
+	return wait_by(stride, lottery ? chance_on(service_ns) : service_ns);
 }
 
 #endif

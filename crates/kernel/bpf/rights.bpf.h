@@ -26,6 +26,7 @@
 
 struct rights nodes[NODES];
 struct ticket tickets[TICKETS];
+struct totals totals;
 
 /* Time for which a price is good; the loader sets it. */
 u64 price_lasts_ns;
@@ -123,14 +124,14 @@ static s32 change_amount(u32 number, s64 amount)
  */
 __noinline int propagate(u32 list, s32 sign)
 {
-	/* The lists on the way, each as far as it is done, with its sign. */
-	u64 way[MAX_LEVELS];
+	/* The lists on the way, each as far as it is done, twice; odd: it ceases. */
+	u32 way[MAX_LEVELS];
 	u32 level = nothing;
-	u64 here = (u64)(u32)sign << 32 | list;
+	u32 here = 2 * list + (sign < 0);
 
 	while (can_loop) {
-		u32 index = (u32)here, above;
-		s32 towards = (s32)(here >> 32), edge;
+		u32 index = here / 2, above;
+		s32 towards = here & 1 ? -1 : 1, edge;
 		struct ticket *ticket;
 		struct rights *currency;
 
@@ -143,7 +144,7 @@ __noinline int propagate(u32 list, s32 sign)
 		}
 		ticket = ticket_at(index);
 		currency = node_at(ticket->currency);
-		here = (u64)(u32)towards << 32 | next_in_list(ticket, index);
+		here = 2 * next_in_list(ticket, index) + (here & 1);
 		edge = change_amount(ticket->currency, towards * (s64)ticket->amount);
 		if (!edge || ticket->currency == BASE)
 			continue;
@@ -151,11 +152,11 @@ __noinline int propagate(u32 list, s32 sign)
 		if (!above)
 			continue;
 		/* Nothing left to do here: the way does not get longer. */
-		if ((u32)here && level < MAX_LEVELS) {
+		if (here / 2 && level < MAX_LEVELS) {
 			way[level & (MAX_LEVELS - 1)] = here;
 			level++;
 		}
-		here = (u64)(u32)edge << 32 | above;
+		here = 2 * above + (edge < 0);
 	}
 	return 0;
 }

@@ -23,7 +23,7 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 128);
+const _: () = assert!(size_of::<types::rights>() == 192);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
@@ -58,13 +58,17 @@ struct Rights {
 
 impl Loaded {
     pub fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
+        let begin = std::time::Instant::now();
         attach::check_vacancy()?;
         let refused = attach::refusal(NAME);
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
+        eprintln!("DBG open {:?}", begin.elapsed());
         configure(&mut open, options, traced);
+        eprintln!("DBG configured {:?}", begin.elapsed());
         let mut skeleton = open.load().map_err(&refused)?;
+        eprintln!("DBG loaded {:?}", begin.elapsed());
         let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
         let decisions = Ring::new(&skeleton.maps.decisions, trace::decode).map_err(&refused)?;
         let link = skeleton.maps.prorata_ops.attach_struct_ops();
@@ -79,6 +83,7 @@ impl Loaded {
             skeleton: Mutex::new(skeleton),
             scope: options.scope,
         };
+        eprintln!("DBG attached {:?}", begin.elapsed());
         match loaded.failure() {
             Some(failure) => Err(failure),
             None => Ok(loaded),
@@ -309,7 +314,6 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
     data.online = online_cpus();
-    data.tick_ns = tick_ns();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
     let operations = open.struct_ops.prorata_ops_mut();
@@ -317,7 +321,7 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
         Scope::Given => FLAGS | SWITCH_PARTIAL,
         Scope::All => FLAGS,
     };
-    if !traced {
+    if !traced && cpus == 1 {
         operations.running = std::ptr::null_mut();
     }
     if !kernel_knows(b"\0cgroup_set_idle\0") {
@@ -340,16 +344,6 @@ fn online_cpus() -> u32 {
     // SAFETY: takes no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
-}
-
-/// Time between two looks of the kernel at whose turn ends: the resolution of
-/// the clock that only these move on.
-fn tick_ns() -> u64 {
-    // SAFETY: all bits zero is a time.
-    let mut tick: libc::timespec = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes a time into one that lives.
-    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
-    tick.tv_nsec as u64
 }
 
 fn price_lasts_ns(quantum_ns: u64) -> u64 {
@@ -397,8 +391,8 @@ fn ejection_of(data: &types::bss) -> Option<KernelError> {
 /// other side of `settle` in `bpf/task.bpf.h`.
 fn unsettled(dispensed: u64, node: &types::rights) -> u64 {
     let wait = dispensed.wrapping_sub(node.settled_at).cast_signed().max(0) as f64;
-    let value = worth::to_f64(node.value);
-    (wait * value / 2f64.powi(PASS_BITS)) as u64
+    let worth = worth::to_f64(node.worth);
+    (wait * worth / 2f64.powi(PASS_BITS)) as u64
 }
 
 fn node_of_bytes(bytes: &[u8]) -> Option<u32> {

@@ -5,6 +5,7 @@ mod bounds;
 mod cgroups;
 mod economy;
 mod hogs;
+mod loading;
 mod processors;
 mod replay;
 mod sharing;
@@ -15,7 +16,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
+    ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("short_bursts_are_compensated", sharing::compensation),

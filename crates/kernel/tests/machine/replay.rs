@@ -38,7 +38,7 @@ impl Replay {
     fn step(&mut self, decision: &Decision) -> Result<(), Failed> {
         let tickets = (decision.tickets * SCALE).round() as u32;
         let next = ClientIndex(self.clients.len() as u32);
-        let client = self.clients.entry(decision.tid).or_insert(Client {
+        let client = self.clients.entry(decision.node).or_insert(Client {
             index: next,
             tickets,
             competes: false,
@@ -53,7 +53,7 @@ impl Replay {
             DecisionKind::Leave => {
                 client.competes = false;
                 self.core.leave(index)?;
-                self.turn = self.turn.filter(|turn| turn.0 != decision.tid);
+                self.turn = self.turn.filter(|turn| turn.0 != decision.node);
             }
             DecisionKind::Tickets => {
                 client.tickets = tickets;
@@ -61,8 +61,8 @@ impl Replay {
             }
             DecisionKind::Charge => {
                 self.core.charge(index, decision.service_ns, QUANTUM_NS)?;
-                if let Some((tid, used_ns)) = &mut self.turn
-                    && *tid == decision.tid
+                if let Some((node, used_ns)) = &mut self.turn
+                    && *node == decision.node
                 {
                     *used_ns += decision.service_ns;
                 }
@@ -74,17 +74,17 @@ impl Replay {
 
     fn pick(&mut self, decision: &Decision) -> Result<(), Failed> {
         self.picks += 1;
-        let resumes = self.turn.is_some_and(|(tid, used_ns)| {
+        let resumes = self.turn.is_some_and(|(node, used_ns)| {
             // Tasks outside the scheduler came in between.
-            tid == decision.tid && used_ns < QUANTUM_NS + TICK_NS
+            node == decision.node && used_ns < QUANTUM_NS + TICK_NS
         });
         if resumes {
             return Ok(());
         }
-        self.turn = Some((decision.tid, 0));
+        self.turn = Some((decision.node, 0));
         let total: f64 = self.core.total_tickets() as f64;
         let pass = |client: &Client| self.core.pass(client.index).unwrap_or(f64::MAX);
-        let picked = pass(&self.clients[&decision.tid]);
+        let picked = pass(&self.clients[&decision.node]);
         for client in self.clients.values().filter(|client| client.competes) {
             // Passes are in quanta for each ticket.
             let early_ns = (picked - pass(client)) * total * QUANTUM_NS as f64;
