@@ -14,10 +14,10 @@
 static void settle(struct rights *node)
 {
 	u64 until = dispensed;
-	u64 wait = until - __sync_lock_test_and_set(&node->settled_at, until);
+	u64 passed = until - __sync_lock_test_and_set(&node->settled_at, until);
 
-	if ((s64)wait > 0)
-		__sync_fetch_and_add(&node->specified_ns, service_in(wait, node->worth));
+	if ((s64)passed > 0)
+		__sync_fetch_and_add(&node->specified_ns, service_of(passed, node->worth));
 }
 
 static bool is_valued(const struct rights *node, u64 now)
@@ -26,7 +26,7 @@ static bool is_valued(const struct rights *node, u64 now)
 }
 
 /* Works out what a node's tasks are worth together. */
-static void value(u32 number, u64 now)
+__noinline int value(u32 number, u64 now)
 {
 	struct rights *node = node_at(number);
 	u32 runnable = node->runnable;
@@ -39,8 +39,8 @@ static void value(u32 number, u64 now)
 	held = node->held;
 	active = node->active;
 	if (held < active)
-		worth = worth_multiply(worth, worth_divide(worth_of(held > 0 ? held : 0),
-							   worth_of(active)));
+		worth = product(worth, quotient(worth_of_amount(held > 0 ? held : 0),
+						worth_of_amount(active)));
 	if (!one_cpu) {
 		node->single = single_of(worth) / (runnable ? runnable : 1);
 		readjust();
@@ -49,9 +49,10 @@ static void value(u32 number, u64 now)
 	}
 	node->worth_priced_at = node->priced_at;
 	if (worth == node->worth)
-		return;
+		return 0;
 	node->worth = worth;
 	node->stride = stride_of(worth);
+	return 0;
 }
 
 /* The same for one that competes: what remains of its wait changes, too. */
@@ -122,7 +123,7 @@ static void count_out(u32 number, u32 held)
  */
 static void forgive_lag(struct rights *node)
 {
-	u64 least = present() - wait_by(node->stride, LARGEST_LAG * quantum_ns);
+	u64 least = present() - wait(node->stride, LARGEST_LAG * quantum_ns);
 
 	if (!node->bound && before(node->pass, least))
 		node->pass = least;

@@ -29,6 +29,9 @@ static u64 most;
 static struct stride common;
 static s64 common_active;
 
+/* What the longest wait was before it last became twice or half as long. */
+static u64 longest_before;
+
 static u32 *running_on(s32 cpu)
 {
 	return &running[cpu & (MAX_CPUS - 1)];
@@ -42,7 +45,7 @@ static u64 single_of(worth_t worth)
 
 static worth_t worth_of_single(u64 single)
 {
-	worth_t worth = worth_of(single);
+	worth_t worth = worth_of_amount(single);
 
 	return worth ? to_worth(mantissa_of(worth), exponent_of(worth) - SINGLE_BITS) : 0;
 }
@@ -85,8 +88,13 @@ __noinline int readjust(void)
 	if (active <= 0)
 		return 0;
 	common_active = active;
-	common = stride_of(worth_of(active));
-	longest = wait_by(common, LONGEST_WAIT_NS / 4) * 4 * online;
+	common = stride_of(worth_of_amount(active));
+	longest = wait(common, LONGEST_WAIT_NS / 4) * 4 * online;
+	/* Those who wait for that long would do so for too long. */
+	if (longest < longest_before / 2)
+		rises++;
+	if (longest < longest_before / 2 || longest > 2 * longest_before)
+		longest_before = longest;
 	if (one_cpu)
 		return 0;
 	bound = total / online;
@@ -124,7 +132,7 @@ static void dispense(u64 service_ns)
 {
 	if (nodes[BASE].active != common_active)
 		readjust();
-	__sync_fetch_and_add(&dispensed, wait_by(common, service_ns));
+	__sync_fetch_and_add(&dispensed, wait(common, service_ns));
 }
 
 #endif

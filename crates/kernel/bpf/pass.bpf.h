@@ -49,7 +49,7 @@ static u64 longest = LONGEST_WAIT;
 /*
  * Somebody who had this pass has run. A turn is charged at the price at its end,
  * and turns end when others wake, so passes move a little further than the
- * present one; it is not left behind by more than an eighth of a second.
+ * present one; it is not left behind by more than half a second.
  */
 static void follow_winner(u64 pass)
 {
@@ -60,7 +60,7 @@ static void follow_winner(u64 pass)
 		return;
 	if (before(furthest, pass))
 		furthest = pass;
-	lag -= longest >> 6;
+	lag -= longest >> 4;
 	if (!lottery && lag > 0)
 		ahead += lag;
 }
@@ -79,10 +79,28 @@ __noinline u64 chance_on(u64 service_ns)
 	return chanced(service_ns, bits);
 }
 
+__noinline u64 wait_at(u64 mantissa, s32 shift, u64 service_ns)
+{
+	struct stride stride = { .mantissa = mantissa, .shift = shift };
+
+	return wait_by(stride, service_ns);
+}
+
+static u64 wait(struct stride stride, u64 service_ns)
+{
+	return wait_at(stride.mantissa, stride.shift, service_ns);
+}
+
+/* The service that so much is worth was due in a wait. */
+__noinline u64 service_of(u64 wait, worth_t worth)
+{
+	return service_in(wait, worth);
+}
+
 /* How long who used so much waits. */
 static u64 wait_after(u64 service_ns, struct stride stride)
 {
-	return wait_by(stride, lottery ? chance_on(service_ns) : service_ns);
+	return wait(stride, lottery ? chance_on(service_ns) : service_ns);
 }
 
 #endif

@@ -95,6 +95,18 @@ static void note_key(u32 queue, u64 key)
 	head->waits = 1;
 }
 
+/* Somebody waits in a queue: a CPU that is idle takes it. */
+static void wake_idle_cpu(const struct task_struct *p)
+{
+	s32 cpu;
+
+	if (one_cpu)
+		return;
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, KICK_IDLE);
+}
+
 /* Whether it is to wait in line; if not, it represents its node, or itself. */
 static bool waits_in_line(const struct task_struct *p, struct task *task)
 {
@@ -132,6 +144,7 @@ static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flag
 	task->queued_pass = node->pass;
 	note_key(queue, key);
 	scx_bpf_dsq_insert_vtime(p, queue, turn_of(node), key, enq_flags);
+	wake_idle_cpu(p);
 }
 
 /*
@@ -160,6 +173,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody)
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0)) {
 			__sync_fetch_and_add(&node->in_line, -1);
 			note_key(queue, key);
+			wake_idle_cpu(p);
 			promoted = 1;
 			break;
 		}
@@ -231,8 +245,8 @@ static void abbreviate_turn(s32 cpu, const struct task *task)
 		least = task->progress + (WORTH_A_SWITCH_NS << PROGRESS_BITS) / (task->held | 1);
 		pass = other->progress + (used_ns << PROGRESS_BITS) / (other->held | 1);
 	} else {
-		least = node->pass + wait_by(node->stride, WORTH_A_SWITCH_NS);
-		pass = its_node->pass + wait_by(its_node->stride, used_ns);
+		least = node->pass + wait(node->stride, WORTH_A_SWITCH_NS);
+		pass = its_node->pass + wait(its_node->stride, used_ns);
 	}
 	if (before(least, pass))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
@@ -262,6 +276,7 @@ static __noinline u32 reorder(u32 queue, u64 now)
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task *task = task_of(p);
 		struct rights *node;
+		u64 key;
 
 		if (++count > REORDERED_AT_ONCE)
 			break;
@@ -270,10 +285,12 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		node = node_at(task->node);
 		if (!is_valued(node, now))
 			revalue(task->node, now);
-		if (node->pass == task->queued_pass)
+		key = key_of(node);
+		/* The longest wait is shorter, too, when more tickets are active. */
+		if (node->pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
 		task->queued_pass = node->pass;
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_of(node));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
 			__sync_fetch_and_add(&totals.reordered, 1);
 	}

@@ -58,17 +58,13 @@ struct Rights {
 
 impl Loaded {
     pub fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
-        let begin = std::time::Instant::now();
         attach::check_vacancy()?;
         let refused = attach::refusal(NAME);
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
-        eprintln!("DBG open {:?}", begin.elapsed());
         configure(&mut open, options, traced);
-        eprintln!("DBG configured {:?}", begin.elapsed());
         let mut skeleton = open.load().map_err(&refused)?;
-        eprintln!("DBG loaded {:?}", begin.elapsed());
         let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
         let decisions = Ring::new(&skeleton.maps.decisions, trace::decode).map_err(&refused)?;
         let link = skeleton.maps.prorata_ops.attach_struct_ops();
@@ -83,7 +79,6 @@ impl Loaded {
             skeleton: Mutex::new(skeleton),
             scope: options.scope,
         };
-        eprintln!("DBG attached {:?}", begin.elapsed());
         match loaded.failure() {
             Some(failure) => Err(failure),
             None => Ok(loaded),
@@ -316,6 +311,8 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     data.online = online_cpus();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
+    // It belongs to the headers of scx, and is of no use here.
+    open.progs.scx_lib_init_probe.set_autoload(false);
     let operations = open.struct_ops.prorata_ops_mut();
     operations.flags = match options.scope {
         Scope::Given => FLAGS | SWITCH_PARTIAL,
@@ -332,7 +329,16 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
 /// Whether the kernel's types mention a name.
 fn kernel_knows(name: &[u8]) -> bool {
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    types.windows(name.len()).any(|window| window == name)
+    // SAFETY: both are as long as said, and only read.
+    let found = unsafe {
+        libc::memmem(
+            types.as_ptr().cast(),
+            types.len(),
+            name.as_ptr().cast(),
+            name.len(),
+        )
+    };
+    !found.is_null()
 }
 
 /// CPUs that there are or could be; 1 if the kernel does not say.

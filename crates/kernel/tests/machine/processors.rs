@@ -8,7 +8,7 @@ use libtest_mimic::Failed;
 use prorata_kernel::scheduler::{Options, Queues, Scheduler};
 
 use crate::hogs::Hog;
-use crate::world::{STRIDE, base, check_shares, hog, received};
+use crate::world::{STRIDE, base, check_shares, hog, place, received, settle};
 
 const PER_CPU: Options = Options {
     queues: Queues::PerCpu,
@@ -19,20 +19,27 @@ const PER_CPU: Options = Options {
 /// to one, and the third then, too; the others share the third CPU 1:2.
 fn infeasible(options: &Options) -> Result<(), Failed> {
     let scheduler = Scheduler::load(options)?;
+    let mut rich = Vec::new();
     let mut hogs = Vec::new();
-    for node in 1..=4 {
-        hogs.push(hog(&scheduler, node, &[base(100 * u64::from(node))])?);
+    for (node, amount) in [(1, 100), (2, 200), (3, 300), (4, 400)] {
+        let list = if amount > 200 { &mut rich } else { &mut hogs };
+        list.push(hog(&scheduler, node, &[base(amount)])?);
     }
-    thread::sleep(Duration::from_millis(300));
+    // These come in later, when they have all that they need.
+    for (node, amount) in [(5, 200), (6, 100), (7, 200), (8, 200)] {
+        let late = Hog::start();
+        place(&scheduler, node, &[base(amount)], &late)?;
+        hogs.push(late);
+    }
+    settle();
+    hogs[2..].iter().for_each(|late| late.signal(libc::SIGSTOP));
+    settle();
     let shares = [(1, 1.0), (2, 2.0), (3, 3.0), (4, 3.0)];
     check_shares(&scheduler, &shares, Duration::from_secs(3), 5.0)?;
     eprintln!("    {:?}", scheduler.statistics()?);
     // The rich ones go: nothing is left over from what they could not use.
-    drop(hogs.split_off(2));
-    hogs.push(hog(&scheduler, 5, &[base(200)])?);
-    hogs.push(hog(&scheduler, 6, &[base(100)])?);
-    hogs.push(hog(&scheduler, 7, &[base(200)])?);
-    hogs.push(hog(&scheduler, 8, &[base(200)])?);
+    drop(rich);
+    hogs[2..].iter().for_each(|late| late.signal(libc::SIGCONT));
     let shares = [(1, 1.0), (2, 2.0), (5, 2.0), (6, 1.0), (7, 2.0), (8, 2.0)];
     check_shares(&scheduler, &shares, Duration::from_secs(3), 5.0)
 }
