@@ -90,6 +90,7 @@ __noinline int readjust(void)
 	common_active = active;
 	common = stride_of(worth_of_amount(active));
 	longest = wait(common, LONGEST_WAIT_NS / 4) * 4 * online;
+	most_owed = wait(common, most_owed_ns);
 	/* Those who wait for that long would do so for too long. */
 	if (longest < longest_before / 2)
 		rises++;

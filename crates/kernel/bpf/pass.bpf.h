@@ -47,10 +47,17 @@ u32 online;
 static u64 longest = LONGEST_WAIT;
 
 /*
- * Somebody who had this pass has run. A turn is charged at the price at its end,
- * and turns end when others wake, so passes move a little further than the
- * present one; it is not left behind by more than half a second.
+ * What those who sleep can be owed together; the loader sets it. Who wants little
+ * waits for others' turns to end and is owed for that, though it never takes it; and
+ * as much all others are ahead of the present pass. If that were much, a change of
+ * tickets would change their places by much (1995, 2.3).
  */
+u64 most_owed_ns;
+
+/* That time as a wait, as above. */
+static u64 most_owed;
+
+/* Somebody who had this pass has run. */
 static void follow_winner(u64 pass)
 {
 	s64 lag = pass - present();
@@ -60,7 +67,7 @@ static void follow_winner(u64 pass)
 		return;
 	if (before(furthest, pass))
 		furthest = pass;
-	lag -= longest >> 4;
+	lag -= most_owed;
 	if (!lottery && lag > 0)
 		ahead += lag;
 }

@@ -36,6 +36,7 @@ const SWITCH_PARTIAL: u64 = 8;
 /// [`LONGEST_PRICE_NS`].
 const PRICES_A_QUANTUM: u64 = 8;
 const LONGEST_PRICE_NS: u64 = 1_000_000;
+const MOST_OWED_NS: u64 = 4_000_000_000;
 /// As in `bpf/arithmetic.h`.
 const PASS_BITS: i32 = 20;
 const VARIABLES: &str = "the scheduler has variables";
@@ -105,6 +106,7 @@ impl Loaded {
         self.with_data(|data| {
             data.quantum_ns = quantum_ns;
             data.price_lasts_ns = price_lasts_ns(quantum_ns);
+            data.most_owed_ns = most_owed_ns(self.scope, quantum_ns);
         })
     }
 
@@ -311,6 +313,7 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     data.online = online_cpus();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
+    data.most_owed_ns = most_owed_ns(options.scope, options.quantum_ns);
     // It belongs to the headers of scx, and is of no use here.
     open.progs.scx_lib_init_probe.set_autoload(false);
     let operations = open.struct_ops.prorata_ops_mut();
@@ -350,6 +353,16 @@ fn online_cpus() -> u32 {
     // SAFETY: takes no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
+}
+
+/// What those who sleep can be owed together. Among tasks that were given,
+/// practically all, as in the core; in a whole system there are many that want
+/// little and never take what they are owed.
+fn most_owed_ns(scope: Scope, quantum_ns: u64) -> u64 {
+    match scope {
+        Scope::Given => MOST_OWED_NS,
+        Scope::All => quantum_ns,
+    }
 }
 
 fn price_lasts_ns(quantum_ns: u64) -> u64 {
