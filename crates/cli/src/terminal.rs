@@ -1,6 +1,6 @@
 //! The terminal: how wide it is, and drawing on it again and again.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use rustix::termios::{
@@ -51,6 +51,35 @@ pub fn size() -> (usize, usize) {
         or(given.map(|size| size.ws_col), USUAL_COLUMNS),
         or(given.map(|size| size.ws_row), USUAL_ROWS),
     )
+}
+
+/// How far something is, on a line of standard error that is written over;
+/// nothing where that is no terminal.
+#[derive(Debug)]
+pub struct ProgressLine {
+    is_shown: bool,
+}
+
+impl ProgressLine {
+    /// Not begun yet.
+    pub fn new() -> Self {
+        Self {
+            is_shown: io::stderr().is_terminal(),
+        }
+    }
+
+    /// Writes `line` over the one before.
+    pub fn show(&self, line: &str) {
+        if self.is_shown {
+            // Progress that cannot be shown is no reason to stop.
+            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        }
+    }
+
+    /// Leaves nothing.
+    pub fn clear(&self) {
+        self.show("");
+    }
 }
 
 /// Lines that are drawn over one another, where the cursor stands. Dropped,

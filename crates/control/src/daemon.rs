@@ -19,7 +19,7 @@ use crate::control::Control;
 use crate::engine::{Engine, EngineError};
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
-use crate::kernel_engine::ForKernel;
+use crate::kernel_engine::kernel_engine;
 use crate::place::{Place, PlaceError};
 use crate::process::boot_id;
 use crate::restore::reconcile;
@@ -114,9 +114,7 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
         let (socket, cpus) = (place.socket.path().to_owned(), cpus.clone());
         Ok(match engine {
             EngineKind::User => user_engine(dispatcher, directory, socket, cpus, mechanism)?,
-            EngineKind::Kernel(scope) => Box::new(ForKernel::start(
-                dispatcher, directory, socket, cpus, scope,
-            )?),
+            EngineKind::Kernel(scope) => kernel_engine(dispatcher, directory, socket, cpus, scope)?,
         })
     };
     let mut started = false;

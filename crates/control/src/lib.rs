@@ -35,6 +35,7 @@ pub use connection::{ConnectError, Connection};
 pub use daemon::{DaemonError, DaemonOptions, EngineKind, MakeEngine, daemon_main, serve};
 pub use engine::{ClientAccount, Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
+pub use kernel_engine::kernel_engine;
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
 pub use process::ProcessId;
 /// Whose tasks the kernel engine schedules.

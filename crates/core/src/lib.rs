@@ -9,6 +9,7 @@
 //! * 1994: Waldspurger and Weihl, *Lottery Scheduling*, OSDI.
 //! * 1995: Waldspurger and Weihl, *Stride Scheduling*, MIT/LCS/TM-528.
 //! * 1999: Petrou, Milford and Gibson, *Implementing Lottery Scheduling*, USENIX.
+//! * 2001: Kravetz, Franke, Nagar and Ravindran, *Enhancing Linux Scheduler Scalability*, IBM.
 #![no_std]
 
 extern crate alloc;
@@ -20,3 +21,4 @@ pub mod ledger;
 pub mod policy;
 pub mod prefetch;
 pub mod rng;
+pub mod run_queue;

@@ -134,9 +134,10 @@ static void charge_client(u32 number, u32 tid, u64 service_ns, u64 now)
 {
 	struct rights *node = node_at(number);
 
+	/* With the pass that it won with: before what it is worth now. */
+	follow_winner(node->pass);
 	if (!is_valued(node, now))
 		revalue(number, now);
-	follow_winner(node->pass);
 	dispense(service_ns);
 	/* In a race its next wait begins at the present moment, as in the core. */
 	if (lottery && before(node->pass, present()))

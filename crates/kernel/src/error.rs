@@ -12,7 +12,8 @@ pub enum KernelError {
     /// The kernel has no sched_ext.
     #[error(
         "this machine's kernel has no sched_ext: boot Linux 6.18 or later with \
-         CONFIG_SCHED_CLASS_EXT, or use `prorata vm run`"
+         CONFIG_SCHED_CLASS_EXT, or run the same command in a machine of its own: \
+         `prorata vm run -- prorata ...`"
     )]
     NoSchedExt,
     /// Another scheduler is there; there can be one only.

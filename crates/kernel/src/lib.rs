@@ -9,6 +9,7 @@ mod error;
 #[cfg(feature = "bpf")]
 mod exit;
 mod floor;
+pub mod replay;
 pub mod scheduler;
 #[cfg(feature = "bpf")]
 mod warnings;

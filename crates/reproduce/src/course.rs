@@ -26,8 +26,9 @@ pub(crate) struct Point {
     /// Iterations or trials by client, since the start; empty where no
     /// programs count them.
     pub counted: Vec<f64>,
-    /// Whether each client has a turn. What it gets of one comes after the last
-    /// moment at which it had none.
+    /// Whether each client has a turn, or received something since the moment
+    /// before. What it gets of a turn comes after the last moment at which it had
+    /// none.
     pub has_turn: Vec<bool>,
 }
 

@@ -49,9 +49,6 @@ pub enum ReproduceError {
         /// Why not.
         error: RunError,
     },
-    /// There is no such engine here.
-    #[error("this build has no kernel engine: use --engine sim or --engine user")]
-    NoKernelEngine,
     /// Nothing that processes could do.
     #[error("{0} is an experiment for the simulator alone: leave it out, or use --engine sim")]
     NotOnProcesses(String),

@@ -57,14 +57,16 @@ pub fn page(reproductions: &[Reproduction]) -> String {
 fn anchor(reproduction: &Reproduction) -> String {
     match reproduction.engine {
         Engine::Sim => reproduction.id.clone(),
-        _ => format!("{}-on-processes", reproduction.id),
+        Engine::User => format!("{}-on-processes", reproduction.id),
+        Engine::Kernel => format!("{}-in-the-kernel", reproduction.id),
     }
 }
 
 fn heading(reproduction: &Reproduction) -> String {
     let on = match reproduction.engine {
         Engine::Sim => "",
-        _ => " (on real processes)",
+        Engine::User => " (on real processes)",
+        Engine::Kernel => " (on real processes, by the kernel)",
     };
     format!("{}{on}", reproduction.heading())
 }

@@ -1,6 +1,7 @@
 //! Runs a figure and compares it with the paper.
 
 use prorata_sim::scenario::PolicyName;
+use prorata_stage::{EngineKind, KERNEL, USER};
 use serde::Serialize;
 
 use crate::claim::{Metric, Verdict};
@@ -17,8 +18,19 @@ pub enum Engine {
     Sim,
     /// The user engine, with real processes.
     User,
-    /// A scheduler in the kernel.
+    /// A scheduler in the kernel, with real processes.
     Kernel,
+}
+
+impl Engine {
+    /// The engine, if it is one for processes.
+    pub(crate) fn for_processes(self) -> Option<&'static EngineKind> {
+        match self {
+            Engine::Sim => None,
+            Engine::User => Some(&USER),
+            Engine::Kernel => Some(&KERNEL),
+        }
+    }
 }
 
 /// How figures are reproduced.
@@ -103,10 +115,7 @@ pub fn reproduce(
     settings: Settings,
     watch: &mut dyn Watch,
 ) -> Result<Reproduction, ReproduceError> {
-    if settings.engine == Engine::Kernel {
-        return Err(ReproduceError::NoKernelEngine);
-    }
-    if settings.engine == Engine::User && !figure.on_processes() {
+    if settings.engine != Engine::Sim && !figure.on_processes() {
         return Err(ReproduceError::NotOnProcesses(figure.id.clone()));
     }
     let mut context = Context {

@@ -78,6 +78,7 @@ fn currencies() {
     // The base currency is one, too.
     assert_limit(limits::CURRENCIES - 1, "currencies", |scenario, count| {
         let currencies = (0..count).map(|i| Currency {
+            count: None,
             name: format!("c{i}"),
             tickets: Vec::new(),
         });

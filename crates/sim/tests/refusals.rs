@@ -318,6 +318,20 @@ fn nobody_has_the_name_of_a_copy() {
 }
 
 #[test]
+fn copies_of_currencies_are_some_and_have_names_of_their_own() {
+    let copies =
+        |name: &str, count: &str| format!("[[currency]]\nname = \"{name}\"\ncount = {count}\n");
+    assert_refused(&copies("u", "0"), 3, "it must be 1 to 65536");
+    assert_refused(&copies("u", "65537"), 3, "it must be 1 to 65536");
+    let twice = format!("{0}{0}", copies("u", "2"));
+    assert_refused(&twice, 5, "u1");
+    let one_of_them = format!("{}[[currency]]\nname = \"u2\"\n", copies("u", "2"));
+    assert_refused(&one_of_them, 5, "u2");
+    let no_copy = format!("tickets = \"1.u3\"\n{}", copies("u", "2"));
+    assert_refused(&no_copy, 1, "there is no currency \"u3\"");
+}
+
+#[test]
 fn pools_make_up_the_machine() {
     let pools = |cpus: u32, pools: &str| format!("[machine]\ncpus = {cpus}\npools = [{pools}]\n");
     let (a, b) = ("{ name = \"a\", cpus = 2 }", "{ name = \"b\", cpus = 3 }");

@@ -5,6 +5,31 @@ mod common;
 use common::{kept, report};
 use prorata_sim::Event;
 
+/// Of three users the first has the first and the fourth client.
+#[test]
+fn copies_are_funded_by_copies() {
+    let report = report(
+        r#"
+        title = "t"
+        duration = "12s"
+        machine = { quantum = "10ms" }
+        currency = [
+            { name = "user", count = 3, tickets = ["10.department"] },
+            { name = "department", count = 2, tickets = ["100.base"] },
+        ]
+        client = [
+            { name = "job", count = 4, tickets = "7.user" }, { name = "last", tickets = "7.user2" },
+        ]
+        "#,
+    );
+    let received = report.clients.iter().map(|c| c.received_ns as f64 / 12e9);
+    // Users 1 and 3 are of department 1, user 2 is of department 2.
+    let due = [0.125, 0.25, 0.25, 0.125, 0.25];
+    for (is, due) in received.zip(due) {
+        assert!((is - due).abs() < 0.01, "{is} {due}");
+    }
+}
+
 #[test]
 fn transfers_inflation_and_funding_take_effect_at_their_time() {
     let report = report(

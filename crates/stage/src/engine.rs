@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use prorata_control::{Engine, EngineError, user_engine};
+use prorata_control::{Engine, EngineError, Scope, kernel_engine, user_engine};
 use prorata_core::dispatcher::Dispatcher;
+use prorata_sim::scenario::PolicyName;
 
 /// Starts an engine that shares out these CPUs as a dispatcher decides. The
 /// directory, not made yet, is its own.
@@ -17,10 +18,18 @@ pub type StartEngine =
 pub struct EngineKind {
     /// How people call it.
     pub name: &'static str,
+    /// Whether it asks the dispatcher who runs.
+    pub decides_here: bool,
     /// Whether who yields its CPU gives the rest of its turn away.
     pub sees_yields: bool,
+    /// What it can decide by.
+    pub policies: &'static [PolicyName],
     /// Shortest and longest quantum.
     pub quanta_ns: RangeInclusive<u64>,
+    /// Most processes of a run.
+    pub most_clients: u32,
+    /// Most threads of a run at any one time.
+    pub most_threads: u32,
     /// Starts one.
     pub start: StartEngine,
 }
@@ -28,13 +37,40 @@ pub struct EngineKind {
 /// The engine for ordinary Linux.
 pub const USER: EngineKind = EngineKind {
     name: "user",
+    decides_here: true,
     // It looks at CPU clocks and at who wants to run; a yield shows in
     // neither.
     sees_yields: false,
+    policies: &[
+        PolicyName::Stride,
+        PolicyName::Lottery,
+        PolicyName::HierarchicalStride,
+        PolicyName::ListLottery,
+        PolicyName::TreeLottery,
+        PolicyName::ClassLottery,
+    ],
     quanta_ns: 1_000_000..=1_000_000_000,
+    // It looks at each of them every quantum.
+    most_clients: 1024,
+    most_threads: 4096,
     start: |dispatcher, directory, cpus| {
         // No daemon listens: programs start nothing that would look for it.
         let socket = directory.join("socket");
         user_engine(dispatcher, directory, socket, cpus, None)
+    },
+};
+
+/// The scheduler inside the kernel, for the run's processes alone.
+pub const KERNEL: EngineKind = EngineKind {
+    name: "kernel",
+    decides_here: false,
+    sees_yields: true,
+    policies: &[PolicyName::Stride, PolicyName::Lottery],
+    quanta_ns: 1_000_000..=1_000_000_000,
+    most_clients: 4096,
+    most_threads: 16384,
+    start: |dispatcher, directory, cpus| {
+        let socket = directory.join("socket");
+        kernel_engine(dispatcher, directory, socket, cpus, Scope::Given)
     },
 };

@@ -3,7 +3,7 @@
 use std::io;
 
 use prorata_control::EngineError;
-use prorata_sim::scenario::ScenarioError;
+use prorata_sim::scenario::{PolicyName, ScenarioError};
 
 /// Why a scenario cannot be run on processes, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +40,24 @@ pub enum StageError {
         status: std::process::ExitStatus,
     },
     /// Programs that fork without end.
-    #[error("{client} starts thread number {limit}: let threads exit", limit = crate::refusal::MAX_THREADS)]
+    #[error("{client} starts thread number {number}, and the {engine} engine runs {most} at most: let threads exit", most = number - 1)]
     TooManyThreads {
         /// Who.
         client: String,
+        /// One too many.
+        number: u32,
+        /// Which engine.
+        engine: &'static str,
+    },
+    /// A policy that the engine does not know.
+    #[error("the {engine} engine does not know the policy {policy}: use {known}, or --engine sim")]
+    UnknownPolicy {
+        /// Which policy.
+        policy: PolicyName,
+        /// Which engine.
+        engine: &'static str,
+        /// What it knows.
+        known: String,
     },
     /// Other programs take nearly everything.
     #[error(

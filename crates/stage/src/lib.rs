@@ -25,10 +25,10 @@ mod run;
 mod stage;
 mod worker;
 
-pub use engine::{EngineKind, StartEngine, USER};
+pub use engine::{EngineKind, KERNEL, StartEngine, USER};
 pub use error::StageError;
 pub use process::Process;
-pub use refusal::{MAX_CLIENTS, MAX_THREADS, check};
+pub use refusal::check;
 pub use run::{Watch, run};
 pub use stage::{Stage, own_cpus};
 pub use worker::client_entry;

@@ -9,12 +9,6 @@ use prorata_sim::scenario::{
 use crate::engine::EngineKind;
 use crate::stage::own_cpus;
 
-/// Most processes of a run.
-pub const MAX_CLIENTS: u32 = 1024;
-
-/// Most threads of a run at any one time.
-pub const MAX_THREADS: u32 = 4096;
-
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Refuses what the engine cannot do with real processes on this machine.
@@ -25,11 +19,11 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 pub fn check(scenario: &Scenario, kind: &EngineKind) -> Result<()> {
     let root = Place::default();
     check_machine(scenario, kind, &root.key("machine"))?;
-    check_number(scenario, &root.key("client"))?;
+    check_number(scenario, kind, &root.key("client"))?;
     for (i, at) in scenario.timeline.iter().enumerate() {
         let place = root.key("at").index(i).key("do");
         match &at.action {
-            Action::Policy(policy) => check_policy(*policy, &place.key("policy"))?,
+            Action::Policy(policy) => check_policy(*policy, kind, &place.key("policy"))?,
             Action::Quantum(quantum) => check_quantum(*quantum, kind, &place.key("quantum"))?,
             _ => {}
         }
@@ -75,17 +69,20 @@ fn check_machine(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Resul
             "costs are simulated, a real machine has its own: leave them out, or use --engine sim",
         )));
     }
-    check_policy(machine.policy, &place.key("policy"))?;
+    check_policy(machine.policy, kind, &place.key("policy"))?;
     check_quantum(machine.quantum, kind, &place.key("quantum"))
 }
 
-fn check_policy(policy: PolicyName, place: &Place) -> Result<()> {
-    if policy != PolicyName::Eevdf {
+fn check_policy(policy: PolicyName, kind: &EngineKind, place: &Place) -> Result<()> {
+    if kind.policies.contains(&policy) {
         return Ok(());
     }
-    Err(place.problem(Problem::Step(
-        "eevdf is a baseline for simulations: name another policy, or use --engine sim",
-    )))
+    let known: Vec<String> = kind.policies.iter().map(ToString::to_string).collect();
+    Err(place.problem(Problem::Unknown {
+        kind: "policy of this engine",
+        name: policy.to_string(),
+        fix: format!("name one of {}, or use --engine sim", known.join(", ")),
+    }))
 }
 
 fn check_quantum(quantum: Time, kind: &EngineKind, place: &Place) -> Result<()> {
@@ -100,16 +97,16 @@ fn check_quantum(quantum: Time, kind: &EngineKind, place: &Place) -> Result<()> 
     }))
 }
 
-fn check_number(scenario: &Scenario, place: &Place) -> Result<()> {
+fn check_number(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Result<()> {
     let mut clients = 0;
     for (i, client) in scenario.clients.iter().enumerate() {
         clients += client.count.unwrap_or(1);
-        if clients > MAX_CLIENTS {
+        if clients > kind.most_clients {
             return Err(place.index(i).problem(Problem::Range {
                 what: "the number of clients",
                 is: clients.to_string(),
                 low: "1".to_owned(),
-                high: format!("{MAX_CLIENTS}, as each is a process"),
+                high: format!("{}, as each is a process", kind.most_clients),
             }));
         }
     }

@@ -4,12 +4,13 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prorata_control::protocol::ClientState;
+use prorata_control::protocol::{ClientState, PolicyKind};
 use prorata_control::{Engine, EngineError};
-use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
-use prorata_core::policy::Policy;
+use prorata_sim::policy;
+use prorata_sim::scenario::PolicyName;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
 
@@ -23,19 +24,29 @@ pub struct Stage {
     // Dropped in this order: nothing is enforced any more, then its directory.
     engine: Box<dyn Engine>,
     dispatcher: Arc<Mutex<Dispatcher>>,
+    kind: &'static EngineKind,
     cpus: Vec<u32>,
     _directory: TempDir,
 }
 
 impl Stage {
     /// An engine over these rights that shares out the last `cpus` CPUs of
-    /// those that this process may use.
+    /// those that this process may use. Where the policy is the dispatcher's, its
+    /// lots come from the seed.
     pub fn new(
-        kind: &EngineKind,
+        kind: &'static EngineKind,
         ledger: Ledger,
-        policy: Box<dyn Policy + Send>,
+        (name, seed): (PolicyName, u64),
         machine: Machine,
     ) -> Result<Stage, StageError> {
+        if !kind.policies.contains(&name) {
+            let known: Vec<String> = kind.policies.iter().map(ToString::to_string).collect();
+            return Err(StageError::UnknownPolicy {
+                policy: name,
+                engine: kind.name,
+                known: known.join(", "),
+            });
+        }
         let mut cpus = own_cpus().map_err(StageError::failed("find out our CPUs"))?;
         let spare = cpus.len().checked_sub(machine.cpus as usize);
         cpus.drain(
@@ -48,12 +59,15 @@ impl Stage {
             .prefix("prorata-stage-")
             .tempdir()
             .map_err(StageError::failed("make a directory"))?;
+        let policy = policy(name, seed, 0);
         let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, policy, machine)));
         let state = directory.path().join("state");
         let engine = (kind.start)(dispatcher.clone(), state, cpus.clone())?;
+        engine.configure(machine.quantum_ns, word(name));
         Ok(Stage {
             engine,
             dispatcher,
+            kind,
             cpus,
             _directory: directory,
         })
@@ -82,6 +96,37 @@ impl Stage {
     /// while the dispatcher is held.
     pub fn nudge(&self) {
         self.engine.nudge();
+    }
+
+    /// The engine decides like this from now on; the dispatcher has been told.
+    /// Not to be called while the dispatcher is held.
+    pub fn configure(&self, policy: PolicyName) {
+        let quantum_ns = self.dispatcher().machine().quantum_ns;
+        self.engine.configure(quantum_ns, word(policy));
+    }
+
+    /// Brings up to date what the following methods say.
+    pub fn look(&self) {
+        self.engine.look();
+    }
+
+    /// What a client has received and was due: the account of whoever decides.
+    pub fn usage(&self, client: ClientId) -> Usage {
+        let usage = self.dispatcher().usage(client);
+        match self.engine.account(client) {
+            None => usage,
+            Some(account) => Usage {
+                received_ns: account.received_ns,
+                specified_ns: account.specified_ns,
+                ..usage
+            },
+        }
+    }
+
+    /// Whether each turn shows in [`Dispatcher::runs`]. Else the kernel alone
+    /// knows who runs.
+    pub fn shows_turns(&self) -> bool {
+        self.kind.decides_here
     }
 
     /// Whether any thread of a client wants to run.
@@ -113,6 +158,18 @@ impl Stage {
             None => Ok(()),
             Some(failure) => Err(EngineError::from(failure).into()),
         }
+    }
+}
+
+/// The engine's word for a policy that it knows.
+fn word(policy: PolicyName) -> PolicyKind {
+    match policy {
+        PolicyName::Stride | PolicyName::Eevdf => PolicyKind::Stride,
+        PolicyName::HierarchicalStride => PolicyKind::HierarchicalStride,
+        PolicyName::Lottery | PolicyName::ListLottery | PolicyName::TreeLottery => {
+            PolicyKind::Lottery
+        }
+        PolicyName::ClassLottery => PolicyKind::ClassLottery,
     }
 }
 

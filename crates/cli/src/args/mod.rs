@@ -3,9 +3,11 @@
 
 pub mod daemon;
 pub mod ledger;
+pub mod load;
 pub mod reproduce;
 pub mod run;
 pub mod sim;
+pub mod trace;
 pub mod values;
 pub mod view;
 pub mod vm;
@@ -156,6 +158,21 @@ pub enum Command {
     ///
     /// Exit codes: 0 everything came out; 1 something did not, or could not be run; 2 wrong usage.
     Reproduce(reproduce::Reproduce),
+    /// Record what the scheduler in the kernel decides about everybody
+    ///
+    /// Loads the scheduler for all of the machine, records each of its decisions for a while, and
+    /// unloads it: who joins, is picked, is charged, is worth something else and leaves. Control
+    /// groups are currencies then, with their cpu.weight, and nice values tickets. Needs root and a
+    /// kernel with sched_ext on which no other scheduler is loaded, and a prorata built with it.
+    ///
+    /// Exit codes: 0 done; 1 with --check, if a decision is not allowed or was lost, or refused or
+    /// failed; 2 wrong usage.
+    Trace(trace::Trace),
+    /// Run a load that makes a scheduler work, and see how fast it goes
+    ///
+    /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs:
+    /// they run under whatever schedules them, plain Linux or an engine of prorata.
+    Load(load::Load),
     /// Print the man page, or write all of them to a directory
     Man(daemon::Man),
     /// Print completions for a shell

@@ -13,7 +13,8 @@ Examples:
   prorata reproduce                           all figures, by simulation
   prorata reproduce 1994/figure-9 1995        one figure, and all of a paper
   prorata reproduce --html figures.html       with the drawings, on one page
-  prorata reproduce 1995/figure-14 --engine user")]
+  prorata reproduce 1995/figure-14 --engine user
+  prorata vm run -- prorata reproduce 1995/figure-14 --engine kernel")]
 pub struct Reproduce {
     /// Figures, by name or by the paper's year; scenario files that end in .toml; without any, all
     #[arg(value_name = "ID", value_hint = ValueHint::FilePath)]
@@ -42,6 +43,6 @@ pub enum Engine {
     Sim,
     /// Real processes, for the figures that can do so
     User,
-    /// A scheduler in the kernel
+    /// The same under the scheduler in the kernel, as root on a kernel with sched_ext
     Kernel,
 }

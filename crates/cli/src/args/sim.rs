@@ -22,6 +22,7 @@ Examples:
   prorata sim scenarios/mixed.toml --seed 7 --perfetto trace.json
   prorata sim scenarios/mixed.toml --step
   prorata sim scenarios/conformance/three-two-one.toml --engine user
+  prorata vm run -- prorata sim scenarios/conformance/three-two-one.toml --engine kernel
   prorata sim scenarios/server.toml --sweep machine.policy=stride,lottery --seeds 1-100
   prorata sim --faults --seeds 1-1000
 
@@ -64,6 +65,8 @@ pub enum Engine {
     Sim,
     /// Real processes, in real time, under the engine for ordinary Linux
     User,
+    /// The same under the scheduler in the kernel, as root on a kernel with sched_ext
+    Kernel,
 }
 
 /// What a run is written to.

@@ -1,6 +1,7 @@
 //! `man` and `completions`: the same definitions as the help, in other forms.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
@@ -22,18 +23,20 @@ pub fn man(args: &Man) -> Result<()> {
     };
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make directory {}", directory.display()))?;
-    let with_page = command
+    write_pages(&command, directory)
+}
+
+/// The page of a command and those of all commands below it.
+fn write_pages(command: &Command, directory: &Path) -> Result<()> {
+    let name = command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name());
+    let path = directory.join(format!("{name}.1"));
+    fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+    command
         .get_subcommands()
-        .filter(|command| !command.is_hide_set());
-    for command in std::iter::once(&command).chain(with_page) {
-        let name = command
-            .get_display_name()
-            .unwrap_or_else(|| command.get_name());
-        let path = directory.join(format!("{name}.1"));
-        fs::write(&path, page(command)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
+        .filter(|command| !command.is_hide_set())
+        .try_for_each(|command| write_pages(command, directory))
 }
 
 fn page(command: &Command) -> Result<String> {

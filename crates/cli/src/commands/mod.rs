@@ -6,12 +6,14 @@ mod daemon;
 mod demo;
 mod floor;
 mod graph;
+mod load;
 mod manual;
 mod reproduce;
 mod run;
 mod sim;
 mod tickets;
 mod top;
+mod trace;
 mod transfer;
 mod users;
 mod vm;
@@ -33,6 +35,8 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Floor(args) => return floor::floor(args),
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
+        Command::Trace(args) => return trace::trace(args),
+        Command::Load(args) => return load::load(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
         _ => {}
@@ -80,6 +84,8 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         | Command::Floor(_)
         | Command::Sim(_)
         | Command::Reproduce(_)
+        | Command::Trace(_)
+        | Command::Load(_)
         | Command::Man(_)
         | Command::Completions(_) => unreachable!("done by `execute`"),
     }

@@ -1,7 +1,6 @@
 //! `reproduce`: the papers' experiments, and whether they come out.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use prorata_reproduce::{
 
 use crate::args::{WrongUsage, reproduce};
 use crate::output;
+use crate::terminal::ProgressLine;
 use crate::wrapper::ending::Ending;
 use crate::wrapper::signals::{CLEARING, Signals};
 
@@ -21,7 +21,8 @@ use crate::wrapper::signals::{CLEARING, Signals};
 pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
     let engines = engines(args)?;
     let runs = runs(args, &engines)?;
-    let held: &[Signal] = if engines.contains(&Engine::User) {
+    let on_processes = engines.iter().any(|engine| *engine != Engine::Sim);
+    let held: &[Signal] = if on_processes {
         &CLEARING
     } else {
         // There is nothing to clear away.
@@ -40,7 +41,7 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
             Err(ReproduceError::Interrupted) => return Ok(progress.interrupted()),
             reproduced => reproduced?,
         };
-        progress.clear();
+        progress.line.clear();
         if !args.format.json {
             print(&reproduction)?;
         }
@@ -74,8 +75,8 @@ fn engines(args: &reproduce::Reproduce) -> Result<Vec<Engine>> {
             reproduce::Engine::Kernel => Engine::Kernel,
         })
         .collect();
-    if args.full && !engines.contains(&Engine::User) {
-        let only = "--full is for real processes: give it with --engine user";
+    if args.full && engines.iter().all(|engine| *engine == Engine::Sim) {
+        let only = "--full is for real processes: give it with --engine user or kernel";
         return Err(WrongUsage(only.to_owned()).into());
     }
     Ok(engines)
@@ -87,7 +88,7 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
     let mut runs = Vec::new();
     for &engine in engines {
         let mut figures = find(&args.ids)?;
-        if engine == Engine::User && args.ids.is_empty() {
+        if engine != Engine::Sim && args.ids.is_empty() {
             figures.retain(Figure::on_processes);
         }
         runs.extend(figures.into_iter().map(|figure| (figure, engine)));
@@ -112,9 +113,11 @@ fn write_drawings(directory: &Path, reproductions: &[Reproduction]) -> Result<()
     for reproduction in reproductions {
         for drawing in &reproduction.drawings {
             let mut name = reproduction.id.clone();
-            if reproduction.engine != Engine::Sim {
-                name.push_str("-on-processes");
-            }
+            name.push_str(match reproduction.engine {
+                Engine::Sim => "",
+                Engine::User => "-on-processes",
+                Engine::Kernel => "-in-the-kernel",
+            });
             if !drawing.panel.is_empty() {
                 name.push('-');
                 name.push_str(&drawing.panel);
@@ -130,13 +133,12 @@ fn write(path: &Path, document: &str) -> Result<()> {
     fs::write(path, document).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// How far it is, on a line of the terminal that is written over; nothing
-/// where nobody looks.
+/// How far it is.
 struct Progress {
     figures: usize,
     begun: usize,
     figure: String,
-    is_shown: bool,
+    line: ProgressLine,
     signals: Signals,
     signal: Option<Signal>,
 }
@@ -147,7 +149,7 @@ impl Progress {
             figures,
             begun: 0,
             figure: String::new(),
-            is_shown: io::stderr().is_terminal(),
+            line: ProgressLine::new(),
             signals,
             signal: None,
         }
@@ -160,21 +162,18 @@ impl Progress {
     }
 
     fn show(&self, what: &str) {
-        if self.is_shown {
-            let line = format!("[{}/{}] {} {what}", self.begun, self.figures, self.figure);
-            // Progress that cannot be shown is no reason to stop.
-            let _ = write!(io::stderr(), "\r\x1b[K{line}");
-        }
-    }
-
-    fn clear(&self) {
-        if self.is_shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        let Self {
+            begun,
+            figures,
+            figure,
+            ..
+        } = self;
+        self.line
+            .show(&format!("[{begun}/{figures}] {figure} {what}"));
     }
 
     fn interrupted(&self) -> ExitCode {
-        self.clear();
+        self.line.clear();
         self.signal
             .map_or(ExitCode::FAILURE, |signal| Ending::Killed(signal).pass_on())
     }

@@ -2,6 +2,7 @@
 
 mod demo;
 mod job_control;
+mod load;
 mod managing;
 mod reproduce;
 mod sim;

@@ -97,7 +97,7 @@ fn what_cannot_be_run_is_said_in_one_sentence() {
     for (arguments, sentence) in [
         (
             &["1994/figure-3", "--engine", "kernel"][..],
-            "this build has no kernel engine",
+            "1994/figure-3 is an experiment for the simulator alone",
         ),
         (
             &["1994/figure-3", "--engine", "user"],

@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 33] = [
     "run",
     "ps",
     "top",
@@ -37,9 +37,14 @@ const COMMANDS: [&str; 31] = [
     "vm",
     "sim",
     "reproduce",
+    "trace",
+    "load",
     "man",
     "completions",
 ];
+
+/// Those that belong to another.
+const COMMANDS_BELOW: [&str; 5] = ["vm-run", "vm-fetch", "vm-list", "load-chat", "load-reflex"];
 
 fn run(arguments: &[&str]) -> std::process::Output {
     output(prorata(Path::new(NOWHERE)).args(arguments))
@@ -85,7 +90,7 @@ fn help_and_version_are_no_failures() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_says_what_is_right() {
-    let wrong: [(&[&str], &str); 18] = [
+    let wrong: [(&[&str], &str); 23] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["run"], "COMMAND"),
@@ -110,6 +115,20 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
         (&["demo", "--seconds", "1"], "2..=3600"),
         (&["reproduce", "--engine", "warp"], "possible values"),
         (&["reproduce", "--full"], "--engine user"),
+        (
+            &["trace", "--check", "--policy", "lottery"],
+            "--policy stride",
+        ),
+        (&["load"], "Usage"),
+        (&["load", "chat", "--users", "1"], "1 is not in 2.."),
+        (
+            &["load", "reflex", "--compute", "1000000001"],
+            "0..=1000000000",
+        ),
+        (
+            &["load", "reflex", "--yield-probability", "1.5"],
+            "from 0 to 1, such as 0.5",
+        ),
     ];
     for (arguments, hint) in wrong {
         let refused = run(arguments);
@@ -156,20 +175,27 @@ fn every_command_has_a_man_page() {
     let whole = std::fs::read_to_string(pages.join("prorata.1")).unwrap();
     assert_eq!(whole, stdout(&run(&["man"])));
     assert!(whole.contains("Exit codes"));
-    let named = whole.replace("\\-", "-");
-    let named = named.lines().filter_map(|line| line.strip_suffix("(1)"));
-    for page in named {
-        assert!(
-            pages.join(format!("{page}.1")).exists(),
-            "{page}(1) is not there"
-        );
+    let mut files = 0;
+    for file in std::fs::read_dir(&pages).unwrap() {
+        let page = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let named = page.replace("\\-", "-");
+        let named = named.lines().filter_map(|line| line.strip_suffix("(1)"));
+        for page in named {
+            assert!(
+                pages.join(format!("{page}.1")).exists(),
+                "{page}(1) is not there"
+            );
+        }
+        files += 1;
     }
-    let files = std::fs::read_dir(&pages).unwrap().count();
     assert_eq!(
         files,
-        COMMANDS.len() + 1,
+        1 + COMMANDS.len() + COMMANDS_BELOW.len(),
         "one page a command, none for hidden ones"
     );
+    for command in COMMANDS_BELOW {
+        assert!(pages.join(format!("prorata-{command}.1")).exists());
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Commands in machines, on every kernel that is to be supported. Needs QEMU
 //! and kernels that were fetched: `scripts/vm-test` sees to both.
 
+mod conformance;
 mod engine;
+mod trace;
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
@@ -25,11 +27,16 @@ const CHECKS: [(&str, Check); 6] = [
     ("counted_instructions_are_the_clock", counted),
 ];
 
+fn all() -> impl Iterator<Item = (&'static str, Check)> {
+    let checks = CHECKS.into_iter().chain(engine::CHECKS);
+    checks.chain(conformance::CHECKS).chain(trace::CHECKS)
+}
+
 fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for series in SERIES {
-        for (name, check) in CHECKS.into_iter().chain(engine::CHECKS) {
+        for (name, check) in all() {
             let name = format!("{name}_on_{series}");
             trials.push(Trial::test(name, move || check(series)));
         }

@@ -55,7 +55,7 @@ const POLICIES: &[PolicyKind] = &[PolicyKind::Stride, PolicyKind::Lottery];
 const UNLOADING: Duration = Duration::from_secs(2);
 
 /// The scheduler in the kernel and the CPUs that it was told to share out.
-pub(crate) struct ForKernel {
+struct ForKernel {
     shared: Arc<Shared>,
     watcher: Option<JoinHandle<()>>,
     cpus: Vec<u32>,
@@ -107,10 +107,30 @@ fn load(options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
     }
 }
 
+/// Loads a scheduler into the kernel, for the daemon on `socket`, that shares out
+/// CPU time as the ledger of `dispatcher` says. What its successor must know it
+/// keeps in `directory`, which need not be there yet.
+///
+/// # Errors
+///
+/// If it cannot be loaded: this program was built without it, we are not root,
+/// the kernel has no sched_ext, or another scheduler is loaded. Nothing has
+/// changed.
+pub fn kernel_engine(
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    directory: PathBuf,
+    socket: PathBuf,
+    cpus: Vec<u32>,
+    scope: Scope,
+) -> Result<Box<dyn Engine>, EngineError> {
+    let engine = ForKernel::start(dispatcher, directory, socket, cpus, scope)?;
+    Ok(Box::new(engine))
+}
+
 impl ForKernel {
     /// Loads the scheduler for the daemon on `socket`. What its successor must
     /// know it keeps in `directory`.
-    pub fn start(
+    fn start(
         dispatcher: Arc<Mutex<Dispatcher>>,
         directory: PathBuf,
         socket: PathBuf,

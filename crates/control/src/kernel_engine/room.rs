@@ -364,10 +364,13 @@ impl Room {
         })
     }
 
-    /// As of the last look, from the client's beginning.
+    /// As of the last look, from the client's beginning; of one whose tasks have
+    /// all ended, all that there was.
     pub fn account(&self, client: ClientId) -> Option<ClientAccount> {
-        let client = self.clients.get(&client)?;
-        let account = sum(&client.earlier, &client.now);
+        let account = match self.clients.get(&client) {
+            Some(client) => sum(&client.earlier, &client.now),
+            None => self.in_kernel(client)?,
+        };
         Some(ClientAccount {
             received_ns: account.received_ns,
             specified_ns: account.specified_ns,

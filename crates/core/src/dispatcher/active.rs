@@ -4,6 +4,8 @@
 
 use alloc::vec::Vec;
 
+use crate::feasible::{Demand, Readjustment};
+
 /// How many active clients have a value of so many bits.
 #[derive(Debug)]
 pub(super) struct Magnitudes {
@@ -47,7 +49,7 @@ impl Magnitudes {
 /// Indexes of the active clients, by the bits of their density
 /// ([`crate::feasible::Demand::density_bits`]).
 #[derive(Debug)]
-pub(super) struct Classes {
+pub(crate) struct Classes {
     classes: [Vec<u32>; CLASSES],
     /// Bit `c` is set exactly if `classes[c]` holds something.
     occupied: u64,
@@ -59,7 +61,7 @@ const CLASSES: usize = 33;
 const KEPT: usize = 1 << 10;
 
 impl Classes {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             classes: [const { Vec::new() }; CLASSES],
             occupied: 0,
@@ -68,7 +70,7 @@ impl Classes {
     }
 
     /// Returns its place in the class.
-    pub(super) fn add(&mut self, class: u8, index: u32) -> u32 {
+    pub(crate) fn add(&mut self, class: u8, index: u32) -> u32 {
         let members = &mut self.classes[usize::from(class)];
         members.push(index);
         self.occupied |= 1 << class;
@@ -77,7 +79,7 @@ impl Classes {
     }
 
     /// Returns the index that now stands at the place, if any does.
-    pub(super) fn remove(&mut self, class: u8, place: u32) -> Option<u32> {
+    pub(crate) fn remove(&mut self, class: u8, place: u32) -> Option<u32> {
         let members = &mut self.classes[usize::from(class)];
         members.swap_remove(place as usize);
         if members.is_empty() {
@@ -91,24 +93,57 @@ impl Classes {
         members.get(place as usize).copied()
     }
 
-    pub(super) fn members(&self, class: u8) -> &[u32] {
+    pub(crate) fn members(&self, class: u8) -> &[u32] {
         &self.classes[usize::from(class)]
     }
 
     /// The densest class below `below` that holds anybody.
-    pub(super) fn densest_below(&self, below: u8) -> Option<u8> {
+    pub(crate) fn densest_below(&self, below: u8) -> Option<u8> {
         let lower = self.occupied & ((1 << below) - 1);
         (lower > 0).then(|| lower.ilog2() as u8)
     }
 
-    /// The densest class of all, see [`Self::densest_below`].
-    pub(super) const END: u8 = CLASSES as u8;
+    /// Finds who is infeasible, from the densest down, among those here whose
+    /// weights add up to `total_weight`: `infeasible` is cleared and filled.
+    /// O(m log m) on m CPUs, and those in the same class as the last one.
+    pub(crate) fn find_infeasible(
+        &self,
+        total_weight: u64,
+        cpus: u32,
+        demand: impl Fn(u32) -> Demand,
+        infeasible: &mut Vec<u32>,
+    ) -> Readjustment {
+        let mut readjustment = Readjustment::new(total_weight, cpus);
+        infeasible.clear();
+        let mut class = Self::END;
+        while let Some(next) = self.densest_below(class)
+            && !readjustment.all_feasible_below(next.into())
+        {
+            class = next;
+            let start = infeasible.len();
+            infeasible.extend_from_slice(self.members(class));
+            let members = &mut infeasible[start..];
+            members.sort_unstable_by(|&a, &b| demand(b).cmp_density(&demand(a)).then(a.cmp(&b)));
+            let cut = members
+                .iter()
+                .take_while(|&&index| readjustment.cut(demand(index)))
+                .count();
+            if start + cut < infeasible.len() {
+                infeasible.truncate(start + cut);
+                break;
+            }
+        }
+        readjustment
+    }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+    /// The densest class of all, see [`Self::densest_below`].
+    pub(crate) const END: u8 = CLASSES as u8;
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.classes.iter().flatten().copied()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 }

@@ -16,7 +16,7 @@
 //! What happened is recorded at once; its effect on weights is worked out once
 //! a decision, however many clients woke, blocked or were inflated meanwhile.
 
-mod active;
+pub(crate) mod active;
 mod competitor;
 mod pool;
 mod scale;

@@ -165,29 +165,12 @@ impl Pool {
     /// Cuts weights that are infeasible, and restores those that no longer
     /// are.
     fn readjust(&mut self, competitors: &mut Competitors) {
-        let mut readjustment = Readjustment::new(self.total_weight, self.cpus);
         let before = mem::take(&mut self.infeasible);
         let mut infeasible = mem::take(&mut self.spare);
-        infeasible.clear();
-        let mut class = Classes::END;
-        while let Some(next) = self.classes.densest_below(class)
-            && !readjustment.all_feasible_below(next.into())
-        {
-            class = next;
-            let start = infeasible.len();
-            infeasible.extend_from_slice(self.classes.members(class));
-            let members = &mut infeasible[start..];
-            let demand = |index: u32| competitors.at(index).demand();
-            members.sort_unstable_by(|&a, &b| demand(b).cmp_density(&demand(a)).then(a.cmp(&b)));
-            let cut = members
-                .iter()
-                .take_while(|&&i| readjustment.cut(demand(i)))
-                .count();
-            if start + cut < infeasible.len() {
-                infeasible.truncate(start + cut);
-                break;
-            }
-        }
+        let demand = |index: u32| competitors.at(index).demand();
+        let readjustment =
+            self.classes
+                .find_infeasible(self.total_weight, self.cpus, demand, &mut infeasible);
         self.tell_readjusted(competitors, &before, &infeasible, &readjustment);
         self.infeasible = infeasible;
         self.spare = before;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
 
-use super::{Account, Decision, Options, Policy, Statistics, Ticket};
+use super::{Account, Options, Policy, Statistics, Ticket, Trace};
 use crate::KernelError;
 
 /// There is none.
@@ -14,7 +14,7 @@ impl Loaded {
         Err(KernelError::NotBuiltIn)
     }
 
-    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+    pub fn take_decisions(&self) -> Trace {
         match self.0 {}
     }
 

@@ -10,7 +10,7 @@ use libbpf_rs::{Link, ProgramInput, ProgramMut};
 use super::graph::Graph;
 use super::ring::Ring;
 use super::room::Room;
-use super::trace::Decision;
+use super::trace::{Decision, Trace};
 use super::{
     Account, BASE, BUCKETS, CGROUP_NODES, Options, Policy, Queues, Scope, Statistics, TICKETS,
     Ticket, task, trace, worth,
@@ -225,10 +225,14 @@ impl Loaded {
         self.exits.take()
     }
 
-    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+    pub fn take_decisions(&self) -> Trace {
         let decisions = self.decisions.take();
-        let lost = self.with_data(|data| std::mem::take(&mut data.decisions_lost));
-        (lost.ok() == Some(0)).then_some(decisions)
+        let skeleton = lock(&self.skeleton);
+        let data = skeleton.maps.bss_data.as_deref().expect(VARIABLES);
+        Trace {
+            decisions,
+            lost: data.decisions_lost,
+        }
     }
 
     pub fn failure(&self) -> Option<KernelError> {

@@ -23,7 +23,7 @@ use std::os::fd::BorrowedFd;
 use crate::KernelError;
 use loaded::Loaded;
 
-pub use trace::{Decision, DecisionKind};
+pub use trace::{Decision, DecisionKind, Trace};
 
 /// The base currency's node.
 pub const BASE: u32 = 0;
@@ -164,10 +164,9 @@ impl Scheduler {
         Ok(Self { loaded })
     }
 
-    /// What was decided since the last call, in order on each CPU. `None` if
-    /// the kernel had no room for all of it: call sooner. There is room for
-    /// some 18,000 decisions.
-    pub fn take_decisions(&self) -> Option<Vec<Decision>> {
+    /// What was decided since the last call, and how many decisions the kernel had
+    /// no room for: call sooner. There is room for some 18,000.
+    pub fn take_decisions(&self) -> Trace {
         self.loaded.take_decisions()
     }
 

@@ -38,6 +38,16 @@ pub struct Decision {
     pub service_ns: u64,
 }
 
+/// A part of a trace.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Trace {
+    /// In order on each CPU.
+    pub decisions: Vec<Decision>,
+    /// Decisions since the scheduler was loaded that are not in the trace, for
+    /// want of room.
+    pub lost: u64,
+}
+
 #[cfg(feature = "bpf")]
 const BYTES: usize = 56;
 

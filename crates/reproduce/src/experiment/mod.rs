@@ -17,9 +17,9 @@ mod responses;
 mod throughput_error;
 mod windows;
 
-use prorata_sim::policy;
 use prorata_sim::scenario::{PolicyName, Scenario};
 use prorata_sim::{Machine, Observer, Simulation};
+use prorata_stage::EngineKind;
 use serde::Deserialize;
 
 use crate::course::{self, Course};
@@ -131,6 +131,21 @@ pub fn policy_title(policy: PolicyName) -> &'static str {
     }
 }
 
+/// A scenario as an engine for processes decides it: however the paper draws its
+/// lotteries, one that knows them as a race alone has the same winners as often.
+pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
+    let mut scenario = scenario.clone();
+    let policy = &mut scenario.machine.policy;
+    let is_lottery = matches!(
+        policy,
+        PolicyName::ListLottery | PolicyName::TreeLottery | PolicyName::ClassLottery
+    );
+    if is_lottery && !kind.policies.contains(policy) {
+        *policy = PolicyName::Lottery;
+    }
+    scenario
+}
+
 /// What an experiment has at hand.
 pub(crate) struct Context<'a> {
     pub figure: &'a Figure,
@@ -180,9 +195,9 @@ impl Context<'_> {
 
     /// What each client had received by and by, on the engine in question.
     pub fn course(&mut self, scenario: &Scenario, seed: u64) -> Result<Course> {
-        if self.engine == Engine::Sim {
+        let Some(kind) = self.engine.for_processes() else {
             return course::simulated(self, scenario, seed);
-        }
+        };
         let on_processes = self.figure.reproduces.processes.as_ref();
         let on_processes =
             on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(self.figure.id.clone()))?;
@@ -191,8 +206,9 @@ impl Context<'_> {
         } else {
             &on_processes.short
         };
-        let decides = policy(scenario.machine.policy, seed, 0);
-        processes::course(scenario, decides, pace, on_processes.settle, self.watch)
+        let settle = on_processes.settle;
+        let scenario = decided_by(scenario, kind);
+        processes::course((kind, seed), &scenario, pace, settle, self.watch)
     }
 
     /// How often a measurement is repeated, given how often by simulation and

@@ -8,15 +8,14 @@
 use std::time::Instant;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::policy;
 use prorata_sim::scenario::Scenario;
+use prorata_stage::EngineKind;
 use serde::Deserialize;
 
-use super::{Context, Result};
+use super::{Context, Result, decided_by};
 use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::{self, Lost};
-use crate::reproduction::Engine;
 
 /// Groups of tasks that do nothing but compute.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -36,10 +35,10 @@ impl Overhead {
         for &tasks in &self.tasks {
             let mut scenario = context.scenario();
             scenario.clients[0].count = Some(tasks);
-            let (lost, counted) = match context.engine {
-                Engine::Sim => (simulated(context, &scenario)?, None),
-                _ => {
-                    let lost = on_processes(context, &scenario, tasks)?;
+            let (lost, counted) = match context.engine.for_processes() {
+                None => (simulated(context, &scenario)?, None),
+                Some(kind) => {
+                    let lost = on_processes(context, kind, &scenario, tasks)?;
                     (lost.received, Some(lost.counted))
                 }
             };
@@ -96,7 +95,12 @@ fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
     Ok(shortest / scenario.duration.as_secs_f64() * 100.0)
 }
 
-fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> Result<Lost> {
+fn on_processes(
+    context: &mut Context<'_>,
+    kind: &'static EngineKind,
+    scenario: &Scenario,
+    tasks: u32,
+) -> Result<Lost> {
     let on_processes = context.figure.reproduces.processes.as_ref();
     let on_processes =
         on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(context.figure.id.clone()))?;
@@ -107,6 +111,6 @@ fn on_processes(context: &mut Context<'_>, scenario: &Scenario, tasks: u32) -> R
     };
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
-    let decides = || policy(scenario.machine.policy, seed, 0);
-    processes::lost(scenario, &decides, pace, context.watch)
+    let scenario = decided_by(scenario, kind);
+    processes::lost((kind, seed), &scenario, pace, context.watch)
 }

@@ -1,5 +1,5 @@
-//! Experiments on real processes: the same ledger, dispatcher and policy as in
-//! the simulator, enforced by the user engine on programs that compute.
+//! Experiments on real processes: the same ledger and policies as in the
+//! simulator, enforced by an engine on programs that compute.
 
 mod program;
 mod stage;
@@ -8,8 +8,9 @@ pub(crate) mod worker;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use prorata_core::policy::Policy;
 use prorata_sim::scenario::{Rule, Scenario, Tickets, Time};
+
+use prorata_stage::EngineKind;
 
 use self::stage::Stage;
 use self::worker::{State, Work};
@@ -19,7 +20,6 @@ use crate::figure::Pace;
 use crate::reproduction::Watch;
 
 type Result<T> = std::result::Result<T, ReproduceError>;
-type BoxedPolicy = Box<dyn Policy + Send>;
 
 /// Longest time without asking whether anybody still waits.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -40,8 +40,8 @@ const LONGEST_STANDSTILL: Duration = Duration::from_secs(60);
 /// CPU that is as long as by the clock; and where it has, or where a virtual
 /// machine stands still, there are yet as many quanta as there should be.
 pub(crate) fn course(
+    (kind, seed): (&'static EngineKind, u64),
     scenario: &Scenario,
-    policy: BoxedPolicy,
     pace: &Pace,
     settle: Time,
     watch: &mut dyn Watch,
@@ -49,7 +49,7 @@ pub(crate) fn course(
     let faster = |time: Time| Duration::from_nanos(time.0) / pace.times;
     let end = faster(scenario.duration);
     let every = scenario.measure.every.map_or(end / LOOKS, faster);
-    let mut stage = Stage::new(scenario, policy, pace.quantum.0)?;
+    let mut stage = Stage::new(kind, scenario, seed, pace.quantum.0)?;
     let work = work(scenario);
     let starts = scenario.clients.iter().map(|client| faster(client.start));
     let mut starts: Vec<(Duration, usize)> = starts.zip(0..).collect();
@@ -83,7 +83,7 @@ pub(crate) fn course(
         }
         now = look.0;
         if now >= next || now >= end {
-            points.push(look.1);
+            points.push(with_turns(look.1, points.last()));
             if work == Work::MonteCarlo {
                 stage.follow_errors()?;
             }
@@ -102,6 +102,17 @@ pub(crate) fn course(
         points,
         unit: "CPU seconds",
     })
+}
+
+/// Where the engine does not show turns: who received something since the point
+/// before has one.
+fn with_turns(mut point: Point, before: Option<&Point>) -> Point {
+    if point.has_turn.is_empty() {
+        let received = point.received.iter().enumerate();
+        let had = |client: usize| before.map_or(0.0, |before| before.received[client]);
+        point.has_turn = received.map(|(client, now)| *now > had(client)).collect();
+    }
+    point
 }
 
 /// How far each program was when counting began.
@@ -127,7 +138,7 @@ impl Begin {
                 .map(|(now, begin)| now.done.saturating_sub(begin.done) as f64)
                 .collect(),
             // Asked for last: who has none yet has received nothing of it.
-            has_turn: stage.has_turn(),
+            has_turn: stage.has_turn().unwrap_or_default(),
         };
         Ok((all, point))
     }
@@ -147,8 +158,8 @@ pub(crate) struct Lost {
 /// Slices in turns, so that other load falls on both, and the medians of their
 /// comparisons.
 pub(crate) fn lost(
+    (kind, seed): (&'static EngineKind, u64),
     scenario: &Scenario,
-    policy: &dyn Fn() -> BoxedPolicy,
     pace: &Pace,
     watch: &mut dyn Watch,
 ) -> Result<Lost> {
@@ -156,7 +167,7 @@ pub(crate) fn lost(
     let tasks = scenario.clients[0].count.unwrap_or(1) as usize;
     let (mut received, mut counted) = (Vec::new(), Vec::new());
     for _ in 0..SLICES {
-        let mut stage = Stage::new(scenario, policy(), pace.quantum.0)?;
+        let mut stage = Stage::new(kind, scenario, seed, pace.quantum.0)?;
         let tasks: Vec<usize> = (0..tasks).collect();
         stage.start(&tasks, Work::Arithmetic)?;
         let managed = rate(&stage, slice, watch)?;

@@ -7,11 +7,11 @@ use prorata_core::ledger::{Operation, Principal};
 use prorata_sim::Plan;
 use prorata_sim::plan::client_id;
 use prorata_sim::scenario::Scenario;
-use prorata_stage::USER;
+use prorata_stage::EngineKind;
 
+use super::Result;
 use super::program::Program;
 use super::worker::{State, Work};
-use super::{BoxedPolicy, Result};
 use crate::error::ReproduceError;
 
 /// All that must be gone when an experiment ends. Fields are dropped in this
@@ -31,8 +31,13 @@ const TICKETS_AT_ERROR_1: f64 = 1e13;
 
 impl Stage {
     /// An engine over a scenario's rights that shares out the last CPU that we
-    /// may use.
-    pub(super) fn new(scenario: &Scenario, policy: BoxedPolicy, quantum_ns: u64) -> Result<Stage> {
+    /// may use, by the scenario's policy.
+    pub(super) fn new(
+        kind: &'static EngineKind,
+        scenario: &Scenario,
+        seed: u64,
+        quantum_ns: u64,
+    ) -> Result<Stage> {
         let plan = Plan::new(scenario).map_err(|error| ReproduceError::Scenario {
             id: scenario.title.clone(),
             error: Box::new(error),
@@ -42,7 +47,8 @@ impl Stage {
             quantum_ns,
         };
         let clients = plan.ledger.clients().count();
-        let engine = prorata_stage::Stage::new(&USER, plan.ledger, policy, machine)?;
+        let policy = (scenario.machine.policy, seed);
+        let engine = prorata_stage::Stage::new(kind, plan.ledger, policy, machine)?;
         Ok(Stage {
             cpus: engine.cpus().to_vec(),
             engine: Some(engine),
@@ -96,16 +102,13 @@ impl Stage {
         states.map_err(failed("hear from a process"))
     }
 
-    /// Whether each client has a turn.
-    pub(super) fn has_turn(&self) -> Vec<bool> {
+    /// Whether each client has a turn, if the engine shows that.
+    pub(super) fn has_turn(&self) -> Option<Vec<bool>> {
+        let engine = self.engine.as_ref().filter(|engine| engine.shows_turns())?;
         let clients = 0..self.programs.len() as u32;
-        let Some(engine) = &self.engine else {
-            return clients.map(|_| false).collect();
-        };
         let dispatcher = engine.dispatcher();
-        clients
-            .map(|client| dispatcher.runs(client_id(client)))
-            .collect()
+        let turns = clients.map(|client| dispatcher.runs(client_id(client)));
+        Some(turns.collect())
     }
 
     /// Gives each integration tickets in proportion to the square of its

@@ -167,6 +167,7 @@ fn currencies(lots: &mut Lots) -> Vec<Currency> {
         let backers = (0..=below(lots, 2)).map(|_| amount(lots, &currencies));
         let tickets = distinct(backers.collect());
         currencies.push(Currency {
+            count: None,
             name: format!("currency{i}"),
             tickets,
         });

@@ -30,6 +30,8 @@ const LIMITS: Limits = Limits {
 /// A ledger in the making.
 pub(super) struct Builder {
     ledger: Ledger,
+    /// How many copies there are of a currency that has any.
+    copies: BTreeMap<String, u32>,
     groups: Vec<Group>,
 }
 
@@ -42,6 +44,7 @@ impl Builder {
     pub(super) fn new(groups: Vec<Group>) -> Builder {
         Builder {
             ledger: Ledger::new(LIMITS),
+            copies: BTreeMap::new(),
             groups,
         }
     }
@@ -55,23 +58,44 @@ impl Builder {
     pub(super) fn currencies(&mut self, currencies: &[Currency]) -> Result<()> {
         let root = Place::default().key("currency");
         for (i, currency) in currencies.iter().enumerate() {
-            let place = root.index(i).key("name");
-            check_name(&currency.name, &place)?;
-            if self.groups.iter().any(|group| group.name == currency.name) {
-                return Err(place.problem(Problem::Duplicate(currency.name.clone())));
-            }
-            self.create_currency(&currency.name, &place)?;
+            self.create_copies(currency, &root.index(i))?;
         }
         for (i, currency) in currencies.iter().enumerate() {
             let place = root.index(i);
-            let id = self.currency(&currency.name, &place)?;
-            self.fund(
-                &currency.tickets,
-                Target::Currency(id),
-                &place.key("tickets"),
-            )?;
+            for copy in 0..currency.count.unwrap_or(1) {
+                let id = self.currency(&currency.name, copy, &place)?;
+                let (place, holder) = (place.key("tickets"), Target::Currency(id));
+                self.fund(&currency.tickets, holder, copy, &place)?;
+            }
         }
         Ok(())
+    }
+
+    fn create_copies(&mut self, currency: &Currency, place: &Place) -> Result<()> {
+        let name = &currency.name;
+        check_name(name, &place.key("name"))?;
+        let names = match currency.count {
+            None => vec![name.clone()],
+            Some(count) => {
+                let place = place.key("count");
+                limits::within("count", count, 1, limits::CURRENCIES, &place)?;
+                (0..count).map(|copy| copy_name(name, copy)).collect()
+            }
+        };
+        let place = place.key("name");
+        for name in &names {
+            if self.groups.iter().any(|group| group.name == *name) {
+                return Err(place.problem(Problem::Duplicate(name.clone())));
+            }
+            self.create_currency(name, &place)?;
+        }
+        let among = currency
+            .count
+            .map(|count| self.copies.insert(name.clone(), count));
+        match among {
+            Some(Some(_)) => Err(place.problem(Problem::Duplicate(name.clone()))),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn clients(&mut self, clients: &[Client]) -> Result<()> {
@@ -81,13 +105,13 @@ impl Builder {
             let place = root.index(i);
             let range = self.groups[i].clients.clone();
             let mut ruled = Vec::new();
-            for index in range.clone() {
+            for (index, copy) in range.clone().zip(0..) {
                 let name = client.count.is_none().then(|| client.name.clone());
                 self.create_client(index, name, &place.key("name"))?;
                 let (place, holder) = (place.key("tickets"), Target::Client(client_id(index)));
                 match &client.tickets {
-                    Tickets::Fixed(amounts) => self.fund(amounts, holder, &place)?,
-                    Tickets::Ruled(rule) => ruled.push(self.rule(rule, holder, &place)?),
+                    Tickets::Fixed(amounts) => self.fund(amounts, holder, copy, &place)?,
+                    Tickets::Ruled(rule) => ruled.push(self.rule(rule, holder, copy, &place)?),
                 }
             }
             self.groups[i].ruled = ruled;
@@ -128,7 +152,7 @@ impl Builder {
         mutexes.collect()
     }
 
-    fn fund(&mut self, amounts: &[Amount], holder: Target, place: &Place) -> Result<()> {
+    fn fund(&mut self, amounts: &[Amount], holder: Target, copy: u32, place: &Place) -> Result<()> {
         for (i, amount) in amounts.iter().enumerate() {
             // An amount alone is written without a list.
             let place = if amounts.len() > 1 {
@@ -142,14 +166,14 @@ impl Builder {
             {
                 return Err(place.problem(Problem::Duplicate(amount.currency.clone())));
             }
-            let currency = self.currency(&amount.currency, &place)?;
+            let currency = self.currency(&amount.currency, copy, &place)?;
             self.issue(currency, amount.amount, Some(holder), &place)?;
         }
         Ok(())
     }
 
     /// The ticket that a rule changes.
-    fn rule(&mut self, rule: &Rule, holder: Target, place: &Place) -> Result<TicketId> {
+    fn rule(&mut self, rule: &Rule, holder: Target, copy: u32, place: &Place) -> Result<TicketId> {
         let (initial, inner) = match rule {
             Rule::Random(random) => {
                 let (low, high) = random.between;
@@ -174,12 +198,16 @@ impl Builder {
             Time::MAX,
             &place.key("every"),
         )?;
-        let currency = self.currency(rule.currency(), &place.key("currency"))?;
+        let currency = self.currency(rule.currency(), copy, &place.key("currency"))?;
         self.issue(currency, initial, Some(holder), &place)
     }
 
-    fn currency(&self, name: &str, place: &Place) -> Result<CurrencyId> {
-        let found = self.ledger.find_currency(name);
+    /// The currency that a name means in what funds a copy of this number, from 0.
+    fn currency(&self, name: &str, copy: u32, place: &Place) -> Result<CurrencyId> {
+        let found = match self.copies.get(name) {
+            None => self.ledger.find_currency(name),
+            Some(count) => self.ledger.find_currency(&copy_name(name, copy % count)),
+        };
         found.ok_or_else(|| place.problem(unknown_currency(&self.ledger, name)))
     }
 
@@ -228,6 +256,11 @@ impl Builder {
     fn apply(&mut self, operation: Operation, place: &Place) -> Result<Outcome> {
         apply(&mut self.ledger, operation).map_err(|error| place.problem(error))
     }
+}
+
+/// Copies are counted from 1 where people see it.
+fn copy_name(name: &str, copy: u32) -> String {
+    format!("{name}{}", copy + 1)
 }
 
 pub(super) fn unknown_currency(ledger: &Ledger, name: &str) -> Problem {

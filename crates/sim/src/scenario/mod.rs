@@ -15,6 +15,7 @@ mod time;
 mod timeline;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,6 +150,21 @@ pub enum PolicyName {
     Eevdf,
 }
 
+impl fmt::Display for PolicyName {
+    /// As it stands in files.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PolicyName::Stride => "stride",
+            PolicyName::Lottery => "lottery",
+            PolicyName::HierarchicalStride => "hierarchical-stride",
+            PolicyName::ListLottery => "list-lottery",
+            PolicyName::TreeLottery => "tree-lottery",
+            PolicyName::ClassLottery => "class-lottery",
+            PolicyName::Eevdf => "eevdf",
+        })
+    }
+}
+
 /// What the machine spends on itself, beside what programs use.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -166,8 +182,13 @@ pub struct Costs {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Currency {
-    /// Other than those of the clients.
+    /// Other than those of the clients. Copies are named by it and a number from 1.
     pub name: String,
+    /// Copies; without it, one without a number. Where amounts name the copies
+    /// together, as `100.users`, each copy of a client or a currency has its own
+    /// of the copy that has its number, counted round where there are fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
     /// What backs it.
     #[serde(default)]
     pub tickets: Vec<Amount>,

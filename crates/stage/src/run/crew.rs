@@ -1,5 +1,7 @@
 //! The run's processes and their threads.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use prorata_sim::plan::Group;
 use prorata_sim::world::Objects;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::StageError;
 use crate::message::{Report, pair};
@@ -19,6 +23,12 @@ use crate::worker::{NAME, Script};
 
 /// How long a process may take to get ready on a busy machine.
 const TIME_TO_GET_READY: Duration = Duration::from_secs(30);
+
+/// Descriptors of other kinds that a run needs, and more.
+const DESCRIPTORS_BESIDES: u64 = 1024;
+
+/// Most threads that are heard at once.
+const AT_ONCE: usize = 256;
 
 /// A thread that has begun.
 #[derive(Debug)]
@@ -50,6 +60,10 @@ pub(super) struct Crew {
     pub(super) clients: Vec<Client>,
     /// By number; numbers are used again.
     pub(super) threads: Vec<Option<Thread>>,
+    /// Numbers of threads that are gone.
+    free: BinaryHeap<Reverse<u32>>,
+    /// Watches the threads' sockets, by their numbers.
+    ears: OwnedFd,
     pub(super) objects: Objects,
     /// Processes about to end, whether because we ended them, and whose.
     ending: Vec<(u32, bool, Process)>,
@@ -81,6 +95,8 @@ impl Crew {
         Ok(Crew {
             clients,
             threads: Vec::new(),
+            free: BinaryHeap::new(),
+            ears: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             objects,
             ending: Vec::new(),
             script: file,
@@ -123,7 +139,11 @@ impl Crew {
     }
 
     /// A new thread, at the lowest number that is free.
-    pub(super) fn add(&mut self, client: u32, socket: OwnedFd) -> u32 {
+    pub(super) fn add(&mut self, client: u32, socket: OwnedFd) -> io::Result<u32> {
+        let free = self.free.pop().map(|Reverse(number)| number);
+        let number = free.unwrap_or(self.threads.len() as u32);
+        let number_for_us = epoll::EventData::new_u64(number.into());
+        epoll::add(&self.ears, &socket, number_for_us, epoll::EventFlags::IN)?;
         let thread = Some(Thread {
             client,
             socket,
@@ -131,13 +151,27 @@ impl Crew {
             since_ns: None,
         });
         self.clients[client as usize].threads += 1;
-        let free = self.threads.iter().position(Option::is_none);
-        let number = free.unwrap_or(self.threads.len());
-        if free.is_none() {
-            self.threads.push(None);
+        match free {
+            Some(number) => self.threads[number as usize] = thread,
+            None => self.threads.push(thread),
         }
-        self.threads[number] = thread;
-        number as u32
+        Ok(number)
+    }
+
+    /// Threads that have begun and are not gone.
+    pub(super) fn thread_count(&self) -> u32 {
+        (self.threads.len() - self.free.len()) as u32
+    }
+
+    /// Waits for so long at most; gives back who has spoken, some of them if many
+    /// have, or is gone.
+    pub(super) fn listen(&self, timeout: Duration) -> Vec<u32> {
+        let mut events = Vec::with_capacity(AT_ONCE);
+        let timeout = Timespec::try_from(timeout).unwrap_or_default();
+        // Interrupted by a signal: nobody has spoken.
+        let _ = epoll::wait(&self.ears, spare_capacity(&mut events), Some(&timeout));
+        let events = events.iter();
+        events.map(|event| event.data.u64() as u32).collect()
     }
 
     /// A thread that has begun and is not gone.
@@ -154,21 +188,17 @@ impl Crew {
             .expect("only threads that live are named")
     }
 
-    /// Numbers of the threads that live.
-    pub(super) fn numbers(&self, client: Option<u32>) -> Vec<u32> {
+    /// Numbers of a client's threads.
+    pub(super) fn numbers(&self, client: u32) -> Vec<u32> {
         let threads = (0..).zip(&self.threads);
-        let living = threads.filter_map(|(number, thread)| {
-            let thread = thread.as_ref()?;
-            client
-                .is_none_or(|client| client == thread.client)
-                .then_some(number)
-        });
-        living.collect()
+        let its = threads.filter(|(_, thread)| thread.as_ref().is_some_and(|t| t.client == client));
+        its.map(|(number, _)| number).collect()
     }
 
     /// A thread is gone; its process goes with the last.
     pub(super) fn remove(&mut self, thread: u32) {
         if let Some(gone) = self.threads[thread as usize].take() {
+            self.free.push(Reverse(thread));
             let state = &mut self.clients[gone.client as usize];
             state.threads -= 1;
             if state.threads == 0 {
@@ -218,6 +248,7 @@ impl Crew {
     /// asked what they used.
     pub(super) fn end(&mut self) {
         self.threads.clear();
+        self.free.clear();
         for client in 0..self.clients.len() as u32 {
             self.let_end(client, true);
         }
@@ -246,6 +277,25 @@ impl Drop for Crew {
         // All at once: one that is about to end waits for a CPU as long as
         // others compute.
         self.end();
+    }
+}
+
+/// Makes room for a socket a thread, here and in the processes to come. Where that
+/// is not permitted there is room for as many as there is.
+pub(super) fn permit_sockets(threads: u32) {
+    let limits = getrlimit(Resource::Nofile);
+    let wanted = u64::from(threads) + DESCRIPTORS_BESIDES;
+    if limits.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let raised = |maximum: Option<u64>| Rlimit {
+        current: Some(maximum.map_or(wanted, |maximum| maximum.min(wanted))),
+        maximum,
+    };
+    let highest = limits.maximum.map(|maximum| maximum.max(wanted));
+    // Only root may raise the maximum.
+    if setrlimit(Resource::Nofile, raised(highest)).is_err() {
+        let _ = setrlimit(Resource::Nofile, raised(limits.maximum));
     }
 }
 

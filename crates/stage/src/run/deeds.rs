@@ -5,6 +5,7 @@ use prorata_sim::policy;
 use prorata_sim::world::{Deeds as _, Waiting as _, World as _};
 
 use super::{Due, Result, Run, Watch};
+use crate::error::StageError;
 
 impl Run {
     /// Something is due.
@@ -21,9 +22,7 @@ impl Run {
             Due::Rule { client } => self.rule_due(client, time_ns),
             Due::Mark => self.measures.mark(time_ns),
             Due::Sample => {
-                let dispatcher = self.stage.dispatcher();
-                self.measures.sample(time_ns, &dispatcher);
-                drop(dispatcher);
+                self.measures.sample(time_ns);
                 if let Some(every_ns) = self.sample_every_ns {
                     self.plan(time_ns + every_ns, Due::Sample);
                 }
@@ -55,11 +54,15 @@ impl Run {
                     scene.dispatcher().set_policy(fresh);
                     scene.rights_changed();
                 });
+                self.stage.configure(name);
             }
-            Deed::Quantum(quantum_ns) => self.play_scene(|scene| {
-                scene.dispatcher().set_quantum(quantum_ns);
-                scene.rights_changed();
-            }),
+            Deed::Quantum(quantum_ns) => {
+                self.play_scene(|scene| {
+                    scene.dispatcher().set_quantum(quantum_ns);
+                    scene.rights_changed();
+                });
+                self.stage.configure(self.policy.0);
+            }
             Deed::Move(..) => unreachable!("pools are refused"),
             Deed::Signal(signal) => self.play_scene(|scene| scene.signal(signal)),
         }
@@ -78,7 +81,8 @@ impl Run {
             let Some(socket) = process.and_then(|(_, socket)| socket.take()) else {
                 continue;
             };
-            let thread = self.crew.add(client, socket);
+            let failed = StageError::failed("listen to a process");
+            let thread = self.crew.add(client, socket).map_err(failed)?;
             self.start_rule(client);
             self.begin(thread);
         }
@@ -91,7 +95,7 @@ impl Run {
             return;
         }
         self.crew.let_end(client, true);
-        for thread in self.crew.numbers(Some(client)) {
+        for thread in self.crew.numbers(client) {
             self.play_scene(|scene| scene.remove(thread));
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use prorata_core::dispatcher::Dispatcher;
+use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_sim::machine::check_value;
 use prorata_sim::measure::{AbsoluteError, Measured, RelativeError, Times, Told};
 use prorata_sim::plan::{Group, client_id, find_clients};
@@ -30,8 +30,10 @@ pub(super) struct Measures {
     pub(super) series: Vec<Point>,
     /// CPU time received by each client at the times that assertions speak of.
     marks: BTreeMap<u64, Vec<u64>>,
-    /// At the last look.
+    /// At the last look: by the processes' clocks.
     received_ns: Vec<u64>,
+    /// At the last look: by the account of whoever decides.
+    usages: Vec<Usage>,
     /// No value has come or gone, nor, in the end, any CPU time.
     conserves: bool,
 }
@@ -48,17 +50,24 @@ impl Measures {
             series: Vec::new(),
             marks: BTreeMap::from([(0, vec![0; clients])]),
             received_ns: vec![0; clients],
+            usages: Vec::new(),
             conserves: true,
         }
     }
 
     /// Looks at what everybody has received and is due. Errors are the largest
     /// of all looks: what lies between two is not seen.
-    pub(super) fn look(&mut self, received_ns: &[u64], dispatcher: &Dispatcher) {
+    pub(super) fn look(
+        &mut self,
+        received_ns: &[u64],
+        usages: Vec<Usage>,
+        dispatcher: &Dispatcher,
+    ) {
         let quantum_ns = dispatcher.machine().quantum_ns;
-        for (error, client) in self.absolute_errors.iter_mut().zip(0..) {
-            error.note(dispatcher.usage(client_id(client)), quantum_ns);
+        for (error, usage) in self.absolute_errors.iter_mut().zip(&usages) {
+            error.note(*usage, quantum_ns);
         }
+        self.usages = usages;
         let ledger = dispatcher.ledger();
         for pair in &mut self.pairs {
             let (first, second) = pair.clients;
@@ -86,9 +95,8 @@ impl Measures {
     }
 
     /// A point of the time series.
-    pub(super) fn sample(&mut self, time_ns: u64, dispatcher: &Dispatcher) {
-        let clients = 0..self.received_ns.len() as u32;
-        let specified = clients.map(|client| dispatcher.usage(client_id(client)).specified_ns);
+    pub(super) fn sample(&mut self, time_ns: u64) {
+        let specified = self.usages.iter().map(|usage| usage.specified_ns);
         self.series.push(Point {
             time_ns,
             received_ns: self.received_ns.clone(),
@@ -104,11 +112,9 @@ impl Measures {
 
     /// All is over, and the engine knows of it: compares what it charged with
     /// what the clocks show.
-    pub(super) fn compare(&mut self, received_ns: &[u64], dispatcher: &Dispatcher) {
-        let quantum_ns = dispatcher.machine().quantum_ns;
-        for (&received_ns, client) in received_ns.iter().zip(0..) {
-            let charged_ns = dispatcher.usage(client_id(client)).received_ns;
-            self.conserves &= charged_ns.abs_diff(received_ns) <= quantum_ns;
+    pub(super) fn compare(&mut self, received_ns: &[u64], charged: &[Usage], quantum_ns: u64) {
+        for (received_ns, charged) in received_ns.iter().zip(charged) {
+            self.conserves &= charged.received_ns.abs_diff(*received_ns) <= quantum_ns;
         }
     }
 }

@@ -11,21 +11,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use prorata_core::dispatcher::Machine;
+use prorata_core::dispatcher::{Machine, Usage};
 use prorata_sim::plan::{Code, Deed, Group, Plan, client_id};
 use prorata_sim::scenario::PolicyName;
 use prorata_sim::world::{Objects, Onwards, Rules, Waiting as _};
-use prorata_sim::{Report, Scenario, policy};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use prorata_sim::{Report, Scenario};
 
 use self::clock::Clock;
-use self::crew::Crew;
+use self::crew::{Crew, permit_sockets};
 use self::measures::Measures;
 use self::scene::Scene;
 use crate::engine::EngineKind;
 use crate::error::StageError;
 use crate::message::{self, Order};
-use crate::refusal::{MAX_THREADS, check};
+use crate::refusal::check;
 use crate::stage::Stage;
 use crate::worker::Script;
 
@@ -74,6 +73,7 @@ struct Run {
     // Before the engine, which else would have to let them all go.
     crew: Crew,
     stage: Stage,
+    kind: &'static EngineKind,
     clock: Clock,
     measures: Measures,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
@@ -105,7 +105,7 @@ struct Run {
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    kind: &EngineKind,
+    kind: &'static EngineKind,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
     check(scenario, kind)?;
@@ -117,7 +117,7 @@ pub fn run(
 }
 
 impl Run {
-    fn new(mut plan: Plan, seed: u64, kind: &EngineKind) -> Result<Run> {
+    fn new(mut plan: Plan, seed: u64, kind: &'static EngineKind) -> Result<Run> {
         let objects = Objects::new(&mut plan, seed);
         let measures = Measures::new(&plan.groups, &plan.pairs);
         let rules = Rules::new(&plan.groups, seed);
@@ -126,16 +126,18 @@ impl Run {
             quantum_ns: plan.machine.quantum.0,
         };
         let name = plan.machine.policy;
-        let stage = Stage::new(kind, plan.ledger, policy(name, seed, 0), machine)?;
+        let stage = Stage::new(kind, plan.ledger, (name, seed), machine)?;
         let script = Script {
             code: plan.code.clone(),
             seed,
         };
+        permit_sockets(kind.most_threads);
         let crew = Crew::new(&plan.groups, objects, &script, stage.cpus())
             .map_err(StageError::failed("write what processes are to do"))?;
         let mut run = Run {
             crew,
             clock: Clock::new(stage.cpus()),
+            kind,
             stage,
             measures,
             due: BinaryHeap::new(),
@@ -230,12 +232,14 @@ impl Run {
     fn look(&mut self) -> Result<()> {
         self.stage.check()?;
         self.crew.bury()?;
+        self.stage.look();
         let received_ns = self.crew.received_ns();
+        let usages = self.usages();
         let clients = self.crew.clients.len() as u32;
         let blocked = !(0..clients).any(|client| self.stage.competes(client_id(client)));
         let now_ns = self.clock.look(received_ns.iter().sum(), blocked);
         let dispatcher = self.stage.dispatcher();
-        self.measures.look(&received_ns, &dispatcher);
+        self.measures.look(&received_ns, usages, &dispatcher);
         let quantum = Duration::from_nanos(dispatcher.machine().quantum_ns);
         drop(dispatcher);
         self.next_look = Instant::now() + quantum.clamp(LOOK.1, LOOK.0);
@@ -250,6 +254,14 @@ impl Run {
         Ok(())
     }
 
+    /// What each client has received and was due.
+    fn usages(&self) -> Vec<Usage> {
+        let clients = 0..self.crew.clients.len() as u32;
+        clients
+            .map(|client| self.stage.usage(client_id(client)))
+            .collect()
+    }
+
     /// Hears what threads say until it is time for the next look.
     fn listen(&mut self) -> Result<()> {
         loop {
@@ -258,22 +270,7 @@ impl Run {
             // Scenario time passes no faster than real time.
             let left = Duration::from_nanos(next_ns.saturating_sub(self.clock.now_ns()));
             let until = self.next_look.saturating_duration_since(Instant::now());
-            let numbers = self.crew.numbers(None);
-            let sockets = numbers
-                .iter()
-                .map(|&thread| &self.crew.thread(thread).socket);
-            let mut descriptors: Vec<PollFd<'_>> = sockets
-                .map(|socket| PollFd::new(socket, PollFlags::IN))
-                .collect();
-            let timeout = Timespec::try_from(left.min(until)).unwrap_or_default();
-            // Interrupted by a signal: nobody has spoken.
-            let _ = poll(&mut descriptors, Some(&timeout));
-            let spoke: Vec<bool> = descriptors
-                .iter()
-                .map(|d| !d.revents().is_empty())
-                .collect();
-            let speakers = numbers.into_iter().zip(spoke).filter(|(_, spoke)| *spoke);
-            let speakers: Vec<u32> = speakers.map(|(thread, _)| thread).collect();
+            let speakers = self.crew.listen(left.min(until));
             if speakers.is_empty() || left.is_zero() {
                 return Ok(());
             }
@@ -300,11 +297,16 @@ impl Run {
                 self.meet(thread, instruction);
             }
             Ok(Some(message::Report::Forks(socket))) => {
-                if self.crew.numbers(None).len() >= MAX_THREADS as usize {
-                    let client = self.crew.clients[client as usize].name.clone();
-                    return Err(StageError::TooManyThreads { client });
+                let number = self.crew.thread_count() + 1;
+                if number > self.kind.most_threads {
+                    return Err(StageError::TooManyThreads {
+                        client: self.crew.clients[client as usize].name.clone(),
+                        number,
+                        engine: self.kind.name,
+                    });
                 }
-                let new = self.crew.add(client, socket);
+                let failed = StageError::failed("listen to a thread");
+                let new = self.crew.add(client, socket).map_err(failed)?;
                 self.begin(new);
                 self.play_scene(|scene| scene.order(thread, Order::GoOn));
             }
@@ -347,9 +349,11 @@ impl Run {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.stage.check()?;
+        self.stage.look();
         let received_ns = self.crew.received_ns();
-        let dispatcher = self.stage.dispatcher();
-        self.measures.compare(&received_ns, &dispatcher);
+        let quantum_ns = self.stage.dispatcher().machine().quantum_ns;
+        self.measures
+            .compare(&received_ns, &self.usages(), quantum_ns);
         Ok(())
     }
 }

@@ -40,7 +40,6 @@ impl Run {
     fn clients(&self) -> Vec<ClientReport> {
         let received_ns = self.measures.received_at_end_ns(self.end_ns);
         let total_ns = received_ns.iter().sum::<u64>().max(1);
-        let dispatcher = self.stage.dispatcher();
         let clients = self.crew.clients.iter().zip(0..);
         let clients = clients.map(|(client, number)| {
             let index = number as usize;
@@ -48,7 +47,7 @@ impl Run {
                 name: client.name.clone(),
                 pool: None,
                 received_ns: received_ns[index],
-                specified_ns: dispatcher.usage(client_id(number)).specified_ns,
+                specified_ns: self.stage.usage(client_id(number)).specified_ns,
                 share: received_ns[index] as f64 / total_ns as f64,
                 largest_error: self.measures.absolute_errors[index].largest,
                 mean_error: None,

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Failed, Trial};
-use prorata_stage::{MAX_CLIENTS, StageError, USER, Watch, check, run};
+use prorata_stage::{StageError, USER, Watch, check, run};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{assert_no_child, parse};
@@ -112,7 +112,7 @@ fn refusals() -> Result<(), Failed> {
     let at_limits = [
         machine("quantum = \"1ms\""),
         machine("quantum = \"1s\""),
-        HOGS.replace("3", &MAX_CLIENTS.to_string()),
+        HOGS.replace("3", &USER.most_clients.to_string()),
         format!("{HOGS}[mutex.m]\nkind = \"lottery\"\nkeeps-cpu = true\n"),
     ];
     for text in at_limits {
@@ -202,7 +202,7 @@ fn fork_storm() -> Result<(), Failed> {
         "#,
     );
     let ended = run(&scenario, 1, &USER, &mut ());
-    let Err(StageError::TooManyThreads { client }) = &ended else {
+    let Err(StageError::TooManyThreads { client, .. }) = &ended else {
         panic!("{ended:?}");
     };
     assert_eq!(client, "storm");

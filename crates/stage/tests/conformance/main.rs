@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use prorata_sim::Scenario;
-use prorata_stage::{USER, check, run};
+use prorata_stage::{StageError, USER, check, run};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -45,12 +45,15 @@ fn files() -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.expect("readable").path());
     let mut files: Vec<_> = paths.collect();
     files.sort();
-    assert!(files.len() >= 11, "{files:?}");
+    assert!(files.len() >= 14, "{files:?}");
     files
 }
 
 /// What the engine cannot do, and must refuse, with the place.
 const REFUSED: [(&str, &str); 1] = [("compensation-yielding", ":12:51: ")];
+
+/// What has more threads than the engine looks after.
+const TOO_MANY_THREADS: &str = "ten-thousand-tasks";
 
 fn conforms(file: &Path) -> Result<(), Failed> {
     let name = file.file_stem().expect("it has a name").to_string_lossy();
@@ -62,6 +65,15 @@ fn conforms(file: &Path) -> Result<(), Failed> {
         return Ok(());
     }
     let scenario = read?;
+    if name == TOO_MANY_THREADS {
+        let ended = run(&scenario, scenario.seed.into(), &USER, &mut ());
+        assert!(
+            matches!(ended, Err(StageError::TooManyThreads { number: 4097, .. })),
+            "{ended:?}"
+        );
+        assert_no_child();
+        return Ok(());
+    }
     // Tolerances are counted in quanta: half of one is an excuse.
     let excuse = Duration::from_nanos(scenario.machine.quantum.0 / 2);
     witness::judge(excuse, || {

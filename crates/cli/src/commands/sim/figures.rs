@@ -63,7 +63,6 @@ fn not_judged(report: &Report) -> Result<()> {
 }
 
 fn heading(report: &Report) -> String {
-    let policy = serde_json::to_value(report.policy).expect("a word");
     let engine = match (report.engine, report.mechanism, report.took_ns) {
         (engine, Some(mechanism), Some(took_ns)) => format!(
             "; engine {engine} on real processes, mechanism {mechanism}, took {}",
@@ -74,7 +73,7 @@ fn heading(report: &Report) -> String {
     format!(
         "{}\n{} on {} CPUs, {}, quantum {}, seed {}{engine}\n",
         report.title,
-        policy.as_str().unwrap_or_default(),
+        report.policy,
         report.cpus,
         output::seconds(report.duration_ns),
         time(report.quantum_ns as f64),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use prorata_sim::{Plan, Scenario};
-use prorata_stage::{EngineKind, StageError, USER, Watch, check};
+use prorata_stage::{EngineKind, KERNEL, StageError, USER, Watch, check};
 
 use super::sweep::Progress;
 use crate::args::WrongUsage;
@@ -16,9 +16,10 @@ use crate::wrapper::signals::{CLEARING, Signals};
 
 /// `prorata sim FILE --engine` with an engine for processes.
 pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
-    let kind: &EngineKind = match args.engine {
+    let kind: &'static EngineKind = match args.engine {
         Engine::Sim => unreachable!("the simulator has no processes"),
         Engine::User => &USER,
+        Engine::Kernel => &KERNEL,
     };
     let files = &args.files;
     if args.step || files.perfetto.is_some() || files.record.is_some() {

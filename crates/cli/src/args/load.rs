@@ -1,0 +1,107 @@
+//! `prorata load`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Format;
+
+/// `prorata load`.
+#[derive(Clone, Args, Debug)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  prorata load chat
+  prorata load reflex --active-sets 64
+  prorata run -t 300 -- prorata load chat --rooms 20 --messages 200"
+)]
+pub struct Load {
+    #[command(subcommand)]
+    pub command: LoadCommand,
+}
+
+/// Which load.
+#[derive(Clone, Subcommand, Debug)]
+pub enum LoadCommand {
+    /// Rooms full of users who send one another messages
+    ///
+    /// Each user has four threads: one that sends and one that receives, on the client's side and
+    /// on the server's. Each sends so many messages of 100 bytes, and all others of its room receive
+    /// them. The result is how many messages arrived in a second.
+    ///
+    /// Exit codes: 0 every message arrived, once and in order; 1 one did not, or refused or failed;
+    /// 2 wrong usage.
+    Chat(Chat),
+    /// Rings of threads that pass a token around, and yield
+    ///
+    /// The threads of an active set pass a token through pipes. Who has it performs rounds; after
+    /// each it yields, or passes the token on and blocks until it comes again. The result is how
+    /// long a round takes: the time of the run over all rounds.
+    ///
+    /// Exit codes: 0 every round was performed; 1 one was not, or refused or failed; 2 wrong usage.
+    Reflex(Reflex),
+}
+
+/// `prorata load chat` (2001, 5.2).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata load chat --rooms 20 --messages 200
+  prorata load chat --json | jq '.\"messages-per-second\"'")]
+pub struct Chat {
+    /// Rooms
+    #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rooms: u32,
+    /// Messages that each user sends, up to 1000000
+    #[arg(long, default_value = "100", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub messages: u32,
+    /// Users of each room
+    #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub users: u32,
+    /// What the messages travel over
+    #[arg(long, value_enum, default_value = "tcp")]
+    pub transport: Transport,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// What messages travel over.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum Transport {
+    /// TCP over the loopback interface, as in the paper
+    Tcp,
+    /// Unix sockets, for machines without that interface
+    Unix,
+}
+
+/// `prorata load reflex` (2001, 5.3).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata load reflex --active-sets 64 --rounds 10000
+  prorata load reflex --yield-probability 0.9 --compute 5000 --json")]
+pub struct Reflex {
+    /// Active sets: as many threads are runnable at a time
+    #[arg(long, default_value = "16", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub active_sets: u32,
+    /// Threads of each active set
+    #[arg(long, default_value = "4", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub threads: u32,
+    /// Rounds of each active set, up to 1000000000
+    #[arg(long, default_value = "20000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub rounds: u32,
+    /// Probability of a yield after a round, 0 to 1; else the token is passed on
+    #[arg(long, default_value = "0.5", value_name = "P", value_parser = probability)]
+    pub yield_probability: f64,
+    /// Nanoseconds of computing in each round, up to 1000000000
+    #[arg(long, default_value = "0", value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000_000))]
+    pub compute: u32,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(probability) if (0.0..=1.0).contains(&probability) => Ok(probability),
+        _ => Err("a probability is a number from 0 to 1, such as 0.5".to_owned()),
+    }
+}

@@ -1,0 +1,46 @@
+//! The command that records what the scheduler in the kernel decides.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::Format;
+use super::values::duration;
+
+/// `prorata trace`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata trace --seconds 2 --perfetto trace.json   open it on ui.perfetto.dev
+  prorata trace --check                             is each decision one that tickets allow?
+  prorata vm run -- prorata trace --check --json    in a machine of its own")]
+pub struct Trace {
+    /// How long it records
+    #[arg(long, default_value = "5", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+    /// What picks the winners
+    #[arg(long, value_enum, default_value = "stride")]
+    pub policy: KernelPolicy,
+    /// Length of a quantum, 100us to 1s
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20ms")]
+    pub quantum: Duration,
+    /// Write the decisions for ui.perfetto.dev to FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub perfetto: Option<PathBuf>,
+    /// Replay the decisions against stride scheduling as prorata-core has it, and tell the first
+    /// that it does not allow (on one CPU)
+    #[arg(long)]
+    pub check: bool,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// The policies that the kernel knows.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum KernelPolicy {
+    /// Stride scheduling
+    Stride,
+    /// Lottery scheduling
+    Lottery,
+}

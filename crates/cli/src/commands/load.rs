@@ -1,0 +1,159 @@
+//! `load`: programs that make a scheduler work, and what they found.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+use prorata_load::{Effort, LoadError, Turns, Watch, chat, reflex};
+
+use crate::args::load::{Chat, Load, LoadCommand, Reflex, Transport};
+use crate::output;
+use crate::terminal::ProgressLine;
+use crate::wrapper::ending::Ending;
+use crate::wrapper::signals::Signals;
+
+/// Signals that end a load early; it can be stopped and continued.
+const ENDING: [Signal; 4] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+];
+
+/// `prorata load`.
+pub fn load(args: &Load) -> Result<ExitCode> {
+    // Before there are threads, so that none of them gets a signal.
+    let signals = Signals::block(&ENDING).context("cannot handle signals")?;
+    let mut progress = Progress {
+        line: ProgressLine::new(),
+        signals,
+        signal: None,
+    };
+    match &args.command {
+        LoadCommand::Chat(args) => {
+            let ended = chat::run(&chat_settings(args), &mut progress);
+            progress.end(ended, |report| print_chat(args, report))
+        }
+        LoadCommand::Reflex(args) => {
+            let ended = reflex::run(&reflex_settings(args), &mut progress);
+            progress.end(ended, |report| print_reflex(args, report))
+        }
+    }
+}
+
+fn chat_settings(args: &Chat) -> chat::Settings {
+    chat::Settings {
+        rooms: args.rooms.into(),
+        users: args.users.into(),
+        messages: args.messages.into(),
+        transport: match args.transport {
+            Transport::Tcp => chat::Transport::Tcp,
+            Transport::Unix => chat::Transport::Unix,
+        },
+    }
+}
+
+fn reflex_settings(args: &Reflex) -> reflex::Settings {
+    reflex::Settings {
+        active_sets: args.active_sets.into(),
+        threads: args.threads.into(),
+        rounds: args.rounds.into(),
+        yield_probability: args.yield_probability,
+        compute_ns: args.compute.into(),
+    }
+}
+
+fn print_chat(args: &Chat, report: &chat::Report) -> Result<()> {
+    if args.format.json {
+        return output::json(report);
+    }
+    output::line(&format!(
+        "rooms {}, users of a room {}, messages of a user {}, threads {}",
+        args.rooms, args.users, args.messages, report.threads
+    ))?;
+    output::line(&format!(
+        "{} messages in {}: {:.0} messages a second",
+        report.delivered,
+        output::seconds(report.elapsed_ns),
+        report.messages_per_second
+    ))?;
+    print_effort(
+        &report.effort,
+        report.run_queue.zip(report.mean_run_queue_length),
+    )
+}
+
+fn print_reflex(args: &Reflex, report: &reflex::Report) -> Result<()> {
+    if args.format.json {
+        return output::json(report);
+    }
+    output::line(&format!(
+        "active sets {}, threads of a set {}, yields {}, tokens passed {}",
+        args.active_sets, args.threads, report.yields, report.passes
+    ))?;
+    output::line(&format!(
+        "{} rounds in {}: {:.3} us a round",
+        report.all_rounds,
+        output::seconds(report.elapsed_ns),
+        report.round_ns / 1e3
+    ))?;
+    print_effort(
+        &report.effort,
+        report.run_queue.zip(report.mean_run_queue_length),
+    )
+}
+
+fn print_effort(effort: &Effort, run_queue: Option<(Turns, f64)>) -> Result<()> {
+    output::line(&format!(
+        "context switches: {} voluntary, {} involuntary",
+        effort.voluntary_switches, effort.involuntary_switches
+    ))?;
+    output::line(&format!(
+        "CPU time: {} in user mode, {} in the kernel",
+        output::seconds(effort.user_ns),
+        output::seconds(effort.system_ns)
+    ))?;
+    let Some((turns, length)) = run_queue else {
+        return output::line("run queue: this kernel does not count (CONFIG_SCHED_INFO)");
+    };
+    output::line(&format!(
+        "run queue: mean length {length:.1} threads, mean wait {:.1} us before each of {} turns",
+        turns.mean_wait_ns() / 1e3,
+        turns.turns
+    ))
+}
+
+/// How far it is, and the signal that ends it early.
+struct Progress {
+    line: ProgressLine,
+    signals: Signals,
+    signal: Option<Signal>,
+}
+
+impl Progress {
+    /// Prints what came out. Ended by a signal, we end by it too.
+    fn end<R>(
+        &self,
+        ended: Result<R, LoadError>,
+        print: impl FnOnce(&R) -> Result<()>,
+    ) -> Result<ExitCode> {
+        self.line.clear();
+        match (ended, self.signal) {
+            (Err(LoadError::Interrupted), Some(signal)) => Ok(Ending::Killed(signal).pass_on()),
+            (ended, _) => print(&ended?).map(|()| ExitCode::SUCCESS),
+        }
+    }
+}
+
+impl Watch for Progress {
+    fn progress(&mut self, done: u64, of: u64) {
+        let part = done as f64 / of as f64;
+        self.line
+            .show(&format!("{} of {of}", output::percent(part)));
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.signal = self.signal.or_else(|| self.signals.next_to_end());
+        self.signal.is_some()
+    }
+}

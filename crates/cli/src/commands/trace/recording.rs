@@ -1,0 +1,281 @@
+//! Decisions, as they come: counted, checked, and written for Perfetto.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use prorata_kernel::replay::{Disallowed, Replay};
+use prorata_kernel::scheduler::{Decision, DecisionKind, Trace};
+use prorata_sim::perfetto::{Events, Track};
+use serde_json::json;
+
+/// A thread's name and process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Who {
+    /// What it is called.
+    pub name: String,
+    /// Its process.
+    pub process: u32,
+}
+
+/// A thread that was decided about.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Task {
+    pub who: Who,
+    /// What it was worth last, in base tickets.
+    pub tickets: f64,
+    pub turns: u64,
+    pub used_ns: u64,
+    /// Its turn under way, or that has not been written yet.
+    turn: Option<Turn>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Turn {
+    begin_ns: u64,
+    /// When it was charged last.
+    end_ns: u64,
+    pass: u64,
+}
+
+/// What has been recorded so far.
+pub struct Recording<W> {
+    /// Where the trace is written.
+    pub events: Option<Events<W>>,
+    replay: Option<Replay>,
+    find: fn(u32) -> Who,
+    /// The first decision that is not allowed.
+    pub disallowed: Option<Disallowed>,
+    /// By thread number.
+    pub tasks: BTreeMap<u32, Task>,
+    pub decisions: u64,
+    pub picks: u64,
+    competing: u64,
+    /// The time of the first decision, from which times are counted.
+    begin_ns: Option<u64>,
+}
+
+impl<W: io::Write> Recording<W> {
+    /// Nothing yet. Decisions are written to `events`, and checked by `replay`;
+    /// `find` says who a thread is when it is decided about first.
+    pub fn new(events: Option<W>, replay: Option<Replay>, find: fn(u32) -> Who) -> Self {
+        Self {
+            events: events.map(Events::new),
+            replay,
+            find,
+            disallowed: None,
+            tasks: BTreeMap::new(),
+            decisions: 0,
+            picks: 0,
+            competing: 0,
+            begin_ns: None,
+        }
+    }
+
+    /// Goes on with what has been decided since. A trace with a gap is not checked
+    /// from there on.
+    pub fn take(&mut self, trace: &Trace) {
+        if trace.lost > 0 {
+            self.replay = None;
+        }
+        for decision in &trace.decisions {
+            self.note(decision);
+        }
+    }
+
+    fn note(&mut self, decision: &Decision) {
+        self.decisions += 1;
+        if let Some(replay) = &mut self.replay
+            && let Err(disallowed) = replay.step(decision)
+        {
+            self.disallowed = Some(disallowed);
+            self.replay = None;
+        }
+        let first_ns = *self.begin_ns.get_or_insert(decision.time_ns);
+        let now_ns = decision.time_ns.saturating_sub(first_ns);
+        // These are of a client, all of whose tasks compete as one.
+        match decision.kind {
+            DecisionKind::Tickets => return,
+            DecisionKind::Join => {
+                self.competing += 1;
+                return self.count(now_ns);
+            }
+            DecisionKind::Leave => {
+                self.competing = self.competing.saturating_sub(1);
+                return self.count(now_ns);
+            }
+            DecisionKind::Charge | DecisionKind::Pick => {}
+        }
+        self.meet(decision.tid);
+        let Some(task) = self.tasks.get_mut(&decision.tid) else {
+            return;
+        };
+        task.tickets = decision.tickets;
+        match decision.kind {
+            DecisionKind::Charge => {
+                task.used_ns += decision.service_ns;
+                if let Some(turn) = &mut task.turn {
+                    turn.end_ns = now_ns;
+                }
+            }
+            DecisionKind::Pick => {
+                self.picks += 1;
+                task.turns += 1;
+                self.write_turn(decision.tid);
+                let turn = Turn {
+                    begin_ns: now_ns,
+                    end_ns: now_ns,
+                    pass: decision.pass,
+                };
+                if let Some(task) = self.tasks.get_mut(&decision.tid) {
+                    task.turn = Some(turn);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// All is over: writes the turns that are under way.
+    pub fn end(&mut self) {
+        let tids: Vec<u32> = self.tasks.keys().copied().collect();
+        tids.into_iter().for_each(|tid| self.write_turn(tid));
+    }
+
+    fn meet(&mut self, tid: u32) {
+        if self.tasks.contains_key(&tid) {
+            return;
+        }
+        let who = (self.find)(tid);
+        if let Some(events) = &mut self.events {
+            if who.process == tid {
+                events.name_process(tid, &who.name);
+            }
+            events.name_track(track(tid, &who), &who.name);
+        }
+        let task = Task {
+            who,
+            tickets: 0.0,
+            turns: 0,
+            used_ns: 0,
+            turn: None,
+        };
+        self.tasks.insert(tid, task);
+    }
+
+    fn write_turn(&mut self, tid: u32) {
+        let Some(task) = self.tasks.get_mut(&tid) else {
+            return;
+        };
+        if let (Some(turn), Some(events)) = (task.turn.take(), &mut self.events) {
+            let args = json!({"tickets": task.tickets, "pass": turn.pass});
+            let time_ns = (turn.begin_ns, turn.end_ns);
+            events.slice(track(tid, &task.who), &task.who.name, time_ns, &args);
+        }
+    }
+
+    fn count(&mut self, now_ns: u64) {
+        if let Some(events) = &mut self.events {
+            events.count(0, "competing threads", now_ns, self.competing);
+        }
+    }
+}
+
+fn track(tid: u32, who: &Who) -> Track {
+    Track {
+        process: who.process,
+        thread: tid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Threads 10 and 11 are one process.
+    fn find(tid: u32) -> Who {
+        Who {
+            name: format!("thread{tid}"),
+            process: if tid == 11 { 10 } else { tid },
+        }
+    }
+
+    fn decision(kind: DecisionKind, tid: u32, time_ns: u64, service_ns: u64) -> Decision {
+        Decision {
+            kind,
+            node: tid,
+            tid,
+            time_ns,
+            pass: time_ns << 20,
+            tickets: 1.0,
+            present: time_ns << 20,
+            service_ns,
+        }
+    }
+
+    fn trace(decisions: Vec<Decision>) -> Trace {
+        Trace { decisions, lost: 0 }
+    }
+
+    #[test]
+    fn turns_are_slices_and_are_counted() {
+        let mut recording = Recording::new(Some(Vec::new()), None, find);
+        recording.take(&trace(vec![
+            decision(DecisionKind::Join, 10, 1_000, 0),
+            decision(DecisionKind::Pick, 10, 2_000, 0),
+            decision(DecisionKind::Charge, 10, 5_000, 3_000),
+            // It goes on.
+            decision(DecisionKind::Charge, 10, 9_000, 4_000),
+            decision(DecisionKind::Join, 11, 9_000, 0),
+        ]));
+        recording.take(&trace(vec![
+            decision(DecisionKind::Pick, 11, 9_500, 0),
+            decision(DecisionKind::Charge, 11, 11_000, 1_500),
+            decision(DecisionKind::Leave, 11, 11_000, 0),
+            decision(DecisionKind::Pick, 10, 12_000, 0),
+            decision(DecisionKind::Charge, 10, 13_000, 1_000),
+        ]));
+        recording.end();
+        assert_eq!((recording.decisions, recording.picks), (10, 3));
+        let used = |tid| (recording.tasks[&tid].turns, recording.tasks[&tid].used_ns);
+        assert_eq!((used(10), used(11)), ((2, 8_000), (1, 1_500)));
+        let text = recording.events.take().map(Events::finish);
+        let text = text.expect("it was asked for").expect("memory");
+        let written: Value = serde_json::from_slice(&text).expect("JSON");
+        let all = written["traceEvents"].as_array().expect("a list");
+        let slices = all.iter().filter(|event| event["ph"] == "X");
+        let slices: Vec<_> = slices
+            .map(|slice| (&slice["tid"], &slice["pid"], &slice["ts"], &slice["dur"]))
+            .collect();
+        let slice = |tid: u32, ts: f64, dur: f64| (json!(tid), json!(10), json!(ts), json!(dur));
+        let expected = [
+            slice(11, 8.5, 1.5),
+            slice(10, 1.0, 7.0),
+            slice(10, 11.0, 1.0),
+        ];
+        let expected: Vec<_> = expected.iter().map(|(a, b, c, d)| (a, b, c, d)).collect();
+        assert_eq!(slices, expected);
+        let counts = all.iter().filter(|event| event["ph"] == "C");
+        let counts: Vec<_> = counts.map(|count| &count["args"]["threads"]).collect();
+        assert_eq!(counts, [1, 2, 1]);
+    }
+
+    #[test]
+    fn the_first_decision_that_is_not_allowed_is_kept() {
+        let replay = || Some(Replay::new(20_000_000, 4_000_000));
+        let mut recording: Recording<Vec<u8>> = Recording::new(None, replay(), find);
+        // Nobody has joined.
+        let wrong = trace(vec![
+            decision(DecisionKind::Charge, 10, 1_000, 1_000),
+            decision(DecisionKind::Charge, 11, 2_000, 1_000),
+        ]);
+        recording.take(&wrong);
+        let Some(Disallowed::NotWhole { node: 10, .. }) = recording.disallowed else {
+            panic!("{:?}", recording.disallowed);
+        };
+        // With a gap nothing can be said.
+        let mut recording: Recording<Vec<u8>> = Recording::new(None, replay(), find);
+        recording.take(&Trace { lost: 1, ..wrong });
+        assert_eq!(recording.disallowed, None);
+    }
+}

@@ -1,0 +1,120 @@
+//! `prorata load`, by itself and under a daemon.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::support::pty::{CTRL_C, Pty};
+use crate::support::real::Real;
+use crate::support::{output, prorata, stderr, stdout};
+
+fn load(arguments: &[&str]) -> Output {
+    let mut command = prorata(Path::new("/nonexistent/prorata/socket"));
+    output(command.arg("load").args(arguments))
+}
+
+/// With at most so many open files, set by `ulimit` with this option.
+fn with_files(option: &str, files: u32, arguments: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_prorata");
+    let line = format!("ulimit {option} {files} && exec '{program}' load {arguments}");
+    output(Command::new("bash").args(["-c", &line]))
+}
+
+const SMALL: &str = "chat --rooms 2 --users 4 --messages 25";
+
+fn small(more: &[&'static str]) -> Vec<&'static str> {
+    SMALL.split(' ').chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn a_chat_is_told_in_words_and_as_json() {
+    let chat = load(&small(&[]));
+    assert_eq!(
+        (chat.status.code(), stderr(&chat)),
+        (Some(0), String::new())
+    );
+    for wanted in [
+        "threads 32\n",
+        "\n600 messages in ",
+        "voluntary",
+        "run queue: ",
+    ] {
+        assert!(stdout(&chat).contains(wanted), "{}", stdout(&chat));
+    }
+    let chat = load(&small(&["--transport", "unix", "--json"]));
+    assert_eq!(chat.status.code(), Some(0));
+    let report: Value = serde_json::from_str(&stdout(&chat)).unwrap();
+    assert_eq!(report["delivered"], 600);
+    assert_eq!(report["transport"], "unix");
+    let seconds = report["elapsed-ns"].as_f64().unwrap() / 1e9;
+    let throughput = report["messages-per-second"].as_f64().unwrap();
+    assert!((throughput * seconds - 600.0).abs() < 1e-6, "{report}");
+}
+
+#[test]
+fn reflex_is_told_in_words_and_as_json() {
+    let arguments = ["reflex", "--active-sets", "3", "--threads", "2"];
+    let reflex = load(&[&arguments[..], &["--rounds", "200"]].concat());
+    assert_eq!(reflex.status.code(), Some(0), "{}", stderr(&reflex));
+    assert!(stdout(&reflex).contains("600 rounds in "));
+    let never = ["--rounds", "200", "--yield-probability", "0", "--json"];
+    let reflex = load(&[&arguments[..], &never].concat());
+    let report: Value = serde_json::from_str(&stdout(&reflex)).unwrap();
+    assert_eq!(report["yields"], 0);
+    assert_eq!(report["passes"], 597);
+    assert_eq!(report["all-rounds"], 600);
+}
+
+#[test]
+fn more_than_the_system_gives_is_refused_in_one_sentence() {
+    let refused = load(&["chat", "--rooms", "4096", "--users", "2"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).starts_with("prorata: this would take 32768 threads"));
+    let refused = with_files("-n", 64, "chat --rooms 1 --users 20 --messages 1");
+    assert_eq!(
+        (refused.status.code(), stdout(&refused).as_str()),
+        (Some(1), "")
+    );
+    let said = stderr(&refused);
+    assert!(
+        said.contains("and this process may have 64: ask for fewer"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1);
+    // The soft limit is ours to raise.
+    let chat = with_files("-Sn", 64, "chat --rooms 1 --users 20 --messages 1");
+    assert_eq!(chat.status.code(), Some(0), "{}", stderr(&chat));
+}
+
+#[test]
+fn progress_is_shown_and_a_key_ends_it() {
+    let mut shell = Pty::bash(Path::new("/nonexistent/prorata/socket"));
+    for endless in ["chat --messages 1000000", "reflex --rounds 1000000000"] {
+        shell.line(&format!("prorata load {endless}"));
+        shell.expect(" % of ");
+        shell.keys(CTRL_C);
+        shell.prompt();
+        shell.line("echo code=$?");
+        shell.expect("code=130");
+        shell.prompt();
+    }
+}
+
+#[test]
+fn a_load_runs_as_a_client() {
+    let real = Real::start();
+    let chat = [
+        &[
+            "run",
+            "-t",
+            "300",
+            "--",
+            env!("CARGO_BIN_EXE_prorata"),
+            "load",
+        ],
+        &small(&["--json"])[..],
+    ];
+    let report: Value = serde_json::from_str(&real.done(&chat.concat())).unwrap();
+    assert_eq!(report["delivered"], 600);
+}

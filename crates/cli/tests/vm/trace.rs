@@ -1,0 +1,60 @@
+//! `prorata trace` in a machine: what the scheduler decided, and whether it may.
+
+use libtest_mimic::Failed;
+use serde_json::Value;
+
+use super::{Check, PRORATA, machine};
+
+pub const CHECKS: [(&str, Check); 1] = [("decisions_are_traced_and_allowed", traced)];
+
+/// Two that compute, one of them nicer, and one that sleeps now and then.
+const SCRIPT: &str = r#"
+sha256sum /dev/zero & nice -n 5 sha256sum /dev/zero &
+(while :; do sleep 0.01; done) &
+sleep 0.5
+"$PRORATA" trace --seconds 3 --check --json --perfetto /tmp/trace.json
+code=$?
+echo "=== $code"
+cat /tmp/trace.json
+"#;
+
+fn traced(series: &str) -> Result<(), Failed> {
+    let script = format!("PRORATA='{PRORATA}'\n{SCRIPT}");
+    let output = machine(series, &["--icount=8"], &["sh", "-c", &script])?;
+    let text = String::from_utf8(output.stdout.clone())?;
+    let parts = text.split_once("=== ");
+    let parts = parts.and_then(|(summary, rest)| Some((summary, rest.split_once('\n')?)));
+    let Some((summary, (code, trace))) = parts else {
+        return Err(format!("{output:?}").into());
+    };
+    let summary: Value = serde_json::from_str(summary).map_err(|_| format!("{output:?}"))?;
+    let checked = summary["checked"] == true && summary["not_allowed"].is_null();
+    let picks = summary["picks"].as_u64().unwrap_or(0);
+    if code != "0" || !checked || summary["lost"] != 0 || picks < 100 {
+        return Err(format!("exit code {code}: {summary}").into());
+    }
+    // What they used is to each other as their weights, 1024 to 335, to within
+    // four quanta.
+    let hogs = summary["tasks"].as_array().into_iter().flatten();
+    let hogs = hogs.filter(|task| task["name"] == "sha256sum");
+    let used: Vec<f64> = hogs.filter_map(|task| task["used_ns"].as_f64()).collect();
+    let [most, least] = used[..] else {
+        return Err(format!("{used:?}: {summary}").into());
+    };
+    let due = (most + least) * 335.0 / (1024.0 + 335.0);
+    if (least - due).abs() > 4.0 * 24e6 {
+        return Err(format!("{least} ns instead of {due}: {summary}").into());
+    }
+    let trace: Value = serde_json::from_str(trace)?;
+    let events = trace["traceEvents"].as_array().ok_or("no events")?;
+    let slices = events.iter().filter(|event| event["ph"] == "X");
+    let drawn: f64 = slices
+        .filter(|slice| slice["name"] == "sha256sum")
+        .filter_map(|slice| slice["dur"].as_f64())
+        .sum();
+    // The slices are the turns, in microseconds.
+    if (drawn * 1e3 / (most + least) - 1.0).abs() > 0.05 {
+        return Err(format!("{drawn} us are drawn of {most} and {least} ns").into());
+    }
+    Ok(())
+}

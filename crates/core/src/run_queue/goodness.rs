@@ -1,0 +1,182 @@
+//! Goodness: the ranking of Linux 2.4 (2001, 2).
+//!
+//! A time slice is counted in ticks of 10 ms. A task that has some left is as
+//! good as its counter and its nice value say; one that has not is *expired*,
+//! and when all that could run are, the counters of everybody are
+//! recalculated: half of what was left over, and a new slice. So who sleeps
+//! gathers up to twice a slice.
+//!
+//! | goodness | who |
+//! |---|---|
+//! | 1000 and more | real-time tasks: 1000 and their static priority |
+//! | 1 to 61 | `counter + 20 - nice` |
+//! | 0 | expired tasks |
+//! | -1 | a task that yields, in that one decision ([`Precedence::Last`]) |
+//!
+//! Affinity adds [`Goodness::proc_change_penalty`] on the CPU where a task ran
+//! last and [`Goodness::same_mm`] after a task of the same address space, for
+//! ordinary tasks that are not expired.
+
+use core::num::NonZeroU32;
+
+use super::ranking::{Precedence, Rank, Ranking, Scale};
+use super::task::{Class, Cpu, Task};
+
+/// Lowest goodness of a real-time task.
+pub const REAL_TIME: Rank = 1000;
+
+/// The most ticks that a parent keeps when a child gives back its own: 200 ms.
+pub const MAX_COUNTER: u32 = 20;
+
+/// The ranking of Linux 2.4.
+#[derive(Clone, Copy, Debug)]
+pub struct Goodness {
+    /// What a task is worth more where it ran last: `PROC_CHANGE_PENALTY`, at
+    /// most [`MAX_PENALTY`].
+    pub proc_change_penalty: u8,
+    /// What a task is worth more after one of its address space, 1 or, where
+    /// that is disregarded, 0.
+    pub same_mm: u8,
+}
+
+/// Highest `PROC_CHANGE_PENALTY` of all architectures.
+pub const MAX_PENALTY: u8 = 20;
+
+impl Goodness {
+    /// As on x86.
+    pub const X86: Self = Self {
+        proc_change_penalty: 15,
+        same_mm: 1,
+    };
+}
+
+/// A whole time slice, in ticks of 10 ms: 1 at nice 19, 6 at 0, 11 at -20.
+pub const fn nice_to_ticks(nice: i8) -> u32 {
+    (20 - nice as i32) as u32 / 4 + 1
+}
+
+/// The highest goodness of an ordinary task, and so its level: at nice -20
+/// recalculations do not raise the counter above 21.
+const HIGHEST_OTHER: usize = 21 + 40;
+const REAL_TIME_LEVEL: usize = HIGHEST_OTHER + 1;
+
+/// Recalculations after which the counter changes no more.
+const ENOUGH_RECALCULATIONS: u64 = 32;
+
+/// A child takes half of its parent's time slice along, so that forking gains
+/// nothing: the child has what this returns. Rounded in the child's favour.
+pub fn fork_counter(parent: &mut Task) -> u32 {
+    let child = parent.counter.div_ceil(2);
+    parent.counter /= 2;
+    child
+}
+
+/// A child that ends gives its parent back what is left of its time slice.
+pub fn return_counter(parent: &mut Task, child: &Task) {
+    parent.counter = (parent.counter + child.counter).min(MAX_COUNTER);
+}
+
+impl Ranking for Goodness {
+    const RECALCULATES: bool = true;
+
+    fn levels(&self) -> usize {
+        REAL_TIME_LEVEL + 1
+    }
+
+    #[inline]
+    fn rank(&self, task: &Task) -> Rank {
+        match task.class {
+            Class::Other if task.counter == 0 => 0,
+            Class::Other => Rank::from(task.counter) + 20 - Rank::from(task.nice),
+            Class::Fifo | Class::RoundRobin => REAL_TIME + Rank::from(task.rt_priority),
+        }
+    }
+
+    #[inline]
+    fn affinity(&self, task: &Task, cpu: Cpu, mm: Option<u32>) -> Rank {
+        if task.class != Class::Other || task.counter == 0 {
+            return 0;
+        }
+        let same_cpu = Rank::from(task.cpu == cpu) * Rank::from(self.proc_change_penalty);
+        same_cpu + Rank::from(mm == Some(task.mm)) * Rank::from(self.same_mm)
+    }
+
+    fn is_spent(&self, rank: Rank) -> bool {
+        rank == 0
+    }
+
+    /// Every task counts alike.
+    fn load(&self, _task: &Task) -> u32 {
+        1
+    }
+
+    fn is_real_time(&self, task: &Task) -> bool {
+        task.class != Class::Other
+    }
+
+    fn level(&self, task: &Task, _scale: &Scale) -> usize {
+        (self.rank(task) as usize).min(REAL_TIME_LEVEL)
+    }
+
+    fn limit(&self, level: usize, _scale: &Scale) -> Rank {
+        match level {
+            0 => 0,
+            REAL_TIME_LEVEL => Rank::MAX,
+            _ => level as Rank + Rank::from(self.proc_change_penalty),
+        }
+    }
+
+    fn rescale(&self, _lowest: Rank, _highest: Rank) -> Option<Scale> {
+        None
+    }
+
+    fn preempts(&self, gain: Rank) -> bool {
+        gain > 1
+    }
+
+    /// Makes up for the recalculations that happened while the task slept.
+    fn enter(&self, task: &mut Task, clock: u64) {
+        let missed = clock.saturating_sub(task.recalculations);
+        self.recalculate(task, missed);
+    }
+
+    fn leave(&self, task: &mut Task, clock: u64) {
+        task.recalculations = clock;
+    }
+
+    fn recalculate(&self, task: &mut Task, times: u64) {
+        for _ in 0..times.min(ENOUGH_RECALCULATIONS) {
+            task.counter = task.counter / 2 + nice_to_ticks(task.nice);
+        }
+    }
+
+    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, _clock: u64) {
+        task.tickets = tickets;
+    }
+
+    fn charge(&self, _task: &mut Task, _used_ns: u64) {}
+
+    fn tick(&self, task: &mut Task) -> bool {
+        if task.class == Class::Fifo {
+            return false;
+        }
+        task.counter = task.counter.saturating_sub(1);
+        task.counter == 0
+    }
+
+    fn pause(&self, task: &mut Task, yields: bool) -> Precedence {
+        let expired = task.class == Class::RoundRobin && task.counter == 0;
+        if expired {
+            task.counter = nice_to_ticks(task.nice);
+        }
+        match task.class {
+            Class::Other if yields => Precedence::Last,
+            Class::Fifo | Class::RoundRobin if yields || expired => Precedence::BehindEquals,
+            _ => Precedence::First,
+        }
+    }
+
+    fn clock_after(&self, _chosen: &Task, clock: u64) -> u64 {
+        clock
+    }
+}

@@ -1,0 +1,65 @@
+//! Run queues of a machine with many CPUs (2001): who runs next, and where who
+//! could run waits.
+//!
+//! Two axes that know nothing of each other:
+//!
+//! * a [`Ranking`] orders tasks: [`Goodness`], that of Linux 2.4, or [`Pass`],
+//!   proportional shares;
+//! * a [`Layout`] says where they wait: one list under one lock (DSS), an array
+//!   of lists under one lock (PLS), a queue and lock for each CPU (MQ), or that
+//!   within pools of CPUs.
+//!
+//! Nothing here takes a lock or knows a clock. A decision is a machine of
+//! [`Step`]s; a driver carries them out, with real locks or simulated ones, and
+//! owns the [`Queue`]s behind them. What is read without a lock is in
+//! [`RunQueues`]. [`Sequential`] is the plainest driver.
+//!
+//! ```text
+//!   Schedule  who runs next on a CPU              schedule()
+//!   Place     a CPU for who woke or was displaced reschedule_idle()
+//!   Tick      a time slice grows shorter          the timer
+//!   Balance   a pool takes a task from another
+//!   Adjust    tickets or nice value change
+//! ```
+//!
+//! The paper is Kravetz, Franke, Nagar and Ravindran, *Enhancing Linux
+//! Scheduler Scalability*, IBM Research Report, 2001.
+
+mod adjust;
+mod availability;
+mod balance;
+mod board;
+mod decision;
+mod goodness;
+mod layout;
+mod pass;
+mod place;
+mod queue;
+mod ranking;
+mod schedule;
+mod schedule_queues;
+mod search;
+mod sequential;
+mod task;
+mod tick;
+mod turn;
+mod weights;
+
+pub use adjust::{Adjust, Change};
+pub use balance::Balance;
+pub use board::{Best, Comparison, Offers};
+pub use decision::{Decision, Held, LockIndex, Step};
+pub use goodness::{
+    Goodness, MAX_COUNTER, MAX_PENALTY, REAL_TIME, fork_counter, nice_to_ticks, return_counter,
+};
+pub use layout::{Layout, LayoutError, MAX_CPUS, RunQueues};
+pub use pass::{Pass, QUANTUM_SERVICE};
+pub use place::{Displaced, Place};
+pub use queue::{Queue, Slot};
+pub use ranking::{MAX_LEVELS, NOBODY, Precedence, Rank, Ranking, Scale};
+pub use schedule::Schedule;
+pub use sequential::Sequential;
+pub use task::{Class, Cpu, CpuSet, Task, TaskIndex};
+pub use tick::Tick;
+pub use turn::{End, Outcome, Turn};
+pub use weights::Weights;

@@ -1,0 +1,172 @@
+//! Pass: proportional shares over any layout (1995, 2).
+//!
+//! Whoever has the smallest pass runs next; having used a part of a quantum it
+//! moves on by that part of its stride. Passes of all tasks of a pool of CPUs
+//! are on one scale, so they compare across queues as they are.
+//!
+//! The paper's global pass, in relation to which a sleeper's `remain` is kept,
+//! would be a sum that every charge on every CPU writes. Here it is the
+//! furthest pass of a winner so far (a rule of the paper's own for fixed sets,
+//! 1995, 7.1), which is only written when it rises. A migration changes
+//! neither pass nor remain; between pools, which have a virtual time each, a
+//! task keeps its remain.
+//!
+//! There is no affinity but among equals: a preference would add to the error
+//! what it permits.
+//!
+//! # Limits
+//!
+//! A pass is below 2^63: 2^31 quanta for a lone task of one ticket, and in
+//! proportion with more. What is owed or due beyond 2^15 quanta is forgotten.
+
+use core::num::NonZeroU32;
+
+use super::ranking::{MAX_LEVELS, Precedence, Rank, Ranking, Scale};
+use super::task::{Cpu, Task};
+
+/// Service of one quantum, and so the stride of a single ticket.
+pub const QUANTUM_SERVICE: u64 = 1 << 32;
+
+/// Most service that is owed or due to a sleeper.
+const MOST_REMAIN: i128 = (QUANTUM_SERVICE as i128) << 15;
+
+/// Pass of a task in a queue; of a blocked one, what remains.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) pass: u64,
+    /// Part of a pass, in `1 / tickets`; below the tickets.
+    rest: u32,
+    /// Service that is to be waited for, of a blocked task: the paper's remain
+    /// times the tickets. Kept so, it needs no adjustment when tickets change
+    /// meanwhile (1995, Figure 5).
+    remain: i64,
+}
+
+impl Standing {
+    /// Of a task that never ran: a whole stride remains.
+    pub(super) const NEW: Self = Self {
+        pass: 0,
+        rest: 0,
+        remain: QUANTUM_SERVICE as i64,
+    };
+
+    fn enter(&mut self, tickets: NonZeroU32, clock: u64) {
+        let tickets = i64::from(tickets.get());
+        self.rest = self.remain.rem_euclid(tickets) as u32;
+        let passes = self.remain.div_euclid(tickets);
+        // Near the start there is nothing before the first pass.
+        self.pass = clock.saturating_add_signed(passes);
+    }
+
+    fn leave(&mut self, tickets: NonZeroU32, clock: u64) {
+        let lead = i128::from(self.pass) - i128::from(clock);
+        let remain = lead * i128::from(tickets.get()) + i128::from(self.rest);
+        self.remain = remain.clamp(-MOST_REMAIN, MOST_REMAIN) as i64;
+    }
+}
+
+/// The ranking of stride scheduling.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Length of a quantum, at least 1 ns.
+    pub quantum_ns: u64,
+}
+
+impl Ranking for Pass {
+    const RECALCULATES: bool = false;
+
+    fn levels(&self) -> usize {
+        MAX_LEVELS
+    }
+
+    #[inline]
+    fn rank(&self, task: &Task) -> Rank {
+        -(task.standing.pass as Rank)
+    }
+
+    #[inline]
+    fn affinity(&self, _task: &Task, _cpu: Cpu, _mm: Option<u32>) -> Rank {
+        0
+    }
+
+    fn is_spent(&self, _rank: Rank) -> bool {
+        false
+    }
+
+    fn load(&self, task: &Task) -> u32 {
+        task.tickets.get()
+    }
+
+    fn is_real_time(&self, _task: &Task) -> bool {
+        false
+    }
+
+    /// The highest level holds the smallest passes, the lowest all that are
+    /// too far off.
+    fn level(&self, task: &Task, scale: &Scale) -> usize {
+        let distance = task.standing.pass.saturating_sub(scale.base) >> scale.shift;
+        (MAX_LEVELS - 1).saturating_sub(distance as usize)
+    }
+
+    fn limit(&self, level: usize, scale: &Scale) -> Rank {
+        if level == MAX_LEVELS - 1 {
+            return Rank::MAX;
+        }
+        let distance = (MAX_LEVELS - 1 - level) as u64;
+        -(scale.base.saturating_add(distance << scale.shift) as Rank)
+    }
+
+    fn rescale(&self, lowest: Rank, highest: Rank) -> Option<Scale> {
+        let spread = highest.abs_diff(lowest);
+        let in_a_level = spread / (MAX_LEVELS as u64 - 1);
+        Some(Scale {
+            base: highest.unsigned_abs(),
+            shift: u64::BITS - in_a_level.leading_zeros(),
+        })
+    }
+
+    /// Turns are whole quanta.
+    fn preempts(&self, _gain: Rank) -> bool {
+        false
+    }
+
+    fn enter(&self, task: &mut Task, clock: u64) {
+        task.standing.enter(task.tickets, clock);
+    }
+
+    fn leave(&self, task: &mut Task, clock: u64) {
+        task.standing.leave(task.tickets, clock);
+    }
+
+    fn recalculate(&self, _task: &mut Task, _times: u64) {}
+
+    /// What remains of its stride is scaled (1995, Figure 5).
+    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, clock: u64) {
+        task.standing.leave(task.tickets, clock);
+        task.tickets = tickets;
+        task.standing.enter(tickets, clock);
+    }
+
+    /// Service below a unit, 2^-32 of a quantum, is not counted.
+    fn charge(&self, task: &mut Task, used_ns: u64) {
+        let service =
+            u128::from(used_ns) * u128::from(QUANTUM_SERVICE) / u128::from(self.quantum_ns);
+        let tickets = u128::from(task.tickets.get());
+        let service = service + u128::from(task.standing.rest);
+        task.standing.pass += (service / tickets) as u64;
+        task.standing.rest = (service % tickets) as u32;
+    }
+
+    fn tick(&self, _task: &mut Task) -> bool {
+        false
+    }
+
+    /// Who yields has used less, and that is all.
+    fn pause(&self, _task: &mut Task, _yields: bool) -> Precedence {
+        Precedence::First
+    }
+
+    fn clock_after(&self, chosen: &Task, clock: u64) -> u64 {
+        clock.max(chosen.standing.pass)
+    }
+}

@@ -1,0 +1,337 @@
+//! `reschedule_idle()`: a CPU for a task that could run (2001, 2 and 4).
+//!
+//! The CPU where it ran last, if that is idle; else the one that has been idle
+//! longest; else whichever runs the task that it gains most on, if preemption
+//! is worth that. Otherwise it waits where it ran last, and nobody is told.
+//! Among equals: where it ran last, then the lowest number.
+//!
+//! Where each CPU has a queue, a task that wakes is put into the queue of the
+//! CPU that is told, after what was read about that CPU has been verified
+//! under its lock. A task that was displaced stays where it is: who is told
+//! finds it among the offers.
+
+use alloc::vec::Vec;
+
+use super::availability::Availability;
+use super::decision::{Decision, Held, LockIndex, Step, Steps};
+use super::layout::RunQueues;
+use super::queue::{Queue, Slot};
+use super::ranking::Ranking;
+use super::task::{Cpu, Task, TaskIndex};
+
+/// A task that was displaced by another and waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Displaced {
+    /// Who.
+    pub task: TaskIndex,
+    pub(super) lock: LockIndex,
+    pub(super) slot: Slot,
+}
+
+/// A task that could run looks for a CPU.
+#[derive(Debug)]
+pub struct Place {
+    /// Who woke, until it stands in a queue.
+    woken: Option<Task>,
+    displaced: Option<Displaced>,
+    phase: Phase,
+    steps: Steps,
+    /// The clock by which who woke has entered.
+    entered_at: u64,
+    /// CPUs, by their place in the pool, that are out of the question.
+    /// Allocates only when there are some.
+    tried: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Start,
+    /// One queue for all CPUs is held.
+    Single,
+    /// Among queues: who woke is not yet placed, nothing is held.
+    Choose,
+    /// A lock on the queue of this CPU was tried.
+    Verify(Cpu),
+    /// The queue where it waits in any case is held.
+    Wait(Cpu),
+    /// The real-time queue of its pool is held.
+    RealTime(Cpu),
+    /// The queue where it was displaced is held.
+    Displaced(Displaced),
+    End,
+}
+
+impl Place {
+    /// A task that was blocked, or is new, can run.
+    pub fn woken(task: Task) -> Self {
+        Self::new(Some(task), None)
+    }
+
+    /// A task that ran could go on, but another was better on that CPU.
+    pub fn displaced(displaced: Displaced) -> Self {
+        Self::new(None, Some(displaced))
+    }
+
+    fn new(woken: Option<Task>, displaced: Option<Displaced>) -> Self {
+        Self {
+            woken,
+            displaced,
+            phase: Phase::Start,
+            steps: Steps::NONE,
+            entered_at: 0,
+            tried: Vec::new(),
+        }
+    }
+
+    fn start<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let (lock, phase) = match (shared.single, self.displaced, &mut self.woken) {
+            (Some(_), ..) => (LockIndex(0), Phase::Single),
+            (None, Some(displaced), _) => (displaced.lock, Phase::Displaced(displaced)),
+            (None, None, Some(task)) => {
+                let home = shared.enter(task);
+                self.entered_at = shared.pool(home).clock();
+                if !shared.ranking.is_real_time(task) {
+                    self.phase = Phase::Choose;
+                    return;
+                }
+                (shared.real_time_queue(home), Phase::RealTime(home))
+            }
+            (None, None, None) => {
+                self.phase = Phase::End;
+                return;
+            }
+        };
+        self.go_on(Step::Lock(lock), phase);
+    }
+
+    fn go_on(&mut self, step: Step, phase: Phase) {
+        self.steps.push(step);
+        self.phase = phase;
+    }
+
+    /// The only queue is held: everything is known.
+    fn place_in_single<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
+        let queue = held.queue(LockIndex(0));
+        let slot = match (self.woken.take(), self.displaced) {
+            (Some(mut task), _) => {
+                shared.enter(&mut task);
+                Some(queue.insert(task, &shared.ranking))
+            }
+            (None, displaced) => displaced.and_then(|displaced| queue.still_waits(displaced)),
+        };
+        let target = slot.and_then(|slot| best_cpu(shared, queue, queue.task(slot)));
+        if let Some(cpu) = target {
+            queue.cpu_mut(cpu).must_decide = true;
+        }
+        self.steps.examined(0, shared.cpus());
+        self.steps.push(Step::Unlock(LockIndex(0)));
+        self.tell(target);
+    }
+
+    fn tell(&mut self, target: Option<Cpu>) {
+        if let Some(cpu) = target {
+            self.steps.push(Step::Interrupt(cpu));
+        }
+        self.phase = Phase::End;
+    }
+
+    /// Chooses by what is published.
+    fn choose<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let Some(task) = self.woken.take() else {
+            self.phase = Phase::End;
+            return;
+        };
+        match self.best_published(shared, &task) {
+            Some(cpu) => self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu)),
+            None => {
+                let home = shared.home(&task);
+                self.go_on(Step::Lock(shared.queue_of(home)), Phase::Wait(home));
+            }
+        }
+        self.woken = Some(task);
+    }
+
+    fn best_published<R: Ranking>(&mut self, shared: &RunQueues<R>, task: &Task) -> Option<Cpu> {
+        let home = shared.home(task);
+        let (pool, place) = (shared.pool(home), shared.place(home).place);
+        let mut best = None;
+        if !self.tried.contains(&place) {
+            let availability = Availability::from_word(pool.available.get(place));
+            let gain = shared.gain(task, home, availability, None);
+            best = gain.map(|gain| (gain, home));
+            if let Availability::Idle(_) = availability
+                && gain.is_some()
+            {
+                self.steps.examined(0, 1);
+                return Some(home);
+            }
+        }
+        let mut examined = 1;
+        while let (Some(offer), words) = pool.available.best_except(&self.tried) {
+            examined += words;
+            let cpu = pool.cpus[offer.place as usize];
+            if !task.allowed.contains(cpu) {
+                self.tried.push(offer.place);
+                continue;
+            }
+            let availability = Availability::from_word(offer.value);
+            match (shared.gain(task, cpu, availability, None), best) {
+                (Some(gain), None) => best = Some((gain, cpu)),
+                (Some(gain), Some((least, _))) if gain > least => best = Some((gain, cpu)),
+                _ => {}
+            }
+            break;
+        }
+        self.steps.examined(0, examined);
+        best.map(|(_, cpu)| cpu)
+    }
+
+    /// The queue of a CPU that seemed ready is held.
+    fn verify<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, cpu: Cpu) {
+        let lock = shared.queue_of(cpu);
+        let queue = held.queue(lock);
+        let availability = shared.availability(queue, cpu);
+        let ready = |task: &&Task| shared.gain(task, cpu, availability, None).is_some();
+        if self.woken.as_ref().filter(ready).is_some() {
+            queue.cpu_mut(cpu).must_decide = true;
+            self.insert(shared, queue, cpu);
+            self.steps.push(Step::Unlock(lock));
+            self.tell(Some(cpu));
+        } else {
+            self.tried.push(shared.place(cpu).place);
+            self.go_on(Step::Unlock(lock), Phase::Choose);
+        }
+    }
+
+    /// Puts who woke into the queue of a CPU.
+    fn insert<R: Ranking>(&mut self, shared: &RunQueues<R>, queue: &mut Queue, cpu: Cpu) {
+        if let Some(task) = self.woken.take() {
+            let (tasks, words) = shared.insert(queue, cpu, task, self.entered_at);
+            self.steps.examined(tasks, words);
+        }
+    }
+
+    /// It waits where it ran last, unless a CPU has just been published as
+    /// idle, see `board.rs`.
+    fn wait<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, home: Cpu) {
+        let lock = shared.queue_of(home);
+        let allowed = self.woken.as_ref().map(|task| task.allowed.clone());
+        self.insert(shared, held.queue(lock), home);
+        let pool = shared.pool(home);
+        let (offer, words) = pool.available.best_except(&[]);
+        let idle = offer
+            .filter(|offer| matches!(Availability::from_word(offer.value), Availability::Idle(_)));
+        let cpu = idle.map(|offer| pool.cpus[offer.place as usize]);
+        let may_run = |&cpu: &Cpu| allowed.is_some_and(|allowed| allowed.contains(cpu));
+        self.steps.examined(0, words);
+        self.steps.push(Step::Unlock(lock));
+        self.tell(cpu.filter(may_run));
+    }
+
+    fn place_real_time<R: Ranking>(
+        &mut self,
+        shared: &RunQueues<R>,
+        held: &mut impl Held,
+        home: Cpu,
+    ) {
+        let lock = shared.real_time_queue(home);
+        if let Some(task) = self.woken.take() {
+            let pool = shared.pool(home);
+            pool.offer_real_time(pool.real_time().max(shared.ranking.rank(&task)));
+            let target = self.best_published(shared, &task);
+            held.queue(lock).insert_since(task, true);
+            self.steps.push(Step::Unlock(lock));
+            self.tell(target);
+        }
+    }
+
+    /// The queue where it waits is held, so what is known of it is true.
+    fn place_displaced<R: Ranking>(
+        &mut self,
+        shared: &RunQueues<R>,
+        held: &mut impl Held,
+        displaced: Displaced,
+    ) {
+        let queue = held.queue(displaced.lock);
+        let slot = queue.still_waits(displaced);
+        let target = slot.and_then(|slot| self.best_published(shared, queue.task(slot)));
+        self.steps.push(Step::Unlock(displaced.lock));
+        self.tell(target);
+    }
+}
+
+impl Queue {
+    /// Where a task waits that was displaced; it may be gone or run by now.
+    fn still_waits(&self, displaced: Displaced) -> Option<Slot> {
+        let task = self.get(displaced.slot)?;
+        let waits = task.index == displaced.task && !self.runs(displaced.slot);
+        waits.then_some(displaced.slot)
+    }
+}
+
+impl<R: Ranking> RunQueues<R> {
+    /// A blocked task becomes runnable in the pool of its home. Returns that.
+    fn enter(&self, task: &mut Task) -> Cpu {
+        let home = self.home(task);
+        self.ranking.enter(task, self.pool(task.cpu).clock());
+        if self.place(home).pool != self.place(task.cpu).pool {
+            self.change_pool(task, task.cpu, home);
+        }
+        home
+    }
+
+    /// A task in no queue goes from the pool of one CPU to that of another.
+    pub(super) fn change_pool(&self, task: &mut Task, from: Cpu, to: Cpu) {
+        self.ranking.leave(task, self.pool(from).clock());
+        let clock = self.pool(to).clock();
+        task.recalculations = clock;
+        self.ranking.enter(task, clock);
+    }
+}
+
+/// The CPU that a task in the only queue should run on.
+fn best_cpu<R: Ranking>(shared: &RunQueues<R>, queue: &Queue, task: &Task) -> Option<Cpu> {
+    let home = shared.home(task);
+    let gain = |cpu: Cpu| {
+        let availability = shared.availability(queue, cpu);
+        let gain = shared.gain(task, cpu, availability, queue.cpu(cpu).mm)?;
+        Some((gain, availability))
+    };
+    let at_home = gain(home);
+    if let Some((_, Availability::Idle(_))) = at_home {
+        return Some(home);
+    }
+    let mut best = at_home.map(|(gain, _)| (gain, home));
+    for cpu in (0..shared.cpus()).map(Cpu) {
+        if let Some((gain, _)) = gain(cpu)
+            && best.is_none_or(|(least, _)| gain > least)
+        {
+            best = Some((gain, cpu));
+        }
+    }
+    best.map(|(_, cpu)| cpu)
+}
+
+impl<R: Ranking> Decision<R> for Place {
+    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step {
+        loop {
+            if let Some(step) = self.steps.pop() {
+                return step;
+            }
+            match self.phase {
+                Phase::Start => self.start(shared),
+                Phase::Single => self.place_in_single(shared, held),
+                Phase::Choose => self.choose(shared),
+                Phase::Verify(cpu) if granted => self.verify(shared, held, cpu),
+                Phase::Verify(cpu) => {
+                    self.tried.push(shared.place(cpu).place);
+                    self.phase = Phase::Choose;
+                }
+                Phase::Wait(cpu) => self.wait(shared, held, cpu),
+                Phase::RealTime(home) => self.place_real_time(shared, held, home),
+                Phase::Displaced(displaced) => self.place_displaced(shared, held, displaced),
+                Phase::End => return Step::Done,
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! `schedule()` where each CPU has a queue of its own (2001, 4).
+//!
+//! ```text
+//!   own queue: end the turn
+//!     real-time tasks, if there are any       in a queue of their own
+//!     the best of the own queue               with affinity
+//!     the best that another queue offers      by its published rank
+//!       better: try its lock, verify, move    else pass it over, go on
+//!     all expired: let go, recalculate, begin again
+//!   begin the turn, publish what is left, let go
+//! ```
+//!
+//! A CPU that finds nobody looks again as long as somebody is offered whom it
+//! might run, and then waits for the lock: in the paper's MQ it would be left
+//! idle, with nobody to tell it, if that lock was held just then.
+//!
+//! With no lock contended, what is chosen is as good as what the global list
+//! would give, with three exceptions, all of a queue whose best offer is not
+//! what this CPU can use best: it may not run the task that is offered, and
+//! passes the queue over unless it would idle, though others there may do; a
+//! task that waits away
+//! from the CPU where it ran last is offered without its affinity to that CPU;
+//! and address spaces are disregarded in what is offered.
+
+use super::decision::{Held, LockIndex, Step};
+use super::layout::RunQueues;
+use super::place::Displaced;
+use super::queue::Slot;
+use super::ranking::{NOBODY, Precedence, Ranking};
+use super::schedule::{Phase, Schedule};
+use super::search::{Candidate, head, scan};
+use super::task::Cpu;
+use super::turn::Ended;
+
+impl Schedule {
+    /// The next step among several queues.
+    pub(super) fn go_on_among_queues<R: Ranking>(
+        &mut self,
+        shared: &RunQueues<R>,
+        held: &mut impl Held,
+        granted: bool,
+    ) {
+        match self.phase {
+            Phase::Own => self.end_turn(shared, held),
+            Phase::RealTime => self.look_at_real_time(shared, held),
+            Phase::Local => self.look_at_own(shared, held),
+            Phase::Compare => self.compare(shared, held),
+            Phase::Verify(place) if granted => self.verify(shared, held, place),
+            Phase::Verify(place) => self.pass_over(place),
+            Phase::Fetch(place) => self.fetch(shared, held, place),
+            Phase::Expired => {
+                self.phase = Phase::Recalculate;
+                self.steps
+                    .push(Step::Lock(shared.recalculation_lock(self.cpu)));
+            }
+            Phase::Recalculate => self.recalculate(shared),
+            Phase::CatchUp(place) => self.catch_up(shared, held, place),
+            Phase::Start | Phase::Decide | Phase::End => {
+                self.go_on(Step::Lock(self.own()), Phase::Own);
+            }
+        }
+    }
+
+    fn own(&self) -> LockIndex {
+        LockIndex(self.cpu.0)
+    }
+
+    fn ended(&self) -> Ended {
+        self.ended.unwrap_or(Ended {
+            slot: None,
+            precedence: Precedence::First,
+            yields: false,
+        })
+    }
+
+    /// The own queue is held, for the first time or after a recalculation.
+    fn end_turn<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
+        let pool = shared.pool(self.cpu);
+        let queue = held.queue(self.own());
+        let mut examined = queue.catch_up(&shared.ranking, pool.clock());
+        if let Some(task) = self.fetched.take() {
+            examined += shared.insert(queue, self.cpu, task, self.fetched_at).0;
+        }
+        if self.ended.is_none() {
+            let ended = shared.end_turn(queue, self.cpu, self.turn, &mut self.outcome);
+            self.ended = Some(ended);
+        }
+        self.steps.examined(examined, 0);
+        let ended = self.ended();
+        self.best = shared.default_candidate(queue, self.cpu, ended);
+        let is_real_time =
+            |slot| self.best.slot.is_some() && shared.ranking.is_real_time(queue.task(slot));
+        self.tried.clone_from(&self.forbidden);
+        self.heads = None;
+        self.real_time = pool.real_time();
+        if self.real_time != NOBODY || ended.slot.is_some_and(is_real_time) {
+            let lock = shared.real_time_queue(self.cpu);
+            self.go_on(Step::Lock(lock), Phase::RealTime);
+        } else {
+            self.phase = Phase::Local;
+        }
+    }
+
+    /// The own queue and the real-time queue are held: as for the global list
+    /// if somebody waits there or ran.
+    fn look_at_real_time<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
+        let (cpu, ranking) = (self.cpu, &shared.ranking);
+        let (own, lock) = (self.own(), shared.real_time_queue(cpu));
+        let ended = self.ended();
+        let default = self.best;
+        let previous = ended.slot.filter(|&slot| {
+            let task = held.queue(own).task(slot);
+            ranking.is_real_time(task)
+        });
+        let default_is_real_time = previous.is_some() && default.slot == previous;
+        let start = if default_is_real_time {
+            default
+        } else {
+            Candidate::IDLE
+        };
+        let queue = held.queue(lock);
+        let found = scan(queue, ranking, cpu, None, start);
+        let taken = found.best.slot.filter(|_| !found.best.runs());
+        let task = taken.map(|slot| queue.remove(slot));
+        pool_offer(shared, cpu, held, lock);
+        self.steps.examined(found.examined, 0);
+        self.steps.push(Step::Unlock(lock));
+        self.phase = Phase::Local;
+        if let Some(task) = task {
+            if let Some(slot) = previous {
+                // It goes back to its equals.
+                let queue = held.queue(own);
+                queue.cpu_mut(cpu).current = None;
+                let task = queue.remove(slot);
+                let index = task.index;
+                let gives_way = ended.precedence == Precedence::BehindEquals;
+                let slot = held.queue(lock).insert_since(task, gives_way);
+                self.outcome.displaced = (!ended.yields).then_some(Displaced {
+                    task: index,
+                    lock,
+                    slot,
+                });
+                pool_offer(shared, cpu, held, lock);
+                self.ended = Some(Ended {
+                    slot: None,
+                    ..ended
+                });
+            }
+            let slot = held.queue(own).insert(task, ranking);
+            self.begin_turn(shared, held, Some(slot));
+        } else if default_is_real_time {
+            self.begin_turn(shared, held, default.slot);
+        }
+    }
+
+    fn look_at_own<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
+        let queue = held.queue(self.own());
+        let mm = queue.cpu(self.cpu).mm;
+        let mut found = scan(queue, &shared.ranking, self.cpu, mm, self.best);
+        if let Some(slot) = self.ended().slot {
+            // Who ran waits, too, if somebody else is chosen.
+            let rank = shared.ranking.rank(queue.task(slot));
+            found.heads.add(rank, slot);
+        }
+        self.best = found.best;
+        self.heads = Some(found.heads);
+        self.steps.examined(found.examined, 0);
+        self.phase = Phase::Compare;
+    }
+
+    /// Looks at what the other queues offer.
+    fn compare<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
+        let pool = shared.pool(self.cpu);
+        let (offer, words) = pool.offers.best_except(&self.tried);
+        self.steps.examined(0, words);
+        let own = shared.place(self.cpu).place;
+        match offer {
+            Some(offer) if offer.value > self.best.total => {
+                if offer.place == own {
+                    // Only of somebody who may not run here.
+                    self.tried.push(own);
+                    self.forbidden.push(own);
+                } else {
+                    let lock = LockIndex(pool.cpus[offer.place as usize].0);
+                    self.go_on(Step::TryLock(lock), Phase::Verify(offer.place));
+                }
+            }
+            _ if shared.ranking.is_spent(self.best.total) => {
+                self.expired_at = pool.clock();
+                self.go_on(Step::Unlock(self.own()), Phase::Expired);
+            }
+            _ => self.begin_turn(shared, held, self.best.slot),
+        }
+    }
+
+    fn pass_over(&mut self, place: u32) {
+        self.tried.push(place);
+        self.outcome.skipped += 1;
+        self.phase = Phase::Compare;
+    }
+
+    /// Another queue is held, too: takes what it offered, if it is there.
+    fn verify<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, place: u32) {
+        let (cpu, ranking) = (self.cpu, &shared.ranking);
+        let pool = shared.pool(cpu);
+        let lock = LockIndex(pool.cpus[place as usize].0);
+        let offered = pool.offers.get(place);
+        let queue = held.queue(lock);
+        let mut examined = queue.catch_up(ranking, pool.clock());
+        let found = scan(queue, ranking, cpu, None, Candidate::IDLE);
+        examined += found.examined;
+        let there = found.best.total >= offered && found.best.total > self.best.total;
+        if ranking.is_spent(found.best.total) && there {
+            // Better than to idle, but not to be run before it is
+            // recalculated.
+            self.steps.push(Step::Unlock(lock));
+            self.expired_at = pool.clock();
+            self.go_on(Step::Unlock(self.own()), Phase::Expired);
+            return;
+        }
+        let taken = found.best.slot.filter(|_| there);
+        let task = taken.map(|slot| queue.remove(slot));
+        let words = shared.publish(queue, Cpu(lock.0), found.heads.without(taken));
+        self.steps.examined(examined, words);
+        self.steps.push(Step::Unlock(lock));
+        match task {
+            Some(task) => {
+                let slot = held.queue(self.own()).insert(task, ranking);
+                self.begin_turn(shared, held, Some(slot));
+            }
+            None => {
+                if found.best.slot.is_none() {
+                    self.forbidden.push(place);
+                }
+                self.pass_over(place);
+            }
+        }
+    }
+
+    /// The turn begins, and what is left is published.
+    fn begin_turn<R: Ranking>(
+        &mut self,
+        shared: &RunQueues<R>,
+        held: &mut impl Held,
+        chosen: Option<Slot>,
+    ) {
+        let (cpu, ended) = (self.cpu, self.ended());
+        let queue = held.queue(self.own());
+        shared.begin_turn(queue, cpu, chosen, ended, self.now_ns, &mut self.outcome);
+        let left = match self.heads {
+            Some(heads) => heads.without(chosen),
+            None => head(queue, &shared.ranking),
+        };
+        let words = shared.publish(queue, cpu, left);
+        self.steps.examined(0, words);
+        self.steps.push(Step::Unlock(self.own()));
+        self.phase = Phase::End;
+        if chosen.is_none() {
+            self.look_again(shared);
+        }
+    }
+
+    /// This CPU has just been published as idle, and lets its queue go. If
+    /// somebody is offered whom it has not found forbidden, who came just now
+    /// (see `board.rs`) or whose queue's lock was held, it waits for that lock.
+    fn look_again<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let pool = shared.pool(self.cpu);
+        if let (Some(offer), _) = pool.offers.best_except(&self.forbidden) {
+            let lock = LockIndex(pool.cpus[offer.place as usize].0);
+            self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
+        } else if pool.real_time() != self.real_time {
+            self.phase = Phase::Start;
+        }
+    }
+
+    /// Only that queue is held: takes the best that may run here, whatever was
+    /// offered, and begins again with it.
+    fn fetch<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, place: u32) {
+        let ranking = &shared.ranking;
+        let pool = shared.pool(self.cpu);
+        let cpu = pool.cpus[place as usize];
+        let lock = LockIndex(cpu.0);
+        let queue = held.queue(lock);
+        let examined = queue.catch_up(ranking, pool.clock());
+        let found = scan(queue, ranking, self.cpu, None, Candidate::IDLE);
+        let slot = found.best.slot;
+        self.fetched_at = queue.recalculations();
+        self.fetched = slot.map(|slot| queue.remove(slot));
+        if slot.is_none() {
+            self.forbidden.push(place);
+        }
+        let words = shared.publish(queue, cpu, found.heads.without(slot));
+        self.steps.examined(examined + found.examined, words);
+        self.go_on(Step::Unlock(lock), Phase::Start);
+    }
+
+    /// The recalculation lock is held: moves the clock on, unless another CPU
+    /// has done so since, and visits the queues where somebody waits. Those
+    /// where nobody does catch up when they are looked at next.
+    fn recalculate<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let pool = shared.pool(self.cpu);
+        if pool.clock() == self.expired_at {
+            pool.advance_clock(self.expired_at + 1);
+            self.outcome.recalculated = true;
+            let (somebody, words) = pool.offers.best_except(&[]);
+            self.steps.examined(0, words);
+            if somebody.is_some() {
+                return self.visit_from(shared, 0);
+            }
+        }
+        self.go_on(
+            Step::Unlock(shared.recalculation_lock(self.cpu)),
+            Phase::Start,
+        );
+    }
+
+    fn visit_from<R: Ranking>(&mut self, shared: &RunQueues<R>, place: u32) {
+        let pool = shared.pool(self.cpu);
+        let mut places = place..pool.offers.places();
+        match places.find(|&place| pool.offers.get(place) != NOBODY) {
+            Some(next) => {
+                self.steps.examined(0, next - place + 1);
+                let lock = LockIndex(pool.cpus[next as usize].0);
+                self.go_on(Step::Lock(lock), Phase::CatchUp(next));
+            }
+            None => {
+                let lock = shared.recalculation_lock(self.cpu);
+                self.go_on(Step::Unlock(lock), Phase::Start);
+            }
+        }
+    }
+
+    fn catch_up<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, place: u32) {
+        let pool = shared.pool(self.cpu);
+        let cpu = pool.cpus[place as usize];
+        let lock = LockIndex(cpu.0);
+        let queue = held.queue(lock);
+        let examined = queue.catch_up(&shared.ranking, pool.clock());
+        let words = shared.publish(queue, cpu, head(queue, &shared.ranking));
+        self.steps.examined(examined, words);
+        self.steps.push(Step::Unlock(lock));
+        self.visit_from(shared, place + 1);
+    }
+}
+
+fn pool_offer<R: Ranking>(shared: &RunQueues<R>, cpu: Cpu, held: &mut impl Held, lock: LockIndex) {
+    let head = head(held.queue(lock), &shared.ranking);
+    shared.pool(cpu).offer_real_time(head);
+}

@@ -1,0 +1,168 @@
+//! The plainest driver: each decision runs to its end at once, so nobody ever
+//! waits for a lock. For a machine simulated without locks, and to say what
+//! drivers are to do.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::adjust::{Adjust, Change};
+use super::balance::Balance;
+use super::decision::{Decision, Held, LockIndex, Step};
+use super::layout::{Layout, LayoutError, RunQueues};
+use super::place::Place;
+use super::queue::Queue;
+use super::ranking::Ranking;
+use super::schedule::Schedule;
+use super::task::{Cpu, Task, TaskIndex};
+use super::tick::Tick;
+use super::turn::{Outcome, Turn};
+
+/// Run queues without contention.
+#[derive(Debug)]
+pub struct Sequential<R> {
+    shared: RunQueues<R>,
+    queues: Queues,
+    /// CPUs that were told to decide, in order, until they are taken.
+    told: Vec<Cpu>,
+    /// Tasks and words that the last decision looked at.
+    examined: (u64, u64),
+}
+
+#[derive(Debug)]
+struct Queues {
+    queues: Vec<Queue>,
+    /// By lock: whether a decision holds it.
+    held: Vec<bool>,
+}
+
+impl Held for Queues {
+    fn queue(&mut self, LockIndex(lock): LockIndex) -> &mut Queue {
+        debug_assert!(
+            self.held[lock as usize],
+            "a queue is touched under its lock"
+        );
+        &mut self.queues[lock as usize]
+    }
+}
+
+impl<R: Ranking> Sequential<R> {
+    /// A machine whose CPUs are idle.
+    pub fn new(ranking: R, layout: &Layout, cpus: u32) -> Result<Self, LayoutError> {
+        let (shared, queues) = RunQueues::new(ranking, layout, cpus)?;
+        let held = vec![false; shared.locks() as usize];
+        Ok(Self {
+            shared,
+            queues: Queues { queues, held },
+            told: Vec::new(),
+            examined: (0, 0),
+        })
+    }
+
+    /// What decisions share.
+    pub fn shared(&self) -> &RunQueues<R> {
+        &self.shared
+    }
+
+    /// The queues, by lock.
+    pub fn queues(&self) -> &[Queue] {
+        &self.queues.queues
+    }
+
+    /// Tasks that the last decision looked at, and words of other CPUs.
+    pub fn examined(&self) -> (u64, u64) {
+        self.examined
+    }
+
+    /// CPUs that were told to decide anew since this was asked last.
+    pub fn take_told(&mut self) -> Vec<Cpu> {
+        core::mem::take(&mut self.told)
+    }
+
+    /// Who runs next on `cpu`.
+    pub fn schedule(&mut self, cpu: Cpu, turn: Turn, now_ns: u64) -> Outcome {
+        let mut decision = Schedule::new(cpu, turn, now_ns);
+        self.run(&mut decision, |_| true);
+        decision.outcome()
+    }
+
+    /// A task wakes or begins.
+    pub fn wake(&mut self, task: Task) {
+        self.run(&mut Place::woken(task), |_| true);
+    }
+
+    /// A tick on `cpu`: whether the time slice there has ended.
+    pub fn tick(&mut self, cpu: Cpu) -> bool {
+        let mut decision = Tick::new(cpu);
+        self.run(&mut decision, |_| true);
+        decision.expired()
+    }
+
+    /// A task that stands in a queue changes; of a blocked one nothing is known
+    /// here. O(n) in all tasks.
+    pub fn adjust(&mut self, task: TaskIndex, change: Change) {
+        for lock in (0..self.queues.queues.len() as u32).map(LockIndex) {
+            let mut decision = Adjust::new(lock, task, change);
+            self.run(&mut decision, |_| true);
+            if decision.found() {
+                break;
+            }
+        }
+    }
+
+    /// The pool of `cpu` takes a task from another, if that makes them more
+    /// even. Who moved.
+    pub fn balance(&mut self, cpu: Cpu) -> Option<TaskIndex> {
+        let mut decision = Balance::new(cpu);
+        self.run(&mut decision, |_| true);
+        decision.moved()
+    }
+
+    /// Runs a decision to its end. `grant` says of each lock that is only
+    /// tried whether it is to be had.
+    ///
+    /// # Panics
+    ///
+    /// If the decision breaks the rules: takes what is held, or lets go what
+    /// is not.
+    pub fn run(
+        &mut self,
+        decision: &mut impl Decision<R>,
+        mut grant: impl FnMut(LockIndex) -> bool,
+    ) {
+        self.examined = (0, 0);
+        let mut granted = false;
+        loop {
+            let held = &mut self.queues;
+            match decision.step(&self.shared, held, granted) {
+                Step::Lock(lock) => held.take(lock),
+                Step::TryLock(lock) => {
+                    granted = grant(lock);
+                    if granted {
+                        held.take(lock);
+                    }
+                }
+                Step::Unlock(LockIndex(lock)) => {
+                    let was_held = core::mem::take(&mut held.held[lock as usize]);
+                    assert!(was_held, "lock {lock} is let go while it is not held");
+                }
+                Step::Examined { tasks, words } => {
+                    self.examined.0 += u64::from(tasks);
+                    self.examined.1 += u64::from(words);
+                }
+                Step::Interrupt(cpu) => self.told.push(cpu),
+                Step::Done => break,
+            }
+        }
+        assert!(
+            !self.queues.held.contains(&true),
+            "a decision ends without locks"
+        );
+    }
+}
+
+impl Queues {
+    fn take(&mut self, LockIndex(lock): LockIndex) {
+        let was_held = core::mem::replace(&mut self.held[lock as usize], true);
+        assert!(!was_held, "lock {lock} is taken twice");
+    }
+}

@@ -1,0 +1,117 @@
+//! What a run queue knows of a task, and where it may run.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::num::NonZeroU32;
+
+use super::pass::Standing;
+
+/// A task: a process or thread, by a number of the caller's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskIndex(pub u32);
+
+/// A processor, numbered from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Cpu(pub u32);
+
+/// Scheduling policy of a task, as in POSIX.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Neither of the two below: shares what they leave.
+    Other,
+    /// Real time: runs until it blocks, yields or is preempted.
+    Fifo,
+    /// Real time: stands behind its equals after each time slice.
+    RoundRobin,
+}
+
+/// CPUs that a task may run on.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum CpuSet {
+    /// Every one.
+    #[default]
+    All,
+    /// Those whose bit is set; shared, as sets are copied with their tasks.
+    Only(Arc<[u64]>),
+}
+
+impl CpuSet {
+    /// Just these. Allocates.
+    pub fn only(cpus: impl IntoIterator<Item = Cpu>) -> Self {
+        let mut words = Vec::new();
+        for Cpu(cpu) in cpus {
+            let word = (cpu / u64::BITS) as usize;
+            if word >= words.len() {
+                words.resize(word + 1, 0);
+            }
+            words[word] |= 1u64 << (cpu % u64::BITS);
+        }
+        Self::Only(words.into())
+    }
+
+    /// Whether `cpu` is one of them.
+    #[inline]
+    pub fn contains(&self, Cpu(cpu): Cpu) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(words) => words
+                .get((cpu / u64::BITS) as usize)
+                .is_some_and(|word| word >> (cpu % u64::BITS) & 1 == 1),
+        }
+    }
+}
+
+/// A task. It belongs to exactly one owner at a time: the [`Queue`] it stands
+/// in while it is runnable or runs, a decision that moves it, or the caller
+/// while it is blocked. So whatever lock protects the owner protects the task.
+///
+/// [`Queue`]: super::Queue
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Who.
+    pub index: TaskIndex,
+    /// Scheduling policy; only goodness goes by it.
+    pub class: Class,
+    /// Static priority of a real-time task, 1 to 99.
+    pub rt_priority: u8,
+    /// -20 (most) to 19 (least).
+    pub nice: i8,
+    /// Ticks left of its time slice.
+    pub counter: u32,
+    /// Recalculations that `counter` has been through, while it is blocked.
+    /// While it stands in a queue, the queue keeps that number.
+    pub(super) recalculations: u64,
+    /// Place among the real-time tasks that wait in a queue of their own.
+    pub(super) since: u64,
+    /// Address space.
+    pub mm: u32,
+    /// CPU that it ran on last, or runs on.
+    pub cpu: Cpu,
+    /// CPUs that it may run on: at least one of the machine's.
+    pub allowed: CpuSet,
+    /// Tickets; only the pass goes by them.
+    pub tickets: NonZeroU32,
+    /// Pass or remain.
+    pub(super) standing: Standing,
+}
+
+impl Task {
+    /// An ordinary task of nice 0, in an address space of its own number, that
+    /// may run everywhere; it has a whole time slice and one ticket.
+    pub fn new(index: TaskIndex, cpu: Cpu) -> Self {
+        Self {
+            index,
+            class: Class::Other,
+            rt_priority: 0,
+            nice: 0,
+            counter: super::goodness::nice_to_ticks(0),
+            recalculations: 0,
+            since: 0,
+            mm: index.0,
+            cpu,
+            allowed: CpuSet::All,
+            tickets: NonZeroU32::MIN,
+            standing: Standing::NEW,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Run queues of many CPUs, driven without contention: random histories.
+
+mod baseline;
+mod cost;
+mod equivalence;
+mod goodness;
+mod machine;
+mod offers;
+mod pools;
+mod real_time;
+mod reference;
+mod shares;
+mod weights;

@@ -1,0 +1,31 @@
+//! What queues offer: a tournament finds what a scan finds.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use prorata_core::run_queue::{Comparison, NOBODY, Offers};
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(2001),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_tournament_finds_what_a_scan_finds(
+        places in 1..70u32,
+        changes in prop::collection::vec((any::<u32>(), prop_oneof![Just(NOBODY), 0..9i64]), 1..200),
+        except in prop::collection::vec(0..70u32, 0..6),
+    ) {
+        let [scan, tournament] =
+            [Comparison::Scan, Comparison::Tournament].map(|how| Offers::new(places, how));
+        for (place, value) in changes {
+            scan.set(place % places, value);
+            let words = tournament.set(place % places, value);
+            prop_assert!(words <= 1 + places.next_power_of_two().ilog2());
+            prop_assert_eq!(scan.best_except(&[]).0, tournament.best_except(&[]).0);
+            prop_assert_eq!(tournament.best_except(&[]).1, 1);
+            prop_assert_eq!(scan.best_except(&except).0, tournament.best_except(&except).0);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Decisions a second on this machine's CPUs, by layout and ranking, with the
+//! statistics of their locks in the form of the paper (2001, Table 6).
+//!
+//! Each CPU has a thread bound to it that makes one decision after another:
+//! Reflex without processes (`prorata_load::run_queues::Tokens`), so that all
+//! time goes to decisions and locks are asked for as often as can be. Rates are
+//! measured without statistics of locks, which cost time; these come from runs
+//! of their own.
+//!
+//! Where a virtual machine's CPU is taken away while it holds a lock, the
+//! longest hold and wait show that and not the code; judge by the means.
+
+use std::iter::repeat_n;
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use prorata_core::run_queue::{Comparison, Cpu, Goodness, Layout, Pass, Ranking, Task};
+use prorata_load::run_queues::{
+    Counts, Lock, LockStatistics, Machine, Metered, Plain, Tokens, Worker,
+};
+use prorata_report::figures::{self, Figure, Quantity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::Serialize;
+
+/// Rings, and so tasks that are runnable at a time.
+const RUNNABLE: [u32; 2] = [16, 256];
+/// Tasks of a ring.
+const THREADS: u32 = 4;
+/// Before and while decisions are counted.
+const WARM_UP: Duration = Duration::from_millis(100);
+const MEASURED: Duration = Duration::from_millis(500);
+/// Rounds, in each of which every combination has its turn.
+const ROUNDS: usize = 3;
+
+fn main() {
+    let cpus = cpus();
+    let mut rows = Vec::new();
+    for runnable in RUNNABLE {
+        for (name, layout) in layouts(cpus.len()) {
+            let combination = Combination {
+                layout: &layout,
+                name,
+                runnable,
+                cpus: &cpus,
+            };
+            rows.push(combination.measure("goodness", || Goodness::X86));
+            rows.push(combination.measure("pass", || Pass {
+                quantum_ns: 20_000_000,
+            }));
+        }
+    }
+    print(&rows, cpus.len());
+    // A bench runs in its package's directory, beside which the target
+    // directory need not be; cargo makes the latter's `tmp` and says where.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let places = target.join("bench/locks");
+    std::fs::create_dir_all(&places).unwrap();
+    let json = serde_json::to_string_pretty(&rows).unwrap();
+    std::fs::write(places.join("run_queues.json"), json).unwrap();
+    let reached: Vec<Figure> = rows.iter().flat_map(|row| row.figures(&rows)).collect();
+    figures::write(&target.join("bench/run_queues.json"), &reached).unwrap();
+}
+
+/// CPUs that we may use.
+fn cpus() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap();
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
+        .collect()
+}
+
+fn layouts(cpus: usize) -> Vec<(&'static str, Layout)> {
+    // Two pools, or one on a single CPU.
+    let halves: Vec<u32> = repeat_n(0, cpus.div_ceil(2))
+        .chain(repeat_n(1, cpus / 2))
+        .collect();
+    vec![
+        ("DSS", Layout::GlobalList),
+        ("PLS", Layout::PriorityLevels),
+        ("MQ", Layout::MultiQueue(Comparison::Scan)),
+        ("MQ, tournament", Layout::MultiQueue(Comparison::Tournament)),
+        ("two pools", Layout::Pools(halves, Comparison::Scan)),
+    ]
+}
+
+/// What is measured at a time.
+struct Combination<'a> {
+    layout: &'a Layout,
+    name: &'static str,
+    runnable: u32,
+    cpus: &'a [usize],
+}
+
+/// What came out.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Row {
+    layout: &'static str,
+    ranking: &'static str,
+    runnable: u32,
+    cpus: usize,
+    /// Median of the rounds.
+    decisions_per_second: f64,
+    /// Of the runs with statistics, all rounds together.
+    #[serde(flatten)]
+    counts: Counts,
+    /// Of the queues' locks, in these.
+    locks: LockStatistics,
+    contention: f64,
+    nf_contention: f64,
+    mean_hold_ns: f64,
+    mean_wait_ns: f64,
+}
+
+impl Combination<'_> {
+    fn measure<R: Ranking + Sync>(&self, ranking: &'static str, new: impl Fn() -> R) -> Row {
+        let mut rates = Vec::new();
+        let (mut counts, mut locks) = (Counts::default(), LockStatistics::default());
+        for _ in 0..ROUNDS {
+            let plain = self.run(&self.machine::<R, Plain>(new()));
+            rates.push(plain.decisions() as f64 / MEASURED.as_secs_f64());
+            let machine = self.machine::<R, Metered>(new());
+            counts += self.run(&machine);
+            machine.locks().for_each(|lock| locks += lock.statistics());
+        }
+        rates.sort_by(f64::total_cmp);
+        Row {
+            layout: self.name,
+            ranking,
+            runnable: self.runnable,
+            cpus: self.cpus.len(),
+            decisions_per_second: rates[ROUNDS / 2],
+            counts,
+            locks,
+            contention: locks.contention(),
+            nf_contention: locks.nf_contention(),
+            mean_hold_ns: locks.mean_hold_ns(),
+            mean_wait_ns: locks.mean_wait_ns(),
+        }
+    }
+
+    fn machine<R: Ranking, L: Lock>(&self, ranking: R) -> Machine<R, L> {
+        Machine::new(ranking, self.layout, self.cpus.len() as u32).unwrap()
+    }
+
+    /// Decisions of all CPUs within the time that is measured.
+    fn run<R: Ranking + Sync, L: Lock>(&self, machine: &Machine<R, L>) -> Counts {
+        let cpus = self.cpus.len() as u32;
+        let tokens = Tokens::new(self.runnable, THREADS, |index| {
+            Task::new(index, Cpu(index.0 / THREADS % cpus))
+        });
+        tokens.start(&mut machine.processor(Cpu(0)));
+        let barrier = Barrier::new(self.cpus.len() + 1);
+        let [is_measured, is_over] = [const { AtomicBool::new(false) }; 2];
+        let begin = Instant::now();
+        let work = |cpu: u32, place: usize| {
+            let mut set = CpuSet::new();
+            set.set(place);
+            sched_setaffinity(None, &set).unwrap();
+            let clock = || begin.elapsed().as_nanos() as u64;
+            let mut worker = Worker::new(machine, &tokens, Cpu(cpu), clock);
+            barrier.wait();
+            while !is_measured.load(Ordering::Relaxed) {
+                worker.turn();
+            }
+            let before = worker.counts();
+            while !is_over.load(Ordering::Relaxed) {
+                worker.turn();
+            }
+            worker.counts() - before
+        };
+        let sum = scope(|scope| {
+            let work = &work;
+            let workers: Vec<_> = (0..)
+                .zip(self.cpus)
+                .map(|(cpu, &place)| scope.spawn(move || work(cpu, place)))
+                .collect();
+            barrier.wait();
+            sleep(WARM_UP);
+            is_measured.store(true, Ordering::Relaxed);
+            sleep(MEASURED);
+            is_over.store(true, Ordering::Relaxed);
+            let mut sum = Counts::default();
+            for worker in workers {
+                sum += worker.join().unwrap();
+            }
+            sum
+        });
+        tokens.audit(machine);
+        sum
+    }
+}
+
+fn print(rows: &[Row], cpus: usize) {
+    println!(
+        "decisions on {cpus} CPUs; locks of run queues, holds and waits in us, mean (longest)"
+    );
+    println!(
+        "{:<16}{:<10}{:>8} {:>12} {:>11} {:>8}  {:<18}{:<18}",
+        "layout", "ranking", "runnable", "decisions/s", "contention", "NF", "hold", "wait"
+    );
+    for row in rows {
+        let us = |mean_ns: f64, longest_ns: u64| {
+            format!("{:.2} ({:.0})", mean_ns / 1e3, longest_ns as f64 / 1e3)
+        };
+        println!(
+            "{:<16}{:<10}{:>8} {:>12.0} {:>10.1}% {:>7.1}%  {:<18}{:<18}",
+            row.layout,
+            row.ranking,
+            row.runnable,
+            row.decisions_per_second,
+            row.contention * 100.0,
+            row.nf_contention * 100.0,
+            us(row.mean_hold_ns, row.locks.longest_hold_ns),
+            us(row.mean_wait_ns, row.locks.longest_wait_ns),
+        );
+    }
+}
+
+impl Row {
+    /// The rate beside that of DSS; the lock's contention beside the paper's,
+    /// which has it for 2 CPUs and 16 runnable tasks (2001, Table 6).
+    fn figures(&self, rows: &[Row]) -> Vec<Figure> {
+        let name = format!(
+            "run queues, {}, {}, {} runnable, {} CPUs",
+            self.layout, self.ranking, self.runnable, self.cpus
+        );
+        let dss = rows.iter().find(|row| {
+            (row.layout, row.ranking, row.runnable) == ("DSS", self.ranking, self.runnable)
+        });
+        let figure = |what: &str, measured: f64, unit: &str| Figure {
+            name: format!("{name}: {what}"),
+            paper: None,
+            peer: None,
+            measured,
+            unit: unit.to_owned(),
+            target: None,
+            ok: true,
+        };
+        let millions = |row: &Row| row.decisions_per_second / 1e6;
+        let rate = Figure {
+            peer: dss.map(|dss| Quantity::Words(format!("DSS {:.2}", millions(dss)))),
+            ..figure("decisions", millions(self), "million a second")
+        };
+        let percent = match (self.layout, self.runnable, self.cpus, self.ranking) {
+            ("DSS", 16, 2, "goodness") => Some(27.3),
+            ("PLS", 16, 2, "goodness") => Some(32.7),
+            ("MQ", 16, 2, "goodness") => Some(2.3),
+            _ => None,
+        };
+        let contention = percent.map(|percent| Figure {
+            paper: Some(Quantity::Number(percent)),
+            ..figure("contention", self.contention * 100.0, "%")
+        });
+        [rate].into_iter().chain(contention).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! What can go wrong.
+
+use std::io;
+use std::ops::RangeInclusive;
+
+use crate::MAX_THREADS;
+
+/// Why a load was refused or did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A setting is out of its range.
+    #[error("{what} {value} is out of range: give {} to {}", .range.start(), .range.end())]
+    OutOfRange {
+        /// Which setting.
+        what: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What may be asked for.
+        range: RangeInclusive<u64>,
+    },
+    /// A probability that is none.
+    #[error("yield probability {0} is out of range: give 0 to 1")]
+    NoProbability(f64),
+    /// More threads than a load may have.
+    #[error("this would take {0} threads, more than {MAX_THREADS}: ask for fewer {1}")]
+    TooManyThreads(u64, &'static str),
+    /// More descriptors than the process may open.
+    #[error(
+        "this takes {wanted} open files and this process may have {limit}: ask for fewer {what}, \
+         or raise the hard limit (ulimit -Hn)"
+    )]
+    TooManyFiles {
+        /// Descriptors needed, those open already included.
+        wanted: u64,
+        /// The hard limit.
+        limit: u64,
+        /// What there could be fewer of.
+        what: &'static str,
+    },
+    /// The system gave no further thread.
+    #[error("cannot start thread {number} of {of}: {cause}")]
+    Thread {
+        /// Which one, from 1.
+        number: usize,
+        /// How many were to be started.
+        of: usize,
+        /// The system's reason.
+        cause: io::Error,
+    },
+    /// Sockets or pipes could not be made.
+    #[error("cannot make {0}: {1}")]
+    Channel(&'static str, io::Error),
+    /// A socket or pipe failed.
+    #[error("{0} failed: {1}")]
+    Broken(&'static str, io::Error),
+    /// Not all messages, or rounds, are there.
+    #[error("{lost} of {of} {what} are missing")]
+    Lost {
+        /// Messages or rounds.
+        what: &'static str,
+        /// How many did not arrive, or were not made.
+        lost: u64,
+        /// How many there should be.
+        of: u64,
+    },
+    /// A message arrived twice, too early, or changed.
+    #[error("user {receiver} of room {room} got a message that was not the next one of its sender")]
+    Garbled {
+        /// Room, from 0.
+        room: usize,
+        /// User, from 0.
+        receiver: usize,
+    },
+    /// Whoever looked on ended it.
+    #[error("ended early")]
+    Interrupted,
+}

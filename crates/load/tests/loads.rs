@@ -1,0 +1,141 @@
+//! Both loads at small sizes, to their end and broken off; and at their limits.
+
+use prorata_load::chat::{self, Transport};
+use prorata_load::{LoadError, MAX_THREADS, Watch, reflex};
+
+fn small_chat(transport: Transport) -> chat::Settings {
+    chat::Settings {
+        rooms: 2,
+        users: 5,
+        messages: 70,
+        transport,
+    }
+}
+
+fn small_reflex() -> reflex::Settings {
+    reflex::Settings {
+        active_sets: 3,
+        threads: 4,
+        rounds: 500,
+        yield_probability: 0.5,
+        compute_ns: 0,
+    }
+}
+
+#[test]
+fn every_message_arrives_once() {
+    for transport in [Transport::Tcp, Transport::Unix] {
+        let report = chat::run(&small_chat(transport), &mut ()).unwrap();
+        assert_eq!(report.delivered, 2 * 5 * 70 * 4);
+        assert_eq!(report.threads, 2 * 5 * 4);
+        assert!(report.elapsed_ns > 0 && report.messages_per_second > 0.0);
+        // Each thread waited at least for the beginning.
+        assert!(report.effort.voluntary_switches >= report.threads / 2);
+        if let Some(turns) = report.run_queue {
+            assert!(turns.turns >= report.threads && turns.ran_ns > 0);
+        }
+    }
+}
+
+#[test]
+fn every_round_is_performed_once() {
+    let report = reflex::run(&small_reflex(), &mut ()).unwrap();
+    assert_eq!(report.all_rounds, 1_500);
+    // The last round of each token is neither.
+    assert_eq!(report.yields + report.passes, 1_500 - 3);
+    assert_eq!(report.all_threads, 12);
+    assert_eq!(
+        report.round_ns,
+        report.elapsed_ns as f64 / report.all_rounds as f64
+    );
+    // Chance comes from fixed seeds, and goes with the token.
+    let again = reflex::run(&small_reflex(), &mut ()).unwrap();
+    assert_eq!((report.yields, report.passes), (again.yields, again.passes));
+}
+
+#[test]
+fn the_probability_decides_between_yields_and_passes() {
+    let with = |yield_probability| {
+        let settings = reflex::Settings {
+            yield_probability,
+            ..small_reflex()
+        };
+        reflex::run(&settings, &mut ()).unwrap()
+    };
+    assert_eq!((with(0.0).yields, with(0.0).passes), (0, 1_497));
+    assert_eq!((with(1.0).yields, with(1.0).passes), (1_497, 0));
+    let often = with(0.9).yields;
+    assert!((1_300..=1_400).contains(&often), "{often}");
+}
+
+/// Ends it when it first looks.
+struct Impatient {
+    looks: u32,
+}
+
+impl Watch for Impatient {
+    fn progress(&mut self, done: u64, of: u64) {
+        assert!(done < of);
+        self.looks += 1;
+    }
+
+    fn is_over(&mut self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn who_looks_on_can_end_it() {
+    let mut impatient = Impatient { looks: 0 };
+    let endless = chat::Settings {
+        messages: 1_000_000,
+        ..small_chat(Transport::Tcp)
+    };
+    let ended = chat::run(&endless, &mut impatient);
+    assert!(matches!(ended, Err(LoadError::Interrupted)), "{ended:?}");
+    let endless = reflex::Settings {
+        rounds: 1_000_000_000,
+        ..small_reflex()
+    };
+    let ended = reflex::run(&endless, &mut impatient);
+    assert!(matches!(ended, Err(LoadError::Interrupted)), "{ended:?}");
+    assert_eq!(impatient.looks, 2);
+}
+
+#[test]
+fn what_is_beyond_the_limits_is_refused() {
+    let chat = |rooms, users, messages| {
+        let settings = chat::Settings {
+            rooms,
+            users,
+            messages,
+            transport: Transport::Tcp,
+        };
+        chat::run(&settings, &mut ()).unwrap_err().to_string()
+    };
+    let rooms = MAX_THREADS / 8;
+    assert!(chat(rooms + 1, 2, 1).contains("16392 threads, more than 16384"));
+    assert!(chat(0, 20, 1).contains("rooms 0 is out of range"));
+    assert!(chat(1, 1, 1).contains("users 1 is out of range"));
+    assert!(chat(1, 20, 0).contains("messages 0 is out of range"));
+    assert!(chat(1, 20, 1_000_001).contains("give 1 to 1000000"));
+    let reflex = |change: fn(&mut reflex::Settings)| {
+        let mut settings = small_reflex();
+        change(&mut settings);
+        reflex::run(&settings, &mut ()).unwrap_err().to_string()
+    };
+    assert!(reflex(|s| s.active_sets = 0).contains("active sets 0"));
+    assert!(reflex(|s| s.active_sets = u64::MAX).contains("active sets"));
+    assert!(reflex(|s| s.active_sets = 4_097).contains("16388 threads"));
+    assert!(reflex(|s| s.threads = 1).contains("threads 1"));
+    assert!(reflex(|s| s.rounds = 0).contains("rounds 0"));
+    assert!(reflex(|s| s.compute_ns = 1_000_000_001).contains("compute"));
+    for wrong in [-0.1, 1.1, f64::NAN] {
+        let settings = reflex::Settings {
+            yield_probability: wrong,
+            ..small_reflex()
+        };
+        let refused = reflex::run(&settings, &mut ());
+        assert!(matches!(refused, Err(LoadError::NoProbability(_))));
+    }
+}

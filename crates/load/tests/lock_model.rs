@@ -1,0 +1,236 @@
+//! All interleavings, up to a number of preemptions, of a few decisions on a
+//! few CPUs: what locks protect is right whoever comes first (loom).
+//!
+//! Another CPU may come in between any two steps of a decision, so that what
+//! was published without a lock is out of date by the time it is used. Steps
+//! themselves are not taken apart: what is within one is done under a lock, or
+//! is a single look at what is published.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loom::sync::atomic::{AtomicUsize, Ordering as LoomOrdering};
+use loom::sync::{Mutex, MutexGuard};
+use prorata_core::run_queue::{
+    Class, Comparison, Cpu, Goodness, Layout, Pass, Queue, Ranking, Task, TaskIndex,
+};
+use prorata_load::run_queues::{Counts, Lock, Machine, TICK_NS, Tokens, Worker};
+
+/// A lock that the model checker knows.
+struct Modelled(Mutex<Option<Queue>>);
+
+loom::lazy_static! {
+    /// What every step writes, so that any two may be exchanged.
+    static ref STEPS: AtomicUsize = AtomicUsize::new(0);
+}
+
+impl Lock for Modelled {
+    type Guard<'a> = MutexGuard<'a, Option<Queue>>;
+
+    fn new(queue: Option<Queue>) -> Self {
+        Self(Mutex::new(queue))
+    }
+
+    fn lock(&self) -> Self::Guard<'_> {
+        self.0.lock().unwrap()
+    }
+
+    fn try_lock(&self) -> Option<Self::Guard<'_>> {
+        self.0.try_lock().ok()
+    }
+
+    fn between_steps() {
+        STEPS.fetch_add(1, LoomOrdering::Relaxed);
+    }
+}
+
+/// What is tried.
+struct Model<R> {
+    ranking: fn() -> R,
+    layout: Layout,
+    cpus: u32,
+    rings: u32,
+    turns: u32,
+    preemptions: usize,
+    task: fn(TaskIndex) -> Task,
+}
+
+/// What was seen in all executions together.
+#[derive(Default)]
+struct Seen {
+    executions: AtomicU64,
+    schedules: AtomicU64,
+    skipped: AtomicU64,
+    recalculations: AtomicU64,
+    /// Executions at whose end a CPU idled although somebody waited, and
+    /// nobody had told it. Where a lock was only tried that is possible: the
+    /// CPU finds out when it decides next.
+    forgotten: AtomicU64,
+}
+
+impl Seen {
+    fn add(&self, counts: Counts) {
+        self.schedules
+            .fetch_add(counts.schedules, Ordering::Relaxed);
+        self.skipped.fetch_add(counts.skipped, Ordering::Relaxed);
+        let recalculations = counts.recalculations;
+        self.recalculations
+            .fetch_add(recalculations, Ordering::Relaxed);
+    }
+}
+
+const THREADS: u32 = 2;
+
+impl<R: Ranking + Send + Sync + 'static> Model<R> {
+    /// Explores it all. loom itself finds deadlocks.
+    fn check(self) -> Arc<Seen> {
+        let seen = Arc::new(Seen::default());
+        let mut explorer = loom::model::Builder::new();
+        explorer.preemption_bound = Some(self.preemptions);
+        explorer.max_branches = 20_000;
+        let all = Arc::clone(&seen);
+        explorer.check(move || self.execute(&all));
+        println!(
+            "{} executions, {} schedules, {} skipped, {} recalculations, {} forgotten",
+            seen.executions.load(Ordering::Relaxed),
+            seen.schedules.load(Ordering::Relaxed),
+            seen.skipped.load(Ordering::Relaxed),
+            seen.recalculations.load(Ordering::Relaxed),
+            seen.forgotten.load(Ordering::Relaxed),
+        );
+        seen
+    }
+
+    fn execute(&self, seen: &Arc<Seen>) {
+        seen.executions.fetch_add(1, Ordering::Relaxed);
+        let machine = Machine::new((self.ranking)(), &self.layout, self.cpus).unwrap();
+        let machine: Arc<Machine<R, Modelled>> = Arc::new(machine);
+        let tokens = Arc::new(Tokens::new(self.rings, THREADS, self.task));
+        tokens.start(&mut machine.processor(Cpu(0)));
+        let workers: Vec<_> = (0..self.cpus)
+            .map(|cpu| {
+                let (machine, tokens) = (Arc::clone(&machine), Arc::clone(&tokens));
+                let (turns, seen) = (self.turns, Arc::clone(seen));
+                loom::thread::spawn(move || {
+                    let now_ns = Cell::new(0);
+                    let clock = || {
+                        now_ns.set(now_ns.get() + TICK_NS / 4);
+                        now_ns.get()
+                    };
+                    let mut worker = Worker::new(&machine, &tokens, Cpu(cpu), clock);
+                    for _ in 0..turns {
+                        worker.turn();
+                    }
+                    seen.add(worker.counts());
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        tokens.audit(&machine);
+        let forgotten = tokens.forgotten(&machine, self.cpus).len() as u64;
+        seen.forgotten
+            .fetch_add(forgotten.min(1), Ordering::Relaxed);
+    }
+}
+
+/// Ordinary tasks whose time slices end with the first tick.
+fn ordinary(index: TaskIndex) -> Task {
+    let mut task = Task::new(index, Cpu(0));
+    (task.nice, task.counter) = (19, 1);
+    task
+}
+
+/// The same, but those of the first ring are of real time.
+fn with_real_time(index: TaskIndex) -> Task {
+    let mut task = ordinary(index);
+    if index.0 < THREADS {
+        task.class = Class::RoundRobin;
+        task.rt_priority = 1;
+    }
+    task
+}
+
+fn goodness(layout: Layout, task: fn(TaskIndex) -> Task) -> Model<Goodness> {
+    Model {
+        ranking: || Goodness::X86,
+        layout,
+        cpus: 2,
+        rings: 3,
+        turns: 3,
+        preemptions: 2,
+        task,
+    }
+}
+
+#[test]
+fn no_cpu_is_forgotten_with_one_list() {
+    let seen = goodness(Layout::GlobalList, ordinary).check();
+    assert_eq!(seen.forgotten.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn two_cpus_of_multi_queue() {
+    let layout = Layout::MultiQueue(Comparison::Scan);
+    let seen = goodness(layout, ordinary).check();
+    // What was offered was gone, or its lock was held, in some of them.
+    assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+    assert!(seen.recalculations.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn two_cpus_of_multi_queue_with_a_tournament() {
+    let layout = Layout::MultiQueue(Comparison::Tournament);
+    let seen = goodness(layout, ordinary).check();
+    assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn two_cpus_of_multi_queue_with_real_time() {
+    let layout = Layout::MultiQueue(Comparison::Scan);
+    goodness(layout, with_real_time).check();
+}
+
+#[test]
+fn passes_on_two_cpus_of_multi_queue() {
+    let model = Model {
+        ranking: || Pass {
+            quantum_ns: TICK_NS,
+        },
+        layout: Layout::MultiQueue(Comparison::Scan),
+        cpus: 2,
+        rings: 3,
+        turns: 3,
+        preemptions: 2,
+        task: ordinary,
+    };
+    let seen = model.check();
+    assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn three_cpus_of_multi_queue() {
+    let model = Model {
+        cpus: 3,
+        turns: 2,
+        preemptions: 1,
+        ..goodness(Layout::MultiQueue(Comparison::Scan), ordinary)
+    };
+    model.check();
+}
+
+#[test]
+fn three_cpus_in_two_pools() {
+    let model = Model {
+        cpus: 3,
+        turns: 2,
+        preemptions: 2,
+        ..goodness(
+            Layout::Pools(vec![0, 1, 0], Comparison::Scan),
+            with_real_time,
+        )
+    };
+    model.check();
+}

@@ -1,0 +1,103 @@
+//! Run queues behind real locks, with real threads: nobody runs twice at a
+//! time and nobody is lost, in every layout, by either ranking.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{scope, yield_now};
+
+use prorata_core::run_queue::{
+    Class, Comparison, Cpu, Goodness, Layout, Pass, Ranking, Task, TaskIndex,
+};
+use prorata_load::run_queues::{Audit, Counts, Lock, Machine, Metered, Plain, Tokens, Worker};
+
+const CPUS: u32 = 4;
+const RINGS: u32 = 9;
+const THREADS: u32 = 3;
+const TURNS: u32 = 20_000;
+
+/// Tasks of all kinds: some of real time, some of other nice values and
+/// tickets.
+fn task(index: TaskIndex) -> Task {
+    let mut task = Task::new(index, Cpu(index.0 % CPUS));
+    task.nice = (index.0 % 7) as i8 * 3;
+    task.counter = 1;
+    task.tickets = NonZeroU32::new(1 + index.0 % 5).unwrap();
+    if index.0 / THREADS == 4 {
+        task.class = Class::RoundRobin;
+        task.rt_priority = 7;
+    }
+    task
+}
+
+fn layouts() -> Vec<Layout> {
+    let pools = vec![0, 0, 1, 1];
+    vec![
+        Layout::GlobalList,
+        Layout::PriorityLevels,
+        Layout::MultiQueue(Comparison::Scan),
+        Layout::MultiQueue(Comparison::Tournament),
+        Layout::Pools(pools.clone(), Comparison::Scan),
+        Layout::Pools(pools, Comparison::Tournament),
+    ]
+}
+
+/// All CPUs at work until so many turns are over.
+fn run<R: Ranking + Sync, L: Lock>(ranking: R, layout: &Layout) -> Counts {
+    let machine = Machine::<R, L>::new(ranking, layout, CPUS).unwrap();
+    let tokens = Tokens::new(RINGS, THREADS, task);
+    tokens.start(&mut machine.processor(Cpu(0)));
+    let turns = AtomicU32::new(0);
+    let work = |cpu| {
+        // Half a tick a turn, so that there are many recalculations.
+        let mut now_ns = 0;
+        let clock = move || {
+            now_ns += prorata_load::run_queues::TICK_NS / 4;
+            now_ns
+        };
+        let mut worker = Worker::new(&machine, &tokens, cpu, clock);
+        while turns.load(Ordering::Relaxed) < TURNS {
+            if worker.turn() {
+                turns.fetch_add(1, Ordering::Relaxed);
+            } else {
+                yield_now();
+            }
+        }
+        worker.counts()
+    };
+    let counts = scope(|scope| {
+        let work = &work;
+        let workers: Vec<_> = (0..CPUS)
+            .map(|cpu| scope.spawn(move || work(Cpu(cpu))))
+            .collect();
+        let mut sum = Counts::default();
+        for worker in workers {
+            sum += worker.join().unwrap();
+        }
+        sum
+    });
+    let audit = tokens.audit(&machine);
+    let asleep = RINGS * (THREADS - 1);
+    let queued = RINGS;
+    assert_eq!(audit, Audit { queued, asleep }, "{layout:?}");
+    counts
+}
+
+#[test]
+fn nobody_is_lost_by_goodness() {
+    for layout in layouts() {
+        let counts = run::<_, Plain>(Goodness::X86, &layout);
+        assert!(counts.schedules >= u64::from(TURNS), "{layout:?}");
+        assert!(counts.recalculations > 0, "{layout:?}");
+    }
+}
+
+#[test]
+fn nobody_is_lost_by_pass() {
+    for layout in layouts() {
+        let pass = Pass {
+            quantum_ns: 20_000_000,
+        };
+        let counts = run::<_, Metered>(pass, &layout);
+        assert!(counts.schedules >= u64::from(TURNS), "{layout:?}");
+    }
+}
