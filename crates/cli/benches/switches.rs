@@ -157,11 +157,10 @@ fn measure() {
 
 /// Threads that send to one another by pipes, until all has arrived.
 fn send_messages() {
+    let pipes = (0..GROUP).map(|_| std::io::pipe().expect("there are pipes"));
+    let (outputs, inputs): (Vec<_>, Vec<_>) = pipes.unzip();
     thread::scope(|scope| {
-        let mut inputs = Vec::new();
-        for _ in 0..GROUP {
-            let (mut output, input) = std::io::pipe().expect("there are pipes");
-            inputs.push(input);
+        for mut output in outputs {
             scope.spawn(move || {
                 let mut message = [0; 100];
                 for _ in 0..GROUP * MESSAGES {
@@ -170,8 +169,7 @@ fn send_messages() {
             });
         }
         for _ in 0..GROUP {
-            let inputs = &inputs;
-            scope.spawn(move || {
+            scope.spawn(|| {
                 for mut input in inputs.iter().cycle().take(GROUP * MESSAGES) {
                     input.write_all(&[0; 100]).expect("it is received");
                 }

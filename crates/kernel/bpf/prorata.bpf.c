@@ -125,14 +125,15 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 {
 	struct task *task = task_of(p);
 
+	if (task && task->competes) {
+		charge(p, task, scx_bpf_now());
+		count_turn(p, task);
+		if (!runnable)
+			leave(task);
+	}
+	/* Not before it was charged: until then it counts among those that run. */
 	if (!one_cpu)
 		*running_on(scx_bpf_task_cpu(p)) = 0;
-	if (!task || !task->competes)
-		return;
-	charge(p, task, scx_bpf_now());
-	count_turn(p, task);
-	if (!runnable)
-		leave(task);
 }
 
 /* Its nice value has changed. */
