@@ -17,7 +17,9 @@
 //! # Limits
 //!
 //! A pass is below 2^63: 2^31 quanta for a lone task of one ticket, and in
-//! proportion with more. What is owed or due beyond 2^15 quanta is forgotten.
+//! proportion with more. Passes are compared without their parts, so two tasks
+//! of `t` tickets that are less than `t / 2^32` quanta apart count as equal:
+//! tickets should stay below 2^24. What is owed or due beyond 2^15 quanta is forgotten.
 
 use core::num::NonZeroU32;
 

@@ -6,6 +6,7 @@ mod equivalence;
 mod goodness;
 mod machine;
 mod offers;
+mod placing;
 mod pools;
 mod real_time;
 mod reference;

@@ -1,0 +1,158 @@
+//! `reschedule_idle()`: which CPU is told, in every layout; and what sleeping
+//! does to a time slice, and migration to a pass.
+
+use std::num::NonZeroU32;
+
+use prorata_core::run_queue::{
+    Comparison, Cpu, End, Goodness, Layout, Pass, Ranking, Sequential, Task, TaskIndex, Turn,
+};
+
+use super::machine::{CPUS, Machine, Nature, TASKS, WITHOUT_MM};
+
+fn layouts() -> [Layout; 4] {
+    [
+        Layout::GlobalList,
+        Layout::PriorityLevels,
+        Layout::MultiQueue(Comparison::Scan),
+        Layout::MultiQueue(Comparison::Tournament),
+    ]
+}
+
+/// Every CPU runs the task of its number; the others are blocked.
+fn busy(layout: &Layout, change: impl FnOnce(&mut Vec<Nature>)) -> Machine<Goodness> {
+    let mut natures = vec![(0, 1, 0, 0, 0); TASKS as usize];
+    change(&mut natures);
+    let mut machine = Machine::new(WITHOUT_MM, layout, &natures);
+    for cpu in 0..CPUS {
+        machine.wake(cpu);
+        assert_eq!(machine.queues.take_told(), [Cpu(cpu)], "{layout:?}");
+        let next = machine.decide(cpu, End::Runnable).next;
+        assert_eq!(next, Some(TaskIndex(cpu)));
+    }
+    machine
+}
+
+/// Who is told when a task wakes that ran last on CPU `index % CPUS`.
+fn told(machine: &mut Machine<Goodness>, index: u32) -> Vec<Cpu> {
+    assert!(machine.wake(index));
+    machine.queues.take_told()
+}
+
+#[test]
+fn where_it_ran_last_if_idle_else_who_is_idle_longest() {
+    for layout in &layouts() {
+        let mut machine = busy(layout, |_| {});
+        for cpu in [2, 3, 1] {
+            machine.decide(cpu, End::Blocks);
+        }
+        assert_eq!(told(&mut machine, 7), [Cpu(3)], "{layout:?}");
+        // CPU 3 was told and does not count any more.
+        assert_eq!(told(&mut machine, 4), [Cpu(2)], "{layout:?}");
+        assert_eq!(told(&mut machine, 8), [Cpu(1)], "{layout:?}");
+        assert_eq!(told(&mut machine, 11), [], "{layout:?}");
+    }
+}
+
+#[test]
+fn else_who_runs_the_lowest_goodness_if_that_gains_more_than_one() {
+    for layout in &layouts() {
+        let mut machine = busy(layout, |_| {});
+        machine.queues.tick(Cpu(2));
+        // On CPU 2 it would gain a single point.
+        assert_eq!(told(&mut machine, 6), [], "{layout:?}");
+        machine.queues.tick(Cpu(2));
+        assert_eq!(told(&mut machine, 10), [Cpu(2)], "{layout:?}");
+
+        // Where it ran last a real-time task runs; of the others CPU 3 has the
+        // least to lose.
+        let mut machine = busy(layout, |natures| {
+            natures[0].0 = 1;
+            natures[4].2 = -20;
+        });
+        machine.queues.tick(Cpu(3));
+        assert_eq!(told(&mut machine, 4), [Cpu(3)], "{layout:?}");
+    }
+}
+
+#[test]
+fn who_sleeps_through_recalculations_has_been_through_them_when_it_wakes() {
+    for layout in &layouts() {
+        let natures = vec![(0, 1, 0, 0, 0); TASKS as usize];
+        let mut machine = Machine::new(WITHOUT_MM, layout, &natures);
+        machine.wake(0);
+        machine.decide(0, End::Runnable);
+        let mut recalculations = 0;
+        while recalculations < 3 {
+            machine.queues.take_told();
+            if machine.queues.tick(Cpu(0)) {
+                let outcome = machine.decide(0, End::Runnable);
+                recalculations += u64::from(outcome.recalculated);
+            }
+        }
+        let shared = machine.queues.shared();
+        assert_eq!(shared.clock(Cpu(0)), recalculations);
+        machine.wake(1);
+        let queues = machine.queues.queues().iter();
+        let mut awake = queues.flat_map(|queue| queue.tasks());
+        let (sleeper, _) = awake.find(|(task, _)| task.index.0 == 1).unwrap();
+        // 6, and then half of it and 6, three times.
+        assert_eq!(sleeper.counter, 11, "{layout:?}");
+    }
+}
+
+/// How far a task's pass is ahead of the virtual time of a CPU's pool.
+fn lead(queues: &Sequential<Pass>, index: u32, cpu: Cpu) -> i64 {
+    let shared = queues.shared();
+    let mut all = queues.queues().iter().flat_map(|queue| queue.tasks());
+    let (task, _) = all.find(|(task, _)| task.index.0 == index).unwrap();
+    -shared.ranking().rank(task) - shared.clock(cpu) as i64
+}
+
+#[test]
+fn a_sleep_and_a_migration_keep_what_remains() {
+    let layout = Layout::Pools(vec![0, 0, 1], Comparison::Scan);
+    let ranking = Pass { quantum_ns: 1000 };
+    let mut queues = Sequential::new(ranking, &layout, 3).unwrap();
+    for index in 0..6 {
+        let mut task = Task::new(TaskIndex(index), Cpu(0));
+        task.tickets = NonZeroU32::new(1 + index).unwrap();
+        queues.wake(task);
+    }
+    let turn = |end| Turn { end, used_ns: 700 };
+    for round in 0..50u64 {
+        for cpu in [0, 1].map(Cpu) {
+            queues.schedule(cpu, turn(End::Runnable), round);
+        }
+    }
+    // Another pool takes somebody: its lead over the virtual time there is
+    // what it was over the one here.
+    let before: Vec<_> = (0..6).map(|index| lead(&queues, index, Cpu(0))).collect();
+    assert_eq!(queues.shared().clock(Cpu(2)), 0);
+    queues.wake(Task::new(TaskIndex(6), Cpu(2)));
+    queues.schedule(Cpu(2), turn(End::Runnable), 50);
+    let TaskIndex(moved) = queues
+        .balance(Cpu(2))
+        .expect("five sixths are in the other pool");
+    let after = lead(&queues, moved, Cpu(2));
+    let tickets = i64::from(1 + moved);
+    let lost = (after - before[moved as usize]) * tickets;
+    assert!(lost.abs() <= tickets, "{lost}");
+    // Who blocks and wakes while the virtual time stands still is where it was.
+    let mut outcome = queues.schedule(Cpu(0), turn(End::Runnable), 51);
+    let index = outcome.next.take().unwrap().0;
+    let lead_before = lead(&queues, index, Cpu(0));
+    let blocks = Turn {
+        end: End::Blocks,
+        used_ns: 0,
+    };
+    let clock = queues.shared().clock(Cpu(0));
+    let outcome = queues.schedule(Cpu(0), blocks, 52);
+    let moved_on = queues.shared().clock(Cpu(0)) - clock;
+    queues.wake(outcome.blocked.unwrap());
+    // What was ahead of the virtual time then is ahead of it now.
+    assert_eq!(
+        lead(&queues, index, Cpu(0)),
+        lead_before,
+        "clock moved on by {moved_on}"
+    );
+}
