@@ -249,9 +249,9 @@ mod tests {
             .collect();
         let slice = |tid: u32, ts: f64, dur: f64| (json!(tid), json!(10), json!(ts), json!(dur));
         let expected = [
-            slice(11, 8.5, 1.5),
             slice(10, 1.0, 7.0),
             slice(10, 11.0, 1.0),
+            slice(11, 8.5, 1.5),
         ];
         let expected: Vec<_> = expected.iter().map(|(a, b, c, d)| (a, b, c, d)).collect();
         assert_eq!(slices, expected);
