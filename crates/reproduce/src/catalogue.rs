@@ -40,6 +40,16 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "1995/figure-13",
     "1995/figure-14",
     "1995/figure-15",
+    "2001/figure-1",
+    "2001/table-2",
+    "2001/figure-2",
+    "2001/figure-3",
+    "2001/figure-4",
+    "2001/table-4",
+    "2001/figure-6",
+    "2001/figure-7",
+    "2001/table-6",
+    "2001/pools",
 ];
 
 /// Names of all figures.

@@ -78,6 +78,8 @@ pub enum Rule {
     Within,
     /// No greater, but for the tolerance.
     AtMost,
+    /// No smaller, but for the tolerance.
+    AtLeast,
 }
 
 /// A number that a paper gives, as scenario files write it.
@@ -151,6 +153,7 @@ impl Claim {
         let ok = match self.rule {
             Rule::Within => distance.abs() <= tolerance,
             Rule::AtMost => distance <= tolerance,
+            Rule::AtLeast => distance >= -tolerance,
         };
         let known = self
             .differs
@@ -224,15 +227,16 @@ mod tests {
     #[test]
     fn verdicts_at_the_tolerance_and_past_it() {
         let ok = |rule, value| claim(rule).judge(&Measured::new("ratio", value, "")).ok;
-        for (value, within, at_most) in [
-            (2.1, true, true),
-            (2.11, false, false),
-            (1.9, true, true),
-            (1.89, false, true),
-            (f64::NAN, false, false),
+        for (value, within, at_most, at_least) in [
+            (2.1, true, true, true),
+            (2.11, false, false, true),
+            (1.9, true, true, true),
+            (1.89, false, true, false),
+            (f64::NAN, false, false, false),
         ] {
             assert_eq!(ok(Rule::Within, value), within, "{value}");
             assert_eq!(ok(Rule::AtMost, value), at_most, "{value}");
+            assert_eq!(ok(Rule::AtLeast, value), at_least, "{value}");
         }
     }
 }

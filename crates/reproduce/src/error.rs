@@ -4,6 +4,7 @@ use std::io;
 
 use prorata_sim::RunError;
 use prorata_sim::scenario::{ReadError, ScenarioError};
+use prorata_sim::smp::StartError;
 use prorata_stage::StageError;
 
 /// Why a figure cannot be reproduced.
@@ -40,6 +41,15 @@ pub enum ReproduceError {
         id: String,
         /// Why not.
         error: Box<ScenarioError>,
+    },
+    /// The experiment's settings make no machine with many CPUs, or nothing to
+    /// run on it.
+    #[error("{id}: {error}")]
+    Start {
+        /// Which figure.
+        id: String,
+        /// Why not.
+        error: Box<StartError>,
     },
     /// A run cannot go on.
     #[error("{id}: {error}")]

@@ -61,6 +61,12 @@ impl Findings {
         self.measured.push(Measured::new(metric, value, unit));
     }
 
+    /// What was found under a name; not a number if nothing was.
+    pub fn value(&self, metric: &str) -> f64 {
+        let found = self.measured.iter().find(|found| found.metric == metric);
+        found.map_or(f64::NAN, |found| found.value)
+    }
+
     /// Means over runs; of what programs count there may be none.
     pub fn add_means(
         &mut self,

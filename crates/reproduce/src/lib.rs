@@ -25,6 +25,7 @@ mod reproduction;
 mod statistics;
 mod table;
 mod turns;
+pub mod workload;
 
 pub use catalogue::{find, ids};
 pub use claim::{Metric, Rule, Source, Verdict};

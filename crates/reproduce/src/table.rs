@@ -88,6 +88,8 @@ pub(crate) fn tolerance(metric: &Metric) -> String {
         Rule::Within => format!("± {}", number(metric.tolerance)),
         Rule::AtMost if metric.tolerance == 0.0 => "at most".to_owned(),
         Rule::AtMost => format!("at most + {}", number(metric.tolerance)),
+        Rule::AtLeast if metric.tolerance == 0.0 => "at least".to_owned(),
+        Rule::AtLeast => format!("at least - {}", number(metric.tolerance)),
     }
 }
 

@@ -92,7 +92,7 @@ fn a_run_repeats_itself_number_by_number() {
 #[test]
 fn the_catalogue_holds_every_scenario_of_the_papers() {
     let mut files = BTreeSet::new();
-    for year in ["1994", "1995"] {
+    for year in ["1994", "1995", "2001"] {
         let directory = root().join("scenarios").join(year);
         for entry in std::fs::read_dir(directory).expect("it is there") {
             let name = entry.expect("readable").file_name();
@@ -242,6 +242,8 @@ fn row(metric: &Metric) -> String {
         Rule::Within => format!("± {}", short(metric.tolerance)),
         Rule::AtMost if metric.tolerance == 0.0 => "at most".to_owned(),
         Rule::AtMost => format!("at most + {}", short(metric.tolerance)),
+        Rule::AtLeast if metric.tolerance == 0.0 => "at least".to_owned(),
+        Rule::AtLeast => format!("at least - {}", short(metric.tolerance)),
     };
     let source = metric.source.words();
     format!(

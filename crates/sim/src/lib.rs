@@ -32,6 +32,7 @@ pub mod observer;
 pub mod perfetto;
 pub mod plan;
 pub mod scenario;
+pub mod smp;
 pub mod sweep;
 pub mod trace;
 pub mod world;

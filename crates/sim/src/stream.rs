@@ -17,6 +17,8 @@ pub enum Purpose {
     Durations = 4,
     /// Trials of fault mode.
     Faults = 5,
+    /// Which of those that spin gets a lock.
+    Locks = 6,
 }
 
 /// A seed for stream `index` of a purpose.
@@ -51,6 +53,7 @@ mod tests {
                 Purpose::Tickets,
                 Purpose::Durations,
                 Purpose::Faults,
+                Purpose::Locks,
             ] {
                 for index in 0..10 {
                     assert!(seen.insert(split(seed, purpose, index)));

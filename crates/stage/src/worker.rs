@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use prorata_core::rng::Rng as _;
 use prorata_sim::plan::{Code, Instruction};
 use prorata_sim::stream::{Purpose, SplitMix64, small_stream};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -142,6 +143,12 @@ impl Thread {
                 }
                 Instruction::Jump(to) => {
                     mind.next = to;
+                    true
+                }
+                Instruction::Unless { chance, to } => {
+                    if mind.lots.next_u64() >> 32 >= u64::from(chance) {
+                        mind.next = to;
+                    }
                     true
                 }
                 Instruction::Yield => {

@@ -1,9 +1,12 @@
 //! What is looked at in a scenario: one module for each kind of experiment.
 
 mod allocations;
+mod chat;
 mod currency_graph;
+mod imbalance;
 mod inverse_lottery;
 mod list_search;
+mod many_cpus;
 mod modification;
 mod monte_carlo;
 mod mutex;
@@ -12,7 +15,9 @@ mod panel;
 mod passes;
 mod progress;
 mod queries;
+mod queue_lengths;
 mod rate_accuracy;
+mod reflex;
 mod responses;
 mod throughput_error;
 mod windows;
@@ -65,6 +70,14 @@ pub enum Experiment {
     ThroughputError(throughput_error::ThroughputError),
     /// Response times (1995, Figures 11 to 13).
     Responses(responses::Responses),
+    /// Deviations from the mean length of run queues (2001, Figure 1).
+    Imbalance(imbalance::Imbalance),
+    /// Run queue lengths and locks under a database (2001, Tables 1 and 2).
+    QueueLengths(queue_lengths::QueueLengths),
+    /// Throughput of Chat (2001, Figures 2 to 5 and Tables 3 to 5).
+    ChatRooms(chat::ChatRooms),
+    /// Rounds of Reflex (2001, Figures 6 and 7 and Table 6).
+    Rounds(reflex::Rounds),
 }
 
 /// Policies that every experiment in which a policy decides is repeated under.
@@ -95,6 +108,10 @@ impl Experiment {
             Experiment::Allocations(this) => this.run(context),
             Experiment::ThroughputError(this) => this.run(context),
             Experiment::Responses(this) => this.run(context),
+            Experiment::Imbalance(this) => this.run(context),
+            Experiment::QueueLengths(this) => this.run(context),
+            Experiment::ChatRooms(this) => this.run(context),
+            Experiment::Rounds(this) => this.run(context),
         }
     }
 
@@ -107,7 +124,11 @@ impl Experiment {
             | Experiment::Overhead(_)
             | Experiment::InverseLottery(_)
             | Experiment::Passes(_)
-            | Experiment::Modification(_) => return Vec::new(),
+            | Experiment::Modification(_)
+            | Experiment::Imbalance(_)
+            | Experiment::QueueLengths(_)
+            | Experiment::ChatRooms(_)
+            | Experiment::Rounds(_) => return Vec::new(),
             Experiment::Allocations(this) => panel::policies(&this.panels),
             Experiment::ThroughputError(this) => panel::policies(&this.panels),
             Experiment::Responses(this) => panel::policies(&this.panels),

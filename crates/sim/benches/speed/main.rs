@@ -59,7 +59,11 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         start: Time::ZERO,
         pool: None,
     };
-    let steps = vec![Step::Loop(Loop { times: None, steps })];
+    let steps = vec![Step::Loop(Loop {
+        times: None,
+        chance: None,
+        steps,
+    })];
     Scenario {
         title: "speed".into(),
         duration: Time::MAX,

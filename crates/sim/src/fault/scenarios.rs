@@ -66,7 +66,11 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         // Whatever else it does, it uses CPU time now and then.
         steps.push(Step::Compute(duration(lots, 1000)));
         let program = format!("p{i}");
-        let steps = vec![Step::Loop(Loop { times: None, steps })];
+        let steps = vec![Step::Loop(Loop {
+            times: None,
+            chance: None,
+            steps,
+        })];
         programs.insert(program.clone(), Program { steps });
         clients.push(Client {
             name: format!("client{i}"),
@@ -233,6 +237,7 @@ fn body(lots: &mut Lots) -> Vec<Step> {
             ]),
             5 => steps.push(Step::Loop(Loop {
                 times: Some(1 + below(lots, 3) as u32),
+                chance: None,
                 steps: inner(lots),
             })),
             _ => steps.extend(inner(lots)),

@@ -25,7 +25,7 @@ mod deeds;
 mod pools;
 mod rules;
 mod steps;
-mod threads;
+pub(crate) mod threads;
 mod turn_table;
 mod turns;
 mod world;

@@ -1,6 +1,7 @@
 //! What threads do: the instructions of their programs.
 
 use prorata_core::dispatcher::Dispatcher;
+use prorata_core::rng::Rng as _;
 
 use super::threads::State;
 use super::{Due, NONE, RunError, Simulation};
@@ -58,6 +59,12 @@ impl<O: Observer> Simulation<O> {
                 }
                 Instruction::Jump(to) => {
                     state.instruction = to;
+                    true
+                }
+                Instruction::Unless { chance, to } => {
+                    if state.rng.next_u64() >> 32 >= u64::from(chance) {
+                        state.instruction = to;
+                    }
                     true
                 }
                 Instruction::Yield => self.give_way(cpu, thread),

@@ -8,7 +8,7 @@ use crate::plan::Entry;
 
 /// What a thread does now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     /// Gone; its number can be given to another.
     Free,
     /// Gone, but an event to wake it is still under way.
@@ -25,44 +25,46 @@ pub(super) enum State {
 
 /// One thread: 48 bytes, there can be millions.
 #[derive(Debug)]
-pub(super) struct Thread {
-    pub(super) client: u32,
+pub(crate) struct Thread {
+    pub(crate) client: u32,
     /// The next one in its client's list of ready or of running threads.
-    pub(super) next: u32,
+    pub(crate) next: u32,
     /// The instruction that comes next.
-    pub(super) instruction: u32,
+    pub(crate) instruction: u32,
     /// Where its registers are; [`NONE`] if its program needs none.
     registers: u32,
     /// Where it runs, or ran last; [`NO_CPU`] before that.
-    pub(super) cpu: u16,
-    pub(super) state: State,
+    pub(crate) cpu: u16,
+    pub(crate) state: State,
     /// CPU time until the present step is done.
-    pub(super) remaining_ns: u64,
+    pub(crate) remaining_ns: u64,
     /// Since when it is ready or waits.
-    pub(super) since_ns: u64,
-    pub(super) rng: SplitMix64,
+    pub(crate) since_ns: u64,
+    pub(crate) rng: SplitMix64,
 }
 
 /// No CPU.
-pub(super) const NO_CPU: u16 = u16::MAX;
+pub(crate) const NO_CPU: u16 = u16::MAX;
+/// No thread.
+pub(crate) const NO_THREAD: u32 = NONE;
 
 /// One client: 20 bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     /// Threads that can run but have no CPU, first come first.
-    pub(super) ready: Fifo,
+    pub(crate) ready: Fifo,
     /// Threads that are not gone.
-    pub(super) threads: u32,
+    pub(crate) threads: u32,
     /// Threads that can run: those ready and those running.
-    pub(super) runnable: u32,
+    pub(crate) runnable: u32,
     /// Its turn, by number; [`NONE`] while it has none. It has CPUs only in a
     /// turn.
-    pub(super) turn: u32,
+    pub(crate) turn: u32,
 }
 
 impl Client {
     /// One without threads.
-    pub(super) const NEW: Client = Client {
+    pub(crate) const NEW: Client = Client {
         ready: Fifo::EMPTY,
         threads: 0,
         runnable: 0,
@@ -72,8 +74,8 @@ impl Client {
 
 /// A queue of threads, linked through [`Thread::next`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fifo {
-    pub(super) first: u32,
+pub(crate) struct Fifo {
+    pub(crate) first: u32,
     last: u32,
 }
 
@@ -83,7 +85,7 @@ impl Fifo {
         last: NONE,
     };
 
-    pub(super) fn push(&mut self, threads: &mut [Thread], thread: u32) {
+    pub(crate) fn push(&mut self, threads: &mut [Thread], thread: u32) {
         threads[thread as usize].next = NONE;
         match self.last {
             NONE => self.first = thread,
@@ -92,7 +94,7 @@ impl Fifo {
         self.last = thread;
     }
 
-    pub(super) fn pop(&mut self, threads: &[Thread]) -> Option<u32> {
+    pub(crate) fn pop(&mut self, threads: &[Thread]) -> Option<u32> {
         let thread = self.first;
         if thread == NONE {
             return None;
@@ -105,7 +107,7 @@ impl Fifo {
     }
 
     /// O(length).
-    pub(super) fn remove(&mut self, threads: &mut [Thread], thread: u32) {
+    pub(crate) fn remove(&mut self, threads: &mut [Thread], thread: u32) {
         let mut kept = Fifo::EMPTY;
         while let Some(first) = self.pop(threads) {
             if first != thread {
@@ -118,28 +120,28 @@ impl Fifo {
 
 /// All threads, by number; numbers are used again, the last freed first.
 #[derive(Debug, Default)]
-pub(super) struct Threads {
-    pub(super) all: Vec<Thread>,
+pub(crate) struct Threads {
+    pub(crate) all: Vec<Thread>,
     free: Vec<u32>,
     /// Counters of loops and traces, of the threads that have any.
     registers: Vec<Box<[u32]>>,
     free_registers: Vec<u32>,
     /// How many were ever made.
-    pub(super) made: u64,
+    pub(crate) made: u64,
 }
 
 impl Threads {
     /// So many threads are going to be there: makes room for no more.
-    pub(super) fn reserve(&mut self, threads: usize) {
+    pub(crate) fn reserve(&mut self, threads: usize) {
         self.all.reserve_exact(threads);
     }
 
     /// Threads that are not free.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    pub(super) fn add(&mut self, client: u32, program: Entry, rng: SplitMix64) -> u32 {
+    pub(crate) fn add(&mut self, client: u32, program: Entry, rng: SplitMix64) -> u32 {
         let thread = Thread {
             client,
             next: NONE,
@@ -164,7 +166,7 @@ impl Threads {
         }
     }
 
-    pub(super) fn free(&mut self, thread: u32) {
+    pub(crate) fn free(&mut self, thread: u32) {
         let state = &mut self.all[thread as usize];
         state.state = State::Free;
         let registers = std::mem::replace(&mut state.registers, NONE);
@@ -192,13 +194,13 @@ impl Threads {
     }
 
     /// A register of a thread whose program has it.
-    pub(super) fn register(&mut self, thread: u32, register: u8) -> &mut u32 {
+    pub(crate) fn register(&mut self, thread: u32, register: u8) -> &mut u32 {
         let registers = self.all[thread as usize].registers;
         &mut self.registers[registers as usize][usize::from(register)]
     }
 
     /// The next time that a thread draws.
-    pub(super) fn draw(&mut self, thread: u32, draw: &Draw) -> u64 {
+    pub(crate) fn draw(&mut self, thread: u32, draw: &Draw) -> u64 {
         let thread = &mut self.all[thread as usize];
         let registers = self.registers.get_mut(thread.registers as usize);
         draw.next(

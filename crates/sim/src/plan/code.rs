@@ -52,6 +52,14 @@ pub enum Instruction {
     },
     /// Goes to an instruction.
     Jump(u32),
+    /// Goes to an instruction unless a draw from the thread's stream, of 32
+    /// bits, is below a chance.
+    Unless {
+        /// In 2^32.
+        chance: u32,
+        /// Where to.
+        to: u32,
+    },
 }
 
 /// Where a program begins and what its threads need.

@@ -215,8 +215,25 @@ impl Compiler<'_> {
 
     fn repeat(&mut self, repeat: &Loop, place: &Place) -> Result<()> {
         let steps_place = place.key("steps");
-        match repeat.times {
-            None => {
+        match (repeat.times, repeat.chance) {
+            (Some(_), Some(_)) => {
+                return Err(place.key("chance").problem(Problem::Step(
+                    "a loop has a number of times or a chance: leave one of them out",
+                )));
+            }
+            (None, Some(chance)) => {
+                // Not quite one, in 2^32.
+                let highest = f64::from(u32::MAX) / 2f64.powi(32);
+                limits::within("chance", chance, 0.0, highest, &place.key("chance"))?;
+                let start = self.here();
+                let chance = (chance * 2f64.powi(32)) as u32;
+                self.emit(Instruction::Unless { chance, to: start });
+                self.body(&repeat.steps, &steps_place)?;
+                self.emit(Instruction::Jump(start));
+                let to = self.here();
+                self.code.instructions[start as usize] = Instruction::Unless { chance, to };
+            }
+            (None, None) => {
                 if !takes_time(&repeat.steps) {
                     return Err(place.problem(Problem::Step(
                         "an endless loop takes no time: put a step into it that computes, sleeps or waits",
@@ -226,7 +243,7 @@ impl Compiler<'_> {
                 self.body(&repeat.steps, &steps_place)?;
                 self.emit(Instruction::Jump(start));
             }
-            Some(times) => {
+            (Some(times), None) => {
                 limits::within("times", times, 1, u32::MAX, &place.key("times"))?;
                 let register = self.register(place)?;
                 self.emit(Instruction::Set {

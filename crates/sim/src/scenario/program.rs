@@ -65,9 +65,13 @@ pub struct Serve {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Loop {
-    /// How often; without it, endlessly.
+    /// How often; without it, and without a chance, endlessly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
+    /// Instead of a number, the chance that there is another time, each time
+    /// drawn anew, the first time too: from 0 to less than 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<f64>,
     /// What is repeated.
     pub steps: Vec<Step>,
 }

@@ -53,13 +53,15 @@ pub fn trace(args: &Trace) -> Result<ExitCode> {
         queues: Queues::Global,
     };
     let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
-    let scheduler = Scheduler::load_traced(&options)?;
-    let file = args.perfetto.as_deref().map(create).transpose()?;
     let replay = args.check.then(|| Replay::new(quantum_ns, tick_ns()));
-    let mut recording = Recording::new(file, replay, who);
-    let (ended, lost) = record(&scheduler, args.seconds, &signals, &mut recording);
-    let failure = scheduler.failure();
-    drop(scheduler);
+    let (mut recording, ended, lost, failure) = {
+        let scheduler = Scheduler::load_traced(&options)?;
+        let file = args.perfetto.as_deref().map(create).transpose()?;
+        let mut recording = Recording::new(file, replay, who);
+        let (ended, lost) = record(&scheduler, args.seconds, &signals, &mut recording);
+        // It is unloaded before anything is printed.
+        (recording, ended, lost, scheduler.failure())
+    };
     recording.end();
     if let (Some(path), Some(file)) = (&args.perfetto, recording.events.take()) {
         file.finish().with_context(|| cannot_write(path))?;

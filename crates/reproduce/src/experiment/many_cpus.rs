@@ -1,0 +1,134 @@
+//! What the experiments of 2001 have in common: a machine whose scheduler takes
+//! time, and what is printed of its locks and run queues.
+
+use prorata_sim::Scenario;
+use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
+
+use super::{Context, Result};
+use crate::error::ReproduceError;
+use crate::finding::Findings;
+
+impl Context<'_> {
+    /// A machine with so many CPUs, about to run a scenario.
+    pub fn many_cpus(
+        &mut self,
+        scenario: &Scenario,
+        cpus: u32,
+        layout: LayoutName,
+        costs: &Costs,
+    ) -> Result<Simulation> {
+        self.step("")?;
+        let machine = Machine {
+            cpus,
+            layout,
+            costs: costs.clone(),
+        };
+        let seed = self.seed(0);
+        Simulation::new(scenario, &machine, seed).map_err(|error| ReproduceError::Start {
+            id: self.figure.id.clone(),
+            error: Box::new(error),
+        })
+    }
+
+    /// Runs it until `enough`, or to its end, looking every so often.
+    pub fn run_until(
+        &self,
+        simulation: &mut Simulation,
+        every_ns: u64,
+        mut enough: impl FnMut(&Simulation) -> bool,
+    ) -> Result<()> {
+        let mut end_ns = simulation.now_ns();
+        while simulation.alive() > 0 && !enough(simulation) {
+            end_ns += every_ns;
+            let run = simulation.run_to(end_ns);
+            run.map_err(|error| ReproduceError::Run {
+                id: self.figure.id.clone(),
+                error,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// How metrics of one layout begin, on a machine or under a load of a certain
+/// size.
+pub(super) fn of(layout: LayoutName, size: &str) -> String {
+    format!("{}, {size}:", layout.title())
+}
+
+/// `8 CPUs`.
+pub(super) fn on_cpus(cpus: u32) -> String {
+    format!("{cpus} CPUs")
+}
+
+/// Of each two layouts, what the one came to over what the other did; `label`
+/// stands before all their metrics.
+pub(super) fn add_ratios(
+    findings: &mut Findings,
+    label: &str,
+    layouts: &[LayoutName],
+    sizes: &[String],
+    metrics: &[&str],
+) {
+    for (&one, &other) in pairs(layouts) {
+        for size in sizes {
+            for metric in metrics {
+                let value =
+                    |layout| findings.value(&format!("{label}{} {metric}", of(layout, size)));
+                let ratio = value(one) / value(other);
+                let pair = format!("{} over {}", one.title(), other.title());
+                findings.add(format!("{label}{pair}, {size}: {metric}"), ratio, ": 1");
+            }
+        }
+    }
+}
+
+/// Each two of them, in either order.
+pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName, &LayoutName)> {
+    let both = layouts
+        .iter()
+        .flat_map(|one| layouts.iter().map(move |other| (one, other)));
+    both.filter(|(one, other)| one != other)
+}
+
+/// How contention and hold times of each layout grow from two CPUs to most.
+pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: u32) {
+    for &layout in layouts {
+        let growth = |metric: &str| {
+            let value = |cpus| findings.value(&format!("{} {metric}", of(layout, &on_cpus(cpus))));
+            value(most) / value(2)
+        };
+        let (contention, hold) = (growth("contention"), growth("mean hold"));
+        let of = format!("{}, 2 to {most} CPUs: growth of", layout.title());
+        findings.add(format!("{of} contention"), contention, ": 1");
+        let metric = format!("{of} mean hold over that of contention");
+        findings.add(metric, hold / contention, ": 1");
+    }
+}
+
+/// The locks of the run queues, as Lockmeter prints them.
+pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &Simulation) {
+    let locks = simulation.lock_statistics();
+    let us = |ns: f64| ns / 1000.0;
+    let without_tries = locks.contention_without_tries() * 100.0;
+    findings.add(format!("{of} contention"), locks.contention() * 100.0, "%");
+    findings.add(format!("{of} NF contention"), without_tries, "%");
+    findings.add(format!("{of} mean hold"), us(locks.mean_hold_ns()), "us");
+    findings.add(format!("{of} mean wait"), us(locks.mean_wait_ns()), "us");
+    let longest = [
+        ("longest hold", locks.longest_hold_ns),
+        ("longest wait", locks.longest_wait_ns),
+    ];
+    for (what, ns) in longest {
+        findings.add(format!("{of} {what}"), us(ns as f64), "us");
+    }
+}
+
+/// Lengths of run queues, as every call of `schedule()` found them.
+pub(super) fn add_lengths(findings: &mut Findings, of: &str, simulation: &Simulation) {
+    let lengths = simulation.lengths();
+    let mean = format!("{of} mean run queue length");
+    findings.add(mean, lengths.mean(), "tasks");
+    let longest = lengths.longest() as f64;
+    findings.add(format!("{of} longest run queue"), longest, "tasks");
+}

@@ -1,0 +1,193 @@
+//! 2001, Figures 6 and 7 and Table 6: what a round of Reflex takes, and beyond
+//! the paper the same on far more CPUs.
+
+use prorata_report::chart::{Axis, Chart, Curve, Shape};
+use prorata_sim::smp::{Costs, LayoutName, Simulation};
+use serde::Deserialize;
+
+use super::many_cpus::{add_lengths, add_locks, add_ratios, of, on_cpus};
+use super::{Context, Result};
+use crate::finding::Findings;
+use crate::workload::Reflex;
+
+/// Reflex under several schedulers.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rounds {
+    /// The benchmark.
+    pub reflex: Reflex,
+    /// Sizes of the machine.
+    pub cpus: Vec<u32>,
+    /// Active sets, which are as many threads that can run.
+    pub active_sets: Sets,
+    /// Schedulers; the first is what the others are compared with.
+    pub layouts: Vec<LayoutName>,
+    /// Rounds of each thread that can run which are measured, but no fewer in
+    /// all than [`LEAST_ROUNDS`], after half as many that are not.
+    pub rounds: u64,
+    /// Where the machine is not the paper's.
+    #[serde(default)]
+    pub costs: Costs,
+}
+
+/// With fewer, chance would show.
+const LEAST_ROUNDS: u64 = 4000;
+
+/// How many active sets there are.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sets {
+    /// These, one after the other, on every machine.
+    Of(Vec<u32>),
+    /// So many for each CPU.
+    ForEachCpu(u32),
+}
+
+impl Sets {
+    fn on(&self, cpus: u32) -> Vec<u32> {
+        match self {
+            Sets::Of(sets) => sets.clone(),
+            Sets::ForEachCpu(sets) => vec![sets * cpus],
+        }
+    }
+
+    fn vary(&self) -> bool {
+        matches!(self, Sets::Of(sets) if sets.len() > 1)
+    }
+}
+
+/// A point of a curve: what is varied, and what a round takes.
+type Point = (f64, f64);
+
+impl Rounds {
+    pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        let mut findings = Findings::default();
+        let mut curves: Vec<(LayoutName, Vec<Point>)> = Vec::new();
+        for &layout in &self.layouts {
+            let mut points = Vec::new();
+            for (cpus, sets) in self.loads() {
+                let simulation = self.measure(context, layout, cpus, sets)?;
+                let (x, size) = self.size(cpus, sets);
+                let round_us = round_us(&simulation);
+                let of = of(layout, &size);
+                findings.add(format!("{of} round"), round_us, "us");
+                add_locks(&mut findings, &of, &simulation);
+                add_lengths(&mut findings, &of, &simulation);
+                points.push((x, round_us));
+            }
+            curves.push((layout, points));
+        }
+        let sizes: Vec<String> = self.loads().map(|(c, s)| self.size(c, s).1).collect();
+        add_ratios(
+            &mut findings,
+            "",
+            &self.layouts,
+            &sizes,
+            &["round", "contention"],
+        );
+        add_crossings(&mut findings, &curves);
+        findings.draw("", &self.chart(context, &curves));
+        Ok(findings)
+    }
+
+    /// CPUs and active sets of each measurement.
+    fn loads(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let on = |&cpus| {
+            self.active_sets
+                .on(cpus)
+                .into_iter()
+                .map(move |sets| (cpus, sets))
+        };
+        self.cpus.iter().flat_map(on)
+    }
+
+    /// What is varied, as a number and in words.
+    fn size(&self, cpus: u32, sets: u32) -> (f64, String) {
+        match self.active_sets.vary() {
+            true => (sets.into(), format!("{sets} threads")),
+            false => (cpus.into(), on_cpus(cpus)),
+        }
+    }
+
+    fn measure(
+        &self,
+        context: &mut Context<'_>,
+        layout: LayoutName,
+        cpus: u32,
+        sets: u32,
+    ) -> Result<Simulation> {
+        let scenario = self.reflex.scenario(sets);
+        let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
+        let rounds = (self.rounds * u64::from(sets)).max(LEAST_ROUNDS);
+        let every_ns = 20_000;
+        // The threads that start the others have ended.
+        let threads = u64::from(sets * self.reflex.threads_of_a_set.get());
+        let processes = u64::from(sets.div_ceil(self.reflex.sets_of_a_process.get()));
+        context.run_until(&mut simulation, every_ns, |s| {
+            s.made() == threads + processes && s.alive() == threads
+        })?;
+        simulation.measure_afresh();
+        context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds / 2)?;
+        simulation.measure_afresh();
+        context.run_until(&mut simulation, every_ns, |s| rounds_of(s) >= rounds)?;
+        Ok(simulation)
+    }
+
+    /// On a scale of powers of two, as times differ by orders of magnitude.
+    fn chart(&self, context: &Context<'_>, curves: &[(LayoutName, Vec<Point>)]) -> Chart {
+        let of_what = if self.active_sets.vary() {
+            "runnable threads"
+        } else {
+            "CPUs"
+        };
+        let drawn = curves
+            .iter()
+            .enumerate()
+            .map(|(colour, (layout, points))| Curve {
+                name: layout.title(),
+                shape: Shape::Line,
+                colour,
+                points: points
+                    .iter()
+                    .map(|(x, y)| (x.log2(), (y * 1000.0).log2()))
+                    .collect(),
+            });
+        let axis = |label: String| Axis { label, end: None };
+        Chart {
+            title: context.figure.scenario.title.clone(),
+            caption: "both axes in powers of two".to_owned(),
+            x: axis(format!("log2 of {of_what}")),
+            y: axis("log2 of the time of a round (ns)".to_owned()),
+            curves: drawn.collect(),
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// From where on rounds of one layout take longer than those of another, and
+/// how a round grows from a middling load to the largest.
+fn add_crossings(findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
+    for (layout, points) in curves {
+        for (other, others) in curves.iter().filter(|(other, _)| other != layout) {
+            let mut both = points.iter().zip(others);
+            let first = both.find(|((_, ours), (_, theirs))| ours > theirs);
+            let first = first.map_or(f64::NAN, |((x, _), _)| *x);
+            let metric = format!("{} over {}, first above 1", layout.title(), other.title());
+            findings.add(metric, first, "");
+        }
+        if let [.., (x, before), _, _, (most, last)] = points[..] {
+            let metric = format!("{}, {most} over {x}: round", layout.title());
+            findings.add(metric, last / before, ": 1");
+        }
+    }
+}
+
+fn rounds_of(simulation: &Simulation) -> u64 {
+    let counts = simulation.counts();
+    counts.yields + counts.sends
+}
+
+/// The run time divided by the rounds of all threads (2001, 5.3).
+fn round_us(simulation: &Simulation) -> f64 {
+    simulation.measured_ns() as f64 / 1000.0 / rounds_of(simulation).max(1) as f64
+}

@@ -1,0 +1,72 @@
+//! The programs that the 2001 paper measures schedulers with, as scenarios:
+//! they run on any machine of the simulator.
+
+mod build;
+mod chat;
+mod queries;
+mod reflex;
+
+use std::collections::BTreeMap;
+
+use prorata_sim::scenario::{
+    Client, Loop, Machine, Measure, Program, Scenario, Step, Tickets, Time,
+};
+
+pub use build::Build;
+pub use chat::Chat;
+pub use queries::DecisionSupport;
+pub use reflex::Reflex;
+
+/// Longest that any of them may run.
+const LONGEST: Time = Time::from_secs(3600);
+
+/// Programs, pipes and mutexes to come.
+fn empty(title: &str) -> Scenario {
+    Scenario {
+        title: title.to_owned(),
+        duration: LONGEST,
+        seed: 0,
+        machine: Machine::default(),
+        currencies: Vec::new(),
+        clients: Vec::new(),
+        programs: BTreeMap::new(),
+        mutexes: BTreeMap::new(),
+        pipes: BTreeMap::new(),
+        timeline: Vec::new(),
+        measure: Measure::default(),
+        assertions: Vec::new(),
+        reproduces: None,
+    }
+}
+
+/// A process whose first thread starts all others, and ends.
+fn add_process(scenario: &mut Scenario, name: &str, threads: Vec<(String, Vec<Step>)>) {
+    let mut steps = Vec::new();
+    for (name, program) in threads {
+        steps.push(Step::Fork(name.clone()));
+        scenario.programs.insert(name, Program { steps: program });
+    }
+    scenario.programs.insert(name.to_owned(), Program { steps });
+    scenario.clients.push(client(name, None));
+}
+
+/// A client by the name of its program.
+fn client(name: &str, count: Option<u32>) -> Client {
+    Client {
+        name: name.to_owned(),
+        count,
+        tickets: Tickets::default(),
+        program: name.to_owned(),
+        start: Time::ZERO,
+        pool: None,
+    }
+}
+
+/// So many times; for ever without a number.
+fn repeat(times: Option<u32>, steps: Vec<Step>) -> Step {
+    Step::Loop(Loop {
+        times,
+        chance: None,
+        steps,
+    })
+}

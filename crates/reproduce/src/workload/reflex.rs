@@ -1,0 +1,55 @@
+//! Reflex: tokens that go round, and threads that yield before they pass them
+//! on (2001, 5.3).
+
+use std::num::NonZeroU32;
+
+use prorata_sim::scenario::{Loop, Pipe, Scenario, Step};
+use serde::Deserialize;
+
+use super::{add_process, empty, repeat};
+
+/// How the benchmark is run, but for the number of active sets. Computation
+/// takes no time, as in the paper.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Reflex {
+    /// Threads among which a token goes round.
+    pub threads_of_a_set: NonZeroU32,
+    /// Active sets of a process, of which there are as many as it takes.
+    pub sets_of_a_process: NonZeroU32,
+    /// The chance that a round ends in a yield, and not in passing the token on.
+    pub yields: f64,
+}
+
+impl Reflex {
+    /// So many active sets: one thread of each can run at any time.
+    pub fn scenario(&self, active_sets: u32) -> Scenario {
+        let mut scenario = empty(&format!("Reflex, {active_sets} active sets"));
+        let mut threads = Vec::new();
+        for set in 0..active_sets {
+            for place in 0..self.threads_of_a_set.get() {
+                let own = format!("{set}.{place}");
+                let next = format!("{set}.{}", (place + 1) % self.threads_of_a_set);
+                let receive = Step::Receive(own.clone());
+                let rounds = [
+                    Step::Loop(Loop {
+                        times: None,
+                        chance: Some(self.yields),
+                        steps: vec![Step::Yield],
+                    }),
+                    Step::Send(next),
+                ];
+                // The first thread has the token.
+                let mut steps: Vec<Step> = rounds.into();
+                steps.insert(if place == 0 { 2 } else { 0 }, receive);
+                threads.push((format!("thread {own}"), vec![repeat(None, steps)]));
+                scenario.pipes.insert(own, Pipe { capacity: 1 });
+            }
+            if (set + 1) % self.sets_of_a_process == 0 || set + 1 == active_sets {
+                let name = format!("reflex.{}", set / self.sets_of_a_process);
+                add_process(&mut scenario, &name, std::mem::take(&mut threads));
+            }
+        }
+        scenario
+    }
+}

@@ -1,0 +1,104 @@
+//! What a CPU does at a time.
+
+use std::collections::VecDeque;
+
+use prorata_core::run_queue::Displaced;
+
+use super::decision::{Asked, Decision};
+use crate::machine::threads::NO_THREAD;
+
+/// Why the task of a CPU leaves it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Leaves {
+    /// It waits or sleeps.
+    Blocks,
+    /// It gives way.
+    Yields,
+    /// It is gone.
+    Exits,
+}
+
+/// What a CPU does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Doing {
+    /// Nothing: it runs the idle task.
+    Idles,
+    /// Runs its task's own code, which interrupts break off.
+    Computes,
+    /// Is in the kernel until an event says that it goes on so.
+    Busy(Then),
+    /// Wants a lock that another CPU has.
+    Spins,
+}
+
+/// How a CPU goes on after some time in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Then {
+    /// With whatever comes next.
+    GoesOn,
+    /// It has the lock that it wanted, or knows that it has not.
+    Granted(bool),
+    /// With the effect of the system call that its task has made.
+    Acts,
+    /// With the step that its decision asks for.
+    Steps,
+}
+
+/// One CPU.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    /// Who has it; [`NO_THREAD`] is its idle task.
+    pub(super) task: u32,
+    pub(super) doing: Doing,
+    /// Told apart by this, an event for something that was broken off is void.
+    pub(super) stamp: u32,
+    /// Since when its task has computed, while it does.
+    pub(super) since_ns: u64,
+    /// A decision of the scheduler that it is in the middle of.
+    pub(super) decision: Option<Decision>,
+    /// A timer interrupt is yet to be seen to.
+    pub(super) ticks: bool,
+    /// A task that has lost this CPU to another and waits.
+    pub(super) displaced: Option<Displaced>,
+    /// Tasks that it has to wake, or was asked to, in this order.
+    pub(super) wakes: VecDeque<u32>,
+    /// Its task is to leave it, unless something comes between.
+    pub(super) leaves: Option<Leaves>,
+    /// `need_resched`: it is to call `schedule()` as soon as it can.
+    pub(super) needs_schedule: bool,
+}
+
+impl Cpu {
+    /// An idle one.
+    pub(super) fn new() -> Cpu {
+        Cpu {
+            task: NO_THREAD,
+            doing: Doing::Idles,
+            stamp: 0,
+            since_ns: 0,
+            decision: None,
+            ticks: false,
+            displaced: None,
+            wakes: VecDeque::new(),
+            leaves: None,
+            needs_schedule: false,
+        }
+    }
+
+    /// What it has to decide before its task can go on.
+    pub(super) fn next_decision(&mut self) -> Option<Asked> {
+        if std::mem::take(&mut self.ticks) && self.task != NO_THREAD {
+            return Some(Asked::Tick);
+        }
+        if let Some(displaced) = self.displaced.take() {
+            return Some(Asked::Displaced(displaced));
+        }
+        if let Some(task) = self.wakes.pop_front() {
+            return Some(Asked::Wake(task));
+        }
+        if let Some(leaves) = self.leaves.take() {
+            return Some(Asked::Schedule(Some(leaves)));
+        }
+        self.needs_schedule.then_some(Asked::Schedule(None))
+    }
+}

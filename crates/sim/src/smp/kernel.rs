@@ -1,0 +1,241 @@
+//! What a CPU does in the kernel: `schedule()`, `reschedule_idle()` and
+//! interrupts (2001, 2).
+
+use prorata_core::run_queue::{LockIndex, Outcome, Step};
+
+use super::cpus::{Doing, Leaves, Then};
+use super::decision::{Asked, Decided, Decision};
+use super::locks::Wanted;
+use super::{Due, Simulation};
+use crate::machine::threads::{NO_CPU, NO_THREAD, State};
+
+impl Simulation {
+    /// A CPU does what there is to do for it, until that takes time.
+    pub(super) fn go_on(&mut self, cpu: u32) {
+        self.here = cpu;
+        while self.failure.is_none() && self.goes_on(cpu) {}
+    }
+
+    /// What comes first. Returns whether the CPU goes on at once.
+    fn goes_on(&mut self, cpu: u32) -> bool {
+        let state = &mut self.cpus[cpu as usize];
+        if state.decision.is_some() {
+            return self.decide(cpu);
+        }
+        if let Some(asked) = state.next_decision() {
+            self.begin(cpu, asked);
+            return true;
+        }
+        if state.task == NO_THREAD {
+            state.doing = Doing::Idles;
+            return false;
+        }
+        let remaining_ns = self.threads.all[state.task as usize].remaining_ns;
+        if remaining_ns == 0 {
+            return self.next_step(cpu);
+        }
+        state.doing = Doing::Computes;
+        state.since_ns = self.now_ns;
+        self.expect(cpu, self.now_ns + remaining_ns);
+        false
+    }
+
+    /// The CPU stays in the kernel for some time. Returns false.
+    pub(super) fn stay(&mut self, cpu: u32, ns: u64, then: Then) -> bool {
+        self.cpus[cpu as usize].doing = Doing::Busy(then);
+        self.expect(cpu, self.now_ns + ns);
+        false
+    }
+
+    fn expect(&mut self, cpu: u32, at_ns: u64) {
+        let stamp = self.cpus[cpu as usize].stamp;
+        self.queue.push(at_ns, Due::Cpu { cpu, stamp });
+    }
+
+    /// What a CPU did is over, unless it was broken off.
+    pub(super) fn cpu_due(&mut self, cpu: u32, stamp: u32) {
+        let state = &mut self.cpus[cpu as usize];
+        if state.stamp != stamp {
+            return;
+        }
+        self.here = cpu;
+        match state.doing {
+            Doing::Computes => self.threads.all[state.task as usize].remaining_ns = 0,
+            Doing::Busy(Then::GoesOn) => {}
+            Doing::Busy(Then::Granted(granted)) => {
+                if let Some(decision) = &mut state.decision {
+                    decision.granted(granted);
+                    // schedule() clears need_resched under the lock.
+                    state.needs_schedule &= !decision.is_schedule();
+                }
+            }
+            Doing::Busy(Then::Acts) => {
+                let task = state.task;
+                self.take_step(cpu, task);
+            }
+            Doing::Busy(Then::Steps) => {
+                if !self.carry_out(cpu) {
+                    return;
+                }
+            }
+            Doing::Idles | Doing::Spins => unreachable!("no event ends that"),
+        }
+        self.go_on(cpu);
+    }
+
+    /// A CPU is broken off by an interrupt, which takes so long.
+    pub(super) fn interrupt(&mut self, cpu: u32, ns: u64) {
+        let state = &mut self.cpus[cpu as usize];
+        if state.doing == Doing::Computes {
+            let used_ns = self.now_ns - state.since_ns;
+            self.threads.all[state.task as usize].remaining_ns -= used_ns;
+        }
+        state.stamp = state.stamp.wrapping_add(1);
+        self.stay(cpu, ns, Then::GoesOn);
+    }
+
+    /// An interrupt from another CPU arrives. In the kernel nothing comes of
+    /// it at once.
+    pub(super) fn interrupt_due(&mut self, cpu: u32) {
+        let state = &self.cpus[cpu as usize];
+        let open = matches!(state.doing, Doing::Idles | Doing::Computes);
+        if open && state.needs_schedule {
+            self.interrupt(cpu, 0);
+        }
+    }
+
+    /// The timer of a CPU ticks.
+    pub(super) fn tick_due(&mut self, cpu: u32) {
+        self.queue
+            .push(self.now_ns + self.costs.tick.0, Due::Tick { cpu });
+        let state = &mut self.cpus[cpu as usize];
+        if state.task == NO_THREAD {
+            return;
+        }
+        state.ticks = true;
+        if state.doing == Doing::Computes {
+            self.interrupt(cpu, self.costs.timer.0);
+        }
+    }
+
+    /// A CPU begins a decision.
+    fn begin(&mut self, cpu: u32, asked: Asked) {
+        match asked {
+            Asked::Schedule(_) => {
+                self.counts.schedules += 1;
+                self.lengths.count(self.queues.length(cpu));
+            }
+            Asked::Wake(_) => {
+                self.counts.wakes += 1;
+                self.queues.wrote(cpu, 1);
+            }
+            Asked::Displaced(_) | Asked::Tick => {}
+        }
+        let decision = Decision::new(&mut self.queues, cpu, asked, self.now_ns);
+        self.cpus[cpu as usize].decision = decision;
+    }
+
+    /// A decision is gone on with up to its next step, which takes what was
+    /// examined on the way.
+    fn decide(&mut self, cpu: u32) -> bool {
+        let Some(decision) = &mut self.cpus[cpu as usize].decision else {
+            return true;
+        };
+        let ns = decision.advance(&mut self.queues, &self.costs, cpu);
+        match ns {
+            0 => self.carry_out(cpu),
+            _ => self.stay(cpu, ns, Then::Steps),
+        }
+    }
+
+    /// The step that a decision asked for. Returns whether the CPU goes on at
+    /// once.
+    fn carry_out(&mut self, cpu: u32) -> bool {
+        let Some(decision) = &mut self.cpus[cpu as usize].decision else {
+            return true;
+        };
+        match decision.step() {
+            Step::Lock(LockIndex(lock)) => match self.locks.lock(lock as usize, cpu, self.now_ns) {
+                Wanted::From(from_ns) => self.stay(cpu, from_ns - self.now_ns, Then::Granted(true)),
+                Wanted::Spins => {
+                    self.cpus[cpu as usize].doing = Doing::Spins;
+                    false
+                }
+            },
+            Step::TryLock(LockIndex(lock)) => {
+                let (taken, from_ns) = self.locks.try_lock(lock as usize, cpu, self.now_ns);
+                self.stay(cpu, from_ns - self.now_ns, Then::Granted(taken))
+            }
+            Step::Unlock(LockIndex(lock)) => {
+                if let Some((next, from_ns)) = self.locks.unlock(lock as usize, cpu, self.now_ns) {
+                    self.stay(next, from_ns - self.now_ns, Then::Granted(true));
+                }
+                true
+            }
+            Step::Interrupt(other) => {
+                self.tell(cpu, other.0);
+                true
+            }
+            Step::Examined { .. } => true,
+            Step::Done => self.end(cpu),
+        }
+    }
+
+    /// Sets `need_resched` on a CPU, and sends it an interrupt.
+    fn tell(&mut self, cpu: u32, other: u32) {
+        self.cpus[other as usize].needs_schedule = true;
+        if other != cpu {
+            let at_ns = self.now_ns + self.costs.interrupt.0;
+            self.queue.push(at_ns, Due::Interrupt { cpu: other });
+        }
+    }
+
+    /// A decision is made.
+    fn end(&mut self, cpu: u32) -> bool {
+        let state = &mut self.cpus[cpu as usize];
+        match state.decision.take().map(Decision::decided) {
+            Some(Decided::Next(outcome, leaves)) => self.switch(cpu, outcome, leaves),
+            Some(Decided::Ticked { expired }) => {
+                state.needs_schedule |= expired;
+                true
+            }
+            Some(Decided::Placed) | None => true,
+        }
+    }
+
+    /// `schedule()` has chosen who runs next; nobody is the idle task.
+    fn switch(&mut self, cpu: u32, outcome: Outcome, leaves: Option<Leaves>) -> bool {
+        let state = &mut self.cpus[cpu as usize];
+        let next = outcome.next.map_or(NO_THREAD, |next| next.0);
+        let last = std::mem::replace(&mut state.task, next);
+        state.displaced = outcome.displaced;
+        match outcome.blocked {
+            Some(_) if leaves == Some(Leaves::Exits) => {
+                self.threads.free(last);
+                self.alive -= 1;
+            }
+            Some(task) => self.queues.put_aside(task),
+            None if next != last => {
+                if let Some(thread) = self.threads.all.get_mut(last as usize) {
+                    thread.state = State::Ready;
+                }
+            }
+            None => {}
+        }
+        if next == last {
+            return true;
+        }
+        self.counts.switches += 1;
+        self.queues.wrote(cpu, 2);
+        let mut ns = self.costs.context_switch.0;
+        if let Some(thread) = self.threads.all.get_mut(next as usize) {
+            let before = std::mem::replace(&mut thread.cpu, cpu as u16);
+            if before != NO_CPU && u32::from(before) != cpu {
+                ns += self.costs.cache_refill.0;
+                self.counts.migrations += 1;
+            }
+            thread.state = State::Running;
+        }
+        self.stay(cpu, ns, Then::GoesOn)
+    }
+}

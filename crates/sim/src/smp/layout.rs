@@ -1,0 +1,38 @@
+//! Run queues by name, as scenario files write them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where tasks wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayoutName {
+    /// DSS, the default scheduler of Linux 2.4 (2001, 2).
+    GlobalList,
+    /// PLS, the priority level scheduler (2001, 3).
+    PriorityLevels,
+    /// MQ, the multi-queue scheduler (2001, 4).
+    MultiQueue,
+    /// MQ with a tournament among the queues instead of a scan of them all.
+    MultiQueueTournament,
+    /// MQ within pools of so many CPUs each (2001, 6); of one, every CPU keeps
+    /// to itself.
+    Pools(u32),
+    /// The same with a tournament in each.
+    PoolsTournament(u32),
+}
+
+impl LayoutName {
+    /// As people write it.
+    pub fn title(self) -> String {
+        match self {
+            LayoutName::GlobalList => "DSS".to_owned(),
+            LayoutName::PriorityLevels => "PLS".to_owned(),
+            LayoutName::MultiQueue => "MQ".to_owned(),
+            LayoutName::MultiQueueTournament => "MQ by tournament".to_owned(),
+            LayoutName::Pools(1) => "local queues".to_owned(),
+            LayoutName::Pools(cpus) => format!("pools of {cpus}"),
+            LayoutName::PoolsTournament(cpus) => format!("pools of {cpus} by tournament"),
+        }
+    }
+}

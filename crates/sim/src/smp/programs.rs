@@ -1,0 +1,194 @@
+//! What tasks do on the machine: the same programs, pipes and mutexes as on the
+//! simulator's other machine.
+
+use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
+use prorata_core::rng::Rng as _;
+
+use super::Simulation;
+use super::cpus::{Doing, Leaves, Then};
+use crate::machine::MAX_STEPS_AT_ONCE;
+use crate::machine::RunError;
+use crate::machine::threads::State;
+use crate::observer::{Event, Why};
+use crate::plan::{Instruction, limits};
+use crate::scenario::Time;
+use crate::stream::{Purpose, small_stream};
+use crate::world::{Objects, Onwards, Waiting as _, World};
+
+impl Simulation {
+    /// The task of a CPU takes its next step, none of which has it compute at
+    /// present. Returns whether the CPU goes on at once.
+    pub(super) fn next_step(&mut self, cpu: u32) -> bool {
+        let task = self.cpus[cpu as usize].task;
+        let thread = &mut self.threads.all[task as usize];
+        let instruction = self.code.instructions[thread.instruction as usize];
+        match instruction {
+            Instruction::Compute(_)
+            | Instruction::Set { .. }
+            | Instruction::Again { .. }
+            | Instruction::Unless { .. }
+            | Instruction::Jump(_) => {
+                self.steps_at_once += 1;
+                if self.steps_at_once > MAX_STEPS_AT_ONCE {
+                    self.fail(task, |at, client| RunError::Stuck { at, client });
+                    return false;
+                }
+                self.take_step(cpu, task);
+                true
+            }
+            _ => self.stay(cpu, self.costs.system_call.0, Then::Acts),
+        }
+    }
+
+    /// A step of a task takes effect.
+    pub(super) fn take_step(&mut self, cpu: u32, task: u32) {
+        let thread = &mut self.threads.all[task as usize];
+        let instruction = self.code.instructions[thread.instruction as usize];
+        thread.instruction += 1;
+        match instruction {
+            Instruction::Compute(draw) => {
+                let draw = &self.code.draws[draw as usize];
+                self.threads.all[task as usize].remaining_ns = self.threads.draw(task, draw);
+            }
+            Instruction::Sleep(draw) => {
+                let draw = &self.code.draws[draw as usize];
+                let wake_ns = self.now_ns + self.threads.draw(task, draw);
+                self.sleep(task, wake_ns);
+            }
+            Instruction::Set { register, to } => *self.threads.register(task, register) = to,
+            Instruction::Again { register, to } => {
+                let left = self.threads.register(task, register);
+                *left -= 1;
+                if *left > 0 {
+                    self.threads.all[task as usize].instruction = to;
+                }
+            }
+            Instruction::Jump(to) => thread.instruction = to,
+            Instruction::Unless { chance, to } => {
+                if thread.rng.next_u64() >> 32 >= u64::from(chance) {
+                    thread.instruction = to;
+                }
+            }
+            Instruction::Yield => {
+                self.counts.yields += 1;
+                self.cpus[cpu as usize].leaves = Some(Leaves::Yields);
+            }
+            Instruction::Fork(program) => self.fork(task, program),
+            Instruction::Exit => {
+                self.drop_obligations(task);
+                self.cpus[cpu as usize].leaves = Some(Leaves::Exits);
+            }
+            other => {
+                self.counts.sends += u64::from(matches!(other, Instruction::Send(_)));
+                if self.meet(task, other) == Onwards::Yields {
+                    self.cpus[cpu as usize].leaves = Some(Leaves::Yields);
+                }
+            }
+        }
+    }
+
+    fn fork(&mut self, parent: u32, program: u32) {
+        let client = self.threads.all[parent as usize].client;
+        if self.threads.len() as u64 >= u64::from(limits::THREADS) {
+            self.fail(parent, |at, client| RunError::TooManyThreads { at, client });
+            return;
+        }
+        self.add_thread(client, program);
+    }
+
+    /// A new thread of a client, which the CPU at hand makes runnable.
+    pub(super) fn add_thread(&mut self, client: u32, program: u32) {
+        let entry = self.code.entries[program as usize];
+        let rng = small_stream(self.seed, Purpose::Durations, self.threads.made);
+        let thread = self.threads.add(client, entry, rng);
+        self.threads.all[thread as usize].state = State::Waiting;
+        self.queues.add(thread, client, self.here);
+        self.alive += 1;
+        self.ready(thread);
+    }
+
+    fn sleep(&mut self, task: u32, wake_ns: u64) {
+        self.queue.push(wake_ns, super::Due::Wake { task });
+        self.block(task, Why::Sleeps);
+    }
+
+    /// A task that sleeps is to wake, which is the business of the CPU that it
+    /// ran on.
+    pub(super) fn wake_due(&mut self, task: u32) {
+        self.here = u32::from(self.threads.all[task as usize].cpu);
+        self.ready(task);
+        let cpu = &self.cpus[self.here as usize];
+        if matches!(cpu.doing, Doing::Idles | Doing::Computes) {
+            self.interrupt(self.here, self.costs.timer.0);
+        }
+    }
+
+    /// The run cannot go on.
+    fn fail(&mut self, task: u32, error: impl FnOnce(Time, String) -> RunError) {
+        let client = self.threads.all[task as usize].client;
+        let group = self.groups.iter().find(|g| g.clients.contains(&client));
+        let name = group.map_or(String::new(), |group| group.name.clone());
+        let at = Time(self.now_ns);
+        self.failure.get_or_insert_with(|| error(at, name));
+    }
+}
+
+impl World for Simulation {
+    fn objects(&mut self) -> &mut Objects {
+        &mut self.objects
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn apply(&mut self, operation: Operation) -> Option<Outcome> {
+        let checked = self.ledger.check(&Principal::ROOT, operation).ok()?;
+        Some(self.ledger.apply(checked))
+    }
+
+    fn client_of(&self, thread: u32) -> u32 {
+        self.threads.all[thread as usize].client
+    }
+
+    fn threads_of(&self, client: u32) -> u32 {
+        let threads = self.threads.all.iter();
+        let own = threads.filter(|thread| thread.client == client && thread.state != State::Free);
+        own.count() as u32
+    }
+
+    fn waits_in(&self, thread: u32) -> Instruction {
+        let next = self.threads.all[thread as usize].instruction;
+        self.code.instructions[next as usize - 1]
+    }
+
+    fn waited_ns(&self, thread: u32) -> u64 {
+        self.now_ns - self.threads.all[thread as usize].since_ns
+    }
+
+    fn block(&mut self, thread: u32, _: Why) {
+        let waiter = &mut self.threads.all[thread as usize];
+        waiter.state = State::Waiting;
+        waiter.since_ns = self.now_ns;
+        self.cpus[usize::from(waiter.cpu)].leaves = Some(Leaves::Blocks);
+    }
+
+    /// As `wake_up_process()`: whoever has not yet left its CPU stays on it.
+    fn ready(&mut self, thread: u32) {
+        let waiter = &mut self.threads.all[thread as usize];
+        waiter.state = State::Ready;
+        waiter.since_ns = self.now_ns;
+        let last = self.cpus.get_mut(usize::from(waiter.cpu));
+        match last.filter(|cpu| cpu.task == thread) {
+            Some(cpu) if cpu.leaves.is_some() => {
+                waiter.state = State::Running;
+                cpu.leaves = None;
+            }
+            // It is leaving at this moment: its CPU wakes it when it has left.
+            Some(cpu) => cpu.wakes.push_back(thread),
+            None => self.cpus[self.here as usize].wakes.push_back(thread),
+        }
+    }
+
+    fn tell(&mut self, _: Event<'_>) {}
+}

@@ -1,0 +1,210 @@
+//! The machine whose scheduler takes time: what it costs, what it measures, and
+//! that nobody is lost.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use prorata_sim::Scenario;
+use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation, StartError};
+
+const LAYOUTS: [LayoutName; 6] = [
+    LayoutName::GlobalList,
+    LayoutName::PriorityLevels,
+    LayoutName::MultiQueue,
+    LayoutName::MultiQueueTournament,
+    LayoutName::Pools(2),
+    LayoutName::PoolsTournament(2),
+];
+
+fn scenario(text: &str) -> Scenario {
+    let text = format!("title = \"t\"\nduration = \"1s\"\n{text}");
+    Scenario::parse(Path::new("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn machine(cpus: u32, layout: LayoutName, costs: Costs) -> Machine {
+    Machine {
+        cpus,
+        layout,
+        costs,
+    }
+}
+
+fn start(scenario: &Scenario, machine: &Machine) -> Simulation {
+    Simulation::new(scenario, machine, 2001).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Threads that compute, sleep, yield and pass messages, and end.
+const MIXED: &str = r#"
+[pipe.p]
+capacity = 2
+[program.main]
+steps = [
+  { loop = { times = 5, steps = [{ fork = "writer" }, { fork = "reader" }, { fork = "sleeper" }] } },
+]
+[program.writer]
+steps = [{ loop = { times = 40, steps = [{ compute = { exponential = "30us" } }, { send = "p" }] } }]
+[program.reader]
+steps = [{ loop = { times = 40, steps = [{ receive = "p" }, { compute = { exponential = "30us" } }, "yield"] } }]
+[program.sleeper]
+steps = [{ loop = { chance = 0.9, steps = [{ compute = "100us" }, { sleep = { exponential = "200us" } }] } }]
+[[client]]
+name = "a"
+count = 3
+program = "main"
+"#;
+
+/// Without a scheduler that costs anything, two threads that compute for 10 ms
+/// each take 10 ms on two CPUs and 20 ms on one.
+#[test]
+fn a_scheduler_without_cost_leaves_all_time_to_programs() {
+    let text = r#"
+[program.work]
+steps = [{ compute = "10ms" }]
+[[client]]
+name = "a"
+count = 2
+program = "work"
+"#;
+    let free = Costs {
+        stretch: "0s".parse().expect("a time"),
+        levels: "0s".parse().expect("a time"),
+        examine: "0s".parse().expect("a time"),
+        look: "0s".parse().expect("a time"),
+        transfer: "0s".parse().expect("a time"),
+        interrupt: "0s".parse().expect("a time"),
+        context_switch: "0s".parse().expect("a time"),
+        cache_refill: "0s".parse().expect("a time"),
+        system_call: "0s".parse().expect("a time"),
+        timer: "0s".parse().expect("a time"),
+        ..Costs::default()
+    };
+    for layout in LAYOUTS {
+        for (cpus, ns) in [(1, 20_000_000), (2, 10_000_000)] {
+            let mut simulation = start(&scenario(text), &machine(cpus, layout, free.clone()));
+            simulation.run().expect("it can go on");
+            assert_eq!(simulation.now_ns(), ns, "{layout:?} on {cpus}");
+        }
+    }
+}
+
+/// One thread on one CPU that nobody disturbs: every cost stands in the sum.
+#[test]
+fn the_time_of_a_run_is_its_steps_and_what_they_cost() {
+    let text = r#"
+[program.work]
+steps = [{ compute = "1ms" }, "exit"]
+[[client]]
+name = "a"
+program = "work"
+"#;
+    let costs = Costs::default();
+    let machine = machine(1, LayoutName::GlobalList, costs.clone());
+    let mut simulation = start(&scenario(text), &machine);
+    simulation.run().expect("it can go on");
+    // Wakes it: a stretch to the lock, which comes from nowhere, one more and a
+    // look at the CPU. schedule() twice: two stretches each, the first examines
+    // a task. The switch to it, and the exit.
+    let wake = 2 * costs.stretch.0 + costs.transfer.0 + costs.look.0;
+    let schedules = 4 * costs.stretch.0 + costs.examine.0;
+    let rest = costs.context_switch.0 + costs.system_call.0;
+    assert_eq!(simulation.now_ns(), 1_000_000 + wake + schedules + rest);
+    assert_eq!(simulation.counts().schedules, 2);
+    assert_eq!(simulation.lock_statistics().acquisitions, 3);
+    assert_eq!(simulation.lock_statistics().contention(), 0.0);
+}
+
+/// Under every layout all threads end, and none waits for ever.
+#[test]
+fn nobody_is_lost() {
+    for layout in LAYOUTS {
+        for cpus in [1, 2, 4, 7] {
+            let machine = machine(cpus, layout, Costs::default());
+            let mut simulation = start(&scenario(MIXED), &machine);
+            simulation.run().expect("it can go on");
+            assert_eq!(simulation.alive(), 0, "{layout:?} on {cpus}");
+            assert_eq!(simulation.made(), 3 * 16);
+            assert_eq!(simulation.counts().sends, 3 * 5 * 40);
+            assert_eq!(simulation.queue_lengths().iter().sum::<u32>(), 0);
+        }
+    }
+}
+
+/// What a small run comes to, to the last nanosecond.
+#[test]
+fn a_small_run_is_the_same_for_ever() {
+    let mut text = String::new();
+    for layout in LAYOUTS {
+        let mut simulation = start(&scenario(MIXED), &machine(4, layout, Costs::default()));
+        simulation.run().expect("it can go on");
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{}: {} ns, {:?}, {:?}, mean length {:.4}",
+            layout.title(),
+            simulation.now_ns(),
+            simulation.counts(),
+            simulation.lock_statistics(),
+            simulation.lengths().mean(),
+        );
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/smp.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).expect("writable");
+    }
+    let golden = std::fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes it");
+    assert_eq!(text, golden, "if that is meant, run with UPDATE_GOLDEN=1");
+}
+
+/// Busy CPUs share one lock, so that most of them wait; with a queue each they
+/// do not (2001, 5.3).
+#[test]
+fn contention_is_that_of_the_one_lock() {
+    let text = r#"
+[program.yields]
+steps = [{ loop = { steps = [{ compute = "1us" }, "yield"] } }]
+[[client]]
+name = "a"
+count = 16
+program = "yields"
+"#;
+    let contention = |layout| {
+        let mut simulation = start(&scenario(text), &machine(8, layout, Costs::default()));
+        simulation.run_to(5_000_000).expect("it can go on");
+        simulation.measure_afresh();
+        simulation.run_to(20_000_000).expect("it can go on");
+        assert_eq!(simulation.measured_ns(), 15_000_000);
+        simulation.lock_statistics().contention()
+    };
+    assert!(contention(LayoutName::GlobalList) > 0.9);
+    assert!(contention(LayoutName::MultiQueue) < 0.3);
+}
+
+#[test]
+fn machines_without_cpus_and_with_too_many_are_refused() {
+    let scenario = scenario("[[client]]\nname = \"a\"\n");
+    for cpus in [0, 4097] {
+        let machine = machine(cpus, LayoutName::MultiQueue, Costs::default());
+        let refused = Simulation::new(&scenario, &machine, 1).expect_err("it is none");
+        assert!(matches!(refused, StartError::Layout(_)), "{refused}");
+    }
+    let machine = machine(4096, LayoutName::GlobalList, Costs::default());
+    assert!(Simulation::new(&scenario, &machine, 1).is_ok());
+}
+
+#[test]
+fn programs_that_go_round_without_time_are_found_out() {
+    let text = r#"
+[program.round]
+steps = [{ loop = { chance = 0.99999999, steps = [{ loop = { times = 4000000000, steps = [{ compute = "0s" }] } }] } }]
+[[client]]
+name = "a"
+program = "round"
+"#;
+    let machine = machine(1, LayoutName::GlobalList, Costs::default());
+    let mut simulation = start(&scenario(text), &machine);
+    let error = simulation.run().expect_err("no time passes");
+    assert!(
+        error.to_string().contains("a goes round and round"),
+        "{error}"
+    );
+}
