@@ -1,10 +1,9 @@
 //! Instructions that a switch costs, counted in a machine whose clock counts
-//! instructions (one a nanosecond), under Linux's own scheduler, under the
-//! minimal one and under ours. On one CPU that is never idle, so that time is
-//! nothing else.
+//! instructions (one a nanosecond): under Linux's own scheduler, under the minimal one
+//! and under ours, one after another in the same machine. On one CPU that is never
+//! idle, so that time is nothing else.
 //!
-//! Run by hand with `--measure` it does the measurement where it is, with
-//! `--measure-stride` or `--measure-lottery` under our scheduler.
+//! Run by hand with `--measure` it does the measurement where it is.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -12,6 +11,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use prorata_kernel::Floor;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
 
@@ -25,12 +25,26 @@ const WARM_UP: Duration = Duration::from_secs(2);
 const SWITCHES: u32 = 4000;
 const BATCHES: u32 = 9;
 
+/// Messaging as hackbench does it: so many senders, each of which writes so many
+/// messages to each of as many receivers.
+const GROUP: usize = 8;
+const MESSAGES: usize = 40;
+
+const WHAT: [&str; 3] = ["pipe round trip", "yield to another", "message in a group"];
+const UNDER: [&str; 4] = [
+    "EEVDF",
+    "the minimal scheduler",
+    "stride scheduling",
+    "lottery scheduling",
+];
+
+/// How many times the minimal scheduler's cost ours may be.
+const TARGET: f64 = 1.10;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("--measure") => measure(),
-        Some("--measure-stride") => measure_under(Policy::Stride),
-        Some("--measure-lottery") => measure_under(Policy::Lottery),
+        Some("--measure") => measure_all(),
         Some("--echo") => echo(),
         Some("--yield") => loop {
             thread::yield_now();
@@ -40,44 +54,30 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Starts two machines and sets what they count side by side.
+/// Starts a machine and sets what it counts side by side.
 fn compare() -> ExitCode {
-    let runs = [
-        in_machine(&[], "--measure"),
-        in_machine(&["floor"], "--measure"),
-        in_machine(&[], "--measure-stride"),
-        in_machine(&[], "--measure-lottery"),
-    ];
-    let [Some(own), Some(floor), Some(stride), Some(lottery)] = runs else {
+    let Some(counted) = in_machine() else {
         eprintln!("no machine to measure in: see `prorata vm fetch`");
         return ExitCode::FAILURE;
     };
     let mut all = Vec::new();
-    for (index, what) in ["pipe round trip", "yield to another and back"]
-        .into_iter()
-        .enumerate()
-    {
-        let (own, floor) = (own[index], floor[index]);
-        println!("{what}: {own:.0} instructions under EEVDF");
-        let others = [
-            ("the minimal sched_ext scheduler", floor, None),
-            ("stride scheduling", stride[index], Some(floor)),
-            ("lottery scheduling", lottery[index], Some(floor)),
-        ];
-        for (under, measured, against) in others {
+    for (index, what) in WHAT.into_iter().enumerate() {
+        let [own, floor, ..] = counted.map(|under| under[index]);
+        println!("{what}: {own:.0} instructions under {}", UNDER[0]);
+        for (under, counted) in UNDER.into_iter().zip(counted).skip(1) {
+            let measured = counted[index];
             let ratio = measured / floor;
             println!("  {measured:.0} under {under}: {ratio:.3} times the minimal one's");
             all.push(Figure {
                 name: format!("{what} under {under}"),
                 paper: None,
-                peer: Some(Quantity::Words(match against {
-                    None => format!("EEVDF: {own:.0}"),
-                    Some(floor) => format!("minimal: {floor:.0}"),
-                })),
+                peer: Some(Quantity::Words(format!(
+                    "EEVDF: {own:.0}, minimal: {floor:.0}"
+                ))),
                 measured,
                 unit: "instructions".to_owned(),
-                target: None,
-                ok: true,
+                target: Some(Quantity::Number((floor * TARGET).round())),
+                ok: ratio <= TARGET,
             });
         }
     }
@@ -90,62 +90,100 @@ fn compare() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What this program, told to measure, writes in a machine, run by `prorata`
-/// with these arguments before it.
-fn in_machine(under: &[&str], measure: &str) -> Option<[f64; 2]> {
-    let prorata = env!("CARGO_BIN_EXE_prorata");
-    let mut command = Command::new(prorata);
-    command.args(["vm", "run", "--icount", "--kernel", KERNEL, "--"]);
-    if !under.is_empty() {
-        command.arg(prorata).args(under);
-    }
-    let output = command
+/// What this program, told to measure, writes in a machine.
+fn in_machine() -> Option<[[f64; 3]; 4]> {
+    let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
+        .args(["vm", "run", "--icount", "--kernel", KERNEL, "--"])
         .arg(std::env::current_exe().ok()?)
-        .arg(measure)
+        .arg("--measure")
         .stderr(Stdio::inherit())
         .output()
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let mut figures = text.split_whitespace().map(str::parse);
-    Some([figures.next()?.ok()?, figures.next()?.ok()?])
+    let mut counted = [[0.0; 3]; 4];
+    for figure in counted.as_flattened_mut() {
+        *figure = figures.next()?.ok()?;
+    }
+    Some(counted)
 }
 
-fn measure_under(policy: Policy) {
-    let scheduler = Scheduler::load(&Options {
-        policy,
-        quantum_ns: 20_000_000,
-        scope: Scope::All,
-        queues: Queues::Global,
-    })
-    .expect("it loads");
+fn measure_all() {
+    warm_up();
     measure();
-    if let Some(failure) = scheduler.failure() {
-        panic!("{failure}");
+    let floor = Floor::load().expect("it loads");
+    measure();
+    floor.report().expect("it was not unloaded");
+    drop(floor);
+    for policy in [Policy::Stride, Policy::Lottery] {
+        let scheduler = Scheduler::load(&Options {
+            policy,
+            quantum_ns: 20_000_000,
+            scope: Scope::All,
+            queues: Queues::Global,
+        })
+        .expect("it loads");
+        measure();
+        if let Some(failure) = scheduler.failure() {
+            panic!("{failure}");
+        }
     }
 }
 
-/// Writes the instructions of a pipe round trip and of a yield until the
-/// next, with another process yielding in between.
-fn measure() {
+fn warm_up() {
     let begin = Instant::now();
     let mut echo = Partner::start("--echo");
     while begin.elapsed() < WARM_UP {
         echo.round_trips(SWITCHES);
     }
-    println!("{:.0}", cheapest(|| echo.round_trips(SWITCHES)));
-    drop(echo);
-    let _partner = Partner::start("--yield");
-    let yields = || (0..SWITCHES).for_each(|_| thread::yield_now());
-    yields();
-    println!("{:.0}", cheapest(yields));
 }
 
-/// Nanoseconds that one of the switches takes in the cheapest batch.
-fn cheapest(mut batch: impl FnMut()) -> f64 {
+/// Writes the instructions of a pipe round trip, of a yield until the next, with
+/// another process yielding in between, and of a message.
+fn measure() {
+    let mut echo = Partner::start("--echo");
+    echo.round_trips(SWITCHES);
+    println!("{:.0}", cheapest(SWITCHES, || echo.round_trips(SWITCHES)));
+    drop(echo);
+    let partner = Partner::start("--yield");
+    let yields = || (0..SWITCHES).for_each(|_| thread::yield_now());
+    yields();
+    println!("{:.0}", cheapest(SWITCHES, yields));
+    drop(partner);
+    let messages = (GROUP * GROUP * MESSAGES) as u32;
+    send_messages();
+    println!("{:.0}", cheapest(messages, send_messages));
+}
+
+/// Threads that send to one another by pipes, until all has arrived.
+fn send_messages() {
+    let pipes = (0..GROUP).map(|_| std::io::pipe().expect("there are pipes"));
+    let (outputs, inputs): (Vec<_>, Vec<_>) = pipes.unzip();
+    thread::scope(|scope| {
+        for mut output in outputs {
+            scope.spawn(move || {
+                let mut message = [0; 100];
+                for _ in 0..GROUP * MESSAGES {
+                    output.read_exact(&mut message).expect("it is sent");
+                }
+            });
+        }
+        for _ in 0..GROUP {
+            scope.spawn(|| {
+                for mut input in inputs.iter().cycle().take(GROUP * MESSAGES) {
+                    input.write_all(&[0; 100]).expect("it is received");
+                }
+            });
+        }
+    });
+}
+
+/// Nanoseconds that one of so many takes in the cheapest batch.
+fn cheapest(count: u32, mut batch: impl FnMut()) -> f64 {
     let mut times = (0..BATCHES).map(|_| {
         let begin = Instant::now();
         batch();
-        begin.elapsed().as_nanos() as f64 / f64::from(SWITCHES)
+        begin.elapsed().as_nanos() as f64 / f64::from(count)
     });
     let first = times.next().expect("there are batches");
     times.fold(first, f64::min)

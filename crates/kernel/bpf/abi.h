@@ -6,6 +6,8 @@
 #ifndef PRORATA_ABI_H
 #define PRORATA_ABI_H
 
+#include "arithmetic.h"
+
 /* The base currency's node. */
 #define BASE 0
 
@@ -78,23 +80,36 @@ struct rights {
 	u64 dispatches;
 	u64 migrations;
 	u64 waited_ns;
-	/* Tasks inside that compete. */
+	/* Tasks inside that compete, and the tickets that they hold. */
 	u32 runnable;
-	/* Those of them that have not run since they joined. */
-	u32 reserved;
+	/* Whether one of them stands for the others in a queue, see queue.bpf.h. */
+	u32 represented;
+	s64 held;
 	/*
-	 * Where the node stands as a client, with what all its tasks were charged
-	 * for, while it is active; what remains of its wait else. Who joins begins
-	 * no sooner, so nothing is gained by having many tasks, or new ones.
+	 * Its place as a client, moved by what all tasks inside use; while none
+	 * competes, seen from the present pass at which the last one left.
 	 */
 	u64 pass;
-	s64 remain;
+	u64 left_at;
+	/* What its tasks are worth together, and so how far its pass moves. */
+	u64 worth;
+	struct stride stride;
+	/* The `priced_at` from which these two were worked out. */
+	u64 worth_priced_at;
+	/* What one task inside is worth, in 2^-16 base tickets. */
+	u64 single;
+	/* Where the furthest task inside began a turn: who joins begins there. */
+	u64 progress;
+	/* Tasks that wait in line inside, and whether there is a line. */
+	u32 in_line;
+	u32 has_line;
 	/* Whether it ever was active. */
 	u32 known;
-	u32 unused;
+	/* Whether who was charged last is bound to some CPUs. */
+	u32 bound;
 };
 
-_Static_assert(sizeof(struct rights) == 128, "src/scheduler/loaded.rs reads these bytes");
+_Static_assert(sizeof(struct rights) == 192, "src/scheduler/loaded.rs reads these bytes");
 
 /* Totals. */
 struct totals {
@@ -121,7 +136,7 @@ struct change_request {
 
 _Static_assert(sizeof(struct change_request) == 16, "src/scheduler/loaded.rs writes these bytes");
 
-/* What the trace tells of, see trace.bpf.h. */
+/* What the trace tells of nodes as clients, see trace.bpf.h. */
 enum decision_kind {
 	/* Competes, from this pass on. */
 	DECISION_JOIN,
@@ -129,15 +144,18 @@ enum decision_kind {
 	DECISION_LEAVE,
 	/* Is worth something else; its pass is changed with it. */
 	DECISION_TICKETS,
-	/* Runs next. */
+	/* One of its tasks runs next. */
 	DECISION_PICK,
-	/* Used service, and has this pass now. */
+	/* One of its tasks used service; this is the client's pass now. */
 	DECISION_CHARGE,
 };
 
 struct decision {
 	u32 kind;
+	u32 node;
+	/* Of a pick and a charge. */
 	u32 tid;
+	u32 unused;
 	u64 time_ns;
 	u64 pass;
 	u64 worth;
@@ -146,6 +164,6 @@ struct decision {
 	u64 service_ns;
 };
 
-_Static_assert(sizeof(struct decision) == 48, "src/scheduler/trace.rs reads these bytes");
+_Static_assert(sizeof(struct decision) == 56, "src/scheduler/trace.rs reads these bytes");
 
 #endif

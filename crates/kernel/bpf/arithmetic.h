@@ -125,29 +125,43 @@ static inline worth_t worth_add(worth_t a, worth_t b)
 /* number * 2^shift, rounded down and held below LONGEST_WAIT. */
 static inline u64 scaled(u64 number, s32 shift)
 {
-	if (!number)
-		return 0;
 	if (shift < 0)
-		return shift > -64 ? number >> -shift : 0;
-	if (shift >= 60 || number >> (60 - shift))
-		return LONGEST_WAIT;
-	return number << shift;
+		number = shift > -64 ? number >> -shift : 0;
+	else if (shift >= 60 || number >> (60 - shift))
+		return number ? LONGEST_WAIT : 0;
+	else
+		number <<= shift;
+	return number < LONGEST_WAIT ? number : LONGEST_WAIT;
 }
 
 /*
- * How far a pass moves for so much service (ns) at so many tickets: the part
- * of a stride (1995, 2.4) without the quantum, which cancels out. Nobody
- * without tickets moves: their waits are not in this order.
+ * How far a pass moves for each ns of service: mantissa * 2^shift. That is the
+ * stride (1995, 2.1) without the quantum, which cancels out. A mantissa has up to
+ * 33 bits. Nobody without tickets moves: their waits are not in this order.
  */
-static inline u64 wait_for(u64 service_ns, worth_t tickets)
-{
-	u32 zeros;
+struct stride {
+	u64 mantissa;
+	s32 shift;
+	u32 unused;
+};
 
-	if (!service_ns || !mantissa_of(tickets))
-		return 0;
-	zeros = zeros_above(service_ns);
-	return scaled((service_ns << zeros) / mantissa_of(tickets),
-		      PASS_BITS - (s32)zeros - exponent_of(tickets));
+static inline struct stride stride_of(worth_t tickets)
+{
+	struct stride stride = {};
+
+	if (!mantissa_of(tickets))
+		return stride;
+	stride.mantissa = (1ULL << 63) / mantissa_of(tickets);
+	stride.shift = PASS_BITS - 63 - exponent_of(tickets);
+	return stride;
+}
+
+/* How far a pass moves for so much service, of which MAX_SERVICE_NS count. */
+static inline u64 wait_by(struct stride stride, u64 service_ns)
+{
+	if (service_ns > MAX_SERVICE_NS)
+		service_ns = MAX_SERVICE_NS;
+	return scaled(service_ns * stride.mantissa, stride.shift);
 }
 
 /* The service (ns) that so many tickets are due in such a wait. */

@@ -92,6 +92,15 @@ static void fund_group(struct group *group, u32 parent)
 	fund(group->node, list);
 }
 
+/* A line for a node's tasks; a node keeps it for ever. */
+static void give_line(u32 number)
+{
+	struct rights *node = node_at(number);
+
+	if (!node->has_line)
+		node->has_line = !scx_bpf_create_dsq(LINES + number, -1);
+}
+
 static struct group *group_of(struct cgroup *cgrp)
 {
 	return bpf_cgrp_storage_get(&groups, cgrp, 0, 0);
@@ -127,6 +136,7 @@ static s32 begin_group(struct cgroup *cgrp, u32 weight, bool idle)
 		struct ticket *ticket = ticket_at(CGROUP_TICKETS);
 
 		group->node = ROOT_CGROUP;
+		give_line(ROOT_CGROUP);
 		ticket->currency = BASE;
 		ticket->amount = ROOT_TICKETS;
 		fund(ROOT_CGROUP, CGROUP_TICKETS);
@@ -136,10 +146,12 @@ static s32 begin_group(struct cgroup *cgrp, u32 weight, bool idle)
 	index = cgrp->level <= DEEPEST_GROUP ? take_group() : 0;
 	group->shared = !index;
 	group->node = index ? CGROUP_NODES + index : parent;
-	if (index)
+	if (index) {
+		give_line(group->node);
 		fund_group(group, parent);
-	else
+	} else {
 		__sync_fetch_and_add(&totals.groups_without_node, 1);
+	}
 	return 0;
 }
 

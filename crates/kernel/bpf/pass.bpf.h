@@ -9,11 +9,8 @@
  * appear: who uses less of one waits less, which is what compensation tickets
  * are for (1994, 3.4).
  *
- * The present pass is where who joins begins. With stride scheduling on one
- * CPU it moves with all time used (1995, 2.2), else it is the furthest pass of
- * a winner: in a race because that is its present moment; on several CPUs
- * because a client that is entitled to more than one CPU falls behind for
- * ever, and would hold the other back.
+ * The present pass is where who joins begins. With stride scheduling it moves
+ * with all time used (1995, 2.2), in a race it is the furthest pass of a winner.
  */
 #ifndef PRORATA_PASS_BPF_H
 #define PRORATA_PASS_BPF_H
@@ -37,7 +34,7 @@ u64 ahead;
 
 static u64 present(void)
 {
-	return one_cpu && !lottery ? dispensed + ahead : furthest;
+	return lottery ? furthest : dispensed + ahead;
 }
 
 /* CPUs that there are; the loader sets it at first. */
@@ -50,35 +47,29 @@ u32 online;
 static u64 longest = LONGEST_WAIT;
 
 /*
- * Somebody who had this pass has run. A turn is charged at the price at its end,
- * and turns end when others wake, so passes move a little further than the
- * present one; it is not left behind by more than an eighth of a second.
+ * What those who sleep can be owed together; the loader sets it. Who wants little
+ * waits for others' turns to end and is owed for that, though it never takes it; and
+ * as much all others are ahead of the present pass. If that were much, a change of
+ * tickets would change their places by much (1995, 2.3).
  */
+u64 most_owed_ns;
+
+/* That time as a wait, as above. */
+static u64 most_owed;
+
+/* Somebody who had this pass has run. */
 static void follow_winner(u64 pass)
 {
-	s64 lag = pass - present() - (longest >> 6);
+	s64 lag = pass - present();
 
+	/* It was not its turn: it had waited for as long as anybody may. */
+	if (lag > (s64)longest)
+		return;
 	if (before(furthest, pass))
 		furthest = pass;
-	if (one_cpu && !lottery && lag > 0)
+	lag -= most_owed;
+	if (!lottery && lag > 0)
 		ahead += lag;
-}
-
-static void set_longest(void)
-{
-	s64 active = nodes[BASE].active;
-
-	if (active > 0)
-		longest = wait_for(LONGEST_WAIT_NS * online, worth_of(active));
-}
-
-__noinline int dispense(u64 service_ns)
-{
-	s64 active = nodes[BASE].active;
-
-	if (active > 0)
-		__sync_fetch_and_add(&dispensed, wait_for(service_ns, worth_of(active)));
-	return 0;
 }
 
 /* What remains of a wait when the tickets change. */
@@ -87,15 +78,36 @@ __noinline s64 keep_remain(s64 remain, worth_t from, worth_t to)
 	return held(rescaled(remain, from, to));
 }
 
-/* How long who used so much waits. */
-__noinline u64 wait_after(u64 service_ns, worth_t worth)
+/* What so much service counts for in a race. */
+__noinline u64 chance_on(u64 service_ns)
 {
-	if (lottery) {
-		u64 bits = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	u64 bits = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 
-		service_ns = chanced(service_ns, bits);
-	}
-	return wait_for(service_ns, worth);
+	return chanced(service_ns, bits);
+}
+
+__noinline u64 wait_at(u64 mantissa, s32 shift, u64 service_ns)
+{
+	struct stride stride = { .mantissa = mantissa, .shift = shift };
+
+	return wait_by(stride, service_ns);
+}
+
+static u64 wait(struct stride stride, u64 service_ns)
+{
+	return wait_at(stride.mantissa, stride.shift, service_ns);
+}
+
+/* The service that so much is worth was due in a wait. */
+__noinline u64 service_of(u64 wait, worth_t worth)
+{
+	return service_in(wait, worth);
+}
+
+/* How long who used so much waits. */
+static u64 wait_after(u64 service_ns, struct stride stride)
+{
+	return wait(stride, lottery ? chance_on(service_ns) : service_ns);
 }
 
 #endif

@@ -6,18 +6,18 @@
  * currency (rights.bpf.h); control groups are currencies, too (cgroup.bpf.h).
  * Each task is in one node of the graph and holds tickets there, by its nice
  * value. When it is to run it joins: its tickets become active, and with them
- * those that back them. Its worth in base tickets, worked out when it is
- * charged, says how fast its pass moves (task.bpf.h, pass.bpf.h). Who has the
- * smallest pass runs next (queue.bpf.h).
+ * those that back them. What the tasks of a node are worth together, in base
+ * tickets, says how fast the node's pass moves with what they use (client.bpf.h,
+ * pass.bpf.h). The node with the smallest pass runs next, and of its tasks the one
+ * that has used least for its tickets (queue.bpf.h, task.bpf.h).
  *
  *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
- *		  enqueue     joins; waits in the queue in the order of passes
+ *		  enqueue     joins; waits in the queue, or in line inside its node
  *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
  *		  stopping    charges who ran; who sleeps leaves
  *
- * These four are all that a switch costs. There is no `running` (unless decisions
- * are traced), no `runnable`
- * and no `quiescent`: what they would tell is known by then.
+ * These four are all that a switch costs on one CPU. There is no `runnable` and no
+ * `quiescent`: what they would tell is known by then.
  */
 #include <scx/common.bpf.h>
 #include <bpf_experimental.h>
@@ -28,7 +28,9 @@
 #include "arithmetic.h"
 #include "rights.bpf.h"
 #include "pass.bpf.h"
+#include "feasible.bpf.h"
 #include "trace.bpf.h"
+#include "client.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
 #include "cgroup.bpf.h"
@@ -56,7 +58,7 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	if (!task->competes)
 		join(p, task, scx_bpf_now());
 	__sync_fetch_and_add(&totals.direct, 1);
-	scx_bpf_dsq_insert(p, DSQ_LOCAL, quantum_ns, 0);
+	scx_bpf_dsq_insert(p, DSQ_LOCAL, turn_of(node_at(task->node)), 0);
 	return cpu;
 }
 
@@ -82,44 +84,56 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 
 void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 now = scx_bpf_now(), pass = 0;
-	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED), competes = false;
+	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED);
+	struct rival rival = { .nobody = true };
+	struct task *task = NULL;
+	u64 now = scx_bpf_now();
 
+	fill_vacancies();
 	reorder_if_due(now);
 	if (goes_on) {
-		struct task *task = task_of(prev);
-
-		competes = task && task->competes;
-		if (competes) {
+		task = task_of(prev);
+		if (task && task->competes) {
 			charge(prev, task, now);
-			pass = key_of(task);
+			rival.nobody = hand_over(task);
+			rival.node = task->node;
+			rival.pass = key_of(node_at(task->node));
+			rival.progress = task->progress;
 		}
 	}
-	if (take_first(queue_of(cpu), pass, !competes) || !goes_on)
+	if (take(cpu, &rival) || !goes_on) {
+		fill_vacancies();
 		return;
-	scx_bpf_task_set_slice(prev, quantum_ns);
+	}
+	scx_bpf_task_set_slice(prev, task ? turn_of(node_at(task->node)) : quantum_ns);
 	__sync_fetch_and_add(&totals.prolonged, 1);
 }
 
-/* Only if decisions are traced: the loader leaves it out otherwise. */
+/* Only on several CPUs, or if decisions are traced: else the loader leaves it out. */
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
 	struct task *task = task_of(p);
 
-	if (task && task->competes)
-		trace(DECISION_PICK, p->pid, task->pass, task->worth, 0);
+	if (!task || !task->competes)
+		return;
+	if (!one_cpu)
+		*running_on(scx_bpf_task_cpu(p)) = is_bound(p) ? 0 : task->node;
+	trace(DECISION_PICK, task->node, p->pid, 0);
 }
 
 void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 {
 	struct task *task = task_of(p);
 
-	if (!task || !task->competes)
-		return;
-	charge(p, task, scx_bpf_now());
-	count_turn(p, task);
-	if (!runnable)
-		leave(p, task);
+	if (task && task->competes) {
+		charge(p, task, scx_bpf_now());
+		count_turn(p, task);
+		if (!runnable)
+			leave(task);
+	}
+	/* Not before it was charged: until then it counts among those that run. */
+	if (!one_cpu)
+		*running_on(scx_bpf_task_cpu(p)) = 0;
 }
 
 /* Its nice value has changed. */
@@ -137,8 +151,7 @@ void BPF_STRUCT_OPS(prorata_enable, struct task_struct *p)
 
 	if (!task)
 		return;
-	task->charged_ns = p->se.sum_exec_runtime;
-	task->delay_ns = p->sched_info.run_delay;
+	begin_clocks(p, task);
 }
 
 void BPF_STRUCT_OPS(prorata_disable, struct task_struct *p)
@@ -146,7 +159,7 @@ void BPF_STRUCT_OPS(prorata_disable, struct task_struct *p)
 	struct task *task = task_of(p);
 
 	if (task && task->competes)
-		leave(p, task);
+		leave(task);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
@@ -179,7 +192,7 @@ void BPF_STRUCT_OPS(prorata_exit_task, struct task_struct *p, struct scx_exit_ta
 
 	if (task && task->present) {
 		task->present = false;
-		end(p, task);
+		end(task);
 	}
 }
 

@@ -25,11 +25,13 @@ int give(struct change_request *request)
 
 	if (!p)
 		return -ESRCH;
+	give_line(request->node);
 	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (task && task->present) {
 		belong_elsewhere(task, request->node);
 	} else if (task) {
 		task->present = true;
+		begin_clocks(p, task);
 		belong(task, request->node);
 	}
 	if (task)
@@ -54,7 +56,7 @@ int take_back(struct change_request *request)
 		if (all_tasks) {
 			belong_elsewhere(task, task->group);
 		} else if (!task->competes) {
-			end(p, task);
+			end(task);
 			bpf_task_storage_delete(&tasks, p);
 		}
 	}

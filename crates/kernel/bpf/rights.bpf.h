@@ -26,6 +26,7 @@
 
 struct rights nodes[NODES];
 struct ticket tickets[TICKETS];
+struct totals totals;
 
 /* Time for which a price is good; the loader sets it. */
 u64 price_lasts_ns;
@@ -49,6 +50,30 @@ static u32 rises;
  * with a known number through every turn of a loop.
  */
 static volatile u32 nothing;
+
+/*
+ * Functions that the verifier walks once, without knowing their arguments, rather
+ * than at each call with what it knows there.
+ */
+__noinline u64 product(u64 a, u64 b)
+{
+	return worth_multiply(a, b);
+}
+
+__noinline u64 quotient(u64 a, u64 b)
+{
+	return worth_divide(a, b);
+}
+
+__noinline u64 sum_of(u64 a, u64 b)
+{
+	return worth_add(a, b);
+}
+
+__noinline u64 worth_of_amount(u64 amount)
+{
+	return worth_of(amount);
+}
 
 static struct rights *node_at(u32 number)
 {
@@ -123,14 +148,14 @@ static s32 change_amount(u32 number, s64 amount)
  */
 __noinline int propagate(u32 list, s32 sign)
 {
-	/* The lists on the way, each as far as it is done, with its sign. */
-	u64 way[MAX_LEVELS];
+	/* The lists on the way, each as far as it is done, twice; odd: it ceases. */
+	u32 way[MAX_LEVELS];
 	u32 level = nothing;
-	u64 here = (u64)(u32)sign << 32 | list;
+	u32 here = 2 * list + (sign < 0);
 
 	while (can_loop) {
-		u32 index = (u32)here, above;
-		s32 towards = (s32)(here >> 32), edge;
+		u32 index = here / 2, above;
+		s32 towards = here & 1 ? -1 : 1, edge;
 		struct ticket *ticket;
 		struct rights *currency;
 
@@ -143,7 +168,7 @@ __noinline int propagate(u32 list, s32 sign)
 		}
 		ticket = ticket_at(index);
 		currency = node_at(ticket->currency);
-		here = (u64)(u32)towards << 32 | next_in_list(ticket, index);
+		here = 2 * next_in_list(ticket, index) + (here & 1);
 		edge = change_amount(ticket->currency, towards * (s64)ticket->amount);
 		if (!edge || ticket->currency == BASE)
 			continue;
@@ -151,11 +176,11 @@ __noinline int propagate(u32 list, s32 sign)
 		if (!above)
 			continue;
 		/* Nothing left to do here: the way does not get longer. */
-		if ((u32)here && level < MAX_LEVELS) {
+		if (here / 2 && level < MAX_LEVELS) {
 			way[level & (MAX_LEVELS - 1)] = here;
 			level++;
 		}
-		here = (u64)(u32)edge << 32 | above;
+		here = 2 * above + (edge < 0);
 	}
 	return 0;
 }
@@ -181,66 +206,48 @@ static worth_t rate_of(const struct rights *currency)
 {
 	s64 active = currency->priced_active;
 
-	return active > 0 ? worth_divide(currency->value, worth_of(active)) : 0;
+	return active > 0 ? quotient(currency->value, worth_of_amount(active)) : 0;
 }
 
 /*
- * Adds up what the list's tickets are worth. Stops at a currency whose price
- * is too old, and gives back its number; else 0.
- */
-static u32 price_list(u32 list, u64 now, worth_t *value)
-{
-	worth_t sum = 0;
-	u32 stale = 0;
-
-	while (list && can_loop) {
-		struct ticket *ticket = ticket_at(list);
-		worth_t amount = worth_of(ticket->amount);
-
-		if (ticket->currency != BASE) {
-			struct rights *currency = node_at(ticket->currency);
-
-			if (!is_priced(currency, now)) {
-				stale = ticket->currency;
-				break;
-			}
-			amount = worth_multiply(amount, rate_of(currency));
-		}
-		sum = worth_add(sum, amount);
-		list = next_in_list(ticket, list);
-	}
-	*value = sum;
-	return stale;
-}
-
-/*
- * Works out a node's value, and those of the currencies that it needs for that,
- * the highest first.
+ * Works out a node's value. If it needs a currency's whose price is too old, then
+ * that first, and begins again: without a record of the way, which the verifier
+ * would follow through every turn. Cost: that of as many lists as are on the way,
+ * for each currency without a price.
  */
 __noinline int price(u32 number, u64 now)
 {
-	u32 way[MAX_LEVELS];
-	u32 level = nothing;
+	u32 here = number;
+	u32 list = list_of(node_at(number)->backing);
+	worth_t value = nothing;
 
 	while (can_loop) {
-		struct rights *node = node_at(number);
-		worth_t value;
-		u32 stale = price_list(list_of(node->backing), now, &value);
+		struct ticket *ticket = ticket_at(list);
+		struct rights *currency = node_at(ticket->currency);
+		worth_t amount;
 
-		if (stale && level < MAX_LEVELS) {
-			way[level & (MAX_LEVELS - 1)] = number;
-			level++;
-			number = stale;
+		if (!list) {
+			struct rights *node = node_at(here);
+
+			node->value = value;
+			node->priced_active = node->active;
+			node->priced_change = change;
+			node->priced_at = now;
+			if (here == number)
+				return 0;
+			here = number;
+		} else if (ticket->currency != BASE && !is_priced(currency, now)) {
+			here = ticket->currency;
+		} else {
+			amount = worth_of_amount(ticket->amount);
+			if (ticket->currency != BASE)
+				amount = product(amount, rate_of(currency));
+			value = sum_of(value, amount);
+			list = next_in_list(ticket, list);
 			continue;
 		}
-		node->value = value;
-		node->priced_active = node->active;
-		node->priced_change = change;
-		node->priced_at = now;
-		if (!level)
-			return 0;
-		level--;
-		number = way[level & (MAX_LEVELS - 1)];
+		list = list_of(node_at(here)->backing);
+		value = nothing;
 	}
 	return 0;
 }

@@ -1,46 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks: joining, leaving and being charged (1995, 2.2 and Figure 3).
+ * Tasks: each is in one node and shares what that is worth with the others in it,
+ * by its progress: the CPU time that it used for each ticket that it holds there.
  *
  * A task competes from when it first is to run after a sleep until it stops
  * running because it sleeps. What is done to it temporarily in between, such
- * as a change of affinity, changes nothing. All but `assigned` and `pass` is
- * touched under the lock of the task's run queue only.
+ * as a change of affinity, changes nothing. All but `assigned`, `progress` and
+ * `place` is touched under the lock of the task's run queue only.
  */
 #ifndef PRORATA_TASK_BPF_H
 #define PRORATA_TASK_BPF_H
 
+/* Where a task that competes is counted, see queue.bpf.h. */
+enum place {
+	NOWHERE,
+	/* It stands for its node in a queue; on one CPU also while it runs. */
+	REPRESENTS,
+	/* It waits in line inside its node. */
+	IN_LINE,
+};
+
 struct task {
-	/* Its place, while it competes. */
-	u64 pass;
-	/* What it was worth when the pass was set. */
-	worth_t worth;
-	/* Its place before the present pass when it left, and its worth then. */
-	s64 remain;
-	worth_t remain_worth;
+	/* CPU time for each ticket, in units of 2^-PROGRESS_BITS ns. */
+	u64 progress;
 	/* CPU time that it was charged for. */
 	u64 charged_ns;
 	/* Waiting time that is accounted for. */
 	u64 delay_ns;
+	/* The node's pass when it was queued. */
+	u64 queued_pass;
 	/* Where it counts, while it competes. */
 	u32 node;
 	/* Where it belongs; whoever is changed takes note when it next runs. */
 	u32 assigned;
 	/* Tickets that it holds in its node, while it competes. */
 	u32 held;
+	/* enum place */
+	u32 place;
 	s32 cpu;
+	/* The control group's node. */
+	u32 group;
 	bool competes;
-	/* Whether it ever did. */
-	bool known;
-	/* Whether it has not run since it joined. */
-	bool reserved;
 	/* Whether the loader, rather than a control group, says where it belongs. */
 	bool given;
 	/* Whether it was put into a node yet. */
 	bool present;
-	/* The control group's node. */
-	u32 group;
 };
+
+#define PROGRESS_BITS 17
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -48,8 +55,6 @@ struct {
 	__type(key, int);
 	__type(value, struct task);
 } tasks SEC(".maps");
-
-struct totals totals;
 
 /* Turns of each node by the time waited, in powers of two of 1 ns. */
 u32 waits[NODES][BUCKETS];
@@ -86,181 +91,70 @@ static u32 tickets_by_nice(const struct task_struct *p)
 	return weights[nice < 40 ? nice : 39] * TICKETS_A_WEIGHT;
 }
 
-/* Accounts for what was due to the node's tasks until now. */
-__noinline int settle(u32 number)
+/* It is bound to some of the CPUs. */
+static bool is_bound(const struct task_struct *p)
 {
-	struct rights *node = node_at(number);
-	u64 until = dispensed;
-	u64 wait = until - __sync_lock_test_and_set(&node->settled_at, until);
-
-	if ((s64)wait > 0)
-		__sync_fetch_and_add(&node->specified_ns, service_in(wait, node->value));
-	return 0;
+	return !one_cpu && p->nr_cpus_allowed < (s32)cpus;
 }
 
-/* What those are worth who hold so many tickets in a node. */
-__noinline u64 price_held(u32 number, u32 held, u64 now)
+static void join(const struct task_struct *p, struct task *task, u64 now)
 {
-	struct rights *node = node_at(number);
-	s64 active;
-
-	if (!is_priced(node, now)) {
-		worth_t value = node->value;
-		s64 remain = node->pass - present();
-
-		settle(number);
-		price(number, now);
-		set_longest();
-		if (node->value != value)
-			node->pass = present() + keep_remain(remain, value, node->value);
-	}
-	active = node->active;
-	if (active <= (s64)held)
-		return node->value;
-	return worth_multiply(node->value, worth_divide(worth_of(held), worth_of(active)));
-}
-
-/* What a competing task is worth now. */
-static worth_t price_task(const struct task *task, u64 now)
-{
-	return price_held(task->node, task->held, now);
-}
-
-/* A node becomes active; it was worth `before` when it ceased to be. */
-__noinline int enter(u32 number, u64 before)
-{
-	struct rights *node = node_at(number);
-	s64 remain;
-
-	if (node->known)
-		remain = keep_remain(node->remain, before, node->value);
-	else
-		remain = held(wait_after(quantum_ns, node->value));
-	node->known = true;
-	node->pass = present() + remain;
-	return 0;
-}
-
-/* Turns end with a tick, which come that far apart; the loader sets it. */
-u64 tick_ns;
-
-/*
- * Where a task that joins may begin: where its node stands, and behind those
- * who joined before it and have not had their turn.
- */
-__noinline u64 entrance(u32 number)
-{
-	struct rights *node = node_at(number);
-	u64 pass = node->pass, reserved = __sync_fetch_and_add(&node->reserved, 1);
-
-	/* On several CPUs see forgive(). */
-	if (!one_cpu && before(pass, present()))
-		pass = present();
-	return pass + wait_for((quantum_ns + tick_ns) * reserved, node->value);
-}
-
-/* Gives back what the task is worth then. */
-static worth_t count_in(struct task *task, u64 now)
-{
-	struct rights *node = node_at(task->node);
-	bool first = !__sync_fetch_and_add(&node->runnable, 1);
-	worth_t value = node->value, worth;
-
-	if (first)
-		node->settled_at = dispensed;
-	change_held(task->node, task->held);
-	worth = price_task(task, now);
-	if (first)
-		enter(task->node, value);
-	return worth;
-}
-
-/* It runs, or is gone. */
-static void end_reservation(struct task *task)
-{
-	if (task->reserved)
-		__sync_fetch_and_add(&node_at(task->node)->reserved, -1);
-	task->reserved = false;
-}
-
-static void count_out(struct task *task)
-{
-	struct rights *node = node_at(task->node);
-
-	end_reservation(task);
-	if (__sync_fetch_and_add(&node->runnable, -1) == 1) {
-		settle(task->node);
-		node->remain = held(node->pass - present());
-	}
-	change_held(task->node, -(s64)task->held);
-}
-
-static void join(struct task_struct *p, struct task *task, u64 now)
-{
-	u64 first;
+	const struct rights *node;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
-	task->worth = count_in(task, now);
-	first = entrance(task->node);
-	task->reserved = true;
-	task->pass = first;
-	if (task->known) {
-		u64 pass = present() + keep_remain(task->remain, task->remain_worth, task->worth);
-
-		if (before(first, pass))
-			task->pass = pass;
-	}
-	task->known = true;
-	trace(DECISION_JOIN, p->pid, task->pass, task->worth, 0);
+	count_in(task->node, task->held, now);
+	node = node_at(task->node);
+	if (before(task->progress, node->progress))
+		task->progress = node->progress;
 }
 
-static void leave(const struct task_struct *p, struct task *task)
+/* Nodes that nobody represents although some wait in line. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, NODES);
+	__type(value, u32);
+} vacancies SEC(".maps");
+static u32 vacant;
+
+static void note_vacancy(u32 number)
 {
-	trace(DECISION_LEAVE, p->pid, task->pass, task->worth, 0);
-	task->remain = held(task->pass - present());
-	task->remain_worth = task->worth;
-	task->competes = false;
-	count_out(task);
+	if (!bpf_map_push_elem(&vacancies, &number, 0))
+		__sync_fetch_and_add(&vacant, 1);
 }
 
-/* What remains of a competing task's wait changes with its worth. */
-static void be_worth(const struct task_struct *p, struct task *task, worth_t worth)
+/* It no longer stands for its node, nor waits in line. */
+static void leave_place(struct task *task)
 {
-	s64 remain;
+	struct rights *node = node_at(task->node);
+	u32 place = __sync_lock_test_and_set(&task->place, NOWHERE);
 
-	if (worth == task->worth)
+	if (place == IN_LINE)
+		__sync_fetch_and_add(&node->in_line, -1);
+	if (place != REPRESENTS)
 		return;
-	remain = keep_remain(task->pass - present(), task->worth, worth);
-	task->pass = present() + remain;
-	task->worth = worth;
-	trace(DECISION_TICKETS, p->pid, task->pass, task->worth, 0);
+	__sync_lock_test_and_set(&node->represented, 0);
+	if (node->in_line)
+		note_vacancy(task->node);
+}
+
+static void leave(struct task *task)
+{
+	leave_place(task);
+	task->competes = false;
+	count_out(task->node, task->held);
 }
 
 /* It belongs elsewhere, or is nicer, since it joined. */
 static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
 {
-	count_out(task);
-	task->node = task->assigned;
-	task->held = tickets_by_nice(p);
-	be_worth(p, task, count_in(task, now));
-}
+	u32 number = task->node;
 
-/*
- * Who has run is owed nothing. In a race (before it is charged) its next wait
- * begins at the present moment, as in the core. On several CPUs one that is
- * behind all winners even after it was charged is entitled to more than a CPU,
- * or others than us took its CPU.
- */
-static void forgive(struct task *task, bool charged)
-{
-	u64 now = present();
-
-	if (lottery == charged || (one_cpu && charged))
-		return;
-	if (before(task->pass, now))
-		task->pass = now;
+	leave(task);
+	if (number != task->assigned)
+		task->progress = node_at(task->assigned)->progress;
+	join(p, task, now);
 }
 
 /* CPU time that a task used and was not charged for. */
@@ -272,7 +166,7 @@ static u64 used_by(const struct task_struct *p, const struct task *task)
 /* Charges a competing task for the CPU time that it used since last time. */
 static void charge(struct task_struct *p, struct task *task, u64 now)
 {
-	u64 service_ns = used_by(p, task), wait;
+	u64 service_ns = used_by(p, task);
 	struct rights *node;
 
 	if (!service_ns)
@@ -280,24 +174,15 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	task->charged_ns += service_ns;
 	if (task->node != task->assigned)
 		follow_assignment(p, task, now);
-	else
-		be_worth(p, task, price_task(task, now));
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
-	follow_winner(task->pass);
-	dispense(service_ns);
-	forgive(task, false);
-	wait = wait_after(service_ns, task->worth);
-	task->pass += wait;
-	forgive(task, true);
-	trace(DECISION_CHARGE, p->pid, task->pass, task->worth, service_ns);
-	end_reservation(task);
 	node = node_at(task->node);
-	if (lottery || task->worth != node->value)
-		wait = wait_for(service_ns, node->value);
-	__sync_fetch_and_add(&node->pass, wait);
-	__sync_fetch_and_add(&node->received_ns, service_ns);
-	__sync_fetch_and_add(&totals.charged_ns, service_ns);
+	if (before(node->progress, task->progress))
+		node->progress = task->progress;
+	task->progress += (service_ns << PROGRESS_BITS) / (task->held | 1);
+	if (!one_cpu)
+		node->bound = is_bound(p);
+	charge_client(task->node, p->pid, service_ns, now);
 }
 
 /* Accounts for a turn that has ended. */
@@ -305,7 +190,7 @@ static void count_turn(struct task_struct *p, struct task *task)
 {
 	struct rights *node = node_at(task->node);
 	u64 waited_ns = p->sched_info.run_delay - task->delay_ns;
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu;
 	u32 bucket;
 
 	task->delay_ns += waited_ns;
@@ -316,11 +201,21 @@ static void count_turn(struct task_struct *p, struct task *task)
 	__sync_fetch_and_add(&node->waited_ns, waited_ns);
 	__sync_fetch_and_add(&node->dispatches, 1);
 	__sync_fetch_and_add(&totals.dispatches, 1);
+	if (one_cpu)
+		return;
+	cpu = scx_bpf_task_cpu(p);
 	if (task->cpu != cpu) {
 		if (task->cpu >= 0)
 			__sync_fetch_and_add(&node->migrations, 1);
 		task->cpu = cpu;
 	}
+}
+
+/* What it used and waited for before is nobody's business. */
+static void begin_clocks(const struct task_struct *p, struct task *task)
+{
+	task->charged_ns = p->se.sum_exec_runtime;
+	task->delay_ns = p->sched_info.run_delay;
 }
 
 /* A task comes to belong to a node; it is in none before, or not yet known. */
@@ -345,12 +240,12 @@ static void belong_elsewhere(struct task *task, u32 number)
 }
 
 /* A task has ended, or is let go. */
-static void end(const struct task_struct *p, struct task *task)
+static void end(struct task *task)
 {
 	u32 number = task->assigned;
 
 	if (task->competes)
-		leave(p, task);
+		leave(task);
 	if (__sync_fetch_and_add(&node_at(number)->tasks, -1) == 1 && number < CGROUP_NODES)
 		bpf_ringbuf_output(&exits, &number, sizeof(number), 0);
 }

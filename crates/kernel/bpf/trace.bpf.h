@@ -16,14 +16,15 @@ struct {
 /* Decisions that the ring had no room for: then the trace is worth nothing. */
 u64 decisions_lost;
 
-static __always_inline void trace(enum decision_kind kind, u32 tid, u64 pass, u64 worth,
-				  u64 service_ns)
+static __always_inline void trace(enum decision_kind kind, u32 number, u32 tid, u64 service_ns)
 {
+	const struct rights *node = node_at(number);
 	struct decision decision = {
 		.kind = kind,
+		.node = number,
 		.tid = tid,
-		.pass = pass,
-		.worth = worth,
+		.pass = node->pass,
+		.worth = node->worth,
 		.service_ns = service_ns,
 	};
 

@@ -37,47 +37,49 @@ const TOLERANCE_NS: f64 = 100_000.0;
 pub enum Disallowed {
     /// Somebody else deserved to run more.
     #[error(
-        "pick {pick} is not allowed: task {tid} comes {early_ns} ns of CPU time too early, before \
+        "pick {pick} is not allowed: client {node} comes {early_ns} ns of CPU time too early, before \
          task {instead_of}"
     )]
     Pick {
         /// How many picks there were, this one counted.
         pick: u64,
         /// Who was picked.
-        tid: u32,
+        node: u32,
         /// Who should have been.
         instead_of: u32,
         /// Until when, in CPU time of all together.
         early_ns: u64,
     },
     /// Somebody joins further in front than its last leave or its newness allows.
-    #[error("after pick {pick} task {tid} joins with {early_ns} ns of CPU time more than is due")]
+    #[error(
+        "after pick {pick} client {node} joins with {early_ns} ns of CPU time more than is due"
+    )]
     Join {
         /// Picks before.
         pick: u64,
         /// Who joined.
-        tid: u32,
+        node: u32,
         /// How much it gains.
         early_ns: u64,
     },
     /// A pass moved otherwise than by what was used, or by the change of tickets.
     #[error(
-        "after pick {pick} the pass of task {tid} is {off_ns} ns of CPU time from where the core \
+        "after pick {pick} the pass of client {node} is {off_ns} ns of CPU time from where the core \
          has it"
     )]
     Pass {
         /// Picks before.
         pick: u64,
         /// Whose pass.
-        tid: u32,
+        node: u32,
         /// How far; positive if it has more of a wait than is due.
         off_ns: i64,
     },
     /// The core refuses the decision: something is missing before it.
-    #[error("the trace is not whole at task {tid}: {error}")]
+    #[error("the trace is not whole at client {node}: {error}")]
     NotWhole {
         /// Whose decision.
-        tid: u32,
+        node: u32,
         /// What the core says.
         error: PolicyError,
     },
@@ -141,11 +143,11 @@ impl Replay {
     ///
     /// If the policy does not allow it. What follows is not to be judged then.
     pub fn step(&mut self, decision: &Decision) -> Result<(), Disallowed> {
-        let tid = decision.tid;
+        let node = decision.node;
         let next = ClientIndex(self.tasks.len() as u32);
         // Out of range is the nearest in it.
         let tickets = ((decision.tickets * SCALE).round() as u32).max(1);
-        self.tasks.entry(tid).or_insert(Task {
+        self.tasks.entry(node).or_insert(Task {
             index: next,
             tickets,
             competes: false,
@@ -157,15 +159,15 @@ impl Replay {
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
         let told = match decision.kind {
-            DecisionKind::Pick => return self.pick(tid),
-            DecisionKind::Join => self.join(tid, tickets, pass - present),
-            DecisionKind::Leave => self.leave(tid, pass - present),
-            DecisionKind::Tickets => self.set_tickets(tid, tickets, pass, present),
-            DecisionKind::Charge => self.charge(tid, decision.service_ns, pass),
+            DecisionKind::Pick => return self.pick(node),
+            DecisionKind::Join => self.join(node, tickets, pass - present),
+            DecisionKind::Leave => self.leave(node, pass - present),
+            DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present),
+            DecisionKind::Charge => self.charge(node, decision.service_ns, pass),
         };
         told?;
         let longest = LONGEST_WAIT_NS / self.quantum_ns as f64 / self.core.total_tickets() as f64;
-        let task = self.task(tid);
+        let task = self.task(node);
         task.pass = pass;
         task.key = pass.min(present + longest);
         Ok(())
@@ -177,14 +179,14 @@ impl Replay {
         units / PASS_UNITS / self.quantum_ns as f64 / SCALE
     }
 
-    fn task(&mut self, tid: u32) -> &mut Task {
-        self.tasks.get_mut(&tid).expect("it was entered")
+    fn task(&mut self, node: u32) -> &mut Task {
+        self.tasks.get_mut(&node).expect("it was entered")
     }
 
-    fn join(&mut self, tid: u32, tickets: u32, given: f64) -> Result<(), Disallowed> {
+    fn join(&mut self, node: u32, tickets: u32, given: f64) -> Result<(), Disallowed> {
         let is_alone = !self.tasks.values().any(|task| task.competes);
-        self.first = is_alone.then_some(tid).or(self.first);
-        let task = self.task(tid);
+        self.first = is_alone.then_some(node).or(self.first);
+        let task = self.task(node);
         let due = match task.remain {
             Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
             // Who is new waits a whole stride.
@@ -194,95 +196,95 @@ impl Replay {
         task.tickets = tickets;
         task.competes = true;
         let joined = self.core.join(index, tickets);
-        joined.map_err(|error| Disallowed::NotWhole { tid, error })?;
+        joined.map_err(|error| Disallowed::NotWhole { node, error })?;
         // A node's new task may stand where its node does, which is up to a turn
         // in front of where a new client of the core's would.
         let early_ns = (due - given) * f64::from(tickets) * self.quantum_ns as f64;
         if early_ns > self.turn_ns as f64 + TOLERANCE_NS {
             return Err(Disallowed::Join {
                 pick: self.picks,
-                tid,
+                node,
                 early_ns: early_ns as u64,
             });
         }
         Ok(())
     }
 
-    fn leave(&mut self, tid: u32, remain: f64) -> Result<(), Disallowed> {
-        self.turn = self.turn.filter(|turn| turn.0 != tid);
-        self.first = self.first.filter(|first| *first != tid);
-        let task = self.task(tid);
+    fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {
+        self.turn = self.turn.filter(|turn| turn.0 != node);
+        self.first = self.first.filter(|first| *first != node);
+        let task = self.task(node);
         task.competes = false;
         task.remain = Some((remain, task.tickets));
         let index = task.index;
         let left = self.core.leave(index);
-        left.map_err(|error| Disallowed::NotWhole { tid, error })
+        left.map_err(|error| Disallowed::NotWhole { node, error })
     }
 
     fn set_tickets(
         &mut self,
-        tid: u32,
+        node: u32,
         tickets: u32,
         pass: f64,
         present: f64,
     ) -> Result<(), Disallowed> {
-        let task = self.task(tid);
+        let task = self.task(node);
         let from = std::mem::replace(&mut task.tickets, tickets);
         let due = present + (task.pass - present) * f64::from(from) / f64::from(tickets);
         let index = task.index;
         let set = self.core.set_tickets(index, tickets);
-        set.map_err(|error| Disallowed::NotWhole { tid, error })?;
-        self.check_pass(tid, pass, due)
+        set.map_err(|error| Disallowed::NotWhole { node, error })?;
+        self.check_pass(node, pass, due)
     }
 
-    fn charge(&mut self, tid: u32, service_ns: u64, pass: f64) -> Result<(), Disallowed> {
+    fn charge(&mut self, node: u32, service_ns: u64, pass: f64) -> Result<(), Disallowed> {
         if let Some((running, used_ns)) = &mut self.turn
-            && *running == tid
+            && *running == node
         {
             *used_ns += service_ns;
         }
-        let index = self.task(tid).index;
+        let index = self.task(node).index;
         let before = self.core.pass(index);
         let charged = self.core.charge(index, service_ns, self.quantum_ns);
-        charged.map_err(|error| Disallowed::NotWhole { tid, error })?;
+        charged.map_err(|error| Disallowed::NotWhole { node, error })?;
         let moved = self.core.pass(index).zip(before);
-        let due = self.task(tid).pass + moved.map_or(0.0, |(after, before)| after - before);
-        self.check_pass(tid, pass, due)
+        let due = self.task(node).pass + moved.map_or(0.0, |(after, before)| after - before);
+        self.check_pass(node, pass, due)
     }
 
-    fn check_pass(&mut self, tid: u32, pass: f64, due: f64) -> Result<(), Disallowed> {
+    fn check_pass(&mut self, node: u32, pass: f64, due: f64) -> Result<(), Disallowed> {
         let quantum_ns = self.quantum_ns as f64;
         let picks = self.picks;
-        let tickets = f64::from(self.task(tid).tickets);
+        let tickets = f64::from(self.task(node).tickets);
         let off_ns = (pass - due) * tickets * quantum_ns;
         // The core's tickets are whole.
         let rounding_ns = self.turn_ns as f64 / tickets;
         if off_ns.abs() > TOLERANCE_NS + rounding_ns {
             return Err(Disallowed::Pass {
                 pick: picks,
-                tid,
+                node,
                 off_ns: off_ns as i64,
             });
         }
         Ok(())
     }
 
-    fn pick(&mut self, tid: u32) -> Result<(), Disallowed> {
+    fn pick(&mut self, node: u32) -> Result<(), Disallowed> {
         self.picks += 1;
         let resumes = self.turn.is_some_and(|(turn, used_ns)| {
             // Tasks outside the scheduler came in between.
-            turn == tid && used_ns < self.turn_ns
+            turn == node && used_ns < self.turn_ns
         });
         if resumes {
             return Ok(());
         }
-        self.turn = Some((tid, 0));
-        if self.first.take() == Some(tid) {
+        self.turn = Some((node, 0));
+        if self.first.take() == Some(node) {
             return Ok(());
         }
-        let picked = self.task(tid).key;
+        let picked = self.task(node).key;
         let competing = self.tasks.iter().filter(|(_, task)| task.competes);
-        let keys = competing.map(|(tid, task)| (task.key, *tid));
+        let keys = competing.map(|(node, task)| (task.key, *node));
         let Some((first, instead_of)) = keys.min_by(|a, b| a.0.total_cmp(&b.0)) else {
             return Ok(());
         };
@@ -291,7 +293,7 @@ impl Replay {
         if early_ns > TOLERANCE_NS {
             return Err(Disallowed::Pick {
                 pick: self.picks,
-                tid,
+                node,
                 instead_of,
                 early_ns: early_ns as u64,
             });
@@ -323,34 +325,35 @@ mod tests {
         }
 
         /// A decision about a task whose tickets are its number.
-        fn tell(&mut self, kind: DecisionKind, tid: u32, service_ns: u64) {
+        fn tell(&mut self, kind: DecisionKind, node: u32, service_ns: u64) {
             let units = SCALE * QUANTUM_NS as f64 * PASS_UNITS;
-            let pass = self.core.pass(ClientIndex(tid)).unwrap_or(0.0);
+            let pass = self.core.pass(ClientIndex(node)).unwrap_or(0.0);
             self.trace.push(Decision {
                 kind,
-                tid,
+                node,
+                tid: node,
                 time_ns: self.clock_ns,
                 pass: (pass * units) as u64,
-                tickets: f64::from(tid),
+                tickets: f64::from(node),
                 present: (self.core.global_pass() * units) as u64,
                 service_ns,
             });
         }
 
-        fn join(&mut self, tid: u32) {
+        fn join(&mut self, node: u32) {
             self.core
-                .join(ClientIndex(tid), tid * SCALE as u32)
+                .join(ClientIndex(node), node * SCALE as u32)
                 .expect("it is new");
-            self.tell(DecisionKind::Join, tid, 0);
+            self.tell(DecisionKind::Join, node, 0);
         }
 
-        fn run(&mut self, tid: u32, service_ns: u64) {
-            self.tell(DecisionKind::Pick, tid, 0);
+        fn run(&mut self, node: u32, service_ns: u64) {
+            self.tell(DecisionKind::Pick, node, 0);
             self.clock_ns += service_ns;
             self.core
-                .charge(ClientIndex(tid), service_ns, QUANTUM_NS)
+                .charge(ClientIndex(node), service_ns, QUANTUM_NS)
                 .expect("it is there");
-            self.tell(DecisionKind::Charge, tid, service_ns);
+            self.tell(DecisionKind::Charge, node, service_ns);
         }
 
         fn turns(&mut self, count: u32) {
@@ -370,7 +373,7 @@ mod tests {
     #[test]
     fn what_the_core_would_do_is_allowed() {
         let mut kernel = Kernel::new();
-        [3, 2, 1].into_iter().for_each(|tid| kernel.join(tid));
+        [3, 2, 1].into_iter().for_each(|node| kernel.join(node));
         kernel.turns(50);
         kernel.core.leave(ClientIndex(2)).expect("it is there");
         kernel.tell(DecisionKind::Leave, 2, 0);
@@ -384,7 +387,7 @@ mod tests {
     #[test]
     fn the_first_pick_out_of_turn_is_found() {
         let mut kernel = Kernel::new();
-        [3, 1].into_iter().for_each(|tid| kernel.join(tid));
+        [3, 1].into_iter().for_each(|node| kernel.join(node));
         kernel.turns(12);
         // The poor one takes turn upon turn.
         for _ in 0..3 {
@@ -393,7 +396,7 @@ mod tests {
         let found = kernel.replay().expect_err("it is out of turn");
         let Disallowed::Pick {
             pick,
-            tid,
+            node,
             instead_of,
             early_ns,
             ..
@@ -402,7 +405,7 @@ mod tests {
             panic!("{found}");
         };
         assert!((13..=15).contains(&pick), "{pick}");
-        assert_eq!((tid, instead_of), (1, 3));
+        assert_eq!((node, instead_of), (1, 3));
         assert!(early_ns > QUANTUM_NS / 2, "{early_ns}");
     }
 
@@ -418,7 +421,7 @@ mod tests {
             .pass
             .wrapping_sub((2.0 * QUANTUM_NS as f64 / 4.0 * PASS_UNITS) as u64);
         let found = kernel.replay().expect_err("it is in front");
-        assert!(matches!(found, Disallowed::Join { tid: 4, .. }), "{found}");
+        assert!(matches!(found, Disallowed::Join { node: 4, .. }), "{found}");
     }
 
     #[test]
@@ -436,27 +439,29 @@ mod tests {
         assert_eq!(kernel.replay(), Ok(10));
         kernel.run(4, QUANTUM_NS);
         let found = kernel.replay().expect_err("it comes before its time");
-        assert!(matches!(found, Disallowed::Pick { tid: 4, .. }), "{found}");
+        assert!(matches!(found, Disallowed::Pick { node: 4, .. }), "{found}");
     }
 
     #[test]
     fn a_pass_that_moves_otherwise_is_found() {
         let mut kernel = Kernel::new();
-        [3, 2].into_iter().for_each(|tid| kernel.join(tid));
+        [3, 2].into_iter().for_each(|node| kernel.join(node));
         kernel.turns(6);
         let charge = kernel.trace.last_mut().expect("it was told");
-        let tid = charge.tid;
+        let node = charge.node;
         // It is charged for a millisecond less than it used.
         charge.pass -= (1e6 / charge.tickets * PASS_UNITS) as u64;
         let found = kernel.replay().expect_err("it is not what it used");
         let Disallowed::Pass {
-            tid: found, off_ns, ..
+            node: found,
+            off_ns,
+            ..
         } = found
         else {
             panic!("{found}");
         };
         assert!(
-            found == tid && (off_ns + 1_000_000).abs() < 10_000,
+            found == node && (off_ns + 1_000_000).abs() < 10_000,
             "{off_ns}"
         );
     }
@@ -464,7 +469,7 @@ mod tests {
     #[test]
     fn who_finds_the_cpu_idle_has_it() {
         let mut kernel = Kernel::new();
-        [1, 2].into_iter().for_each(|tid| kernel.join(tid));
+        [1, 2].into_iter().for_each(|node| kernel.join(node));
         // The second deserves more, but came when the CPU was given away.
         kernel.run(1, QUANTUM_NS + 4_000_000);
         assert_eq!(kernel.replay(), Ok(1));
@@ -480,7 +485,7 @@ mod tests {
         kernel.trace.remove(0);
         let found = kernel.replay().expect_err("nobody joined");
         assert!(
-            matches!(found, Disallowed::NotWhole { tid: 1, .. }),
+            matches!(found, Disallowed::NotWhole { node: 1, .. }),
             "{found}"
         );
     }

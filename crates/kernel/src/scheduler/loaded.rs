@@ -23,7 +23,7 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 128);
+const _: () = assert!(size_of::<types::rights>() == 192);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
@@ -36,6 +36,7 @@ const SWITCH_PARTIAL: u64 = 8;
 /// [`LONGEST_PRICE_NS`].
 const PRICES_A_QUANTUM: u64 = 8;
 const LONGEST_PRICE_NS: u64 = 1_000_000;
+const MOST_OWED_NS: u64 = 4_000_000_000;
 /// As in `bpf/arithmetic.h`.
 const PASS_BITS: i32 = 20;
 const VARIABLES: &str = "the scheduler has variables";
@@ -105,6 +106,7 @@ impl Loaded {
         self.with_data(|data| {
             data.quantum_ns = quantum_ns;
             data.price_lasts_ns = price_lasts_ns(quantum_ns);
+            data.most_owed_ns = most_owed_ns(self.scope, quantum_ns);
         })
     }
 
@@ -313,15 +315,17 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
     data.online = online_cpus();
-    data.tick_ns = tick_ns();
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
+    data.most_owed_ns = most_owed_ns(options.scope, options.quantum_ns);
+    // It belongs to the headers of scx, and is of no use here.
+    open.progs.scx_lib_init_probe.set_autoload(false);
     let operations = open.struct_ops.prorata_ops_mut();
     operations.flags = match options.scope {
         Scope::Given => FLAGS | SWITCH_PARTIAL,
         Scope::All => FLAGS,
     };
-    if !traced {
+    if !traced && cpus == 1 {
         operations.running = std::ptr::null_mut();
     }
     if !kernel_knows(b"\0cgroup_set_idle\0") {
@@ -332,7 +336,16 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
 /// Whether the kernel's types mention a name.
 fn kernel_knows(name: &[u8]) -> bool {
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    types.windows(name.len()).any(|window| window == name)
+    // SAFETY: both are as long as said, and only read.
+    let found = unsafe {
+        libc::memmem(
+            types.as_ptr().cast(),
+            types.len(),
+            name.as_ptr().cast(),
+            name.len(),
+        )
+    };
+    !found.is_null()
 }
 
 /// CPUs that there are or could be; 1 if the kernel does not say.
@@ -346,14 +359,16 @@ fn online_cpus() -> u32 {
     u32::try_from(online).unwrap_or(1).max(1)
 }
 
-/// Time between two looks of the kernel at whose turn ends: the resolution of
-/// the clock that only these move on.
-fn tick_ns() -> u64 {
-    // SAFETY: all bits zero is a time.
-    let mut tick: libc::timespec = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes a time into one that lives.
-    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) };
-    tick.tv_nsec as u64
+/// What those who sleep can be owed together. Among tasks that were given and share
+/// one CPU, practically all, as in the core. In a whole system there are many that
+/// want little and never take what they are owed. On several CPUs whoever wins on one
+/// may be ahead of the present pass, so the limit has to leave room for that.
+fn most_owed_ns(scope: Scope, quantum_ns: u64) -> u64 {
+    match (possible_cpus(), scope) {
+        (1, Scope::Given) => MOST_OWED_NS,
+        (1, Scope::All) => quantum_ns,
+        (cpus, _) => 6 * quantum_ns * u64::from(cpus),
+    }
 }
 
 fn price_lasts_ns(quantum_ns: u64) -> u64 {
@@ -401,8 +416,8 @@ fn ejection_of(data: &types::bss) -> Option<KernelError> {
 /// other side of `settle` in `bpf/task.bpf.h`.
 fn unsettled(dispensed: u64, node: &types::rights) -> u64 {
     let wait = dispensed.wrapping_sub(node.settled_at).cast_signed().max(0) as f64;
-    let value = worth::to_f64(node.value);
-    (wait * value / 2f64.powi(PASS_BITS)) as u64
+    let worth = worth::to_f64(node.worth);
+    (wait * worth / 2f64.powi(PASS_BITS)) as u64
 }
 
 fn node_of_bytes(bytes: &[u8]) -> Option<u32> {

@@ -3,31 +3,34 @@
 /// What was decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionKind {
-    /// The task competes from now on.
+    /// The node competes from now on: one of its tasks wants to run.
     Join,
     /// It ceases to, with this pass.
     Leave,
     /// It is worth something else, and so has another pass.
     Tickets,
-    /// It runs next.
+    /// One of its tasks runs next.
     Pick,
-    /// It used service, and now has this pass.
+    /// One of its tasks used service, and now it has this pass.
     Charge,
 }
 
-/// A decision about a task.
+/// A decision about a node, as a client of the scheduler's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decision {
     /// What was decided.
     pub kind: DecisionKind,
-    /// The task, by its number in the kernel's own name space.
+    /// The node.
+    pub node: u32,
+    /// Of a pick and a charge: the task, by its number in the kernel's own name
+    /// space. Else 0.
     pub tid: u32,
     /// The CPU's clock.
     pub time_ns: u64,
-    /// The task's pass: nanoseconds of CPU time for each base ticket, in units
+    /// The node's pass: nanoseconds of CPU time for each base ticket, in units
     /// of 2^-20. Wraps around.
     pub pass: u64,
-    /// Base tickets that the task is worth.
+    /// Base tickets that its tasks are worth together.
     pub tickets: f64,
     /// The present pass (1995, 2.2: global pass).
     pub present: u64,
@@ -46,7 +49,7 @@ pub struct Trace {
 }
 
 #[cfg(feature = "bpf")]
-const BYTES: usize = 48;
+const BYTES: usize = 56;
 
 /// Reads `struct decision` of `bpf/abi.h`; nothing if these bytes are none.
 #[cfg(feature = "bpf")]
@@ -66,11 +69,12 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
     };
     Some(Decision {
         kind,
-        tid: (word(0) >> 32) as u32,
-        time_ns: word(1),
-        pass: word(2),
-        tickets: super::worth::to_f64(word(3)),
-        present: word(4),
-        service_ns: word(5),
+        node: (word(0) >> 32) as u32,
+        tid: word(1) as u32,
+        time_ns: word(2),
+        pass: word(3),
+        tickets: super::worth::to_f64(word(4)),
+        present: word(5),
+        service_ns: word(6),
     })
 }

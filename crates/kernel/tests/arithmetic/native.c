@@ -24,7 +24,7 @@ u64 prorata_worth_divide(u64 a, u64 b)
 
 u64 prorata_wait_for(u64 service_ns, u64 tickets)
 {
-	return wait_for(service_ns, tickets);
+	return wait_by(stride_of(tickets), service_ns);
 }
 
 u64 prorata_service_in(u64 wait, u64 tickets)

@@ -214,6 +214,6 @@ pub fn nice() -> Result<(), Failed> {
         &used,
         &[1024.0, 335.0],
         Duration::from_secs(3),
-        2.0,
+        3.0,
     )
 }

@@ -30,7 +30,7 @@ pub fn figure_3() -> Result<(), Failed> {
     threads[0].signal(libc::SIGSTOP);
     settle();
     let blocked = [(11, 0.0), (12, 400.0), (13, 600.0), (14, 2000.0)];
-    check_shares(&scheduler, &blocked, Duration::from_secs(3), 2.0)?;
+    check_shares(&scheduler, &blocked, Duration::from_secs(3), 3.0)?;
     threads[0].signal(libc::SIGCONT);
     settle();
     let all = [
@@ -39,7 +39,7 @@ pub fn figure_3() -> Result<(), Failed> {
         (13, 400.0),
         (14, 2000.0),
     ];
-    check_shares(&scheduler, &all, Duration::from_secs(3), 2.0)?;
+    check_shares(&scheduler, &all, Duration::from_secs(3), 3.0)?;
     same(scheduler.statistics()?.active_base, 3000)?;
     for thread in &threads {
         thread.signal(libc::SIGSTOP);
@@ -62,13 +62,13 @@ pub fn changes() -> Result<(), Failed> {
     ];
     settle();
     let seconds = Duration::from_secs(2);
-    check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], seconds, 2.0)?;
+    check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], seconds, 3.0)?;
     scheduler.set_tickets(1, &[base(400)])?;
-    check_shares(&scheduler, &[(1, 4.0), (2, 1.0)], seconds, 2.0)?;
+    check_shares(&scheduler, &[(1, 4.0), (2, 1.0)], seconds, 3.0)?;
     // A ticket of 300 is transferred.
     scheduler.set_tickets(1, &[base(100)])?;
     scheduler.set_tickets(2, &[base(100), base(300)])?;
-    check_shares(&scheduler, &[(1, 1.0), (2, 4.0)], seconds, 2.0)?;
+    check_shares(&scheduler, &[(1, 1.0), (2, 4.0)], seconds, 3.0)?;
     // From almost nothing to almost everything: not after its long wait.
     scheduler.set_tickets(1, &[base(1)])?;
     scheduler.set_tickets(2, &[base(10_000)])?;
@@ -78,7 +78,7 @@ pub fn changes() -> Result<(), Failed> {
         &scheduler,
         &[(1, 100.0), (2, 1.0)],
         Duration::from_secs(1),
-        2.0,
+        3.0,
     )
 }
 
@@ -91,9 +91,9 @@ pub fn a_blocked_client_s_tickets() -> Result<(), Failed> {
     let _other = hog(&scheduler, 4, &[base(100)])?;
     settle();
     let time = Duration::from_secs(1);
-    check_shares(&scheduler, &[(2, 1000.0), (3, 1.0), (4, 1001.0)], time, 2.0)?;
+    check_shares(&scheduler, &[(2, 1000.0), (3, 1.0), (4, 1001.0)], time, 3.0)?;
     rich.signal(libc::SIGSTOP);
-    check_shares(&scheduler, &[(2, 0.0), (3, 1.0), (4, 1.0)], time, 2.0)
+    check_shares(&scheduler, &[(2, 0.0), (3, 1.0), (4, 1.0)], time, 3.0)
 }
 
 /// The longest chain of currencies, beside a short one, and one longer.
@@ -112,7 +112,7 @@ pub fn depth() -> Result<(), Failed> {
         &scheduler,
         &[(deepest, deep), (100, 150.0)],
         Duration::from_secs(3),
-        2.0,
+        3.0,
     )?;
     match scheduler.set_tickets(200, &[ticket(deepest, 1)]) {
         Err(KernelError::TooDeep { node: 200 }) => Ok(()),

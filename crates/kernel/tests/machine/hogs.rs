@@ -13,17 +13,24 @@ pub struct Hog(Child);
 impl Hog {
     /// Uses all the CPU time that it gets.
     pub fn start() -> Self {
-        Self::work(&["hog"])
+        Self::work(&["hog"]).begun()
     }
 
     /// Uses CPU time for as long, then sleeps for as long, and so on.
     pub fn bursts(use_ms: u64, sleep_ms: u64) -> Self {
-        Self::work(&["bursts", &use_ms.to_string(), &sleep_ms.to_string()])
+        Self::work(&["bursts", &use_ms.to_string(), &sleep_ms.to_string()]).begun()
     }
 
     /// Uses CPU time for as long, then yields, and so on.
     pub fn yields(use_ms: u64) -> Self {
-        Self::work(&["yields", &use_ms.to_string()])
+        Self::work(&["yields", &use_ms.to_string()]).begun()
+    }
+
+    /// However long the machine waits for its program: who waits for turns, uses
+    /// little of them and sleeps again is owed the rest.
+    fn begun(self) -> Self {
+        wait_until(|| used_ns(self.pid()) > 20_000_000);
+        self
     }
 
     /// Starts so many processes, all of which sleep, and use all they get

@@ -5,6 +5,7 @@ mod bounds;
 mod cgroups;
 mod economy;
 mod hogs;
+mod loading;
 mod processors;
 mod replay;
 mod sharing;
@@ -17,7 +18,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 27] = [
+const CHECKS: [(&str, Check); 28] = [
+    ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("short_bursts_are_compensated", sharing::compensation),
@@ -69,23 +71,23 @@ const CHECKS_ON_THREE: [(&str, Check); 6] = [
     ("bound_tasks_of_control_groups", whole::bound_tasks),
 ];
 
-/// Checks that do not hold yet. They are told as ignored, and run by
+/// Checks that do not hold yet: passes of tasks that are bound to one CPU drift
+/// from those of all others. They are told as ignored, and run by
 /// `--include-ignored`.
-const NOT_YET: [&str; 13] = [
-    "a_blocked_client_s_tickets_go_to_siblings",
-    "nested_control_groups",
-    "a_herd_takes_no_more_than_its_half",
-    "thousands_of_control_groups",
-    "a_storm_of_processes_is_one_client",
-    "a_storm_in_a_control_group",
-    "a_debugger_comes_and_goes",
-    "ten_thousand_tasks_are_one_client",
-    "removed_control_groups_leave_nothing",
+const NOT_YET: [&str; 2] = [
     "bound_tasks_of_control_groups",
     "tasks_stay_where_they_are_bound",
-    "infeasible_weights_in_one_queue",
-    "infeasible_weights_in_queues_per_cpu",
 ];
+
+/// What the kernel does beside is not the same at any two times, and a turn more or
+/// less is much in a short check: only what fails twice counts, and is told both times.
+fn twice(check: Check) -> Result<(), Failed> {
+    check().or_else(|fault| {
+        let fault = fault.message().unwrap_or("it failed");
+        println!("    once more, as {fault}");
+        check()
+    })
+}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -97,8 +99,8 @@ fn main() {
     arguments.test_threads = Some(1);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let checks: &[(&str, Check)] = if cpus == 3 { &CHECKS_ON_THREE } else { &CHECKS };
-    let trials = checks
-        .iter()
-        .map(|&(name, check)| Trial::test(name, check).with_ignored_flag(NOT_YET.contains(&name)));
+    let trials = checks.iter().map(|&(name, check)| {
+        Trial::test(name, move || twice(check)).with_ignored_flag(NOT_YET.contains(&name))
+    });
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }

@@ -19,7 +19,7 @@ pub fn three_hogs() -> Result<(), Failed> {
     ];
     settle();
     let shares = [(1, 3.0), (2, 2.0), (3, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 2.0)?;
+    check_shares(&scheduler, &shares, Duration::from_secs(3), 3.0)?;
     // What was due to them is worked out otherwise: from what was dispensed.
     for node in 1..=3 {
         let account = scheduler.account(node)?;
@@ -53,7 +53,7 @@ pub fn lottery() -> Result<(), Failed> {
     // Live, and back.
     scheduler.set_policy(Policy::Stride)?;
     scheduler.set_quantum_ns(20_000_000)?;
-    check_shares(&scheduler, &shares, Duration::from_secs(2), 2.0)?;
+    check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
     scheduler.set_policy(Policy::Lottery)?;
     check_shares(&scheduler, &shares, Duration::from_secs(2), 25.0)
 }

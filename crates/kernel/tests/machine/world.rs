@@ -72,7 +72,8 @@ pub fn received(scheduler: &Scheduler, nodes: &[u32], time: Duration) -> Result<
 }
 
 /// That these nodes share what they receive as they should, to within so many
-/// quanta.
+/// quanta. Stride scheduling errs by one at either end (1995, 2.1), and a turn
+/// that has not ended is not yet charged: fewer than three cannot be asked for.
 pub fn check_shares(
     scheduler: &Scheduler,
     shares: &[(u32, f64)],

@@ -92,22 +92,25 @@ impl<W: io::Write> Recording<W> {
         }
         let first_ns = *self.begin_ns.get_or_insert(decision.time_ns);
         let now_ns = decision.time_ns.saturating_sub(first_ns);
+        // These are of a client, all of whose tasks compete as one.
+        match decision.kind {
+            DecisionKind::Tickets => return,
+            DecisionKind::Join => {
+                self.competing += 1;
+                return self.count(now_ns);
+            }
+            DecisionKind::Leave => {
+                self.competing = self.competing.saturating_sub(1);
+                return self.count(now_ns);
+            }
+            DecisionKind::Charge | DecisionKind::Pick => {}
+        }
         self.meet(decision.tid);
         let Some(task) = self.tasks.get_mut(&decision.tid) else {
             return;
         };
         task.tickets = decision.tickets;
         match decision.kind {
-            DecisionKind::Tickets => {}
-            DecisionKind::Join => {
-                self.competing += 1;
-                self.count(now_ns);
-            }
-            DecisionKind::Leave => {
-                self.write_turn(decision.tid);
-                self.competing = self.competing.saturating_sub(1);
-                self.count(now_ns);
-            }
             DecisionKind::Charge => {
                 task.used_ns += decision.service_ns;
                 if let Some(turn) = &mut task.turn {
@@ -127,6 +130,7 @@ impl<W: io::Write> Recording<W> {
                     task.turn = Some(turn);
                 }
             }
+            _ => {}
         }
     }
 
@@ -199,6 +203,7 @@ mod tests {
     fn decision(kind: DecisionKind, tid: u32, time_ns: u64, service_ns: u64) -> Decision {
         Decision {
             kind,
+            node: tid,
             tid,
             time_ns,
             pass: time_ns << 20,
@@ -244,9 +249,9 @@ mod tests {
             .collect();
         let slice = |tid: u32, ts: f64, dur: f64| (json!(tid), json!(10), json!(ts), json!(dur));
         let expected = [
-            slice(11, 8.5, 1.5),
             slice(10, 1.0, 7.0),
             slice(10, 11.0, 1.0),
+            slice(11, 8.5, 1.5),
         ];
         let expected: Vec<_> = expected.iter().map(|(a, b, c, d)| (a, b, c, d)).collect();
         assert_eq!(slices, expected);
@@ -265,7 +270,7 @@ mod tests {
             decision(DecisionKind::Charge, 11, 2_000, 1_000),
         ]);
         recording.take(&wrong);
-        let Some(Disallowed::NotWhole { tid: 10, .. }) = recording.disallowed else {
+        let Some(Disallowed::NotWhole { node: 10, .. }) = recording.disallowed else {
             panic!("{:?}", recording.disallowed);
         };
         // With a gap nothing can be said.

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Nodes as clients (1995, 2.2 and Figure 3): the tasks in a node compete as one,
+ * with one pass that all of them move. So what a client receives does not depend
+ * on how many tasks it has, how they take turns, or when they come and go.
+ */
+#ifndef PRORATA_CLIENT_BPF_H
+#define PRORATA_CLIENT_BPF_H
+
+/* How far a client may be behind the present pass on several CPUs, in quanta. */
+#define LARGEST_LAG 2
+
+/* Accounts for what was due to the node's tasks until now. */
+static void settle(struct rights *node)
+{
+	u64 until = dispensed;
+	u64 passed = until - __sync_lock_test_and_set(&node->settled_at, until);
+
+	if ((s64)passed > 0)
+		__sync_fetch_and_add(&node->specified_ns, service_of(passed, node->worth));
+}
+
+static bool is_valued(const struct rights *node, u64 now)
+{
+	return is_priced(node, now) && node->worth_priced_at == node->priced_at;
+}
+
+/* Works out what a node's tasks are worth together. */
+__noinline int value(u32 number, u64 now)
+{
+	struct rights *node = node_at(number);
+	u32 runnable = node->runnable;
+	s64 held, active;
+	worth_t worth;
+
+	if (!is_priced(node, now))
+		price(number, now);
+	worth = node->value;
+	held = node->held;
+	active = node->active;
+	if (held < active)
+		worth = product(worth, quotient(worth_of_amount(held > 0 ? held : 0),
+						worth_of_amount(active)));
+	if (!one_cpu) {
+		node->single = single_of(worth) / (runnable ? runnable : 1);
+		readjust();
+		if (!node->bound)
+			worth = feasible(worth, runnable);
+	}
+	node->worth_priced_at = node->priced_at;
+	if (worth == node->worth)
+		return 0;
+	node->worth = worth;
+	node->stride = stride_of(worth);
+	return 0;
+}
+
+/* The same for one that competes: what remains of its wait changes, too. */
+__noinline int revalue(u32 number, u64 now)
+{
+	struct rights *node = node_at(number);
+	worth_t worth = node->worth;
+	u64 pass = node->pass, moved;
+
+	settle(node);
+	value(number, now);
+	if (node->worth == worth)
+		return 0;
+	moved = present() + keep_remain(pass - present(), worth, node->worth);
+	__sync_val_compare_and_swap(&node->pass, pass, moved);
+	trace(DECISION_TICKETS, number, 0, 0);
+	return 0;
+}
+
+/* The first of a node's tasks joins. */
+__noinline int enter(u32 number, u64 now)
+{
+	struct rights *node = node_at(number);
+	worth_t worth = node->worth;
+	s64 remain = held(node->pass - node->left_at);
+
+	node->settled_at = dispensed;
+	value(number, now);
+	if (node->known)
+		remain = keep_remain(remain, worth, node->worth);
+	else
+		remain = wait_after(quantum_ns, node->stride);
+	node->known = true;
+	node->pass = present() + remain;
+	trace(DECISION_JOIN, number, 0, 0);
+	return 0;
+}
+
+/* A task that holds so many tickets joins. */
+static void count_in(u32 number, u32 held, u64 now)
+{
+	struct rights *node = node_at(number);
+	bool first = !__sync_fetch_and_add(&node->runnable, 1);
+
+	__sync_fetch_and_add(&node->held, held);
+	change_held(number, held);
+	if (first)
+		enter(number, now);
+}
+
+static void count_out(u32 number, u32 held)
+{
+	struct rights *node = node_at(number);
+
+	/* Before others can see that nobody competes. */
+	node->left_at = present();
+	__sync_fetch_and_add(&node->held, -(s64)held);
+	if (__sync_fetch_and_add(&node->runnable, -1) == 1) {
+		settle(node);
+		trace(DECISION_LEAVE, number, 0, 0);
+	}
+	change_held(number, -(s64)held);
+}
+
+/*
+ * On several CPUs a client can be entitled to more than it takes. It is owed no
+ * more than what it may have missed by waiting for others' turns to end.
+ */
+static void forgive_lag(struct rights *node)
+{
+	u64 least = present() - wait(node->stride, LARGEST_LAG * quantum_ns);
+
+	if (!node->bound && before(node->pass, least))
+		node->pass = least;
+}
+
+/* One of its tasks has used service. */
+static void charge_client(u32 number, u32 tid, u64 service_ns, u64 now)
+{
+	struct rights *node = node_at(number);
+
+	/* With the pass that it won with: before what it is worth now. */
+	follow_winner(node->pass);
+	if (!is_valued(node, now))
+		revalue(number, now);
+	dispense(service_ns);
+	/* In a race its next wait begins at the present moment, as in the core. */
+	if (lottery && before(node->pass, present()))
+		node->pass = present();
+	__sync_fetch_and_add(&node->pass, wait_after(service_ns, node->stride));
+	if (!one_cpu && !lottery)
+		forgive_lag(node);
+	trace(DECISION_CHARGE, number, tid, service_ns);
+	__sync_fetch_and_add(&node->received_ns, service_ns);
+	__sync_fetch_and_add(&totals.charged_ns, service_ns);
+}
+
+#endif
