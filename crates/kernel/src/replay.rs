@@ -9,7 +9,7 @@
 //! * Who joins may be put further back, behind others of its node, but not further
 //!   in front.
 //! * Who wakes an idle CPU has it.
-//! * Nobody waits longer than [`LONGEST_WAIT_NS`].
+//! * Nobody waits longer than eight seconds.
 //!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
 
