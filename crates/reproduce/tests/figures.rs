@@ -27,7 +27,7 @@ fn all() -> Vec<Reproduction> {
     reproductions.collect()
 }
 
-/// Every claim of both papers holds, or differs as the scenario file says,
+/// Every claim of the papers holds, or differs as the scenario file says,
 /// to the digit; and is judged by a tolerance with a
 /// reason. What depends on the machine's speed is measured, but not asserted.
 #[test]
