@@ -6,7 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 use prorata_control::protocol::{ClientReport, Request, Response, StatusReport};
-use prorata_control::{ConnectError, Connection, EngineKind, Place, Scope, start_daemon};
+use prorata_control::{
+    ConnectError, Connection, EngineKind, KernelOptions, Place, Scope, start_daemon,
+};
 
 use prorata_user::CLIENT_MARKER;
 
@@ -69,13 +71,28 @@ impl Caller {
         match engine {
             None => {}
             Some(EngineKind::User) => drop(daemon.args(["--engine", "user"])),
-            Some(EngineKind::Kernel(Scope::Given)) => drop(daemon.args(["--engine", "kernel"])),
-            Some(EngineKind::Kernel(Scope::All)) => {
-                daemon.args(["--engine", "kernel", "--all"]);
+            Some(EngineKind::Kernel(options)) => {
+                daemon.args(["--engine", "kernel"]).args(arguments(options));
             }
         }
         start_daemon(&self.place, daemon)
     }
+}
+
+/// Options of the kernel engine as arguments. What is so without being said is not.
+pub fn arguments(options: KernelOptions) -> Vec<String> {
+    let at_first = KernelOptions::default();
+    let mut arguments = Vec::new();
+    if options.scope == Scope::All {
+        arguments.push("--all".to_owned());
+    }
+    if options.queues != at_first.queues {
+        arguments.push(format!("--queues={}", options.queues));
+    }
+    if options.traced {
+        arguments.push("--trace".to_owned());
+    }
+    arguments
 }
 
 /// Asks; a refusal becomes the error, in the daemon's words.

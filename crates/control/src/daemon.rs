@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
-use prorata_kernel::scheduler::Scope;
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -19,7 +18,7 @@ use crate::control::Control;
 use crate::engine::{Engine, EngineError};
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
-use crate::kernel_engine::kernel_engine;
+use crate::kernel_engine::{KernelOptions, kernel_engine};
 use crate::place::{Place, PlaceError};
 use crate::process::boot_id;
 use crate::restore::reconcile;
@@ -40,8 +39,8 @@ pub enum EngineKind {
     /// The daemon, on any Linux.
     #[default]
     User,
-    /// A scheduler inside the kernel, for these tasks.
-    Kernel(Scope),
+    /// A scheduler inside the kernel, loaded like this.
+    Kernel(KernelOptions),
 }
 
 /// What can be chosen about a daemon when it starts.
@@ -114,7 +113,9 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
         let (socket, cpus) = (place.socket.path().to_owned(), cpus.clone());
         Ok(match engine {
             EngineKind::User => user_engine(dispatcher, directory, socket, cpus, mechanism)?,
-            EngineKind::Kernel(scope) => kernel_engine(dispatcher, directory, socket, cpus, scope)?,
+            EngineKind::Kernel(options) => {
+                kernel_engine(dispatcher, directory, socket, cpus, options)?
+            }
         })
     };
     let mut started = false;

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use prorata_core::ids::ClientId;
 
+use crate::kernel_engine::KernelOptions;
 use crate::process::ProcessId;
 use crate::protocol::{ClientState, PolicyKind};
 
@@ -17,6 +18,8 @@ pub struct EngineStatus {
     pub engine: &'static str,
     /// How decisions are enforced.
     pub mechanism: &'static str,
+    /// How its scheduler in the kernel was loaded, if it has one.
+    pub in_kernel: Option<KernelOptions>,
     /// CPUs that are shared out, by number.
     pub cpus: Vec<u32>,
     /// Decisions taken so far.

@@ -35,11 +35,11 @@ pub use connection::{ConnectError, Connection};
 pub use daemon::{DaemonError, DaemonOptions, EngineKind, MakeEngine, daemon_main, serve};
 pub use engine::{ClientAccount, Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
-pub use kernel_engine::kernel_engine;
+pub use kernel_engine::{KeptScheduler, KernelOptions, kernel_engine, kernel_engine_over};
 pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
 pub use process::ProcessId;
-/// Whose tasks the kernel engine schedules.
-pub use prorata_kernel::scheduler::Scope;
+/// Whose tasks the kernel engine schedules, and where they wait.
+pub use prorata_kernel::scheduler::{Queues, Scope};
 /// How the user engine keeps losers from running.
 pub use prorata_user::Mechanism;
 pub use server::Timing;

@@ -284,6 +284,12 @@ pub struct StatusReport {
     /// tasks (`partial`) or all of the machine (`all`), or nothing once the
     /// kernel has unloaded it (`none`).
     pub mechanism: String,
+    /// Where tasks wait in the kernel (`cpu`, `one`), with the kernel engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<String>,
+    /// Whether the decisions of the scheduler in the kernel can be traced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub traced: bool,
     /// Policy that picks the winners.
     pub policy: PolicyKind,
     /// Length of a quantum.

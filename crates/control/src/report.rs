@@ -51,6 +51,8 @@ impl Reporter<'_> {
             pid: std::process::id(),
             engine: status.engine.to_owned(),
             mechanism: status.mechanism.to_owned(),
+            queues: status.in_kernel.map(|options| options.queues.to_string()),
+            traced: status.in_kernel.is_some_and(|options| options.traced),
             policy: self.state.settings.policy,
             quantum_ns: self.state.settings.quantum_ns,
             cpus: status.cpus,

@@ -122,6 +122,7 @@ impl Engine for ForUser {
                 Mechanism::Stop => "stop",
             },
             cpus: self.cpus.clone(),
+            in_kernel: None,
             decisions: status.decisions,
             own_cpu_ns: status.own_cpu_ns,
             uptime_ns: status.uptime_ns,

@@ -155,7 +155,7 @@ struct decision {
 	u32 node;
 	/* Of a pick and a charge. */
 	u32 tid;
-	u32 unused;
+	u32 cpu;
 	u64 time_ns;
 	u64 pass;
 	u64 worth;

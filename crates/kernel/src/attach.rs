@@ -22,6 +22,11 @@ pub fn check_vacancy() -> Result<(), KernelError> {
     Ok(())
 }
 
+/// Whether a scheduler is loaded, whoever has loaded it.
+pub fn is_loaded() -> bool {
+    fs::read_to_string(STATE).is_ok_and(|state| state.trim_end() != "disabled")
+}
+
 /// Makes of libbpf's error, and of what it complained of, ours.
 pub fn refusal(name: &'static str) -> impl Fn(libbpf_rs::Error) -> KernelError {
     move |error| KernelError::Refused {

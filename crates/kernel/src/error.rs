@@ -37,6 +37,15 @@ pub enum KernelError {
         /// What it says beyond that.
         message: String,
     },
+    /// The scheduler that is loaded has no trace.
+    #[error(
+        "no scheduler of prorata's is loaded with a trace of its decisions: load it with one, by \
+         `prorata start --engine kernel --trace`"
+    )]
+    NotTraced,
+    /// A trace that cannot be read.
+    #[error("the trace of the scheduler's decisions cannot be read: {0}")]
+    Trace(String),
     /// A quantum outside the limits.
     #[error("a quantum of {quantum_ns} ns: it lasts from 100 us to 1 s")]
     Quantum {

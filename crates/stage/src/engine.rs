@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use prorata_control::{Engine, EngineError, Scope, kernel_engine, user_engine};
+use prorata_control::{Engine, EngineError, KernelOptions, kernel_engine, user_engine};
 use prorata_core::dispatcher::Dispatcher;
 use prorata_sim::scenario::PolicyName;
 
@@ -71,6 +71,12 @@ pub const KERNEL: EngineKind = EngineKind {
     most_threads: 16384,
     start: |dispatcher, directory, cpus| {
         let socket = directory.join("socket");
-        kernel_engine(dispatcher, directory, socket, cpus, Scope::Given)
+        kernel_engine(
+            dispatcher,
+            directory,
+            socket,
+            cpus,
+            KernelOptions::default(),
+        )
     },
 };

@@ -24,11 +24,29 @@ pub struct Machine {
     pub overlay_module: Option<PathBuf>,
     /// How many CPUs, within [`CPUS`].
     pub cpus: u32,
+    /// Sockets that hold as many of these each, with a last-level cache of their own.
+    pub sockets: u32,
     /// How much memory, within [`MEMORY_MIB`].
     pub memory_mib: u32,
     /// The clock counts instructions, each of which lasts so many nanoseconds,
     /// instead of time. A power of two, see [`INSTRUCTION_NS`].
     pub instruction_ns: Option<u32>,
+}
+
+/// A machine that cannot be built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MachineError {
+    /// Sockets that do not hold as many CPUs each.
+    #[error(
+        "{cpus} CPUs in {sockets} sockets: each socket holds as many, at least one, so give a \
+         number of sockets that divides that of the CPUs"
+    )]
+    Sockets {
+        /// How many CPUs.
+        cpus: u32,
+        /// In how many sockets.
+        sockets: u32,
+    },
 }
 
 /// What executes the guest's instructions.
@@ -52,6 +70,20 @@ pub struct Connections {
 }
 
 impl Machine {
+    /// That it can be built.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), MachineError> {
+        let &Machine { cpus, sockets, .. } = self;
+        // Zero divides nothing.
+        if cpus.checked_rem(sockets) == Some(0) {
+            return Ok(());
+        }
+        Err(MachineError::Sockets { cpus, sockets })
+    }
+
     /// Arguments for QEMU. Its standard output is the channel.
     pub fn arguments(&self, accelerator: Accelerator, connections: &Connections) -> Vec<OsString> {
         let memory = self.memory_mib;
@@ -63,7 +95,10 @@ impl Machine {
         add(&format!(
             "-object memory-backend-memfd,id=memory,size={memory}M,share=on"
         ));
-        add(&format!("-m {memory}M -smp {}", self.cpus));
+        add(&format!(
+            "-m {memory}M -smp {},sockets={}",
+            self.cpus, self.sockets
+        ));
         add(match accelerator {
             Accelerator::Kvm => "-accel kvm -cpu host",
             // Paging with five levels makes every miss dearer, for nothing.
@@ -118,18 +153,42 @@ mod tests {
         words.join(" ".as_ref()).into_string().unwrap()
     }
 
-    #[test]
-    fn arguments_say_what_the_machine_is_like() {
-        let mut machine = Machine {
+    fn machine() -> Machine {
+        Machine {
             kernel: "/boot/vmlinuz".into(),
             overlay_module: None,
             cpus: 3,
+            sockets: 1,
             memory_mib: 700,
             instruction_ns: None,
+        }
+    }
+
+    #[test]
+    fn sockets_hold_as_many_cpus_each() {
+        let checked = |cpus, sockets| {
+            let machine = Machine {
+                cpus,
+                sockets,
+                ..machine()
+            };
+            machine.check()
         };
+        for (cpus, sockets) in [(1, 1), (4, 1), (4, 2), (4, 4), (64, 64)] {
+            assert_eq!(checked(cpus, sockets), Ok(()));
+        }
+        for (cpus, sockets) in [(4, 0), (4, 3), (4, 5), (64, 65), (64, u32::MAX)] {
+            let refused = Err(MachineError::Sockets { cpus, sockets });
+            assert_eq!(checked(cpus, sockets), refused);
+        }
+    }
+
+    #[test]
+    fn arguments_say_what_the_machine_is_like() {
+        let mut machine = machine();
         let software = arguments(&machine, Accelerator::Software);
         for words in [
-            "-smp 3",
+            "-smp 3,sockets=1",
             "-m 700M",
             "size=700M",
             "-accel tcg",

@@ -8,7 +8,7 @@ use crate::channel::{ChannelError, Ending, Frame};
 use crate::initramfs::{self, InitramfsError};
 use crate::job::Job;
 use crate::kvm;
-use crate::machine::{Accelerator, Machine};
+use crate::machine::{Accelerator, Machine, MachineError};
 use crate::process::{Processes, StartError};
 
 /// How long a machine may take until it runs its command. Software emulation
@@ -22,6 +22,9 @@ const KVM_TRIAL_LIMIT: Duration = Duration::from_secs(5);
 /// Why a job was not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// There is no such machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     /// What the machine needs could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -71,6 +74,7 @@ pub fn run(
     notes: &Path,
     sinks: &mut Sinks<'_>,
 ) -> Result<Ending, RunError> {
+    machine.check()?;
     let initramfs = initramfs::build(job, machine.overlay_module.as_deref())?;
     // Only software counts instructions.
     if machine.instruction_ns.is_none() && kvm::is_there() {

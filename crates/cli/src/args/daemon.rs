@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use prorata_control::{EngineKind, Scope};
+use prorata_control::{EngineKind, KernelOptions, Queues, Scope};
 
 use super::values::{CpuList, Engine, Policy, cpu_list, duration};
 use super::{Format, WrongUsage};
@@ -31,19 +31,57 @@ pub struct EngineChoice {
     /// and not the clients alone
     #[arg(long, requires = "engine")]
     pub all: bool,
+    /// With the kernel engine: where tasks wait; at first cpu
+    #[arg(long, requires = "engine")]
+    pub queues: Option<QueueLayout>,
+    /// With the kernel engine: let `prorata trace` see its decisions, for some 0.2 us each
+    #[arg(long, requires = "engine")]
+    pub trace: bool,
+}
+
+/// Where tasks wait.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum QueueLayout {
+    /// In a queue for each CPU; a CPU takes the least pass of all queues
+    Cpu,
+    /// In one queue
+    One,
+}
+
+impl From<QueueLayout> for Queues {
+    fn from(layout: QueueLayout) -> Self {
+        match layout {
+            QueueLayout::Cpu => Queues::PerCpu,
+            QueueLayout::One => Queues::Global,
+        }
+    }
 }
 
 impl EngineChoice {
     /// The engine that was chosen, if one was.
     pub fn kind(self) -> Result<Option<EngineKind>, WrongUsage> {
-        match (self.engine, self.all) {
-            (Some(Engine::Kernel), true) => Ok(Some(EngineKind::Kernel(Scope::All))),
-            (Some(Engine::Kernel), false) => Ok(Some(EngineKind::Kernel(Scope::Given))),
-            (Some(Engine::User), true) => Err(WrongUsage(
-                "--all is for --engine kernel: the user engine manages clients only".to_owned(),
+        let EngineChoice {
+            engine,
+            all,
+            queues,
+            trace,
+        } = self;
+        match engine {
+            None => Ok(None),
+            Some(Engine::User) if all || queues.is_some() || trace => Err(WrongUsage(
+                "--all, --queues and --trace are for --engine kernel: the user engine manages \
+                 clients only, and decides itself"
+                    .to_owned(),
             )),
-            (Some(Engine::User), false) => Ok(Some(EngineKind::User)),
-            (None, _) => Ok(None),
+            Some(Engine::User) => Ok(Some(EngineKind::User)),
+            Some(Engine::Kernel) => {
+                let at_first = KernelOptions::default();
+                Ok(Some(EngineKind::Kernel(KernelOptions {
+                    scope: if all { Scope::All } else { at_first.scope },
+                    queues: queues.map_or(at_first.queues, Queues::from),
+                    traced: trace,
+                })))
+            }
         }
     }
 }
@@ -64,7 +102,8 @@ set` takes over is not bound: it may run on others too, unless you bind it yours
 Examples:
   prorata start --quantum 10ms
   prorata start --cpus 0-3 --policy lottery
-  prorata start --engine kernel")]
+  prorata start --engine kernel
+  prorata start --engine kernel --queues one --trace")]
 pub struct Start {
     #[command(flatten)]
     pub engine: EngineChoice,

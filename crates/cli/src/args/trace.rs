@@ -11,7 +11,11 @@ use super::values::duration;
 /// `prorata trace`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
+Where a daemon with the kernel engine runs, its scheduler is traced: it must have been started with \
+--trace. Else a scheduler for the whole machine is loaded for the time, with these settings.
+
 Examples:
+  prorata start --engine kernel --trace && prorata trace --seconds 20 --check
   prorata trace --seconds 2 --perfetto trace.json   open it on ui.perfetto.dev
   prorata trace --check                             is each decision one that tickets allow?
   prorata vm run -- prorata trace --check --json    in a machine of its own")]
@@ -19,17 +23,18 @@ pub struct Trace {
     /// How long it records
     #[arg(long, default_value = "5", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
-    /// What picks the winners
-    #[arg(long, value_enum, default_value = "stride")]
-    pub policy: KernelPolicy,
-    /// Length of a quantum, 100us to 1s
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20ms")]
-    pub quantum: Duration,
+    /// What picks the winners; stride unless told otherwise
+    #[arg(long, value_enum)]
+    pub policy: Option<KernelPolicy>,
+    /// Length of a quantum, 100us to 1s; 20ms unless told otherwise
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub quantum: Option<Duration>,
     /// Write the decisions for ui.perfetto.dev to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
     /// Replay the decisions against stride scheduling as prorata-core has it, and tell the first
-    /// that it does not allow (on one CPU)
+    /// that it does not allow (on one CPU; of a daemon's, who is picked is judged after 8 s, when
+    /// everybody has been heard of)
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]

@@ -49,12 +49,16 @@ pub enum VmCommand {
 Examples:
   prorata vm run -- uname -r
   prorata vm run --kernel 6.18 --cpus 4 -- ./check
+  prorata vm run --cpus 4 --sockets 2 -- lscpu --caches
   prorata vm run --icount -- ./bench"
 )]
 pub struct VmRun {
     /// CPUs of the machine
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(*CPUS.start())..=i64::from(*CPUS.end())))]
     pub cpus: u32,
+    /// Sockets that hold as many of its CPUs each, with a last-level cache of their own
+    #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(*CPUS.end())))]
+    pub sockets: u32,
     /// Memory of the machine
     #[arg(long, default_value = "1024", value_name = "MIB", value_parser = clap::value_parser!(u32).range(i64::from(*MEMORY_MIB.start())..=i64::from(*MEMORY_MIB.end())))]
     pub memory: u32,

@@ -5,12 +5,14 @@ use std::{fs, io};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use prorata_control::protocol::{PolicyKind, Request, Response, StatusReport};
-use prorata_control::{Connection, DaemonOptions, EngineKind, Place, Scope, daemon_main};
+use prorata_control::{
+    Connection, DaemonOptions, EngineKind, KernelOptions, Place, Queues, Scope, daemon_main,
+};
 
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
 use crate::args::values::{CpuList, cpu_list};
-use crate::caller::{self, Caller, ask, unexpected};
+use crate::caller::{self, Caller, arguments, ask, unexpected};
 use crate::output;
 
 /// `prorata start`.
@@ -36,23 +38,58 @@ pub fn start(caller: &Caller, args: &Start) -> Result<()> {
 }
 
 /// An engine as it is chosen.
-fn name_of(engine: EngineKind) -> &'static str {
+fn name_of(engine: EngineKind) -> String {
     match engine {
-        EngineKind::User => "user",
-        EngineKind::Kernel(Scope::Given) => "kernel",
-        EngineKind::Kernel(Scope::All) => ALL_NAME,
+        EngineKind::User => "user".to_owned(),
+        EngineKind::Kernel(options) => format!("kernel{}", words(options)),
     }
 }
 
-const ALL_NAME: &str = "kernel --all";
+/// Options of the kernel engine as they are given, each after a space; what is so
+/// without being said is not.
+fn words(options: KernelOptions) -> String {
+    arguments(options)
+        .into_iter()
+        .map(|argument| format!(" {argument}"))
+        .collect()
+}
 
 /// The engine of a daemon that runs, in the same words. Of a kernel engine that
 /// was unloaded it is not known any more what it scheduled.
-fn name_in(status: &StatusReport) -> &str {
-    match status.mechanism.as_str() {
-        "all" => ALL_NAME,
-        _ => &status.engine,
+fn name_in(status: &StatusReport) -> String {
+    let all_kinds = every_kind().into_iter();
+    let runs = |engine: &EngineKind| match engine {
+        EngineKind::User => status.engine == "user",
+        EngineKind::Kernel(options) => {
+            let scope = match status.mechanism.as_str() {
+                "all" => Scope::All,
+                _ => Scope::Given,
+            };
+            status.engine == "kernel"
+                && scope == options.scope
+                && status.queues == Some(options.queues.to_string())
+                && status.traced == options.traced
+        }
+    };
+    let kind = all_kinds.into_iter().find(runs);
+    kind.map_or_else(|| status.engine.clone(), name_of)
+}
+
+/// Every engine that can be chosen.
+fn every_kind() -> Vec<EngineKind> {
+    let mut kinds = vec![EngineKind::User];
+    for scope in [Scope::Given, Scope::All] {
+        for queues in [Queues::PerCpu, Queues::Global] {
+            for traced in [false, true] {
+                kinds.push(EngineKind::Kernel(KernelOptions {
+                    scope,
+                    queues,
+                    traced,
+                }));
+            }
+        }
     }
+    kinds
 }
 
 /// `prorata configure`.
@@ -107,13 +144,18 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         ("decisions", status.decisions.to_string()),
         ("clients", status.clients.to_string()),
     ];
+    let queues = status.queues.clone().map(|queues| ("queues", queues));
+    let traced = status.traced.then(|| ("traced", "yes".to_owned()));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
-    rows.iter().chain(&trouble).try_for_each(|(name, value)| {
-        output::line(&format!(
-            "{name:<14}{}",
-            prorata_report::text::printable(value)
-        ))
-    })
+    let more = [queues, traced, trouble];
+    rows.iter()
+        .chain(more.iter().flatten())
+        .try_for_each(|(name, value)| {
+            output::line(&format!(
+                "{name:<14}{}",
+                prorata_report::text::printable(value)
+            ))
+        })
 }
 
 /// `prorata stop`. Where none runs, that is what was wanted.
@@ -143,11 +185,7 @@ pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
         None => of_the_dead(place, ENGINE).and_then(|text| engine_named(&text)),
     };
     remember(place, CPUS, cpus.as_ref().map(ToString::to_string))?;
-    remember(
-        place,
-        ENGINE,
-        engine.map(|engine| name_of(engine).to_owned()),
-    )?;
+    remember(place, ENGINE, engine.map(name_of))?;
     let options = DaemonOptions {
         engine: engine.unwrap_or_default(),
         cpus: cpus.map(|cpus| cpus.0),
@@ -169,13 +207,9 @@ fn of_the_dead(place: &Place, note: &str) -> Option<String> {
 }
 
 fn engine_named(text: &str) -> Option<EngineKind> {
-    [
-        EngineKind::User,
-        EngineKind::Kernel(Scope::Given),
-        EngineKind::Kernel(Scope::All),
-    ]
-    .into_iter()
-    .find(|engine| name_of(*engine) == text)
+    every_kind()
+        .into_iter()
+        .find(|engine| name_of(*engine) == text)
 }
 
 fn remember(place: &Place, note: &str, choice: Option<String>) -> Result<()> {

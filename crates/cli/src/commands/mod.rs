@@ -35,7 +35,6 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Floor(args) => return floor::floor(args),
         Command::Sim(args) => return sim::sim(args),
         Command::Reproduce(args) => return reproduce::reproduce(args),
-        Command::Trace(args) => return trace::trace(args),
         Command::Load(args) => return load::load(args),
         Command::Man(args) => return manual::man(args).map(done),
         Command::Completions(args) => return manual::completions(args).map(done),
@@ -47,6 +46,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Fundx(args) => run::fundx(&caller, args),
         Command::RunTickets(args) => run::run_tickets(&caller, args),
         Command::Transfer(args) => transfer::transfer(&caller, args),
+        Command::Trace(args) => trace::trace(&caller, args),
         other => query(&caller, other).map(done),
     }
 }

@@ -46,6 +46,7 @@ fn run_command(args: &VmRun) -> Result<ExitCode> {
         kernel,
         overlay_module,
         cpus: args.cpus,
+        sockets: args.sockets,
         memory_mib: args.memory,
         instruction_ns: args.icount,
     };
@@ -108,6 +109,7 @@ fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
         kernel: kernel.image.clone(),
         overlay_module: Some(kernel.overlay_module.clone()),
         cpus: 1,
+        sockets: 1,
         memory_mib: PROOF_MEMORY_MIB,
         instruction_ns: None,
     };

@@ -1,5 +1,6 @@
 //! The binary as its users meet it.
 
+mod choosing;
 mod demo;
 mod job_control;
 mod load;

@@ -5,7 +5,7 @@ use libtest_mimic::Failed;
 use serde_json::Value;
 
 use crate::PRORATA;
-use crate::script::{SECONDS, by_tickets, check, json, near, part, play};
+use crate::script::{SECONDS, by_tickets, check, json, near, part, play, received};
 
 pub fn shares() -> Result<(), Failed> {
     let script = format!(
@@ -53,6 +53,33 @@ pub fn transfers() -> Result<(), Failed> {
     near(&shown, ["before", "lent"], &held)?;
     let held = [("giver", 4.0), ("taker", 1.0), ("other", 1.0)];
     near(&shown, ["undone", "after"], &held)
+}
+
+/// A lottery while programs run, and stride scheduling again.
+pub fn settings() -> Result<(), Failed> {
+    let script = format!(
+        "hog 3 three; hog 1 one; until_there 2; sleep 0.5
+         show lottery prorata configure --policy lottery --quantum 4ms --json
+         show drawn prorata ps --json; sleep {SECONDS}; show lots prorata ps --json
+         show stride prorata configure --policy stride --quantum 20ms --json
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata stop"
+    );
+    let shown = play("", &script)?;
+    for policy in ["lottery", "stride"] {
+        check(json(&shown, policy)?["policy"] == policy, policy, &shown)?;
+    }
+    // Turns last until the next tick, so there is one every 8 ms or more often. One of
+    // probability 3/4 wins as many of n, with a standard deviation of (3 n)^1/2 / 4;
+    // within five of these.
+    let lots = received(&shown, "drawn", "lots")?;
+    let total_ns: f64 = lots.values().sum();
+    let three = lots.get("three").copied().unwrap_or(0.0);
+    let turn_ns = 8e6;
+    let deviation_ns = (3.0 * total_ns / turn_ns).sqrt() / 4.0 * turn_ns;
+    let is_near = (three - 0.75 * total_ns).abs() < 5.0 * deviation_ns;
+    check(is_near && total_ns > 1e9, "the lottery's shares", &shown)?;
+    near(&shown, ["before", "after"], &[("three", 3.0), ("one", 1.0)])
 }
 
 pub fn policies() -> Result<(), Failed> {

@@ -5,21 +5,32 @@
 mod endings;
 mod given;
 mod script;
+mod traced;
+#[path = "../../../kernel/tests/machine/twice.rs"]
+mod twice;
 mod whole;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+
+use self::twice::twice;
 
 const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 15] = [
     ("shares_follow_tickets", given::shares),
     ("transfers_move_shares", given::transfers),
+    ("settings_change_live", given::settings),
     ("policies_are_put_back", given::policies),
     ("ends_are_noticed", given::ends),
     ("what_cannot_be_is_refused", given::refusals),
     ("the_demo_shares_3_2_1", given::demo),
+    (
+        "the_daemon_s_decisions_are_traced_and_allowed",
+        traced::traced,
+    ),
+    ("what_cannot_be_traced_is_refused", traced::refused),
     ("services_share_by_weight", whole::services),
     ("clients_share_with_services", whole::clients),
     ("a_killed_daemon_s_clients_come_back", endings::killed),
@@ -35,6 +46,6 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // There is one scheduler at a time.
     arguments.test_threads = Some(1);
-    let trials = CHECKS.map(|(name, check)| Trial::test(name, check));
+    let trials = CHECKS.map(|(name, check)| Trial::test(name, move || twice(check)));
     libtest_mimic::run(&arguments, trials.into()).exit();
 }

@@ -1,14 +1,17 @@
 //! Commands in machines, on every kernel that is to be supported. Needs QEMU
 //! and kernels that were fetched: `scripts/vm-test` sees to both.
 
-mod conformance;
 mod trace;
+#[path = "../../../kernel/tests/machine/twice.rs"]
+mod twice;
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+
+use self::twice::twice;
 
 const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
 
@@ -26,13 +29,8 @@ const CHECKS: [(&str, Check); 6] = [
     ("counted_instructions_are_the_clock", counted),
 ];
 
-/// Takes minutes for each kernel. It is told as ignored, and run by
-/// `--include-ignored`.
-const LONG: &str = "the_conformance_suite_holds";
-
 fn all() -> impl Iterator<Item = (&'static str, Check)> {
-    let checks = CHECKS.into_iter().chain(conformance::CHECKS);
-    checks.chain(trace::CHECKS)
+    CHECKS.into_iter().chain(trace::CHECKS)
 }
 
 fn main() {
@@ -40,13 +38,13 @@ fn main() {
     let mut trials = Vec::new();
     for series in SERIES {
         for (name, check) in all() {
-            let is_ignored = name == LONG;
             let name = format!("{name}_on_{series}");
-            let trial = Trial::test(name, move || check(series));
-            trials.push(trial.with_ignored_flag(is_ignored));
+            trials.push(Trial::test(name, move || twice(|| check(series))));
         }
     }
-    trials.push(Trial::test("killed_machines_leave_nothing", killed));
+    trials.push(Trial::test("killed_machines_leave_nothing", || {
+        twice(killed)
+    }));
     libtest_mimic::run(&arguments, trials).exit();
 }
 

@@ -17,6 +17,7 @@
 //! programs go on under the kernel's own scheduler and the daemon stays, to say
 //! so.
 
+mod kept;
 mod members;
 mod policies;
 mod projection;
@@ -42,9 +43,9 @@ use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
 use crate::protocol::{ClientState, PolicyKind};
 use crate::report::lock;
+pub use kept::KeptScheduler;
 use policies::Policies;
 use room::{Load, Room};
-use scheduler::InKernel;
 use watch::watch;
 
 /// The policies that the kernel knows.
@@ -54,12 +55,33 @@ const POLICIES: &[PolicyKind] = &[PolicyKind::Stride, PolicyKind::Lottery];
 /// before it is.
 const UNLOADING: Duration = Duration::from_secs(2);
 
+/// What is fixed about the scheduler in the kernel when it is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelOptions {
+    /// Whose tasks it schedules.
+    pub scope: Scope,
+    /// Where they wait.
+    pub queues: Queues,
+    /// Whether its decisions can be traced, by [`prorata_kernel::scheduler::Tap`].
+    pub traced: bool,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        Self {
+            scope: Scope::Given,
+            queues: Queues::PerCpu,
+            traced: false,
+        }
+    }
+}
+
 /// The scheduler in the kernel and the CPUs that it was told to share out.
 struct ForKernel {
     shared: Arc<Shared>,
     watcher: Option<JoinHandle<()>>,
     cpus: Vec<u32>,
-    scope: Scope,
+    options: KernelOptions,
     started: Instant,
 }
 
@@ -92,17 +114,21 @@ enum StartError {
 }
 
 /// Loads a scheduler, once one of ours that is just being unloaded has gone.
-fn load(options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
+fn load(options: &Options, traced: bool) -> Result<Scheduler, KernelError> {
     let deadline = Instant::now() + UNLOADING;
+    let load = match traced {
+        true => Scheduler::load_traced,
+        false => Scheduler::load,
+    };
     loop {
-        match Scheduler::load(options) {
+        match load(options) {
             Err(KernelError::Occupied(name))
                 if (name.is_empty() || name.starts_with("prorata"))
                     && Instant::now() < deadline =>
             {
                 std::thread::sleep(UNLOADING / 100);
             }
-            loaded => return loaded.map(|scheduler| Box::new(scheduler) as Box<dyn InKernel>),
+            loaded => return loaded,
         }
     }
 }
@@ -121,9 +147,30 @@ pub fn kernel_engine(
     directory: PathBuf,
     socket: PathBuf,
     cpus: Vec<u32>,
-    scope: Scope,
+    options: KernelOptions,
 ) -> Result<Box<dyn Engine>, EngineError> {
-    let engine = ForKernel::start(dispatcher, directory, socket, cpus, scope)?;
+    let traced = options.traced;
+    let load: Load = Box::new(move |options| Ok(Box::new(Box::new(load(options, traced)?))));
+    let engine = ForKernel::start(load, dispatcher, directory, socket, cpus, options)?;
+    Ok(Box::new(engine))
+}
+
+/// The same over a scheduler that is loaded already, like this. What its engine before knew is forgotten.
+///
+/// # Errors
+///
+/// If tasks of that engine's are still there, or the scheduler was unloaded.
+pub fn kernel_engine_over(
+    scheduler: &Arc<KeptScheduler>,
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    directory: PathBuf,
+    socket: PathBuf,
+    cpus: Vec<u32>,
+    options: KernelOptions,
+) -> Result<Box<dyn Engine>, EngineError> {
+    let scheduler = Arc::clone(scheduler);
+    let load: Load = Box::new(move |options| scheduler.lend(options));
+    let engine = ForKernel::start(load, dispatcher, directory, socket, cpus, options)?;
     Ok(Box::new(engine))
 }
 
@@ -131,11 +178,12 @@ impl ForKernel {
     /// Loads the scheduler for the daemon on `socket`. What its successor must
     /// know it keeps in `directory`.
     fn start(
+        load: Load,
         dispatcher: Arc<Mutex<Dispatcher>>,
         directory: PathBuf,
         socket: PathBuf,
         cpus: Vec<u32>,
-        scope: Scope,
+        options: KernelOptions,
     ) -> Result<Self, EngineError> {
         if !BUILT_IN {
             return Err(KernelError::NotBuiltIn.into());
@@ -145,7 +193,7 @@ impl ForKernel {
             return Err(StartError::NotRoot(user.as_raw()).into());
         }
         put_right_what_is_left(&directory, &socket)?;
-        Self::start_over(Box::new(load), dispatcher, directory, socket, cpus, scope)
+        Self::start_over(load, dispatcher, directory, socket, cpus, options)
     }
 
     /// The same over any scheduler.
@@ -155,19 +203,19 @@ impl ForKernel {
         directory: PathBuf,
         socket: PathBuf,
         cpus: Vec<u32>,
-        scope: Scope,
+        options: KernelOptions,
     ) -> Result<Self, EngineError> {
         let policies = Policies::open(&directory)?;
-        let options = Options {
+        let loaded = Options {
             policy: Policy::Stride,
             quantum_ns: lock(&dispatcher).machine().quantum_ns,
-            scope,
-            queues: Queues::PerCpu,
+            scope: options.scope,
+            queues: options.queues,
         };
         let room = {
             let mut dispatcher = lock(&dispatcher);
             dispatcher.watch_funding();
-            Room::open(load, options, policies, socket, dispatcher.ledger())?
+            Room::open(load, loaded, policies, socket, dispatcher.ledger())?
         };
         let shared = Arc::new(Shared {
             room: Mutex::new(room),
@@ -183,7 +231,7 @@ impl ForKernel {
             shared,
             watcher: Some(watcher),
             cpus,
-            scope,
+            options,
             started: Instant::now(),
         })
     }
@@ -272,7 +320,7 @@ impl Engine for ForKernel {
     }
 
     fn works_without_clients(&self) -> bool {
-        self.scope == Scope::All
+        self.options.scope == Scope::All
     }
 
     fn configure(&self, quantum_ns: u64, policy: PolicyKind) {
@@ -283,12 +331,13 @@ impl Engine for ForKernel {
         let room = self.shared.room();
         EngineStatus {
             engine: "kernel",
-            mechanism: match (room.is_loaded(), self.scope) {
+            mechanism: match (room.is_loaded(), self.options.scope) {
                 (false, _) => "none",
                 (true, Scope::Given) => "partial",
                 (true, Scope::All) => "all",
             },
             cpus: self.cpus.clone(),
+            in_kernel: Some(self.options),
             decisions: room.decisions(),
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,

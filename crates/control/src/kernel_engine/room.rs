@@ -44,9 +44,11 @@ pub(super) struct Room {
     /// What the user should know of the scheduler, if anything.
     trouble: Option<String>,
     births: LastBorn,
-    /// At the last look for processes: who was born last on this machine, and
-    /// how many tasks each client had.
+    /// At the last look: who was born last on this machine, and how many tasks each
+    /// client had.
     seen: (Option<u32>, Vec<(ClientId, u32)>),
+    /// Whether clients' processes were found since that changed.
+    are_found: bool,
     /// Turns under schedulers that were unloaded.
     earlier_decisions: u64,
     reloaded: bool,
@@ -75,6 +77,7 @@ impl Room {
             trouble: None,
             births: LastBorn::open()?,
             seen: (None, Vec::new()),
+            are_found: false,
             earlier_decisions: 0,
             reloaded: false,
         };
@@ -336,8 +339,7 @@ impl Room {
         self.scheduler.as_ref()?.account(node).ok()
     }
 
-    /// Brings up to date what clients are seen to do. Processes are looked for
-    /// only if one was born or has ended since the last look.
+    /// Brings up to date what clients are seen to do.
     pub fn look(&mut self) {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
@@ -353,8 +355,8 @@ impl Room {
             .map(|(id, client)| (*id, client.now.tasks));
         let seen = (last_born, tasks.collect());
         if last_born.is_none() || self.seen != seen {
-            self.find_processes();
             self.seen = seen;
+            self.are_found = false;
         }
     }
 
@@ -368,8 +370,14 @@ impl Room {
         dispatcher.decide(&mut Vec::new());
     }
 
-    /// As of the last look.
-    pub fn processes(&self, client: ClientId) -> Vec<ProcessId> {
+    /// As of the last look, or later. They are looked for only if somebody was born or
+    /// has ended since they were found: the kernel sums up all threads of each process
+    /// that is looked at.
+    pub fn processes(&mut self, client: ClientId) -> Vec<ProcessId> {
+        if !self.are_found {
+            self.find_processes();
+            self.are_found = true;
+        }
         let client = self.clients.get(&client);
         client.map_or_else(Vec::new, |client| client.processes.clone())
     }

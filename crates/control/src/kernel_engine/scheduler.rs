@@ -1,6 +1,7 @@
 //! What the engine asks of the scheduler inside the kernel. A trait, so that
 //! everything above it can be tested where there is no such kernel.
 
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 
 use prorata_kernel::KernelError;
@@ -23,41 +24,42 @@ pub(crate) trait InKernel: Send {
     fn dispatches(&self) -> u64;
 }
 
-impl InKernel for Scheduler {
+/// A scheduler of one's own (in a box), or one that is shared (counted).
+impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
-        self.set_policy(policy)
+        (**self).set_policy(policy)
     }
     fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
-        self.set_quantum_ns(quantum_ns)
+        (**self).set_quantum_ns(quantum_ns)
     }
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
-        self.set_tickets(node, tickets)
+        (**self).set_tickets(node, tickets)
     }
     fn remove(&self, node: u32) -> Result<(), KernelError> {
-        self.remove(node)
+        (**self).remove(node)
     }
     fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
-        self.give(node, tid)
+        (**self).give(node, tid)
     }
     fn take_back(&self, tid: u32) -> Result<(), KernelError> {
-        self.take_back(tid)
+        (**self).take_back(tid)
     }
     fn account(&self, node: u32) -> Result<Account, KernelError> {
-        self.account(node)
+        (**self).account(node)
     }
     fn node_of(&self, tid: u32) -> Option<u32> {
-        self.node_of(tid)
+        (**self).node_of(tid)
     }
     fn exits(&self) -> BorrowedFd<'_> {
-        self.exits()
+        (**self).exits()
     }
     fn take_exited(&self) -> Vec<u32> {
-        self.take_exited()
+        (**self).take_exited()
     }
     fn failure(&self) -> Option<KernelError> {
-        self.failure()
+        (**self).failure()
     }
     fn dispatches(&self) -> u64 {
-        self.statistics().map_or(0, |totals| totals.dispatches)
+        (**self).statistics().map_or(0, |totals| totals.dispatches)
     }
 }

@@ -210,6 +210,7 @@ impl Engine for FakeEngine {
             decisions: 0,
             own_cpu_ns: 0,
             uptime_ns: 0,
+            in_kernel: None,
             trouble: None,
         }
     }

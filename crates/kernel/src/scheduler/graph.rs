@@ -89,6 +89,11 @@ impl Graph {
         Some(before)
     }
 
+    /// All nodes.
+    pub fn nodes(&self) -> Vec<u32> {
+        self.nodes.keys().copied().collect()
+    }
+
     /// Whether the node exists.
     pub fn contains(&self, node: u32) -> bool {
         self.nodes.contains_key(&node)

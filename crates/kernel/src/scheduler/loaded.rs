@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapFlags, ProgramInput, ProgramMut};
 
 use super::graph::Graph;
 use super::ring::Ring;
@@ -45,7 +45,8 @@ pub struct Loaded {
     /// Dropped first: that unloads the scheduler.
     _link: Link,
     exits: Ring<u32>,
-    decisions: Ring<Decision>,
+    /// If decisions are traced.
+    decisions: Option<Ring<Decision>>,
     rights: Mutex<Rights>,
     skeleton: Mutex<ProrataSkel<'static>>,
     scope: Scope,
@@ -64,10 +65,11 @@ impl Loaded {
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
-        configure(&mut open, options, traced);
+        configure(&mut open, options, traced).map_err(&refused)?;
         let mut skeleton = open.load().map_err(&refused)?;
         let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
-        let decisions = Ring::new(&skeleton.maps.decisions, trace::decode).map_err(&refused)?;
+        let decisions = traced.then(|| Ring::new(&skeleton.maps.prorata_trace, trace::decode));
+        let decisions = decisions.transpose().map_err(&refused)?;
         let link = skeleton.maps.prorata_ops.attach_struct_ops();
         let loaded = Self {
             _link: link.map_err(&refused)?,
@@ -163,6 +165,16 @@ impl Loaded {
         })
     }
 
+    pub fn forget_all(&self) -> Result<(), KernelError> {
+        let nodes = lock(&self.rights).graph.nodes();
+        // Whatever funds others is free of that first.
+        nodes
+            .iter()
+            .try_for_each(|node| self.set_tickets(*node, &[]))?;
+        let own = nodes.iter().filter(|node| **node < CGROUP_NODES);
+        own.into_iter().try_for_each(|node| self.remove(*node))
+    }
+
     pub fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
         check_own(&lock(&self.rights).graph, node)?;
         let refused = |why| KernelError::Task { tid, why };
@@ -225,14 +237,11 @@ impl Loaded {
         self.exits.take()
     }
 
-    pub fn take_decisions(&self) -> Trace {
-        let decisions = self.decisions.take();
-        let skeleton = lock(&self.skeleton);
-        let data = skeleton.maps.bss_data.as_deref().expect(VARIABLES);
-        Trace {
-            decisions,
-            lost: data.decisions_lost,
-        }
+    pub fn take_decisions(&self) -> Result<Trace, KernelError> {
+        let ring = self.decisions.as_ref().ok_or(KernelError::NotTraced)?;
+        let decisions = ring.take();
+        let lost = lost_in(&lock(&self.skeleton).maps.prorata_lost)?;
+        Ok(Trace { decisions, lost })
     }
 
     pub fn failure(&self) -> Option<KernelError> {
@@ -302,7 +311,11 @@ impl Loaded {
     }
 }
 
-fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: bool) {
+fn configure(
+    open: &mut OpenProrataSkel<'static>,
+    options: &Options,
+    traced: bool,
+) -> libbpf_rs::Result<()> {
     let cpus = possible_cpus();
     let constants = open.maps.rodata_data.as_deref_mut().expect(VARIABLES);
     constants.cpus = cpus;
@@ -318,6 +331,11 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     data.quantum_ns = options.quantum_ns;
     data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
     data.most_owed_ns = most_owed_ns(options.scope, options.quantum_ns);
+    if !traced {
+        for map in [&mut open.maps.prorata_trace, &mut open.maps.prorata_lost] {
+            map.set_autocreate(false)?;
+        }
+    }
     // It belongs to the headers of scx, and is of no use here.
     open.progs.scx_lib_init_probe.set_autoload(false);
     let operations = open.struct_ops.prorata_ops_mut();
@@ -331,6 +349,19 @@ fn configure(open: &mut OpenProrataSkel<'static>, options: &Options, traced: boo
     if !kernel_knows(b"\0cgroup_set_idle\0") {
         operations.cgroup_set_idle = std::ptr::null_mut();
     }
+    Ok(())
+}
+
+/// What the trace's counter says.
+pub(super) fn lost_in(map: &dyn MapCore) -> Result<u64, KernelError> {
+    let unreadable = |why: &dyn std::fmt::Display| KernelError::Trace(why.to_string());
+    let first = 0_u32.to_ne_bytes();
+    let count = map.lookup(&first, MapFlags::ANY);
+    let count = count.map_err(|error| unreadable(&error))?;
+    let bytes = count.ok_or_else(|| unreadable(&"the number of those lost is not there"))?;
+    let bytes = bytes.try_into();
+    let bytes = bytes.map_err(|_| unreadable(&"the number of those lost has another length"))?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// Whether the kernel's types mention a name.

@@ -13,15 +13,22 @@ mod ring;
 #[cfg(feature = "bpf")]
 mod room;
 #[cfg(feature = "bpf")]
+mod tap;
+#[cfg(feature = "bpf")]
 mod task;
 mod trace;
 #[cfg(feature = "bpf")]
 mod worth;
 
+use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use crate::KernelError;
 use loaded::Loaded;
+#[cfg(not(feature = "bpf"))]
+use loaded::Tap as Tapped;
+#[cfg(feature = "bpf")]
+use tap::Tap as Tapped;
 
 pub use trace::{Decision, DecisionKind, Trace};
 
@@ -72,6 +79,16 @@ pub enum Queues {
     /// In a queue for each CPU; a CPU takes the least pass of all queues
     /// (2001, 4).
     PerCpu,
+}
+
+impl fmt::Display for Queues {
+    /// As it is given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Queues::PerCpu => "cpu",
+            Queues::Global => "one",
+        })
+    }
 }
 
 /// What is fixed, or begins, with loading.
@@ -165,8 +182,9 @@ impl Scheduler {
     }
 
     /// What was decided since the last call, and how many decisions the kernel had
-    /// no room for: call sooner. There is room for some 18,000.
-    pub fn take_decisions(&self) -> Trace {
+    /// no room for: call sooner. There is room for some 18,000. Refused if it was not
+    /// loaded with a trace.
+    pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         self.loaded.take_decisions()
     }
 
@@ -200,6 +218,12 @@ impl Scheduler {
     /// others or has tasks.
     pub fn remove(&self, node: u32) -> Result<(), KernelError> {
         self.loaded.remove(node)
+    }
+
+    /// Forgets all nodes, as after a load. Refused as long as one of them has tasks;
+    /// tickets are taken from all by then.
+    pub fn forget_all(&self) -> Result<(), KernelError> {
+        self.loaded.forget_all()
     }
 
     /// Puts a task, and what it forks from now on, into a node and under this
@@ -246,6 +270,28 @@ impl Scheduler {
     /// Totals.
     pub fn statistics(&self) -> Result<Statistics, KernelError> {
         self.loaded.statistics()
+    }
+}
+
+/// The trace of a scheduler that another process has loaded, and with a trace.
+pub struct Tap {
+    tapped: Tapped,
+}
+
+impl Tap {
+    /// Decisions are taken from now on. Of several at a time each gets a part of them.
+    ///
+    /// # Errors
+    ///
+    /// If no scheduler of ours is loaded with a trace, or it cannot be read.
+    pub fn open() -> Result<Self, KernelError> {
+        let tapped = Tapped::open()?;
+        Ok(Self { tapped })
+    }
+
+    /// As [`Scheduler::take_decisions`]; lost are those since this was opened.
+    pub fn take_decisions(&self) -> Result<Trace, KernelError> {
+        self.tapped.take_decisions()
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Decision {
     /// Of a pick and a charge: the task, by its number in the kernel's own name
     /// space. Else 0.
     pub tid: u32,
+    /// The CPU that decided: of a pick, the one that is given.
+    pub cpu: u32,
     /// The CPU's clock.
     pub time_ns: u64,
     /// The node's pass: nanoseconds of CPU time for each base ticket, in units
@@ -71,6 +73,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         kind,
         node: (word(0) >> 32) as u32,
         tid: word(1) as u32,
+        cpu: (word(1) >> 32) as u32,
         time_ns: word(2),
         pass: word(3),
         tickets: super::worth::to_f64(word(4)),

@@ -10,10 +10,13 @@ mod processors;
 mod replay;
 mod sharing;
 mod tasks;
+mod twice;
 mod whole;
 mod world;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+
+use self::twice::twice;
 
 type Check = fn() -> Result<(), Failed>;
 
@@ -78,16 +81,6 @@ const NOT_YET: [&str; 2] = [
     "bound_tasks_of_control_groups",
     "tasks_stay_where_they_are_bound",
 ];
-
-/// What the kernel does beside is not the same at any two times, and a turn more or
-/// less is much in a short check: only what fails twice counts, and is told both times.
-fn twice(check: Check) -> Result<(), Failed> {
-    check().or_else(|fault| {
-        let fault = fault.message().unwrap_or("it failed");
-        println!("    once more, as {fault}");
-        check()
-    })
-}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -24,7 +24,7 @@ pub fn picks() -> Result<(), Failed> {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(4) {
         thread::sleep(Duration::from_millis(50));
-        let trace = scheduler.take_decisions();
+        let trace = scheduler.take_decisions()?;
         if trace.lost > 0 {
             return Err(format!("{} decisions were lost", trace.lost).into());
         }

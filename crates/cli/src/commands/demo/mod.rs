@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use prorata_control::{EngineKind, Scope};
+use prorata_control::{EngineKind, KernelOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::record::Record;
@@ -51,7 +51,7 @@ pub fn demo(args: &Demo) -> Result<ExitCode> {
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
     let engine = match args.engine {
         Engine::User => EngineKind::User,
-        Engine::Kernel => EngineKind::Kernel(Scope::Given),
+        Engine::Kernel => EngineKind::Kernel(KernelOptions::default()),
     };
     let mut stage = Stage::set_up(&signals, engine)?;
     let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());

@@ -307,6 +307,8 @@ mod tests {
             own_cpu_ns: 40_000_000,
             decisions: 0,
             clients: 2,
+            queues: None,
+            traced: false,
             trouble: None,
         }
     }

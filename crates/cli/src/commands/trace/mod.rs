@@ -1,6 +1,7 @@
 //! `trace`: what the scheduler in the kernel decides about everybody.
 
 mod recording;
+mod source;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -11,16 +12,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::Signal;
-use prorata_kernel::replay::Replay;
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_report::table::{Side, Table};
 use prorata_user::procfs;
 use rustix::time::{ClockId, clock_getres};
 use serde_json::{Value, json};
 
 use self::recording::{Recording, Task, Who};
-use crate::args::WrongUsage;
-use crate::args::trace::{KernelPolicy, Trace};
+use self::source::{Settings, Source};
+use crate::args::trace::Trace;
+use crate::caller::Caller;
 use crate::output;
 use crate::wrapper::ending::Ending;
 use crate::wrapper::signals::{CLEARING, Signals};
@@ -30,11 +30,9 @@ use crate::wrapper::signals::{CLEARING, Signals};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// `prorata trace`.
-pub fn trace(args: &Trace) -> Result<ExitCode> {
-    if args.check && args.policy == KernelPolicy::Lottery {
-        let only = "a lottery may pick anybody: give --check with --policy stride";
-        return Err(WrongUsage(only.to_owned()).into());
-    }
+pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
+    let daemon = source::daemon(caller)?;
+    let settings = Settings::new(daemon.as_ref(), args)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if args.check && cpus > 1 {
         bail!(
@@ -42,25 +40,15 @@ pub fn trace(args: &Trace) -> Result<ExitCode> {
              `prorata vm run --cpus 1 -- prorata trace --check`"
         );
     }
-    let quantum_ns = u64::try_from(args.quantum.as_nanos()).unwrap_or(u64::MAX);
-    let options = Options {
-        policy: match args.policy {
-            KernelPolicy::Stride => Policy::Stride,
-            KernelPolicy::Lottery => Policy::Lottery,
-        },
-        quantum_ns,
-        scope: Scope::All,
-        queues: Queues::Global,
-    };
     let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
-    let replay = args.check.then(|| Replay::new(quantum_ns, tick_ns()));
-    let (mut recording, ended, lost, failure) = {
-        let scheduler = Scheduler::load_traced(&options)?;
+    let replay = args.check.then(|| settings.replay(tick_ns()));
+    let (mut recording, ended, lost) = {
+        let source = Source::open(&settings)?;
         let file = args.perfetto.as_deref().map(create).transpose()?;
         let mut recording = Recording::new(file, replay, who);
-        let (ended, lost) = record(&scheduler, args.seconds, &signals, &mut recording);
-        // It is unloaded before anything is printed.
-        (recording, ended, lost, scheduler.failure())
+        let (ended, lost) = record(&source, args.seconds, &signals, &mut recording)?;
+        // A scheduler of our own is unloaded before anything is printed.
+        (recording, ended, lost)
     };
     recording.end();
     if let (Some(path), Some(file)) = (&args.perfetto, recording.events.take()) {
@@ -69,30 +57,28 @@ pub fn trace(args: &Trace) -> Result<ExitCode> {
     if let Some(signal) = ended {
         return Ok(Ending::Killed(signal).pass_on());
     }
-    if let Some(failure) = failure {
-        return Err(failure.into());
-    }
     print(args, &recording, lost)?;
-    let is_right = !args.check || (lost == 0 && recording.disallowed.is_none());
+    let is_whole = lost == 0 && recording.disallowed.is_none() && recording.judged > 0;
+    let is_right = !args.check || is_whole;
     Ok(ExitCode::from(u8::from(!is_right)))
 }
 
-/// Takes decisions until the time is over, or a signal or the scheduler's end
-/// comes. Gives back which signal, and how many decisions were lost.
+/// Takes decisions until the time is over, or a signal comes. Gives back which
+/// signal, and how many decisions were lost.
 fn record(
-    scheduler: &Scheduler,
+    source: &Source,
     seconds: u32,
     signals: &Signals,
     recording: &mut Recording<BufWriter<File>>,
-) -> (Option<Signal>, u64) {
+) -> Result<(Option<Signal>, u64)> {
     let end = Instant::now() + Duration::from_secs(seconds.into());
     loop {
         sleep(LOOK);
-        let trace = scheduler.take_decisions();
+        let trace = source.take()?;
         recording.take(&trace);
         let signal = signals.next_to_end();
-        if signal.is_some() || Instant::now() >= end || scheduler.failure().is_some() {
-            return (signal, trace.lost);
+        if signal.is_some() || Instant::now() >= end {
+            return Ok((signal, trace.lost));
         }
     }
 }
@@ -128,7 +114,14 @@ fn print(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Resu
     match &recording.disallowed {
         _ if !args.check => Ok(()),
         Some(disallowed) => output::line(&format!("NOT ALLOWED: {disallowed}")),
-        None => output::line("stride scheduling allows every one of them"),
+        None if recording.judged == 0 => output::line(
+            "none of the picks was judged: record for longer than 8 s, after which everybody \
+             who competes is known",
+        ),
+        None => output::line(&format!(
+            "stride scheduling allows every one of them ({} picks judged)",
+            recording.judged
+        )),
     }
 }
 
@@ -172,6 +165,7 @@ fn summary(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Va
         "picks": recording.picks,
         "lost": lost,
         "checked": args.check,
+        "judged": recording.judged,
         "not_allowed": recording.disallowed.as_ref().map(ToString::to_string),
         "tasks": tasks.collect::<Vec<_>>(),
     })

@@ -1,6 +1,6 @@
 //! Decisions, as they come: counted, checked, and written for Perfetto.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use prorata_kernel::replay::{Disallowed, Replay};
@@ -31,11 +31,15 @@ pub struct Task {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Turn {
+    cpu: u32,
     begin_ns: u64,
     /// When it was charged last.
     end_ns: u64,
     pass: u64,
 }
+
+/// The group of the CPUs' tracks: above all numbers of processes (2^22).
+const CPUS: u32 = 1 << 22;
 
 /// What has been recorded so far.
 pub struct Recording<W> {
@@ -49,7 +53,11 @@ pub struct Recording<W> {
     pub tasks: BTreeMap<u32, Task>,
     pub decisions: u64,
     pub picks: u64,
+    /// Picks that were judged.
+    pub judged: u64,
     competing: u64,
+    /// CPUs that have a track.
+    cpus: BTreeSet<u32>,
     /// The time of the first decision, from which times are counted.
     begin_ns: Option<u64>,
 }
@@ -66,7 +74,9 @@ impl<W: io::Write> Recording<W> {
             tasks: BTreeMap::new(),
             decisions: 0,
             picks: 0,
+            judged: 0,
             competing: 0,
+            cpus: BTreeSet::new(),
             begin_ns: None,
         }
     }
@@ -84,11 +94,13 @@ impl<W: io::Write> Recording<W> {
 
     fn note(&mut self, decision: &Decision) {
         self.decisions += 1;
-        if let Some(replay) = &mut self.replay
-            && let Err(disallowed) = replay.step(decision)
-        {
-            self.disallowed = Some(disallowed);
-            self.replay = None;
+        if let Some(replay) = &mut self.replay {
+            let step = replay.step(decision);
+            self.judged = replay.judged();
+            if let Err(disallowed) = step {
+                self.disallowed = Some(disallowed);
+                self.replay = None;
+            }
         }
         let first_ns = *self.begin_ns.get_or_insert(decision.time_ns);
         let now_ns = decision.time_ns.saturating_sub(first_ns);
@@ -121,7 +133,9 @@ impl<W: io::Write> Recording<W> {
                 self.picks += 1;
                 task.turns += 1;
                 self.write_turn(decision.tid);
+                self.meet_cpu(decision.cpu);
                 let turn = Turn {
+                    cpu: decision.cpu,
                     begin_ns: now_ns,
                     end_ns: now_ns,
                     pass: decision.pass,
@@ -161,6 +175,18 @@ impl<W: io::Write> Recording<W> {
         self.tasks.insert(tid, task);
     }
 
+    fn meet_cpu(&mut self, cpu: u32) {
+        let Some(events) = &mut self.events else {
+            return;
+        };
+        if self.cpus.is_empty() {
+            events.name_process(CPUS, "CPUs");
+        }
+        if self.cpus.insert(cpu) {
+            events.name_track(cpu_track(cpu), &format!("CPU {cpu}"));
+        }
+    }
+
     fn write_turn(&mut self, tid: u32) {
         let Some(task) = self.tasks.get_mut(&tid) else {
             return;
@@ -168,7 +194,9 @@ impl<W: io::Write> Recording<W> {
         if let (Some(turn), Some(events)) = (task.turn.take(), &mut self.events) {
             let args = json!({"tickets": task.tickets, "pass": turn.pass});
             let time_ns = (turn.begin_ns, turn.end_ns);
-            events.slice(track(tid, &task.who), &task.who.name, time_ns, &args);
+            for track in [track(tid, &task.who), cpu_track(turn.cpu)] {
+                events.slice(track, &task.who.name, time_ns, &args);
+            }
         }
     }
 
@@ -183,6 +211,13 @@ fn track(tid: u32, who: &Who) -> Track {
     Track {
         process: who.process,
         thread: tid,
+    }
+}
+
+fn cpu_track(cpu: u32) -> Track {
+    Track {
+        process: CPUS,
+        thread: CPUS + 1 + cpu,
     }
 }
 
@@ -205,6 +240,7 @@ mod tests {
             kind,
             node: tid,
             tid,
+            cpu: tid % 2,
             time_ns,
             pass: time_ns << 20,
             tickets: 1.0,
@@ -243,8 +279,21 @@ mod tests {
         let text = text.expect("it was asked for").expect("memory");
         let written: Value = serde_json::from_slice(&text).expect("JSON");
         let all = written["traceEvents"].as_array().expect("a list");
-        let slices = all.iter().filter(|event| event["ph"] == "X");
+        let all_slices = all.iter().filter(|event| event["ph"] == "X");
+        let (on_cpus, slices): (Vec<&Value>, Vec<&Value>) =
+            all_slices.partition(|slice| slice["pid"] == CPUS);
+        let turns = on_cpus
+            .iter()
+            .map(|slice| json!([slice["tid"], slice["name"]]));
+        let turn = |cpu: u32, name| json!([CPUS + 1 + cpu, name]);
+        let expected = [
+            turn(0, "thread10"),
+            turn(0, "thread10"),
+            turn(1, "thread11"),
+        ];
+        assert_eq!(turns.collect::<Vec<_>>(), expected, "a track for each CPU");
         let slices: Vec<_> = slices
+            .into_iter()
             .map(|slice| (&slice["tid"], &slice["pid"], &slice["ts"], &slice["dur"]))
             .collect();
         let slice = |tid: u32, ts: f64, dur: f64| (json!(tid), json!(10), json!(ts), json!(dur));

@@ -126,6 +126,8 @@ pub fn status() -> StatusReport {
         own_cpu_ns: 0,
         decisions: 0,
         clients: 0,
+        queues: None,
+        traced: false,
         trouble: None,
     }
 }

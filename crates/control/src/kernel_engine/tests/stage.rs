@@ -47,7 +47,7 @@ impl Stage {
             directory.path().join("engine"),
             SOCKET.into(),
             vec![0, 1],
-            Scope::Given,
+            KernelOptions::default(),
         );
         Self {
             engine: engine.unwrap(),

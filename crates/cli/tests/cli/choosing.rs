@@ -1,0 +1,56 @@
+//! What is chosen about a daemon: settings, which take effect at once, and the
+//! engine, at the start alone.
+
+use crate::support::real::Real;
+use crate::support::{output, stderr};
+
+#[test]
+fn settings_take_effect_and_bad_ones_do_not() {
+    let real = Real::start();
+    let status = real.json(&["configure", "--quantum", "5ms", "--policy", "lottery"]);
+    assert_eq!(
+        (&status["quantum_ns"], &status["policy"]),
+        (&5_000_000.into(), &"lottery".into())
+    );
+    for quantum in ["999us", "1001ms"] {
+        real.refused(&["configure", "--quantum", quantum]);
+    }
+    assert_eq!(real.json(&["status"])["quantum_ns"], 5_000_000);
+    assert!(
+        real.refused(&["start", "--cpus", "1000"])
+            .contains("prorata stop")
+    );
+}
+
+#[test]
+fn an_engine_is_chosen_at_the_start_alone() {
+    let real = Real::start();
+    assert_eq!(real.json(&["status"])["engine"], "user");
+    assert_eq!(real.json(&["start", "--engine", "user"])["engine"], "user");
+    let said = real.refused(&["start", "--engine", "kernel"]);
+    assert!(said.contains("user and not kernel"), "{said}");
+    real.done(&["stop"]);
+    // Tests of what the kernel engine does run in machines; elsewhere it is
+    // refused, with the reason.
+    if !std::path::Path::new("/sys/kernel/sched_ext").exists() {
+        for all in [&[][..], &["--all"]] {
+            let said = real.refused(&[&["start", "--engine", "kernel"], all].concat());
+            let reasons = ["built without", "by root alone", "no sched_ext"];
+            assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+        }
+    }
+    // That is not remembered.
+    assert_eq!(real.json(&["start"])["engine"], "user");
+}
+
+#[test]
+fn the_whole_machine_is_for_the_kernel_engine() {
+    let real = Real::start();
+    for wrong in [
+        &["start", "--all"][..],
+        &["start", "--engine", "user", "--all"],
+    ] {
+        let ended = output(real.prorata().args(wrong));
+        assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
+    }
+}

@@ -1,0 +1,109 @@
+//! The conformance suite on the kernel engine: every scenario file of it, judged as on
+//! the simulator and by the user engine. Needs a kernel with sched_ext that is ours
+//! alone: `scripts/vm-test` runs this in machines.
+//!
+//! All files run over one scheduler, as to load one takes seconds there.
+
+#[path = "../../../kernel/tests/machine/twice.rs"]
+mod twice;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use prorata_control::{Engine, EngineError, KeptScheduler, KernelOptions, kernel_engine_over};
+use prorata_core::dispatcher::Dispatcher;
+use prorata_kernel::scheduler::{Options, Policy};
+use prorata_sim::Scenario;
+use prorata_stage::{EngineKind, KERNEL, check, run};
+
+use self::twice::twice;
+
+/// What the engine cannot do, and must refuse, with the place and the reason.
+const REFUSED: [(&str, &str); 1] = [("herd", ":10:1: machine.policy: ")];
+
+fn main() -> ExitCode {
+    prorata_user::guardian_entry();
+    prorata_stage::client_entry();
+    let mut arguments = Arguments::from_args();
+    // There is one scheduler at a time.
+    arguments.test_threads = Some(1);
+    let trials = files().into_iter().map(|file| {
+        let name = file.file_stem().expect("it has a name").to_string_lossy();
+        let name = format!("{name} on the kernel engine");
+        Trial::test(name, move || twice(|| conforms(&file)))
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    // The process ends, and with it the scheduler.
+    conclusion.exit_code()
+}
+
+/// The suite, by name.
+fn files() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/conformance");
+    let entries = std::fs::read_dir(directory).expect("the suite is there");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let mut files: Vec<_> = paths.collect();
+    files.sort();
+    assert!(files.len() >= 14, "{files:?}");
+    files
+}
+
+/// The kernel engine over the scheduler that stays loaded.
+static OVER_ONE: EngineKind = EngineKind {
+    start: over_one,
+    ..KERNEL
+};
+
+fn over_one(
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    directory: PathBuf,
+    cpus: Vec<u32>,
+) -> Result<Box<dyn Engine>, EngineError> {
+    static SCHEDULER: OnceLock<Arc<KeptScheduler>> = OnceLock::new();
+    let options = KernelOptions::default();
+    let scheduler = match SCHEDULER.get() {
+        Some(scheduler) => scheduler,
+        None => {
+            let loaded = Arc::new(KeptScheduler::load(&Options {
+                policy: Policy::Stride,
+                quantum_ns: 20_000_000,
+                scope: options.scope,
+                queues: options.queues,
+            })?);
+            SCHEDULER.get_or_init(|| loaded)
+        }
+    };
+    let socket = directory.join("socket");
+    kernel_engine_over(scheduler, dispatcher, directory, socket, cpus, options)
+}
+
+fn conforms(file: &Path) -> Result<(), Failed> {
+    let name = file.file_stem().expect("it has a name").to_string_lossy();
+    let read = Scenario::read_for(file, |scenario| check(scenario, &OVER_ONE));
+    if let Some((_, place)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return match read {
+            Err(error) if error.to_string().contains(place) => Ok(()),
+            other => Err(format!("{other:?} instead of a refusal at {place}").into()),
+        };
+    }
+    let scenario = read?;
+    let report = run(&scenario, scenario.seed.into(), &OVER_ONE, &mut ())?;
+    println!(
+        "    {name}: {:.1} s took {:.1}",
+        report.duration_ns as f64 / 1e9,
+        report.took_ns.unwrap_or(0) as f64 / 1e9
+    );
+    let missed: Vec<_> = report
+        .verdicts
+        .iter()
+        .filter(|verdict| !verdict.holds || !verdict.judged)
+        .collect();
+    let is_proper = report.engine == "kernel" && report.refused.is_empty();
+    if is_proper && report.verdicts.len() > 1 && missed.is_empty() {
+        return Ok(());
+    }
+    let refused = &report.refused;
+    Err(format!("missed {missed:?}, refused {refused:?}").into())
+}
