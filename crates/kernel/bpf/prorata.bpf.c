@@ -9,7 +9,7 @@
  * those that back them. What the tasks of a node are worth together, in base
  * tickets, says how fast the node's pass moves with what they use (client.bpf.h,
  * pass.bpf.h). The node with the smallest pass runs next, and of its tasks the one
- * that has used least for its tickets (queue.bpf.h, task.bpf.h).
+ * that has used least for its tickets (queue.bpf.h, line.bpf.h, task.bpf.h).
  *
  *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
  *		  enqueue     joins; waits in the queue, or in line inside its node
@@ -33,6 +33,10 @@
 #include "client.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
+#include "line.bpf.h"
+#include "order.bpf.h"
+#include "abbreviate.bpf.h"
+#include "take.bpf.h"
 #include "cgroup.bpf.h"
 #include "requests.bpf.h"
 

@@ -41,7 +41,7 @@ static u32 change;
 
 /*
  * Counts those of them by which somebody's value rose: who waits may do so for
- * too long (queue.bpf.h).
+ * too long (order.bpf.h).
  */
 static u32 rises;
 

@@ -11,7 +11,7 @@
 #ifndef PRORATA_TASK_BPF_H
 #define PRORATA_TASK_BPF_H
 
-/* Where a task that competes is counted, see queue.bpf.h. */
+/* Where a task that competes is counted, see line.bpf.h. */
 enum place {
 	NOWHERE,
 	/* It stands for its node in a queue; on one CPU also while it runs. */
