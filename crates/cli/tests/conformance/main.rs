@@ -46,7 +46,7 @@ fn files() -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.expect("readable").path());
     let mut files: Vec<_> = paths.collect();
     files.sort();
-    assert!(files.len() >= 14, "{files:?}");
+    assert!(files.len() >= 15, "{files:?}");
     files
 }
 

@@ -45,12 +45,15 @@ fn files() -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.expect("readable").path());
     let mut files: Vec<_> = paths.collect();
     files.sort();
-    assert!(files.len() >= 14, "{files:?}");
+    assert!(files.len() >= 15, "{files:?}");
     files
 }
 
 /// What the engine cannot do, and must refuse, with the place.
-const REFUSED: [(&str, &str); 1] = [("compensation-yielding", ":12:51: ")];
+const REFUSED: [(&str, &str); 2] = [
+    ("compensation-yielding", ":12:51: "),
+    ("latency", ":15:51: "),
+];
 
 /// What has more threads than the engine looks after.
 const TOO_MANY_THREADS: &str = "ten-thousand-tasks";
