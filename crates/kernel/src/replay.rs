@@ -4,11 +4,13 @@
 //! The core is told who joins, leaves, is worth something else and uses what, and
 //! says how far a pass moves for what was used. A pick is allowed if nobody who
 //! competes has a lesser pass. What remains of a wait is kept over a sleep, and
-//! rescaled with the tickets. The kernel has three rules more than the core:
+//! rescaled with the tickets. The kernel has four rules more than the core:
 //!
 //! * Who joins may be put further back, behind others of its node, but not further
 //!   in front.
 //! * Who wakes an idle CPU has it.
+//! * Who wakes while one runs and nobody waits is next, if it deserves to run at the
+//!   latest when that one's quantum is over (`bpf/next.bpf.h`).
 //! * Nobody waits longer than eight seconds.
 //!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
@@ -96,7 +98,7 @@ pub struct Replay {
     turn_ns: u64,
     /// Who was picked last, and what it has used since.
     turn: Option<(u32, u64)>,
-    /// Who found the CPU idle, until the next pick.
+    /// Who found the CPU idle, or nobody waiting for it, until the next pick.
     first: Option<u32>,
     picks: u64,
     /// The kernel's pass that is 0 here; its passes wrap around.
@@ -160,7 +162,7 @@ impl Replay {
         let pass = self.passes(decision.pass, origin);
         let told = match decision.kind {
             DecisionKind::Pick => return self.pick(node),
-            DecisionKind::Join => self.join(node, tickets, pass - present),
+            DecisionKind::Join => self.join(node, tickets, pass, present),
             DecisionKind::Leave => self.leave(node, pass - present),
             DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present),
             DecisionKind::Charge => self.charge(node, decision.service_ns, pass),
@@ -183,9 +185,10 @@ impl Replay {
         self.tasks.get_mut(&node).expect("it was entered")
     }
 
-    fn join(&mut self, node: u32, tickets: u32, given: f64) -> Result<(), Disallowed> {
-        let is_alone = !self.tasks.values().any(|task| task.competes);
-        self.first = is_alone.then_some(node).or(self.first);
+    fn join(&mut self, node: u32, tickets: u32, pass: f64, present: f64) -> Result<(), Disallowed> {
+        let given = pass - present;
+        let is_next = self.is_next(pass);
+        self.first = is_next.then_some(node).or(self.first);
         let task = self.task(node);
         let due = match task.remain {
             Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
@@ -208,6 +211,19 @@ impl Replay {
             });
         }
         Ok(())
+    }
+
+    /// Whether who wakes with this pass is next: nobody waits, and who runs, if anybody
+    /// does, will have at least that pass when its quantum is over.
+    fn is_next(&self, pass: f64) -> bool {
+        let mut competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let Some((node, runs)) = competing.next() else {
+            return true;
+        };
+        let quantum = 1.0 + TOLERANCE_NS / self.quantum_ns as f64;
+        competing.next().is_none()
+            && self.turn.is_some_and(|turn| turn.0 == *node)
+            && pass <= runs.key + quantum / f64::from(runs.tickets)
     }
 
     fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {
@@ -475,6 +491,26 @@ mod tests {
         assert_eq!(kernel.replay(), Ok(1));
         kernel.run(1, 1_000_000);
         assert!(kernel.replay().is_err(), "only once");
+    }
+
+    #[test]
+    fn who_wakes_while_nobody_waits_is_next_within_a_quantum() {
+        let units = SCALE * QUANTUM_NS as f64 * PASS_UNITS;
+        // How far it stands behind who runs, in that one's quanta.
+        for (behind, others, allowed) in [(0.9, 0, true), (1.1, 0, false), (0.9, 1, false)] {
+            let mut kernel = Kernel::new();
+            kernel.join(1);
+            kernel.run(1, QUANTUM_NS);
+            (0..others).for_each(|other| kernel.join(10 + other));
+            let runs = kernel.trace[2].pass;
+            kernel.join(4);
+            let join = kernel.trace.last_mut().expect("it was told");
+            join.pass = runs + (behind / SCALE * units) as u64;
+            // Who runs yields before its quantum is over.
+            kernel.tell(DecisionKind::Pick, 4, 0);
+            let replayed = kernel.replay();
+            assert_eq!(replayed.is_ok(), allowed, "{behind} {others}: {replayed:?}");
+        }
     }
 
     #[test]
