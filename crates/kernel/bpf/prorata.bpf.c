@@ -12,7 +12,8 @@
  * that has used least for its tickets (queue.bpf.h, line.bpf.h, task.bpf.h).
  *
  *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
- *		  enqueue     joins; waits in the queue, or in line inside its node
+ *		  enqueue     joins; waits in the queue, or in line inside its node,
+ *			      or goes to the CPU's own queue (next.bpf.h)
  *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
  *		  stopping    charges who ran; who sleeps leaves
  *
@@ -99,22 +100,21 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
 
-	if (goes_on) {
+	if (goes_on)
 		task = task_of(prev);
-		if (task && task->competes)
-			charge(prev, task, now);
-	}
-	/* Where nodes stand now. */
+	if (task && !task->competes)
+		task = NULL;
+	/* First, so that its node's others wait where it stands now. */
+	if (task)
+		charge(prev, task, now);
 	fill_vacancies();
 	reorder_if_due(now);
 	next_here.known = false;
-	if (goes_on) {
-		if (task && task->competes) {
-			rival.nobody = hand_over(task);
-			rival.node = task->node;
-			rival.pass = key_of(node_at(task->node));
-			rival.progress = task->progress;
-		}
+	if (task) {
+		rival.nobody = hand_over(task);
+		rival.node = task->node;
+		rival.pass = key_of(node_at(task->node));
+		rival.progress = task->progress;
 	}
 	compared = next_here.known || take(cpu, &rival);
 	if (compared || !goes_on) {
