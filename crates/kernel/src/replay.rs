@@ -4,11 +4,13 @@
 //! The core is told who joins, leaves, is worth something else and uses what, and
 //! says how far a pass moves for what was used. A pick is allowed if nobody who
 //! competes has a lesser pass. What remains of a wait is kept over a sleep, and
-//! rescaled with the tickets. The kernel has three rules more than the core:
+//! rescaled with the tickets. The kernel has four rules more than the core:
 //!
 //! * Who joins may be put further back, behind others of its node, but not further
 //!   in front.
 //! * Who wakes an idle CPU has it.
+//! * Who wakes while one runs and nobody waits is next, if it deserves to run at the
+//!   latest when that one's quantum is over (`bpf/next.bpf.h`).
 //! * Nobody waits longer than eight seconds.
 //!
 //! A trace may begin in the middle: then it takes as long as anybody waits until all
@@ -99,7 +101,7 @@ pub struct Replay {
     turn_ns: u64,
     /// Who was picked last, and what it has used since.
     turn: Option<(u32, u64)>,
-    /// Who found the CPU idle, until the next pick.
+    /// Who found the CPU idle, or nobody waiting for it, until the next pick.
     first: Option<u32>,
     picks: u64,
     /// Picks that were judged.
@@ -196,9 +198,9 @@ impl Replay {
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
         let told = match decision.kind {
-            _ if is_met => self.meet(decision.kind, node, pass - present),
+            _ if is_met => self.meet(decision.kind, node, pass, present),
             DecisionKind::Pick => return self.pick(node, decision.time_ns),
-            DecisionKind::Join => self.join(node, tickets, pass - present),
+            DecisionKind::Join => self.join(node, tickets, pass, present),
             DecisionKind::Leave => self.leave(node, pass - present),
             DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present),
             DecisionKind::Charge => self.charge(node, decision.service_ns, pass),
@@ -231,10 +233,20 @@ impl Replay {
 
     /// The first that is heard of somebody who may have been there before the trace
     /// began: it is believed.
-    fn meet(&mut self, kind: DecisionKind, node: u32, remain: f64) -> Result<(), Disallowed> {
+    fn meet(
+        &mut self,
+        kind: DecisionKind,
+        node: u32,
+        pass: f64,
+        present: f64,
+    ) -> Result<(), Disallowed> {
+        if kind == DecisionKind::Join {
+            let is_next = self.is_next(pass);
+            self.first = is_next.then_some(node).or(self.first);
+        }
         let task = self.task(node);
         if kind == DecisionKind::Leave {
-            task.remain = Some((remain, task.tickets));
+            task.remain = Some((pass - present, task.tickets));
             return Ok(());
         }
         task.competes = true;
@@ -243,9 +255,10 @@ impl Replay {
         joined.map_err(|error| Disallowed::NotWhole { node, error })
     }
 
-    fn join(&mut self, node: u32, tickets: u32, given: f64) -> Result<(), Disallowed> {
-        let is_alone = !self.tasks.values().any(|task| task.competes);
-        self.first = is_alone.then_some(node).or(self.first);
+    fn join(&mut self, node: u32, tickets: u32, pass: f64, present: f64) -> Result<(), Disallowed> {
+        let given = pass - present;
+        let is_next = self.is_next(pass);
+        self.first = is_next.then_some(node).or(self.first);
         let task = self.task(node);
         let due = match task.remain {
             Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
@@ -268,6 +281,19 @@ impl Replay {
             });
         }
         Ok(())
+    }
+
+    /// Whether who wakes with this pass is next: nobody waits, and who runs, if anybody
+    /// does, will have at least that pass when its quantum is over.
+    fn is_next(&self, pass: f64) -> bool {
+        let mut competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let Some((node, runs)) = competing.next() else {
+            return true;
+        };
+        let quantum = 1.0 + TOLERANCE_NS / self.quantum_ns as f64;
+        competing.next().is_none()
+            && self.turn.is_some_and(|turn| turn.0 == *node)
+            && pass <= runs.key + quantum / f64::from(runs.tickets)
     }
 
     fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {

@@ -1,5 +1,3 @@
-//! Traces of a kernel that keeps to the rules, and of one that does not.
-
 use super::*;
 
 const QUANTUM_NS: u64 = 20_000_000;
@@ -172,6 +170,26 @@ fn who_finds_the_cpu_idle_has_it() {
     assert_eq!(kernel.replay(), Ok(1));
     kernel.run(1, 1_000_000);
     assert!(kernel.replay().is_err(), "only once");
+}
+
+#[test]
+fn who_wakes_while_nobody_waits_is_next_within_a_quantum() {
+    let units = SCALE * QUANTUM_NS as f64 * PASS_UNITS;
+    // How far it stands behind who runs, in that one's quanta.
+    for (behind, others, allowed) in [(0.9, 0, true), (1.1, 0, false), (0.9, 1, false)] {
+        let mut kernel = Kernel::new();
+        kernel.join(1);
+        kernel.run(1, QUANTUM_NS);
+        (0..others).for_each(|other| kernel.join(10 + other));
+        let runs = kernel.trace[2].pass;
+        kernel.join(4);
+        let join = kernel.trace.last_mut().expect("it was told");
+        join.pass = runs + (behind / SCALE * units) as u64;
+        // Who runs yields before its quantum is over.
+        kernel.tell(DecisionKind::Pick, 4, 0);
+        let replayed = kernel.replay();
+        assert_eq!(replayed.is_ok(), allowed, "{behind} {others}: {replayed:?}");
+    }
 }
 
 #[test]
