@@ -223,3 +223,25 @@ fn remember(place: &Place, note: &str, choice: Option<String>) -> Result<()> {
     };
     done.with_context(|| format!("cannot change {}", note.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_known_again_by_their_names() {
+        for engine in every_kind() {
+            assert_eq!(engine_named(&name_of(engine)), Some(engine));
+        }
+        let at_first = EngineKind::Kernel(KernelOptions::default());
+        assert_eq!(engine_named("kernel"), Some(at_first));
+        assert_eq!(engine_named("kernel --queues=none"), None);
+        let all = engine_named("kernel --all --queues=one --trace");
+        let expected = KernelOptions {
+            scope: Scope::All,
+            queues: Queues::Global,
+            traced: true,
+        };
+        assert_eq!(all, Some(EngineKind::Kernel(expected)));
+    }
+}

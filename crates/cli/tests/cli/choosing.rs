@@ -44,13 +44,15 @@ fn an_engine_is_chosen_at_the_start_alone() {
 }
 
 #[test]
-fn the_whole_machine_is_for_the_kernel_engine() {
+fn some_options_are_for_the_kernel_engine() {
     let real = Real::start();
-    for wrong in [
-        &["start", "--all"][..],
-        &["start", "--engine", "user", "--all"],
-    ] {
-        let ended = output(real.prorata().args(wrong));
-        assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
+    for option in [&["--all"][..], &["--queues", "one"], &["--trace"]] {
+        for engine in [&["start"][..], &["start", "--engine", "user"]] {
+            let ended = output(real.prorata().args([engine, option].concat()));
+            assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
+        }
     }
+    let named = ["start", "--engine", "kernel", "--queues", "none"];
+    let ended = output(real.prorata().args(named));
+    assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));
 }
