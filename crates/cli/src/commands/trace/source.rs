@@ -66,7 +66,8 @@ impl Settings {
             },
         };
         if args.check && settings.policy == Policy::Lottery {
-            let only = "a lottery may pick anybody: give --check where the policy is stride";
+            let only = "a lottery may pick anybody: give --check with --policy stride (a daemon: \
+                        `prorata configure --policy stride`)";
             return Err(WrongUsage(only.to_owned()).into());
         }
         Ok(settings)
