@@ -208,9 +208,31 @@ impl Replay {
         told?;
         self.place(node, pass, present);
         match decision.kind {
-            DecisionKind::Pick => self.pick(node, decision.time_ns),
-            _ => Ok(()),
+            DecisionKind::Pick => return self.pick(node, decision.time_ns),
+            DecisionKind::Charge => self.prolong(node),
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// Who was charged for a whole turn begins another, without a pick, if nobody
+    /// deserves to run more: tasks outside the scheduler may come in between again.
+    fn prolong(&mut self, node: u32) {
+        let is_over = |turn: (u32, u64)| turn.0 == node && turn.1 >= self.quantum_ns;
+        if self.turn.is_some_and(is_over) && self.early_ns(node).0 <= TOLERANCE_NS {
+            self.turn = Some((node, 0));
+        }
+    }
+
+    /// How much CPU time of all together a client comes too early, and before whom.
+    fn early_ns(&self, node: u32) -> (f64, u32) {
+        let own = self.tasks[&node].key;
+        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let keys = competing.map(|(node, task)| (task.key, *node));
+        let first = keys.min_by(|a, b| a.0.total_cmp(&b.0));
+        let (first, instead_of) = first.unwrap_or((own, node));
+        let all = self.core.total_tickets() as f64;
+        ((own - first) * all * self.quantum_ns as f64, instead_of)
     }
 
     /// The kernel says where somebody stands.
@@ -373,14 +395,7 @@ impl Replay {
         if self.first.take() == Some(node) {
             return Ok(());
         }
-        let picked = self.task(node).key;
-        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
-        let keys = competing.map(|(node, task)| (task.key, *node));
-        let Some((first, instead_of)) = keys.min_by(|a, b| a.0.total_cmp(&b.0)) else {
-            return Ok(());
-        };
-        let all = self.core.total_tickets() as f64;
-        let early_ns = (picked - first) * all * self.quantum_ns as f64;
+        let (early_ns, instead_of) = self.early_ns(node);
         if is_judged && early_ns > TOLERANCE_NS {
             return Err(Disallowed::Pick {
                 pick: self.picks,

@@ -257,3 +257,27 @@ fn in_the_middle_too_passes_move_by_what_was_used() {
     let found = found.expect_err("it is not what it used");
     assert!(matches!(found, Disallowed::Pass { .. }), "{found}");
 }
+
+#[test]
+fn who_goes_on_may_be_interrupted_in_each_turn() {
+    let mut kernel = Kernel::new();
+    [9, 1].into_iter().for_each(|node| kernel.join(node));
+    kernel.run(9, QUANTUM_NS + 4_000_000);
+    // Nobody is picked when the second turn begins, but after an interruption in it.
+    kernel
+        .core
+        .charge(ClientIndex(9), QUANTUM_NS, QUANTUM_NS)
+        .expect("it is there");
+    kernel.tell(DecisionKind::Charge, 9, QUANTUM_NS);
+    kernel.join(2);
+    kernel
+        .core
+        .charge(ClientIndex(9), 8 * QUANTUM_NS, QUANTUM_NS)
+        .expect("it is there");
+    kernel.tell(DecisionKind::Pick, 9, 0);
+    kernel.tell(DecisionKind::Charge, 9, 8 * QUANTUM_NS);
+    assert_eq!(kernel.replay(), Ok(2));
+    // Its turn is over, and others deserve to run more.
+    kernel.tell(DecisionKind::Pick, 9, 0);
+    assert!(kernel.replay().is_err());
+}
