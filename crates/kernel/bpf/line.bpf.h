@@ -40,7 +40,7 @@ static bool waits_in_line(const struct task_struct *p, struct task *task)
 /* It waits in line, or in a queue, where a CPU that is idle takes it. */
 static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flags)
 {
-	const struct rights *node = node_at(task->node);
+	struct rights *node = node_at(task->node);
 	u32 queue;
 	u64 key;
 
@@ -49,7 +49,8 @@ static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flag
 					 enq_flags);
 		return;
 	}
-	queue = queue_of(scx_bpf_task_cpu(p));
+	queue = queue_for(p);
+	move_node(node, home_of(queue));
 	key = key_of(node);
 	task->queued_pass = node->pass;
 	note_key(queue, key);
@@ -70,7 +71,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody)
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
-		u64 key = key_of(node);
+		u64 key = key_at(node, 0);
 
 		if (!task)
 			continue;

@@ -30,6 +30,7 @@
 #include "pass.bpf.h"
 #include "feasible.bpf.h"
 #include "trace.bpf.h"
+#include "resident.bpf.h"
 #include "client.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
@@ -97,7 +98,10 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	reorder_if_due(now);
 	if (goes_on) {
 		task = task_of(prev);
-		if (task && task->competes) {
+		/* Who came while it ran was not enqueued. */
+		if (task && !task->competes)
+			join(prev, task, now);
+		if (task) {
 			charge(prev, task, now);
 			rival.nobody = hand_over(task);
 			rival.node = task->node;
@@ -262,6 +266,8 @@ void BPF_STRUCT_OPS(prorata_cpu_online, s32 cpu)
 void BPF_STRUCT_OPS(prorata_cpu_offline, s32 cpu)
 {
 	__sync_fetch_and_add(&online, -1);
+	if (!one_cpu)
+		evict_residents(cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
@@ -274,7 +280,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
 		if (error)
 			return error;
 	}
-	return 0;
+	return one_cpu ? 0 : create_residents();
 }
 
 void BPF_STRUCT_OPS(prorata_exit, struct scx_exit_info *info)

@@ -162,7 +162,7 @@ impl ForKernel {
             policy: Policy::Stride,
             quantum_ns: lock(&dispatcher).machine().quantum_ns,
             scope,
-            queues: Queues::PerCpu,
+            queues: Queues::Cpu,
         };
         let room = {
             let mut dispatcher = lock(&dispatcher);

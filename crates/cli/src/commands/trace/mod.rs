@@ -50,7 +50,7 @@ pub fn trace(args: &Trace) -> Result<ExitCode> {
         },
         quantum_ns,
         scope: Scope::All,
-        queues: Queues::Global,
+        queues: Queues::One,
     };
     let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
     let replay = args.check.then(|| Replay::new(quantum_ns, tick_ns()));
