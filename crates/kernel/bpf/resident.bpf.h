@@ -94,18 +94,24 @@ static u32 home_of(u32 queue)
 	return queue < ROAMERS ? 0 : queue - ROAMERS + 1;
 }
 
-/* How far those at each home are behind the present pass. */
-static u64 lags[2 * MAX_CPUS];
+/* The pass of who won last at each home, while those there are behind. */
+static struct front {
+	u64 pass;
+	u32 behind;
+	u32 unused;
+} fronts[2 * MAX_CPUS];
 
-static u64 *lag_at(u32 home)
+static struct front *front_of(u32 home)
 {
-	return &lags[home & (2 * MAX_CPUS - 1)];
+	return &fronts[home & (2 * MAX_CPUS - 1)];
 }
 
 /* The present pass for those at a home. */
 static u64 present_at(u32 home)
 {
-	return present() - (home ? *lag_at(home) : 0);
+	const struct front *front = front_of(home);
+
+	return home && front->behind ? front->pass : present();
 }
 
 static u64 present_of(const struct rights *node)
@@ -124,12 +130,13 @@ static void move_node(struct rights *node, u32 home)
 }
 
 /* Nobody waits where others would have won: those are not behind. */
-static void catch_up(u32 queue)
+static void catch_up(s32 cpu)
 {
-	u64 *lag = lag_at(home_of(queue));
-
-	if (*lag && !scx_bpf_dsq_nr_queued(queue))
-		*lag = 0;
+	if (front_of(home_of(residents_of(cpu)))->behind &&
+	    !scx_bpf_dsq_nr_queued(residents_of(cpu)))
+		front_of(home_of(residents_of(cpu)))->behind = 0;
+	if (front_of(home_of(ROAMERS))->behind && !scx_bpf_dsq_nr_queued(ROAMERS))
+		front_of(home_of(ROAMERS))->behind = 0;
 }
 
 /* One of its tasks is charged that ran on this CPU and waits in this queue. */
@@ -137,16 +144,15 @@ static void note_charged(u32 number, s32 cpu, u32 queue)
 {
 	struct rights *node = node_at(number);
 	u32 home = home_of(queue);
-	s64 lag;
+	struct front *front = front_of(home);
 
 	move_node(node, home);
-	lag = present() - node->pass;
-	if (home) {
-		*lag_at(home) = lag > 0 ? lag : 0;
-	} else {
-		catch_up(residents_of(cpu));
-		catch_up(ROAMERS);
+	if (!home) {
+		catch_up(cpu);
+		return;
 	}
+	front->pass = node->pass;
+	front->behind = before(node->pass, present());
 }
 
 #endif

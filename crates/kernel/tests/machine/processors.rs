@@ -129,8 +129,14 @@ pub fn roamers() -> Result<(), Failed> {
             hogs.push(hog);
         }
         settle();
-        let shares = [(1, 1.0), (2, 2.0), (3, 1.0), (4, 2.0)];
-        check_shares(&scheduler, &shares, Duration::from_secs(2), 5.0)?;
+        // How much of a CPU there is beside interrupts differs between CPUs.
+        let shares = [(1, 1.0), (2, 2.0), (3, 1.0)];
+        let before = scheduler.account(4)?.received_ns;
+        check_shares(&scheduler, &shares, Duration::from_secs(2), 4.0)?;
+        let received = scheduler.account(4)?.received_ns - before;
+        if received < 1_400_000_000 {
+            return Err(format!("who is alone received {received} ns").into());
+        }
     }
     Ok(())
 }
