@@ -27,8 +27,8 @@ static void abbreviate_turn(s32 cpu, const struct task *task)
 	node = node_at(task->node);
 	its_node = node_at(other->node);
 	if (node == its_node) {
-		least = task->progress + (WORTH_A_SWITCH_NS << PROGRESS_BITS) / (task->held | 1);
-		pass = other->progress + (used_ns << PROGRESS_BITS) / (other->held | 1);
+		least = task->progress + progress_of(WORTH_A_SWITCH_NS, task->held);
+		pass = other->progress + progress_of(used_ns, other->held);
 	} else {
 		least = node->pass + wait(node->stride, WORTH_A_SWITCH_NS);
 		pass = its_node->pass + wait(its_node->stride, used_ns);

@@ -37,19 +37,19 @@ static bool waits_in_line(const struct task_struct *p, struct task *task)
 	return true;
 }
 
-/* It waits in line, or in a queue, where a CPU that is idle takes it. */
+static void wait_in_line(struct task_struct *p, const struct task *task, u64 enq_flags)
+{
+	scx_bpf_dsq_insert_vtime(
+		p, LINES + task->node, turn_of(node_at(task->node)), task->progress, enq_flags);
+}
+
+/* It waits in a queue, where a CPU that is idle takes it. */
 static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flags)
 {
 	struct rights *node = node_at(task->node);
-	u32 queue;
+	u32 queue = queue_for(p);
 	u64 key;
 
-	if (waits_in_line(p, task)) {
-		scx_bpf_dsq_insert_vtime(p, LINES + task->node, turn_of(node), task->progress,
-					 enq_flags);
-		return;
-	}
-	queue = queue_for(p);
 	move_node(node, home_of(queue));
 	key = key_of(node);
 	task->queued_pass = node->pass;
@@ -60,9 +60,9 @@ static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flag
 
 /*
  * Who waits first in a node's line, if with less progress than this, comes into
- * a queue.
+ * a queue, or onto the CPU at once.
  */
-__noinline int promote(u32 number, u64 progress, bool anybody)
+__noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 {
 	struct rights *node = node_at(number);
 	struct task_struct *p;
@@ -79,6 +79,12 @@ __noinline int promote(u32 number, u64 progress, bool anybody)
 			break;
 		if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
 			continue;
+		if (at_once && scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0)) {
+			node->in_line--;
+			note_next(task, key);
+			promoted = 1;
+			break;
+		}
 		task->queued_pass = node->pass;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0)) {
@@ -110,7 +116,7 @@ static void fill_vacancies(void)
 		node = node_at(number);
 		if (!node->in_line || !__sync_bool_compare_and_swap(&node->represented, 0, 1))
 			continue;
-		if (promote(number, 0, true))
+		if (promote(number, 0, true, false))
 			continue;
 		/* It is about to come into the line, or about to leave it. */
 		__sync_lock_test_and_set(&node->represented, 0);
@@ -123,13 +129,13 @@ static void fill_vacancies(void)
 
 /*
  * The turn of who represented its node on one CPU has ended: whether another one
- * in line represents it now.
+ * in line represents it now. If nobody waits in the queue, it is to run at once.
  */
 static bool hand_over(struct task *task)
 {
 	if (!one_cpu || task->place != REPRESENTS || !node_at(task->node)->in_line)
 		return false;
-	if (!promote(task->node, task->progress, false))
+	if (!promote(task->node, task->progress, false, !scx_bpf_dsq_nr_queued(0)))
 		return false;
 	task->place = NOWHERE;
 	return true;

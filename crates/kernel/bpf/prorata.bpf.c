@@ -12,7 +12,8 @@
  * that has used least for its tickets (queue.bpf.h, line.bpf.h, task.bpf.h).
  *
  *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
- *		  enqueue     joins; waits in the queue, or in line inside its node
+ *		  enqueue     joins; waits in the queue, or in line inside its node,
+ *			      or goes to the CPU's own queue (next.bpf.h)
  *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
  *		  stopping    charges who ran; who sleeps leaves
  *
@@ -34,6 +35,7 @@
 #include "client.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
+#include "next.bpf.h"
 #include "line.bpf.h"
 #include "order.bpf.h"
 #include "abbreviate.bpf.h"
@@ -82,7 +84,12 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (!task->competes)
 		join(p, task, scx_bpf_now());
-	wait_in_queue(p, task, enq_flags);
+	if (!one_cpu || !goes_next(p, task, enq_flags)) {
+		if ((one_cpu && steps_back(p, task)) || waits_in_line(p, task))
+			wait_in_line(p, task, enq_flags);
+		else
+			wait_in_queue(p, task, enq_flags);
+	}
 	if (abbreviated && (enq_flags & ENQ_WAKEUP))
 		abbreviate_turn(scx_bpf_task_cpu(p), task);
 }
@@ -94,22 +101,27 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
 
+	if (goes_on)
+		task = task_of(prev);
+	/* Who came while it ran was not enqueued. */
+	if (task && !task->competes)
+		join(prev, task, now);
+	/* First, so that its node's others wait where it stands now. */
+	if (task)
+		charge(prev, task, now);
 	fill_vacancies();
 	reorder_if_due(now);
-	if (goes_on) {
-		task = task_of(prev);
-		/* Who came while it ran was not enqueued. */
-		if (task && !task->competes)
-			join(prev, task, now);
-		if (task) {
-			charge(prev, task, now);
-			rival.nobody = hand_over(task);
-			rival.node = task->node;
-			rival.pass = key_of(node_at(task->node));
-			rival.progress = task->progress;
-		}
+	next_here.known = false;
+	if (task) {
+		rival.nobody = hand_over(task);
+		rival.node = task->node;
+		rival.pass = key_of(node_at(task->node));
+		rival.progress = task->progress;
 	}
-	if (take(cpu, &rival) || !goes_on) {
+	compared = next_here.known || take(cpu, &rival);
+	if (!one_cpu && !compared && !goes_on)
+		catch_up(cpu);
+	if (compared || !goes_on) {
 		fill_vacancies();
 		return;
 	}
@@ -139,6 +151,9 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 		if (!runnable)
 			leave(task);
 	}
+	/* It comes before who was to be next: another kind of task runs meanwhile. */
+	if (one_cpu && runnable && p->scx.slice)
+		next_here.known = false;
 	/* Not before it was charged: until then it counts among those that run. */
 	if (!one_cpu)
 		*running_on(scx_bpf_task_cpu(p)) = 0;

@@ -49,6 +49,12 @@ struct task {
 
 #define PROGRESS_BITS 17
 
+/* What so much CPU time adds to the progress of who holds so many tickets. */
+static u64 progress_of(u64 service_ns, u32 held)
+{
+	return (service_ns << PROGRESS_BITS) / (held | 1);
+}
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -173,7 +179,7 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	node = node_at(task->node);
 	if (before(node->progress, task->progress))
 		node->progress = task->progress;
-	task->progress += (service_ns << PROGRESS_BITS) / (task->held | 1);
+	task->progress += progress_of(service_ns, task->held);
 	if (!one_cpu)
 		note_charged(task->node, scx_bpf_task_cpu(p), queue_for(p));
 	charge_client(task->node, p->pid, service_ns, now);

@@ -6,6 +6,7 @@ mod cgroups;
 mod economy;
 mod hogs;
 mod loading;
+mod next;
 mod processors;
 mod replay;
 mod sharing;
@@ -40,6 +41,7 @@ const CHECKS: [(&str, Check); 29] = [
     ("thousands_of_control_groups", cgroups::many),
     ("nice_values_are_tickets", cgroups::nice),
     ("every_pick_is_the_core_s", replay::picks),
+    ("who_yields_gets_no_more_for_it", next::who_yields),
     ("no_weight_is_too_small", bounds::weights),
     ("a_storm_of_processes_is_one_client", bounds::storm),
     ("who_executes_a_program_stays_what_it_is", tasks::exec),
