@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 29] = [
+const CHECKS: [(&str, Check); 30] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
