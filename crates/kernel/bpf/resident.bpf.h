@@ -94,7 +94,10 @@ static u32 home_of(u32 queue)
 	return queue < ROAMERS ? 0 : queue - ROAMERS + 1;
 }
 
-/* The pass of who won last at each home, while those there are behind. */
+/*
+ * The pass of who won last at each home, while those there are behind: further than who
+ * may run everywhere puts the present pass ahead of others now and then.
+ */
 static struct front {
 	u64 pass;
 	u32 behind;
@@ -152,7 +155,7 @@ static void note_charged(u32 number, s32 cpu, u32 queue)
 		return;
 	}
 	front->pass = node->pass;
-	front->behind = before(node->pass, present());
+	front->behind = (s64)(present() - node->pass) > (s64)most_owed;
 }
 
 #endif
