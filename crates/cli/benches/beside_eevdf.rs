@@ -49,7 +49,7 @@ fn main() -> ExitCode {
                 policy: Policy::Stride,
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::All,
-                queues: Queues::Global,
+                queues: Queues::One,
             });
             let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
             measure();

@@ -120,7 +120,7 @@ fn measure_all() {
             policy,
             quantum_ns: 20_000_000,
             scope: Scope::All,
-            queues: Queues::Global,
+            queues: Queues::One,
         })
         .expect("it loads");
         measure();

@@ -12,9 +12,9 @@
 #define BASE 0
 
 /* Nodes below this are the loader's; from here on they are control groups'. */
-#define CGROUP_NODES 8192
+#define CGROUP_NODES 24576
 #define ROOT_CGROUP  CGROUP_NODES
-#define NODES	     16384
+#define NODES	     32768
 
 /*
  * Tickets: the loader's lists are below CGROUP_TICKETS; beyond, each control
@@ -105,8 +105,8 @@ struct rights {
 	u32 has_line;
 	/* Whether it ever was active. */
 	u32 known;
-	/* Whether who was charged last is bound to some CPUs. */
-	u32 bound;
+	/* Where who was charged last may run, see resident.bpf.h. */
+	u32 home;
 };
 
 _Static_assert(sizeof(struct rights) == 192, "src/scheduler/loaded.rs reads these bytes");

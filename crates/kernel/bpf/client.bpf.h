@@ -44,7 +44,7 @@ __noinline int value(u32 number, u64 now)
 	if (!one_cpu) {
 		node->single = single_of(worth) / (runnable ? runnable : 1);
 		readjust();
-		if (!node->bound)
+		if (!node->home)
 			worth = feasible(worth, runnable);
 	}
 	node->worth_priced_at = node->priced_at;
@@ -60,13 +60,14 @@ __noinline int revalue(u32 number, u64 now)
 {
 	struct rights *node = node_at(number);
 	worth_t worth = node->worth;
-	u64 pass = node->pass, moved;
+	u64 pass = node->pass, from, moved;
 
 	settle(node);
 	value(number, now);
 	if (node->worth == worth)
 		return 0;
-	moved = present() + keep_remain(pass - present(), worth, node->worth);
+	from = present_of(node);
+	moved = from + keep_remain(pass - from, worth, node->worth);
 	__sync_val_compare_and_swap(&node->pass, pass, moved);
 	trace(DECISION_TICKETS, number, 0, 0);
 	return 0;
@@ -86,7 +87,7 @@ __noinline int enter(u32 number, u64 now)
 	else
 		remain = wait_after(quantum_ns, node->stride);
 	node->known = true;
-	node->pass = present() + remain;
+	node->pass = present_of(node) + remain;
 	trace(DECISION_JOIN, number, 0, 0);
 	return 0;
 }
@@ -108,7 +109,7 @@ static void count_out(u32 number, u32 held)
 	struct rights *node = node_at(number);
 
 	/* Before others can see that nobody competes. */
-	node->left_at = present();
+	node->left_at = present_of(node);
 	__sync_fetch_and_add(&node->held, -(s64)held);
 	if (__sync_fetch_and_add(&node->runnable, -1) == 1) {
 		settle(node);
@@ -125,7 +126,7 @@ static void forgive_lag(struct rights *node)
 {
 	u64 least = present() - wait(node->stride, LARGEST_LAG * quantum_ns);
 
-	if (!node->bound && before(node->pass, least))
+	if (!node->home && before(node->pass, least))
 		node->pass = least;
 }
 
@@ -134,20 +135,20 @@ static void charge_client(u32 number, u32 tid, u64 service_ns, u64 now)
 {
 	struct rights *node = node_at(number);
 
-	/* With the pass that it won with: before what it is worth now. */
+	/* With the pass that it won with, and at what it was worth in its turn. */
 	follow_winner(node->pass);
-	if (!is_valued(node, now))
-		revalue(number, now);
 	dispense(service_ns);
 	/* In a race its next wait begins at the present moment, as in the core. */
-	if (lottery && before(node->pass, present()))
-		node->pass = present();
+	if (lottery && before(node->pass, present_of(node)))
+		node->pass = present_of(node);
 	__sync_fetch_and_add(&node->pass, wait_after(service_ns, node->stride));
 	if (!one_cpu && !lottery)
 		forgive_lag(node);
 	trace(DECISION_CHARGE, number, tid, service_ns);
 	__sync_fetch_and_add(&node->received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
+	if (!is_valued(node, now))
+		revalue(number, now);
 }
 
 #endif

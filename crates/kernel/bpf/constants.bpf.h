@@ -10,8 +10,10 @@
 #include <bpf/bpf_core_read.h>
 
 #undef SCX_DSQ_LOCAL
+#undef SCX_DSQ_LOCAL_ON
 #undef SCX_TASK_QUEUED
-#define DSQ_LOCAL bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
+#define DSQ_LOCAL    bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL)
+#define DSQ_LOCAL_ON bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL_ON)
 
 #undef SCX_KICK_PREEMPT
 #undef SCX_KICK_IDLE

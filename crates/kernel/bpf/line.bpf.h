@@ -39,17 +39,19 @@ static bool waits_in_line(const struct task_struct *p, struct task *task)
 
 static void wait_in_line(struct task_struct *p, const struct task *task, u64 enq_flags)
 {
-	scx_bpf_dsq_insert_vtime(p, LINES + task->node, turn_of(node_at(task->node)),
-				 task->progress, enq_flags);
+	scx_bpf_dsq_insert_vtime(
+		p, LINES + task->node, turn_of(node_at(task->node)), task->progress, enq_flags);
 }
 
 /* It waits in a queue, where a CPU that is idle takes it. */
 static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flags)
 {
-	const struct rights *node = node_at(task->node);
-	u32 queue = queue_of(scx_bpf_task_cpu(p));
-	u64 key = key_of(node);
+	struct rights *node = node_at(task->node);
+	u32 queue = queue_for(p);
+	u64 key;
 
+	move_node(node, home_of(queue));
+	key = key_of(node);
 	task->queued_pass = node->pass;
 	note_key(queue, key);
 	scx_bpf_dsq_insert_vtime(p, queue, turn_of(node), key, enq_flags);
@@ -69,7 +71,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
-		u64 key = key_of(node);
+		u64 key = key_at(node, 0);
 
 		if (!task)
 			continue;

@@ -37,7 +37,7 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		node = node_at(task->node);
 		if (!is_valued(node, now))
 			revalue(task->node, now);
-		key = key_of(node);
+		key = key_at(node, home_of(queue));
 		/* The longest wait is shorter, too, when more tickets are active. */
 		if (node->pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
@@ -60,6 +60,10 @@ static void reorder_if_due(u64 now)
 	order_next_at = now + pause;
 	bpf_for(queue, 0, queues)
 		pause += reorder(queue, now) * PAUSE_NS;
+	if (!one_cpu) {
+		bpf_for(queue, ROAMERS, residents_of(cpus))
+			pause += reorder(queue, now) * PAUSE_NS;
+	}
 	order_next_at = now + pause;
 }
 

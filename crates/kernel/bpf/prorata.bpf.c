@@ -31,6 +31,7 @@
 #include "pass.bpf.h"
 #include "feasible.bpf.h"
 #include "trace.bpf.h"
+#include "resident.bpf.h"
 #include "client.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
@@ -102,8 +103,9 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (goes_on)
 		task = task_of(prev);
+	/* Who came while it ran was not enqueued. */
 	if (task && !task->competes)
-		task = NULL;
+		join(prev, task, now);
 	/* First, so that its node's others wait where it stands now. */
 	if (task)
 		charge(prev, task, now);
@@ -117,6 +119,8 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		rival.progress = task->progress;
 	}
 	compared = next_here.known || take(cpu, &rival);
+	if (!one_cpu && !compared && !goes_on)
+		catch_up(cpu);
 	if (compared || !goes_on) {
 		fill_vacancies();
 		return;
@@ -277,6 +281,8 @@ void BPF_STRUCT_OPS(prorata_cpu_online, s32 cpu)
 void BPF_STRUCT_OPS(prorata_cpu_offline, s32 cpu)
 {
 	__sync_fetch_and_add(&online, -1);
+	if (!one_cpu)
+		evict_residents(cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
@@ -289,7 +295,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
 		if (error)
 			return error;
 	}
-	return 0;
+	return one_cpu ? 0 : create_residents();
 }
 
 void BPF_STRUCT_OPS(prorata_exit, struct scx_exit_info *info)

@@ -1,36 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Queues: where nodes wait in the order of their passes, each represented by one
- * of its tasks (line.bpf.h). Tasks that are bound to some of several CPUs stand for
- * themselves.
+ * of its tasks (line.bpf.h). Tasks that are bound to some of several CPUs wait
+ * elsewhere (resident.bpf.h).
  *
- * There is one queue, or one for each CPU, where a CPU takes the least pass of
- * all queues (2001, 4): each queue's least pass is published in `heads`, so
- * that looking at the others costs a load each.
+ * There is one queue, or one for each CPU or each last-level cache, where a CPU
+ * takes the least pass of all queues (2001, 4): each queue's least pass is
+ * published in `heads`, so that looking at the others costs a load each.
  */
 #ifndef PRORATA_QUEUE_BPF_H
 #define PRORATA_QUEUE_BPF_H
-
-/* CPUs that have a queue of their own; those beyond use the first ones'. */
-#define MAX_QUEUES 1024
-
-const volatile u32 queues = 1;
 
 /* The least pass in a queue, if any waits there; hints for other CPUs. */
 static struct head {
 	u64 pass;
 	u32 waits;
 	u32 unused;
-} heads[MAX_QUEUES];
-
-static u32 queue_of(s32 cpu)
-{
-	return queues > 1 ? (u32)cpu % queues : 0;
-}
+} heads[ROAMERS];
 
 static struct head *head_of(u32 queue)
 {
-	return &heads[queue & (MAX_QUEUES - 1)];
+	return &heads[queue & (ROAMERS - 1)];
 }
 
 /*
@@ -60,12 +50,20 @@ static u64 key_of(const struct rights *node)
 	return node->pass;
 }
 
+/* The same where those at a home wait. */
+static u64 key_at(const struct rights *node, u32 home)
+{
+	u64 key = key_of(node);
+
+	return node->home == home ? key : key + present_at(home) - present_of(node);
+}
+
 /* A key has come into a queue. */
 static void note_key(u32 queue, u64 key)
 {
 	struct head *head = head_of(queue);
 
-	if (queues == 1 || (head->waits && !before(key, head->pass)))
+	if (queues == 1 || queue >= ROAMERS || (head->waits && !before(key, head->pass)))
 		return;
 	head->pass = key;
 	head->waits = 1;

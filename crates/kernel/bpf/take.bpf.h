@@ -5,6 +5,9 @@
 #ifndef PRORATA_TAKE_BPF_H
 #define PRORATA_TAKE_BPF_H
 
+/* Looks at a queue whose order is found to have changed. */
+#define ATTEMPTS 8
+
 /* What came of looking at a queue. */
 enum taken {
 	NOBODY,
@@ -13,8 +16,18 @@ enum taken {
 	AGAIN,
 };
 
-/* Moves who waits first in a queue and may run here to this CPU. */
-static __noinline enum taken take_first(u32 queue, s32 cpu, const struct rival *rival)
+static bool comes_first(const struct task *task, u64 key, const struct rival *rival)
+{
+	return rival->nobody || before(key, rival->pass) ||
+	       (task->node == rival->node && before(task->progress, rival->progress));
+}
+
+/*
+ * Moves who waits first in a queue and may run here to this CPU, if it comes before
+ * the rival; or only makes it the rival.
+ */
+static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival, bool only_look,
+					u32 attempt)
 {
 	struct task_struct *p;
 
@@ -26,21 +39,28 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, const struct rival *
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (!task || !task->competes) {
-			if (!rival->nobody && !before(key, rival->pass))
+			if (only_look || (!rival->nobody && !before(key, rival->pass)))
 				return NOBODY;
 			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN : AGAIN;
 		}
 		node = node_at(task->node);
 		pass = node->pass;
-		if (pass != task->queued_pass) {
+		/* In the last attempt the order is good enough: somebody is to run. */
+		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
 			task->queued_pass = pass;
-			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_of(node));
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_at(node, home_of(queue)));
 			scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
 			return AGAIN;
 		}
-		if (!rival->nobody && !before(key, rival->pass) &&
-		    !(task->node == rival->node && before(task->progress, rival->progress)))
+		if (!comes_first(task, key, rival))
 			return NOBODY;
+		if (only_look) {
+			rival->pass = key;
+			rival->progress = task->progress;
+			rival->node = task->node;
+			rival->nobody = false;
+			return TAKEN;
+		}
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
 			return AGAIN;
 		leave_place(task);
@@ -49,15 +69,15 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, const struct rival *
 	return NOBODY;
 }
 
-static __noinline bool take_from(u32 queue, s32 cpu, const struct rival *rival)
+static __noinline bool take_from(u32 queue, s32 cpu, struct rival *rival, bool only_look)
 {
 	u32 attempt;
 
-	bpf_for(attempt, 0, 8) {
-		enum taken taken = take_first(queue, cpu, rival);
+	bpf_for(attempt, 0, ATTEMPTS) {
+		enum taken taken = take_first(queue, cpu, rival, only_look, attempt);
 
 		if (taken != AGAIN) {
-			if (queues > 1)
+			if (queues > 1 && queue < ROAMERS)
 				note_head(queue);
 			return taken == TAKEN;
 		}
@@ -66,12 +86,12 @@ static __noinline bool take_from(u32 queue, s32 cpu, const struct rival *rival)
 }
 
 /* What is published can be wrong for a while: a CPU without work looks itself. */
-static __noinline bool take_any(s32 cpu, const struct rival *rival)
+static __noinline bool take_any(s32 cpu, struct rival *rival)
 {
 	u32 queue;
 
 	bpf_for(queue, 0, queues) {
-		if (scx_bpf_dsq_nr_queued(queue) > 0 && take_from(queue, cpu, rival)) {
+		if (scx_bpf_dsq_nr_queued(queue) > 0 && take_from(queue, cpu, rival, false)) {
 			__sync_fetch_and_add(&totals.steals, 1);
 			return true;
 		}
@@ -79,28 +99,53 @@ static __noinline bool take_any(s32 cpu, const struct rival *rival)
 	return false;
 }
 
-/* Moves who waits first in all queues to this CPU, if it comes before the rival. */
-static bool take(s32 cpu, const struct rival *rival)
+/* Moves who waits first of those that may run everywhere. */
+static __noinline bool take_free(s32 cpu, struct rival *rival)
 {
 	u32 own = queue_of(cpu), best;
-	u64 key = 0;
 
-	if (one_cpu) {
-		/* Looking first costs more than moving. */
-		if (!rival->nobody && (!first_key(own, &key) || !before(key, rival->pass)))
-			return false;
-		return scx_bpf_dsq_move_to_local(own, 0);
-	}
 	if (queues == 1)
-		return take_from(own, cpu, rival);
+		return take_from(own, cpu, rival, false);
 	best = best_queue(own, rival);
-	if (best != own && take_from(best, cpu, rival)) {
+	if (best != own && take_from(best, cpu, rival, false)) {
 		__sync_fetch_and_add(&totals.steals, 1);
 		return true;
 	}
-	if (take_from(own, cpu, rival))
+	if (take_from(own, cpu, rival, false))
 		return true;
 	return rival->nobody && take_any(cpu, rival);
+}
+
+/* The same of all, on one of several CPUs. */
+static bool take_on(s32 cpu, struct rival *rival)
+{
+	struct rival first = *rival;
+	u32 bound = 0;
+
+	if (scx_bpf_dsq_nr_queued(residents_of(cpu)) > 0 &&
+	    take_from(residents_of(cpu), cpu, &first, true))
+		bound = residents_of(cpu);
+	if (scx_bpf_dsq_nr_queued(ROAMERS) > 0 && take_from(ROAMERS, cpu, &first, true))
+		bound = ROAMERS;
+	if (take_free(cpu, &first))
+		return true;
+	if (!bound)
+		return false;
+	/* Unless another CPU has taken it. */
+	return take_from(bound, cpu, rival, false) || take_free(cpu, rival);
+}
+
+/* Moves who waits first in all queues to this CPU, if it comes before the rival. */
+static bool take(s32 cpu, struct rival *rival)
+{
+	u64 key = 0;
+
+	if (!one_cpu)
+		return take_on(cpu, rival);
+	/* Looking first costs more than moving. */
+	if (!rival->nobody && (!first_key(0, &key) || !before(key, rival->pass)))
+		return false;
+	return scx_bpf_dsq_move_to_local(0, 0);
 }
 
 #endif

@@ -97,12 +97,6 @@ static u32 tickets_by_nice(const struct task_struct *p)
 	return weights[nice < 40 ? nice : 39] * TICKETS_A_WEIGHT;
 }
 
-/* It is bound to some of the CPUs. */
-static bool is_bound(const struct task_struct *p)
-{
-	return !one_cpu && p->nr_cpus_allowed < (s32)cpus;
-}
-
 static void join(const struct task_struct *p, struct task *task, u64 now)
 {
 	const struct rights *node;
@@ -187,7 +181,7 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 		node->progress = task->progress;
 	task->progress += progress_of(service_ns, task->held);
 	if (!one_cpu)
-		node->bound = is_bound(p);
+		note_charged(task->node, scx_bpf_task_cpu(p), queue_for(p));
 	charge_client(task->node, p->pid, service_ns, now);
 }
 

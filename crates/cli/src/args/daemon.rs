@@ -44,6 +44,8 @@ pub struct EngineChoice {
 pub enum QueueLayout {
     /// In a queue for each CPU; a CPU takes the least pass of all queues
     Cpu,
+    /// The same, with a queue for all CPUs that share a last-level cache
+    Cache,
     /// In one queue
     One,
 }
@@ -51,8 +53,9 @@ pub enum QueueLayout {
 impl From<QueueLayout> for Queues {
     fn from(layout: QueueLayout) -> Self {
         match layout {
-            QueueLayout::Cpu => Queues::PerCpu,
-            QueueLayout::One => Queues::Global,
+            QueueLayout::Cpu => Queues::Cpu,
+            QueueLayout::Cache => Queues::Cache,
+            QueueLayout::One => Queues::One,
         }
     }
 }

@@ -79,7 +79,7 @@ fn name_in(status: &StatusReport) -> String {
 fn every_kind() -> Vec<EngineKind> {
     let mut kinds = vec![EngineKind::User];
     for scope in [Scope::Given, Scope::All] {
-        for queues in [Queues::PerCpu, Queues::Global] {
+        for queues in [Queues::Cpu, Queues::Cache, Queues::One] {
             for traced in [false, true] {
                 kinds.push(EngineKind::Kernel(KernelOptions {
                     scope,
@@ -239,7 +239,7 @@ mod tests {
         let all = engine_named("kernel --all --queues=one --trace");
         let expected = KernelOptions {
             scope: Scope::All,
-            queues: Queues::Global,
+            queues: Queues::One,
             traced: true,
         };
         assert_eq!(all, Some(EngineKind::Kernel(expected)));

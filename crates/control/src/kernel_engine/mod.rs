@@ -70,7 +70,7 @@ impl Default for KernelOptions {
     fn default() -> Self {
         Self {
             scope: Scope::Given,
-            queues: Queues::PerCpu,
+            queues: Queues::Cpu,
             traced: false,
         }
     }

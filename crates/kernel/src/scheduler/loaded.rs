@@ -12,8 +12,8 @@ use super::ring::Ring;
 use super::room::Room;
 use super::trace::{Decision, Trace};
 use super::{
-    Account, BASE, BUCKETS, CGROUP_NODES, Options, Policy, Queues, Scope, Statistics, TICKETS,
-    Ticket, task, trace, worth,
+    Account, BASE, BUCKETS, CGROUP_NODES, Options, Policy, Scope, Statistics, TICKETS, Ticket,
+    layout, task, trace, worth,
 };
 use crate::exit::ejection;
 use crate::prorata_skeleton::{
@@ -39,6 +39,8 @@ const LONGEST_PRICE_NS: u64 = 1_000_000;
 const MOST_OWED_NS: u64 = 4_000_000_000;
 /// As in `bpf/arithmetic.h`.
 const PASS_BITS: i32 = 20;
+/// As in `bpf/feasible.bpf.h`: CPUs beyond have the queues of the first ones.
+const MAX_CPUS: u32 = 1024;
 const VARIABLES: &str = "the scheduler has variables";
 
 pub struct Loaded {
@@ -50,6 +52,7 @@ pub struct Loaded {
     rights: Mutex<Rights>,
     skeleton: Mutex<ProrataSkel<'static>>,
     scope: Scope,
+    queues: u32,
 }
 
 /// What the caller has made of the table of tickets.
@@ -65,7 +68,7 @@ impl Loaded {
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
-        configure(&mut open, options, traced).map_err(&refused)?;
+        let queues = configure(&mut open, options, traced).map_err(&refused)?;
         let mut skeleton = open.load().map_err(&refused)?;
         let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
         let decisions = traced.then(|| Ring::new(&skeleton.maps.prorata_trace, trace::decode));
@@ -81,6 +84,7 @@ impl Loaded {
             }),
             skeleton: Mutex::new(skeleton),
             scope: options.scope,
+            queues,
         };
         match loaded.failure() {
             Some(failure) => Err(failure),
@@ -260,6 +264,7 @@ impl Loaded {
             reordered: data.totals.reordered,
             active_base: data.nodes[BASE as usize].active.try_into().unwrap_or(0),
             groups_without_node: data.totals.groups_without_node,
+            queues: self.queues,
         })
     }
 
@@ -311,18 +316,19 @@ impl Loaded {
     }
 }
 
+/// Gives back how many queues there are.
 fn configure(
     open: &mut OpenProrataSkel<'static>,
     options: &Options,
     traced: bool,
-) -> libbpf_rs::Result<()> {
+) -> libbpf_rs::Result<u32> {
     let cpus = possible_cpus();
     let constants = open.maps.rodata_data.as_deref_mut().expect(VARIABLES);
     constants.cpus = cpus;
-    constants.queues = match options.queues {
-        Queues::Global => 1,
-        Queues::PerCpu => cpus,
-    };
+    let queue_by_cpu = layout::queue_by_cpu(options.queues, cpus.min(MAX_CPUS));
+    let queues = queue_by_cpu.iter().max().map_or(1, |last| last + 1);
+    constants.queues = queues;
+    constants.queue_by_cpu[..queue_by_cpu.len()].copy_from_slice(&queue_by_cpu);
     constants.traced = traced;
     constants.all_tasks = options.scope == Scope::All;
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
@@ -349,7 +355,7 @@ fn configure(
     if !kernel_knows(b"\0cgroup_set_idle\0") {
         operations.cgroup_set_idle = std::ptr::null_mut();
     }
-    Ok(())
+    Ok(queues)
 }
 
 /// What the trace's counter says.

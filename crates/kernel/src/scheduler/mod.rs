@@ -4,6 +4,8 @@
 #[cfg(feature = "bpf")]
 mod graph;
 #[cfg(feature = "bpf")]
+mod layout;
+#[cfg(feature = "bpf")]
 mod loaded;
 #[cfg(not(feature = "bpf"))]
 #[path = "absent.rs"]
@@ -36,7 +38,7 @@ pub use trace::{Decision, DecisionKind, Trace};
 pub const BASE: u32 = 0;
 /// Numbers of the nodes that are the caller's to use, [`BASE`] among them, are
 /// below this. Those from here on are control groups'.
-pub const CGROUP_NODES: u32 = 1 << 13;
+pub const CGROUP_NODES: u32 = 24_576;
 /// The node of the root control group. In [`Scope::All`] it is funded by
 /// [`ROOT_TICKETS`] of the base currency until told otherwise.
 pub const ROOT_CGROUP: u32 = CGROUP_NODES;
@@ -74,19 +76,22 @@ pub enum Scope {
 /// Where tasks wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Queues {
-    /// In one queue.
-    Global,
     /// In a queue for each CPU; a CPU takes the least pass of all queues
     /// (2001, 4).
-    PerCpu,
+    Cpu,
+    /// The same with a queue for all CPUs that share a last-level cache.
+    Cache,
+    /// In one queue.
+    One,
 }
 
 impl fmt::Display for Queues {
     /// As it is given.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Queues::PerCpu => "cpu",
-            Queues::Global => "one",
+            Queues::Cpu => "cpu",
+            Queues::Cache => "cache",
+            Queues::One => "one",
         })
     }
 }
@@ -157,6 +162,8 @@ pub struct Statistics {
     /// Control groups for which there was no node left; they share their
     /// parents'.
     pub groups_without_node: u64,
+    /// Queues in which tasks that may run everywhere wait.
+    pub queues: u32,
 }
 
 /// The scheduler, loaded. Dropping this unloads it, and so does the end of

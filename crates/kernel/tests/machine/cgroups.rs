@@ -144,6 +144,28 @@ pub fn nested() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Three programs in the lesser of two groups, at two quanta: within 1 %, but for a turn
+/// that an end of the time cuts in two.
+pub fn programs() -> Result<(), Failed> {
+    for quantum_ns in [8_000_000, QUANTUM_NS] {
+        let scheduler = Scheduler::load(&Options { quantum_ns, ..ALL })?;
+        let groups = [Group::top("a", 100)?, Group::top("b", 300)?];
+        let _hogs = [
+            groups[0].hog()?,
+            groups[0].hog()?,
+            groups[0].hog()?,
+            groups[1].hog()?,
+        ];
+        thread::sleep(Duration::from_millis(500));
+        let used = || groups.iter().map(Group::used_ns).collect();
+        let time = Duration::from_secs(10);
+        // The lesser is due a quarter of the time.
+        let percent = 0.01 * 2.5e9 / (QUANTUM_NS + TICK_NS) as f64;
+        check(&scheduler, &used, &[1.0, 3.0], time, 1.0 + percent)?;
+    }
+    Ok(())
+}
+
 /// A thousand that wake at once in one of two equal groups.
 pub fn herd() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&ALL)?;

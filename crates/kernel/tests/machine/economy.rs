@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{BASE, MAX_DEPTH, Scheduler};
+use prorata_kernel::scheduler::{BASE, CGROUP_NODES, MAX_DEPTH, Scheduler};
 
 use crate::hogs::{Hog, wait_until};
 use crate::world::{STRIDE, base, check_shares, hog, place, same, settle, ticket};
@@ -96,7 +96,8 @@ pub fn a_blocked_client_s_tickets() -> Result<(), Failed> {
     check_shares(&scheduler, &[(2, 0.0), (3, 1.0), (4, 1.0)], time, 3.0)
 }
 
-/// The longest chain of currencies, beside a short one, and one longer.
+/// The longest chain of currencies, beside a short one, and one longer; in the last of
+/// the nodes, too.
 pub fn depth() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     scheduler.set_tickets(1, &[base(300)])?;
@@ -105,12 +106,13 @@ pub fn depth() -> Result<(), Failed> {
     }
     let deepest = MAX_DEPTH;
     let _deep = hog(&scheduler, deepest, &[ticket(deepest - 1, 1000)])?;
-    let _flat = hog(&scheduler, 100, &[base(150)])?;
+    let last = CGROUP_NODES - 1;
+    let _flat = hog(&scheduler, last, &[base(150)])?;
     // 300 at the top, and 1 from each currency on the way.
     let deep = 300.0 + f64::from(MAX_DEPTH - 2);
     check_shares(
         &scheduler,
-        &[(deepest, deep), (100, 150.0)],
+        &[(deepest, deep), (last, 150.0)],
         Duration::from_secs(3),
         3.0,
     )?;

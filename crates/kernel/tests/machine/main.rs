@@ -22,7 +22,7 @@ use self::twice::twice;
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 29] = [
+const CHECKS: [(&str, Check); 30] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
@@ -39,6 +39,7 @@ const CHECKS: [(&str, Check); 29] = [
     ("the_deepest_chain_counts_in_full", economy::depth),
     ("amounts_are_conserved", economy::conservation),
     ("nested_control_groups", cgroups::nested),
+    ("programs_of_a_group_share_its_part", cgroups::programs),
     ("a_herd_takes_no_more_than_its_half", cgroups::herd),
     ("thousands_of_control_groups", cgroups::many),
     ("nice_values_are_tickets", cgroups::nice),
@@ -61,7 +62,7 @@ const CHECKS: [(&str, Check); 29] = [
 ];
 
 /// Checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 6] = [
+const CHECKS_ON_THREE: [(&str, Check); 8] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -71,18 +72,22 @@ const CHECKS_ON_THREE: [(&str, Check); 6] = [
         processors::infeasible_in_queues_per_cpu,
     ),
     ("tasks_stay_where_they_are_bound", processors::affinity),
+    (
+        "who_comes_to_a_full_cpu_has_its_share",
+        processors::newcomer,
+    ),
+    (
+        "who_is_bound_to_some_cpus_has_its_share",
+        processors::roamers,
+    ),
     ("cpus_come_and_go", processors::hotplug),
     ("bound_elsewhere_again_and_again", tasks::affinity_changes),
     ("bound_tasks_of_control_groups", whole::bound_tasks),
 ];
 
-/// Checks that do not hold yet: passes of tasks that are bound to one CPU drift
-/// from those of all others. They are told as ignored, and run by
-/// `--include-ignored`.
-const NOT_YET: [&str; 2] = [
-    "bound_tasks_of_control_groups",
-    "tasks_stay_where_they_are_bound",
-];
+/// Checks for four CPUs in two packages.
+const CHECKS_ON_FOUR: [(&str, Check); 1] =
+    [("cpus_with_a_cache_share_a_queue", processors::caches)];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -93,9 +98,13 @@ fn main() {
     // There is one scheduler at a time.
     arguments.test_threads = Some(1);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let checks: &[(&str, Check)] = if cpus == 3 { &CHECKS_ON_THREE } else { &CHECKS };
-    let trials = checks.iter().map(|&(name, check)| {
-        Trial::test(name, move || twice(check)).with_ignored_flag(NOT_YET.contains(&name))
-    });
+    let checks: &[(&str, Check)] = match cpus {
+        3 => &CHECKS_ON_THREE,
+        4 => &CHECKS_ON_FOUR,
+        _ => &CHECKS,
+    };
+    let trials = checks
+        .iter()
+        .map(|&(name, check)| Trial::test(name, move || twice(check)));
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }

@@ -8,10 +8,10 @@ use libtest_mimic::Failed;
 use prorata_kernel::scheduler::{Options, Queues, Scheduler};
 
 use crate::hogs::Hog;
-use crate::world::{STRIDE, base, check_shares, hog, place, received, settle};
+use crate::world::{STRIDE, base, check_shares, hog, place, received, same, settle};
 
 pub const PER_CPU: Options = Options {
-    queues: Queues::PerCpu,
+    queues: Queues::Cpu,
     ..STRIDE
 };
 
@@ -60,11 +60,15 @@ pub fn infeasible_in_queues_per_cpu() -> Result<(), Failed> {
 }
 
 pub fn bind(hog: &Hog, cpu: usize) {
+    bind_to(hog, &[cpu]);
+}
+
+fn bind_to(hog: &Hog, cpus: &[usize]) {
     // SAFETY: all bits zero is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set lives, and the CPU is within it.
+    // SAFETY: the set lives, and the CPUs are within it.
     unsafe {
-        libc::CPU_SET(cpu, &mut set);
+        cpus.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
         libc::sched_setaffinity(hog.pid().cast_signed(), size_of_val(&set), &raw const set);
     }
 }
@@ -86,18 +90,99 @@ pub fn affinity() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A CPU goes and comes back: everybody runs on.
+/// A CPU's residents are entitled to more than it is. Who comes to them late, or is
+/// worth more suddenly, waits no longer for that.
+pub fn newcomer() -> Result<(), Failed> {
+    for options in [STRIDE, PER_CPU] {
+        let scheduler = Scheduler::load(&options)?;
+        let mut bound = Vec::new();
+        for node in [1, 2] {
+            let hog = hog(&scheduler, node, &[base(300)])?;
+            bind(&hog, 0);
+            bound.push(hog);
+        }
+        let _free = [
+            hog(&scheduler, 3, &[base(100)])?,
+            hog(&scheduler, 4, &[base(100)])?,
+        ];
+        thread::sleep(Duration::from_secs(3));
+        let late = hog(&scheduler, 5, &[base(300)])?;
+        bind(&late, 0);
+        settle();
+        let shares = [(1, 1.0), (2, 1.0), (5, 1.0)];
+        check_shares(&scheduler, &shares, Duration::from_secs(1), 4.0)?;
+        scheduler.set_tickets(1, &[base(600)])?;
+        let shares = [(1, 2.0), (2, 1.0), (5, 1.0)];
+        check_shares(&scheduler, &shares, Duration::from_secs(1), 4.0)?;
+    }
+    Ok(())
+}
+
+/// Three that may run on two of three CPUs, 1:2:1, and one that is bound to the third.
+pub fn roamers() -> Result<(), Failed> {
+    for options in [STRIDE, PER_CPU] {
+        let scheduler = Scheduler::load(&options)?;
+        let mut hogs = Vec::new();
+        for (node, amount) in [(1, 100), (2, 200), (3, 100), (4, 200)] {
+            let hog = hog(&scheduler, node, &[base(amount)])?;
+            bind_to(&hog, if node == 4 { &[2] } else { &[0, 1] });
+            hogs.push(hog);
+        }
+        settle();
+        // How much of a CPU there is beside interrupts differs between CPUs.
+        let shares = [(1, 1.0), (2, 2.0), (3, 1.0)];
+        let before = scheduler.account(4)?.received_ns;
+        check_shares(&scheduler, &shares, Duration::from_secs(2), 4.0)?;
+        let received = scheduler.account(4)?.received_ns - before;
+        if received < 1_400_000_000 {
+            return Err(format!("who is alone received {received} ns").into());
+        }
+    }
+    Ok(())
+}
+
+/// Two packages, each with a queue for its two CPUs: shares are those of one queue,
+/// because each takes from the other what deserves more to run.
+pub fn caches() -> Result<(), Failed> {
+    let options = Options {
+        queues: Queues::Cache,
+        ..STRIDE
+    };
+    let scheduler = Scheduler::load(&options)?;
+    same(scheduler.statistics()?.queues, 2)?;
+    let mut hogs = Vec::new();
+    let mut shares = Vec::new();
+    for (node, amount) in (1..).zip([100, 200, 300, 400, 400, 300, 200]) {
+        hogs.push(hog(&scheduler, node, &[base(amount)])?);
+        shares.push((node, amount as f64));
+    }
+    settle();
+    let before = scheduler.statistics()?.steals;
+    check_shares(&scheduler, &shares, Duration::from_secs(3), 4.0)?;
+    let steals = scheduler.statistics()?.steals - before;
+    eprintln!("    {steals} steals");
+    if steals == 0 {
+        return Err("each kept to its own queue".into());
+    }
+    Ok(())
+}
+
+/// A CPU goes and comes back: everybody runs on, those too that were bound to it.
 pub fn hotplug() -> Result<(), Failed> {
     const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
     for options in [STRIDE, PER_CPU] {
         let scheduler = Scheduler::load(&options)?;
         let mut hogs = Vec::new();
-        for node in 1..=4 {
+        for node in 1..=6 {
             hogs.push(hog(&scheduler, node, &[base(100)])?);
         }
-        for online in ["0", "1"] {
+        // They wait there when it goes.
+        hogs[..3].iter().for_each(|hog| bind(hog, 1));
+        bind_to(&hogs[3], &[1, 2]);
+        settle();
+        for online in ["0", "1", "0", "1"] {
             fs::write(SWITCH, online)?;
-            let nodes = [1, 2, 3, 4];
+            let nodes = [1, 2, 3, 4, 5, 6];
             let received = received(&scheduler, &nodes, Duration::from_secs(1))?;
             if received.iter().any(|ns| *ns < 0.1e9) {
                 return Err(format!("received {received:?} with {online}").into());

@@ -17,7 +17,7 @@ pub const STRIDE: Options = Options {
     policy: Policy::Stride,
     quantum_ns: QUANTUM_NS,
     scope: Scope::Given,
-    queues: Queues::Global,
+    queues: Queues::One,
 };
 
 pub const fn ticket(currency: u32, amount: u64) -> Ticket {

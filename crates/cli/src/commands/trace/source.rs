@@ -103,7 +103,7 @@ impl Source {
             policy: settings.policy,
             quantum_ns: settings.quantum_ns,
             scope: Scope::All,
-            queues: Queues::Global,
+            queues: Queues::One,
         };
         Scheduler::load_traced(&options).map(Self::Own)
     }
