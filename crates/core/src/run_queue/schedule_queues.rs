@@ -92,8 +92,8 @@ impl Schedule {
             |slot| self.best.slot.is_some() && shared.ranking.is_real_time(queue.task(slot));
         self.tried.clone_from(&self.forbidden);
         self.heads = None;
-        self.real_time = pool.real_time();
-        if self.real_time != NOBODY || ended.slot.is_some_and(is_real_time) {
+        self.real_time_arrivals = pool.real_time_arrivals();
+        if pool.real_time() != NOBODY || ended.slot.is_some_and(is_real_time) {
             let lock = shared.real_time_queue(self.cpu);
             self.go_on(Step::Lock(lock), Phase::RealTime);
         } else {
@@ -133,6 +133,7 @@ impl Schedule {
                 queue.cpu_mut(cpu).current = None;
                 let task = queue.remove(slot);
                 let index = task.index;
+                shared.pool(cpu).real_time_arrives(ranking.rank(&task));
                 let gives_way = ended.precedence == Precedence::BehindEquals;
                 let slot = held.queue(lock).insert_since(task, gives_way);
                 self.outcome.displaced = (!ended.yields).then_some(Displaced {
@@ -220,12 +221,18 @@ impl Schedule {
         }
         let taken = found.best.slot.filter(|_| there);
         let task = taken.map(|slot| queue.remove(slot));
+        let as_of = queue.recalculations;
         let words = shared.publish(queue, Cpu(lock.0), found.heads.without(taken));
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
         match task {
             Some(task) => {
-                let slot = held.queue(self.own()).insert(task, ranking);
+                let own = held.queue(self.own());
+                let (slot, caught_up) = shared.receive(own, cpu, task, as_of);
+                if caught_up > 0 {
+                    self.heads = None;
+                }
+                self.steps.examined(caught_up, 0);
                 self.begin_turn(shared, held, Some(slot));
             }
             None => {
@@ -265,10 +272,13 @@ impl Schedule {
     /// (see `board.rs`) or whose queue's lock was held, it waits for that lock.
     fn look_again<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         let pool = shared.pool(self.cpu);
-        if let (Some(offer), _) = pool.offers.best_except(&self.forbidden) {
+        let may_have = |place: u32| !self.forbidden.contains(&place);
+        let (offer, words) = pool.offers.best_above_bar(may_have);
+        self.steps.examined(0, words);
+        if let Some(offer) = offer {
             let lock = LockIndex(pool.cpus[offer.place as usize].0);
             self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
-        } else if pool.real_time() != self.real_time {
+        } else if pool.real_time_arrivals() != self.real_time_arrivals {
             self.phase = Phase::Start;
         }
     }
@@ -302,7 +312,7 @@ impl Schedule {
         if pool.clock() == self.expired_at {
             pool.advance_clock(self.expired_at + 1);
             self.outcome.recalculated = true;
-            let (somebody, words) = pool.offers.best_except(&[]);
+            let (somebody, words) = pool.offers.best_above_bar(|_| true);
             self.steps.examined(0, words);
             if somebody.is_some() {
                 return self.visit_from(shared, 0);

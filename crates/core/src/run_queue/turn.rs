@@ -79,7 +79,7 @@ impl<R: Ranking> RunQueues<R> {
         if turn.end == End::Blocks {
             queue.cpu_mut(cpu).current = None;
             let mut task = queue.remove(slot);
-            ranking.leave(&mut task, self.pool(cpu).clock());
+            ranking.leave(&mut task, self.clock_in(queue, self.pool(cpu)));
             outcome.blocked = Some(task);
             return none;
         }
