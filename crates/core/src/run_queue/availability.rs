@@ -113,6 +113,17 @@ impl<R: Ranking> RunQueues<R> {
         (examined, self.publish(queue, cpu, head))
     }
 
+    /// Has a CPU decide anew if it idles, under the lock of its queue; nothing
+    /// if it does not. Returns the words looked at.
+    pub(super) fn rouse(&self, queue: &mut Queue, cpu: Cpu) -> Option<u32> {
+        let is_idle = matches!(self.availability(queue, cpu), Availability::Idle(_));
+        is_idle.then(|| {
+            queue.cpu_mut(cpu).must_decide = true;
+            let head = self.pool(cpu).offers.get(self.place(cpu).place);
+            self.publish(queue, cpu, head)
+        })
+    }
+
     /// What a task of this rank would gain on a CPU; `None` if it is not to be
     /// had. More than any preemption gains on an idle one, most on that which
     /// has been idle longest.

@@ -14,11 +14,11 @@
 
 use alloc::vec::Vec;
 
-use super::availability::{Availability, IDLE};
+use super::availability::Availability;
 use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::RunQueues;
 use super::queue::{Queue, Slot};
-use super::ranking::Ranking;
+use super::ranking::{Rank, Ranking};
 use super::task::{Cpu, Task, TaskIndex};
 
 /// A task that was displaced by another and waits.
@@ -38,6 +38,8 @@ pub struct Place {
     displaced: Option<Displaced>,
     /// Who stands in a queue, as it was when it began to wait there.
     waiting: Option<Task>,
+    /// A CPU was told that runs somebody: only an idle one is to be told, too.
+    has_told: bool,
     phase: Phase,
     steps: Steps,
     /// The recalculations that who woke has been through.
@@ -69,6 +71,14 @@ enum Phase {
     End,
 }
 
+/// A CPU that seems ready for the task.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    cpu: Cpu,
+    availability: Availability,
+    gain: Rank,
+}
+
 impl Place {
     /// A task that was blocked, or is new, can run.
     pub fn woken(task: Task) -> Self {
@@ -96,6 +106,7 @@ impl Place {
             woken,
             displaced,
             waiting: None,
+            has_told: false,
             phase: Phase::Start,
             steps: Steps::NONE,
             as_of: 0,
@@ -162,7 +173,9 @@ impl Place {
             return;
         };
         match self.best_published(shared, &task) {
-            Some(cpu) => self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu)),
+            Some(Target { cpu, .. }) => {
+                self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu));
+            }
             None => {
                 let home = shared.home(&task);
                 self.go_on(Step::Lock(shared.queue_of(home)), Phase::Wait(home));
@@ -171,19 +184,24 @@ impl Place {
         self.woken = Some(task);
     }
 
-    fn best_published<R: Ranking>(&mut self, shared: &RunQueues<R>, task: &Task) -> Option<Cpu> {
+    fn best_published<R: Ranking>(&mut self, shared: &RunQueues<R>, task: &Task) -> Option<Target> {
         let home = shared.home(task);
         let (pool, place) = (shared.pool(home), shared.place(home).place);
+        let target = |cpu: Cpu, word: Rank| {
+            let availability = Availability::from_word(word);
+            let gain = shared.gain(task, cpu, availability, None)?;
+            Some(Target {
+                cpu,
+                availability,
+                gain,
+            })
+        };
         let mut best = None;
         if !self.tried.contains(&place) {
-            let availability = Availability::from_word(pool.available.get(place));
-            let gain = shared.gain(task, home, availability, None);
-            best = gain.map(|gain| (gain, home));
-            if let Availability::Idle(_) = availability
-                && gain.is_some()
-            {
+            best = target(home, pool.available.get(place));
+            if best.is_some_and(|best| matches!(best.availability, Availability::Idle(_))) {
                 self.steps.examined(0, 1);
-                return Some(home);
+                return best;
             }
         }
         let mut examined = 1;
@@ -194,16 +212,16 @@ impl Place {
                 self.tried.push(offer.place);
                 continue;
             }
-            let availability = Availability::from_word(offer.value);
-            match (shared.gain(task, cpu, availability, None), best) {
-                (Some(gain), None) => best = Some((gain, cpu)),
-                (Some(gain), Some((least, _))) if gain > least => best = Some((gain, cpu)),
-                _ => {}
-            }
+            let other = target(cpu, offer.value);
+            best = match (best, other) {
+                (Some(at_home), Some(other)) if other.gain <= at_home.gain => best,
+                (_, None) => best,
+                _ => other,
+            };
             break;
         }
         self.steps.examined(0, examined);
-        best.map(|(_, cpu)| cpu)
+        best
     }
 
     /// The queue of a CPU that seemed ready is held.
@@ -212,15 +230,21 @@ impl Place {
         let queue = held.queue(lock);
         let availability = shared.availability(queue, cpu);
         let ready = |task: &&Task| shared.gain(task, cpu, availability, None).is_some();
-        if self.woken.as_ref().filter(ready).is_some() {
-            queue.cpu_mut(cpu).must_decide = true;
-            self.insert(shared, queue, cpu);
-            self.steps.push(Step::Unlock(lock));
-            self.tell(Some(cpu));
-        } else {
+        if self.woken.as_ref().filter(ready).is_none() {
             self.tried.push(shared.place(cpu).place);
             self.go_on(Step::Unlock(lock), Phase::Choose);
+            return;
         }
+        queue.cpu_mut(cpu).must_decide = true;
+        if !matches!(availability, Availability::Idle(_)) {
+            // Another may be idle by now.
+            self.waiting = self.woken.clone();
+        }
+        self.insert(shared, queue, cpu);
+        self.steps.push(Step::Unlock(lock));
+        self.tell(Some(cpu));
+        self.has_told = true;
+        self.phase = Phase::Tell;
     }
 
     /// Puts who woke into the queue of a CPU.
@@ -264,18 +288,21 @@ impl Place {
         self.go_on(Step::Unlock(displaced.lock), Phase::Tell);
     }
 
-    /// Tells an idle CPU, if there is one where the task may run, else who runs
-    /// the task that it would gain most on.
+    /// Tells an idle CPU, if there is one where the task may run, else, unless
+    /// a CPU has been told, who runs the task that it would gain most on.
     fn tell_somebody<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         let Some(task) = self.waiting.take() else {
             self.phase = Phase::End;
             return;
         };
-        let target = self.best_published(shared, &task);
+        let target = match self.has_told {
+            true => None,
+            false => self.best_published(shared, &task),
+        };
+        let is_idle = |target: &Target| matches!(target.availability, Availability::Idle(_));
+        let mut idle = target.filter(is_idle).map(|target| target.cpu);
         let pool = shared.pool(shared.home(&task));
-        let is_idle = |cpu: &Cpu| pool.available.get(shared.place(*cpu).place) > IDLE;
-        let mut idle = target.filter(is_idle);
-        if idle.is_none() && pool.available.may_miss() {
+        if idle.is_none() && (self.has_told || pool.available.may_miss()) {
             let may_run = |place: u32| task.allowed.contains(pool.cpus[place as usize]);
             let (best, words) = pool.available.best_above_bar(may_run);
             self.steps.examined(0, words);
@@ -283,7 +310,7 @@ impl Place {
         }
         match idle {
             Some(cpu) => self.go_on(Step::Lock(shared.queue_of(cpu)), Phase::Rouse(cpu)),
-            None => self.tell(target),
+            None => self.tell(target.map(|target| target.cpu)),
         }
         self.waiting = Some(task);
     }
@@ -291,16 +318,10 @@ impl Place {
     /// The queue of a CPU that seemed idle is held.
     fn rouse<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, cpu: Cpu) {
         let lock = shared.queue_of(cpu);
-        let queue = held.queue(lock);
-        let is_idle = matches!(shared.availability(queue, cpu), Availability::Idle(_));
-        if is_idle {
-            queue.cpu_mut(cpu).must_decide = true;
-            let head = shared.pool(cpu).offers.get(shared.place(cpu).place);
-            let words = shared.publish(queue, cpu, head);
-            self.steps.examined(0, words);
-        }
+        let roused = shared.rouse(held.queue(lock), cpu);
+        self.steps.examined(0, roused.unwrap_or(0));
         self.go_on(Step::Unlock(lock), Phase::Tell);
-        if is_idle {
+        if roused.is_some() {
             self.tell(Some(cpu));
         }
     }

@@ -62,6 +62,8 @@ pub(super) enum Phase {
     Recalculate,
     /// That and the queue at this place.
     CatchUp(u32),
+    /// The turn has begun, and the queue of a CPU is held that seemed idle.
+    PassOn(Cpu),
     End,
 }
 
@@ -126,6 +128,7 @@ impl Schedule {
             examined += queue.rescale_if_lowest(best.slot, ranking);
         }
         let (now_ns, outcome) = (self.now_ns, &mut self.outcome);
+        // All is decided under one lock, so nobody was told meanwhile.
         shared.begin_turn(queue, cpu, best.slot, ended, now_ns, outcome);
         self.steps.examined(examined, 0);
         self.go_on(Step::Unlock(lock), Phase::End);

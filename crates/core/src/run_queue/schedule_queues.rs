@@ -55,6 +55,7 @@ impl Schedule {
             }
             Phase::Recalculate => self.recalculate(shared),
             Phase::CatchUp(place) => self.catch_up(shared, held, place),
+            Phase::PassOn(cpu) => self.pass_on(shared, held, cpu),
             Phase::Start | Phase::Decide | Phase::End => {
                 self.go_on(Step::Lock(self.own()), Phase::Own);
             }
@@ -82,6 +83,7 @@ impl Schedule {
             examined += shared.insert(queue, self.cpu, task, self.fetched_at).0;
         }
         if self.ended.is_none() {
+            queue.cpu_mut(self.cpu).must_decide = false;
             let ended = shared.end_turn(queue, self.cpu, self.turn, &mut self.outcome);
             self.ended = Some(ended);
         }
@@ -253,7 +255,8 @@ impl Schedule {
     ) {
         let (cpu, ended) = (self.cpu, self.ended());
         let queue = held.queue(self.own());
-        shared.begin_turn(queue, cpu, chosen, ended, self.now_ns, &mut self.outcome);
+        let outcome = &mut self.outcome;
+        let was_told = shared.begin_turn(queue, cpu, chosen, ended, self.now_ns, outcome);
         let left = match self.heads {
             Some(heads) => heads.without(chosen),
             None => head(queue, &shared.ranking),
@@ -264,6 +267,31 @@ impl Schedule {
         self.phase = Phase::End;
         if chosen.is_none() {
             self.look_again(shared);
+        } else if was_told {
+            self.look_for_idle(shared);
+        }
+    }
+
+    /// This CPU was told of somebody while it took another, having been idle
+    /// until then: it tells the next, as it was to be two CPUs.
+    fn look_for_idle<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let pool = shared.pool(self.cpu);
+        let (idle, words) = pool.available.best_above_bar(|_| true);
+        self.steps.examined(0, words);
+        if let Some(idle) = idle {
+            let cpu = pool.cpus[idle.place as usize];
+            self.go_on(Step::Lock(LockIndex(cpu.0)), Phase::PassOn(cpu));
+        }
+    }
+
+    fn pass_on<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, cpu: Cpu) {
+        let lock = LockIndex(cpu.0);
+        let roused = shared.rouse(held.queue(lock), cpu);
+        self.steps.examined(0, roused.unwrap_or(0));
+        self.go_on(Step::Unlock(lock), Phase::End);
+        match roused {
+            Some(_) => self.steps.push(Step::Interrupt(cpu)),
+            None => self.look_for_idle(shared),
         }
     }
 

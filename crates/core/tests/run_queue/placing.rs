@@ -54,6 +54,23 @@ fn where_it_ran_last_if_idle_else_who_is_idle_longest() {
 }
 
 #[test]
+fn where_locks_are_held_an_idle_cpu_is_told_that_may_run_it() {
+    let layouts = layouts()
+        .into_iter()
+        .filter(|layout| matches!(layout, Layout::MultiQueue(_)));
+    for layout in layouts {
+        // The task that wakes ran last on CPU 0 and may run on CPU 2, too.
+        let mut machine = busy(&layout, |natures| natures[4].4 = 0b101);
+        for cpu in [3, 2, 1] {
+            machine.decide(cpu, End::Blocks);
+        }
+        // Whoever is only tried to be locked is held by somebody.
+        machine.grants = vec![false];
+        assert_eq!(told(&mut machine, 4), [Cpu(2)], "{layout:?}");
+    }
+}
+
+#[test]
 fn else_who_runs_the_lowest_goodness_if_that_gains_more_than_one() {
     for layout in &layouts() {
         let mut machine = busy(layout, |_| {});
