@@ -3,10 +3,12 @@
 
 use core::num::NonZeroU32;
 
-use super::decision::{Decision, Held, LockIndex, Step, Steps};
+use super::decision::{Decision, Held, LockIndex, Step};
 use super::layout::RunQueues;
+use super::queue::Queue;
 use super::ranking::Ranking;
 use super::search::head;
+use super::single_pass::SinglePass;
 use super::task::{Cpu, TaskIndex};
 
 /// What becomes different.
@@ -24,16 +26,8 @@ pub struct Adjust {
     lock: LockIndex,
     task: TaskIndex,
     change: Change,
-    phase: Phase,
-    steps: Steps,
+    progress: SinglePass,
     found: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Phase {
-    Start,
-    Locked,
-    End,
 }
 
 impl Adjust {
@@ -43,8 +37,7 @@ impl Adjust {
             lock,
             task,
             change,
-            phase: Phase::Start,
-            steps: Steps::NONE,
+            progress: SinglePass::NEW,
             found: false,
         }
     }
@@ -53,55 +46,66 @@ impl Adjust {
     pub fn found(&self) -> bool {
         self.found
     }
+}
 
-    /// O(n) in the tasks of the queue.
-    fn adjust<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
-        let ranking = &shared.ranking;
-        // Whose queue it is, if that is one CPU's.
-        let own = (self.lock.0 < shared.cpus()).then_some(Cpu(self.lock.0));
-        let pool = match own {
-            Some(cpu) => shared.pool(cpu),
-            None => &shared.pools[(self.lock.0 - shared.cpus()) as usize],
-        };
-        let queue = held.queue(self.lock);
+impl<R: Ranking> Decision<R> for Adjust {
+    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, _granted: bool) -> Step {
+        let (lock, task, change) = (self.lock, self.task, self.change);
+        let found = &mut self.found;
+        self.progress.step(lock, held, |queue| {
+            let examined;
+            (*found, examined) = match lock.0 < shared.cpus() {
+                true => shared.adjust(queue, Cpu(lock.0), task, change),
+                false => shared.adjust_real_time(queue, task, change),
+            };
+            examined
+        })
+    }
+}
+
+impl<R: Ranking> RunQueues<R> {
+    /// Whether the task is in this queue, which CPUs take from first, and the
+    /// tasks and words looked at: O(n) in those there.
+    fn adjust(
+        &self,
+        queue: &mut Queue,
+        cpu: Cpu,
+        task: TaskIndex,
+        change: Change,
+    ) -> (bool, (u32, u32)) {
+        let (ranking, pool) = (&self.ranking, self.pool(cpu));
         let examined = queue.catch_up(ranking, pool.clock()) + queue.len();
-        let slot = queue.find(self.task);
-        self.found = slot.is_some();
+        let slot = queue.find(task);
         if let Some(slot) = slot {
-            let change = self.change;
             queue.change(slot, ranking, |task| match change {
                 Change::Tickets(tickets) => ranking.set_tickets(task, tickets, pool.clock()),
                 Change::Nice(nice) => task.nice = nice,
             });
         }
-        let mut words = 0;
-        if shared.single.is_none() {
-            let head = head(queue, ranking);
-            match own {
-                Some(cpu) => words = shared.publish(queue, cpu, head),
-                None => pool.offer_real_time(head),
-            }
-        }
-        self.steps.examined(examined, words);
-        self.steps.push(Step::Unlock(self.lock));
-        self.phase = Phase::End;
+        let words = match self.single {
+            Some(_) => 0,
+            None => self.publish(queue, cpu, head(queue, ranking)),
+        };
+        (slot.is_some(), (examined, words))
     }
-}
 
-impl<R: Ranking> Decision<R> for Adjust {
-    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, _granted: bool) -> Step {
-        loop {
-            if let Some(step) = self.steps.pop() {
-                return step;
-            }
-            match self.phase {
-                Phase::Start => {
-                    self.steps.push(Step::Lock(self.lock));
-                    self.phase = Phase::Locked;
-                }
-                Phase::Locked => self.adjust(shared, held),
-                Phase::End => return Step::Done,
+    /// The same where real-time tasks wait. They go by neither tickets nor nice
+    /// values as long as they are, and by no recalculation while they wait
+    /// there.
+    fn adjust_real_time(
+        &self,
+        queue: &mut Queue,
+        task: TaskIndex,
+        change: Change,
+    ) -> (bool, (u32, u32)) {
+        let slot = queue.find(task);
+        if let Some(slot) = slot {
+            let task = queue.task_mut(slot);
+            match change {
+                Change::Tickets(tickets) => task.tickets = tickets,
+                Change::Nice(nice) => task.nice = nice,
             }
         }
+        (slot.is_some(), (queue.len(), 0))
     }
 }

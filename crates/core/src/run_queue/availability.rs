@@ -12,12 +12,12 @@
 //! one idle CPU for several tasks that wake at once).
 
 use super::layout::RunQueues;
-use super::queue::Queue;
+use super::queue::{Queue, Slot};
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::search::head;
 use super::task::{Cpu, Task};
 
-const IDLE: Rank = 1 << 62;
+pub(super) const IDLE: Rank = 1 << 62;
 /// Times are below this: 73 years.
 const LONGEST_NS: u64 = 1 << 61;
 
@@ -81,28 +81,47 @@ impl<R: Ranking> RunQueues<R> {
         words + pool.available.set(place, availability.word())
     }
 
-    /// Puts a task that entered when the clock showed `entered_at` into a CPU's
-    /// own queue, and publishes that. Returns the tasks and words looked at.
-    pub(super) fn insert(
+    /// Puts a task that has been through the recalculations up to `as_of` into
+    /// a CPU's own queue, which catches up first. Returns where it stands, and
+    /// the tasks that were visited.
+    pub(super) fn receive(
         &self,
         queue: &mut Queue,
         cpu: Cpu,
         mut task: Task,
-        entered_at: u64,
-    ) -> (u32, u32) {
+        as_of: u64,
+    ) -> (Slot, u32) {
         let (ranking, pool) = (&self.ranking, self.pool(cpu));
         let examined = queue.catch_up(ranking, pool.clock());
         if R::RECALCULATES {
-            let missed = queue.recalculations().saturating_sub(entered_at);
-            ranking.recalculate(&mut task, missed);
+            // Clocks do not go back, so the queue is not behind the task.
+            ranking.recalculate(&mut task, queue.recalculations.saturating_sub(as_of));
         }
-        let before = match examined {
-            0 => pool.offers.get(self.place(cpu).place),
-            _ => head(queue, ranking),
+        (queue.insert(task, ranking), examined)
+    }
+
+    /// The same, and publishes it. Returns the tasks and words looked at.
+    pub(super) fn insert(&self, queue: &mut Queue, cpu: Cpu, task: Task, as_of: u64) -> (u32, u32) {
+        let (slot, examined) = self.receive(queue, cpu, task, as_of);
+        let head = match examined {
+            0 => {
+                let before = self.pool(cpu).offers.get(self.place(cpu).place);
+                before.max(self.ranking.rank(queue.task(slot)))
+            }
+            _ => head(queue, &self.ranking),
         };
-        let head = before.max(ranking.rank(&task));
-        queue.insert(task, ranking);
         (examined, self.publish(queue, cpu, head))
+    }
+
+    /// Has a CPU decide anew if it idles, under the lock of its queue; nothing
+    /// if it does not. Returns the words looked at.
+    pub(super) fn rouse(&self, queue: &mut Queue, cpu: Cpu) -> Option<u32> {
+        let is_idle = matches!(self.availability(queue, cpu), Availability::Idle(_));
+        is_idle.then(|| {
+            queue.cpu_mut(cpu).must_decide = true;
+            let head = self.pool(cpu).offers.get(self.place(cpu).place);
+            self.publish(queue, cpu, head)
+        })
     }
 
     /// What a task of this rank would gain on a CPU; `None` if it is not to be

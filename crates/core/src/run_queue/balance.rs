@@ -2,20 +2,27 @@
 //!
 //! The rule. A pool's load is the sum over its tasks, by ranking their number
 //! or their tickets, and counts for each of its CPUs. A pool takes one task
-//! from the pool with the most load a CPU, out of the queue there that has the
-//! most and somebody who waits: the heaviest with which the taker would still
-//! have less load a CPU than the giver had. If there is none, nothing moves.
+//! from a pool with more load a CPU: the heaviest that waits in one queue there
+//! with which the taker would still have less load a CPU than the giver had. It
+//! asks the pool with the most load a CPU first, and in a pool the queue with
+//! the most; then the next, until somebody may move. If nobody may, nothing
+//! moves.
 //!
 //! So the larger of the two loads a CPU falls with every move, and moves end.
 //! Where no move is left, the load a CPU of any pool is at most that of any
-//! other with one more of the tasks that wait in the first.
+//! other with one more of the tasks that wait in the first and may run in the
+//! second.
 //!
 //! When to balance is the caller's business: from time to time, and when a CPU
 //! falls idle. Each move is one decision. Real-time tasks stay in their pool.
 
+use alloc::vec::Vec;
+use core::cmp::{Ordering, Reverse};
+
 use super::availability::Availability;
 use super::decision::{Decision, Held, Step, Steps};
 use super::layout::RunQueues;
+use super::place::Place;
 use super::queue::{Queue, Slot};
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::search::head;
@@ -28,10 +35,16 @@ pub struct Balance {
     cpu: Cpu,
     phase: Phase,
     steps: Steps,
-    /// On its way from one pool to the other.
+    /// Where somebody may wait who could move: first to ask last. Allocates only
+    /// when other pools have more load.
+    to_ask: Vec<Cpu>,
+    /// On its way from one pool to the other, and the recalculations that it
+    /// has been through.
     task: Option<Task>,
-    entered_at: u64,
+    as_of: u64,
     moved: Option<TaskIndex>,
+    /// Tells a CPU of who moved.
+    place: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +54,8 @@ enum Phase {
     Take(Cpu),
     /// The queue to put into is held, of the CPU.
     Put(Cpu),
+    /// It stands there, nothing is held.
+    Tell,
     End,
 }
 
@@ -52,9 +67,13 @@ struct Load {
 }
 
 impl Load {
-    /// Whether there is less load a CPU than in the other.
+    /// By load a CPU.
+    fn cmp(self, other: Self) -> Ordering {
+        (self.sum * other.cpus).cmp(&(other.sum * self.cpus))
+    }
+
     fn is_less(self, other: Self) -> bool {
-        self.sum * other.cpus < other.sum * self.cpus
+        self.cmp(other).is_lt()
     }
 
     fn with(self, load: u32) -> Self {
@@ -70,9 +89,11 @@ impl Balance {
             cpu,
             phase: Phase::Start,
             steps: Steps::NONE,
+            to_ask: Vec::new(),
             task: None,
-            entered_at: 0,
+            as_of: 0,
             moved: None,
+            place: None,
         }
     }
 
@@ -83,25 +104,32 @@ impl Balance {
 
     fn start<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         self.phase = Phase::End;
-        let own = shared.pool_of(self.cpu);
-        let others = (0..shared.pools.len() as u32).filter(|&pool| pool != own);
-        let busiest = others.reduce(|most, pool| {
-            let less = shared.load(most).is_less(shared.load(pool));
-            if less { pool } else { most }
-        });
-        let Some(busiest) = busiest.filter(|_| shared.single.is_none()) else {
-            return;
-        };
-        self.steps.examined(0, shared.cpus());
-        if !shared.load(own).is_less(shared.load(busiest)) {
+        if shared.single.is_some() || shared.pools.len() == 1 {
             return;
         }
-        let pool = &shared.pools[busiest as usize];
-        let places = 0..pool.loads.places();
-        let some_wait = places.filter(|&place| pool.offers.get(place) != NOBODY);
-        let first_of_most = |&place: &u32| (pool.loads.get(place), core::cmp::Reverse(place));
-        if let Some(place) = some_wait.max_by_key(first_of_most) {
-            let cpu = pool.cpus[place as usize];
+        self.steps.examined(0, shared.cpus());
+        let own = shared.pool_of(self.cpu);
+        // Nobody counts for less than 1.
+        let least = shared.load(own).with(1);
+        let pools = (0..shared.pools.len() as u32).filter(|&pool| pool != own);
+        let loads = pools.map(|pool| (shared.load(pool), &shared.pools[pool as usize]));
+        let mut giving: Vec<_> = loads.filter(|(load, _)| least.is_less(*load)).collect();
+        // Stable: the first among equals is asked first.
+        giving.sort_by(|(a, _), (b, _)| b.cmp(*a));
+        for (_, pool) in giving.into_iter().rev() {
+            let places = 0..pool.loads.places();
+            let some_wait = places.filter(|&place| pool.offers.get(place) != NOBODY);
+            let mut places: Vec<_> = some_wait.collect();
+            places.sort_by_key(|&place| (pool.loads.get(place), Reverse(place)));
+            let cpus = places.into_iter().map(|place| pool.cpus[place as usize]);
+            self.to_ask.extend(cpus);
+        }
+        self.ask_next(shared);
+    }
+
+    fn ask_next<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        self.phase = Phase::End;
+        if let Some(cpu) = self.to_ask.pop() {
             self.steps.push(Step::Lock(shared.queue_of(cpu)));
             self.phase = Phase::Take(cpu);
         }
@@ -110,25 +138,24 @@ impl Balance {
     fn take<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, from: Cpu) {
         let lock = shared.queue_of(from);
         let queue = held.queue(lock);
-        let mut examined = queue.catch_up(&shared.ranking, shared.pool(from).clock());
-        examined += queue.len();
+        let caught_up = queue.catch_up(&shared.ranking, shared.pool(from).clock());
         let taken = self.heaviest(shared, queue, from);
-        self.steps.push(Step::Examined {
-            tasks: examined,
-            words: 0,
-        });
+        let examined = caught_up + queue.len();
+        let task = taken.map(|slot| queue.remove(slot));
+        let words = match task.is_some() || caught_up > 0 {
+            true => shared.publish(queue, from, head(queue, &shared.ranking)),
+            false => 0,
+        };
+        self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
-        self.phase = Phase::End;
-        if let Some(slot) = taken {
-            let mut task = queue.remove(slot);
-            shared.publish(queue, from, head(queue, &shared.ranking));
-            let to = shared.least_loaded(self.cpu, &task);
-            shared.change_pool(&mut task, from, to);
-            self.entered_at = shared.pool(to).clock();
-            self.task = Some(task);
-            self.steps.push(Step::Lock(shared.queue_of(to)));
-            self.phase = Phase::Put(to);
-        }
+        let Some(mut task) = task else {
+            return self.ask_next(shared);
+        };
+        let to = shared.least_loaded(self.cpu, &task);
+        self.as_of = shared.change_pool(&mut task, from, to);
+        self.task = Some(task);
+        self.steps.push(Step::Lock(shared.queue_of(to)));
+        self.phase = Phase::Put(to);
     }
 
     /// Who is to move out of the queue, if anybody is.
@@ -157,19 +184,15 @@ impl Balance {
     fn put<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, to: Cpu) {
         let lock = shared.queue_of(to);
         let queue = held.queue(lock);
-        self.phase = Phase::End;
+        self.phase = Phase::Tell;
         let Some(task) = self.task.take() else {
             return;
         };
         self.moved = Some(task.index);
-        let idle = matches!(shared.availability(queue, to), Availability::Idle(_));
-        queue.cpu_mut(to).must_decide |= idle;
-        let (tasks, words) = shared.insert(queue, to, task, self.entered_at);
+        self.place = Some(Place::waiting(task.clone(), to));
+        let (tasks, words) = shared.insert(queue, to, task, self.as_of);
         self.steps.examined(tasks, words);
         self.steps.push(Step::Unlock(lock));
-        if idle {
-            self.steps.push(Step::Interrupt(to));
-        }
     }
 }
 
@@ -201,7 +224,7 @@ impl<R: Ranking> RunQueues<R> {
 }
 
 impl<R: Ranking> Decision<R> for Balance {
-    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, _granted: bool) -> Step {
+    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step {
         loop {
             if let Some(step) = self.steps.pop() {
                 return step;
@@ -210,6 +233,10 @@ impl<R: Ranking> Decision<R> for Balance {
                 Phase::Start => self.start(shared),
                 Phase::Take(from) => self.take(shared, held, from),
                 Phase::Put(to) => self.put(shared, held, to),
+                Phase::Tell => {
+                    let place = self.place.as_mut();
+                    return place.map_or(Step::Done, |place| place.step(shared, held, granted));
+                }
                 Phase::End => return Step::Done,
             }
         }

@@ -10,11 +10,11 @@
 //! puts a task into a queue first publishes it and then looks for idle CPUs,
 //! and who is to idle first publishes that and then looks for offers. All
 //! these reads and writes are in one order (`SeqCst`), so one of the two sees
-//! the other.
+//! the other, if it looks by [`Offers::best_above_bar`].
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::atomic::{AtomicI64, AtomicU64, Ordering};
 use super::ranking::{NOBODY, Rank};
 
 /// How the best of many entries is found.
@@ -25,14 +25,15 @@ pub enum Comparison {
     /// By a tournament among them, which is kept up to date: reading the best
     /// is one look, changing an entry at most one match for each doubling of
     /// their number. What is given up: CPUs write to the same words near the
-    /// root.
+    /// root, and while an entry changes the best may be another than the
+    /// tournament says.
     Tournament,
 }
 
 /// On a cache line of its own (two, as they are fetched in pairs).
 #[repr(align(128))]
 #[derive(Debug)]
-struct Line(AtomicI64);
+struct Line<T>(T);
 
 /// An entry by its place, and how good it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,27 +49,44 @@ pub struct Best {
 ///
 /// In a tournament, node `n` names the winner among the places below its
 /// children `2n` and `2n + 1`; the root is node 1, and the leaf of place `p`
-/// is node `width + p`. Values stand in the leaves alone. A node is a place
-/// and a number of the change, so that a comparison with an older state of the
-/// children never overwrites a newer one: after a leaf has changed, whoever
-/// changed it tries each node above twice. If both attempts fail, another CPU
-/// has begun and ended its own in between, with the new value in sight.
+/// is node `width + p`. Values stand in the leaves alone.
+///
+/// When all changes are over, each node names the best below it. For that,
+/// whatever changes what a node stands for (which place it names, or the value
+/// of that place) is followed by a match at the node above, by who made it:
+///
+/// * A node is a place and a number of the change, so a match that was played
+///   with an older state of the children never overwrites a newer one. Whoever
+///   comes tries each match twice: if both attempts fail, another CPU has
+///   begun and ended its own in between, with the present state in sight.
+/// * It stops climbing only where the match stood before as it stands after,
+///   won by the other side: then nothing above is of its side. If that node
+///   names its side later on, whoever made it so climbs on.
+///
+/// While changes go on, the root may name a place that offers nothing any more
+/// although another does. So places with a value above a *bar* are counted,
+/// from before it is published until after it is withdrawn, and
+/// [`Offers::best_above_bar`] looks at all of them if the root does not know
+/// what the count does.
 #[derive(Debug)]
 pub struct Offers {
-    leaves: Box<[Line]>,
+    leaves: Box<[Line<AtomicI64>]>,
     /// Without a tournament there are none. Node 0 is not used.
     nodes: Box<[AtomicU64]>,
+    bar: Rank,
+    /// Places above the bar, at least so many: kept where there is a
+    /// tournament.
+    above: Line<AtomicU64>,
 }
 
 impl Offers {
-    /// So many places without anybody.
-    pub fn new(places: u32, comparison: Comparison) -> Self {
+    /// So many places without anybody, and the bar of what must not be missed.
+    pub fn new(places: u32, comparison: Comparison, bar: Rank) -> Self {
         let width = match comparison {
             Comparison::Scan => 0,
             Comparison::Tournament => places.next_power_of_two(),
         };
-        let depth_first = |node: u32| {
-            // The leftmost leaf below.
+        let leftmost_leaf = |node: u32| {
             let mut node = node.max(1);
             while node < width {
                 node *= 2;
@@ -77,7 +95,9 @@ impl Offers {
         };
         Self {
             leaves: (0..places).map(|_| Line(AtomicI64::new(NOBODY))).collect(),
-            nodes: (0..width).map(depth_first).collect(),
+            nodes: (0..width).map(leftmost_leaf).collect(),
+            bar,
+            above: Line(AtomicU64::new(0)),
         }
     }
 
@@ -97,40 +117,88 @@ impl Offers {
     /// words that were written or compared.
     pub fn set(&self, place: u32, value: Rank) -> u32 {
         let line = &self.leaves[place as usize].0;
-        if line.load(Ordering::Relaxed) == value {
+        let before = line.load(Ordering::Relaxed);
+        if before == value {
             return 1;
         }
+        if self.nodes.is_empty() {
+            line.store(value, Ordering::SeqCst);
+            return 1;
+        }
+        let (was_above, is_above) = (before > self.bar, value > self.bar);
+        let Line(above) = &self.above;
+        if is_above && !was_above {
+            above.fetch_add(1, Ordering::SeqCst);
+        }
         line.store(value, Ordering::SeqCst);
-        let mut examined = 1;
-        let mut node = match self.nodes.len() as u32 {
-            0 => 0,
-            width => (width + place) / 2,
-        };
-        while node > 0 {
-            examined += 1;
-            let before = self.winner(node);
-            let renewed = self.renew(node) || self.renew(node);
-            // Who does not win here, and did not, changes nothing above.
-            if renewed && before != place && self.winner(node) != place {
+        if was_above && !is_above {
+            above.fetch_sub(1, Ordering::SeqCst);
+        }
+        1 + u32::from(is_above != was_above) + self.climb(place)
+    }
+
+    /// Plays the matches above a place whose value has changed. Returns their
+    /// number.
+    fn climb(&self, place: u32) -> u32 {
+        let mut matches = 0;
+        let mut child = self.nodes.len() as u32 + place;
+        while child > 1 {
+            let node = child / 2;
+            matches += 1;
+            let played = self.play(node).or_else(|| self.play(node));
+            if let Some([before, after]) = played
+                && before == after
+                && !self.is_below(after, child)
+            {
                 break;
             }
-            node /= 2;
+            child = node;
         }
-        examined
+        matches
     }
 
     /// The best of all but those in `except`, if any offers something, and the
-    /// entries looked at.
+    /// entries looked at. While others publish, a tournament may miss some.
     pub fn best_except(&self, except: &[u32]) -> (Option<Best>, u32) {
         let mut examined = 0;
         let best = if self.nodes.is_empty() {
             examined = self.places();
-            let others = (0..self.places()).filter(|place| !except.contains(place));
-            others.fold(None, |best, place| better(best, self.offer(place)))
+            self.scan(|place| !except.contains(&place))
         } else {
             self.best_below(1, except, &mut examined)
         };
         (best, examined)
+    }
+
+    /// Whether a look by tournament may miss somebody above the bar, as long as
+    /// others publish.
+    pub fn may_miss(&self) -> bool {
+        self.above.0.load(Ordering::SeqCst) > 0
+    }
+
+    /// The best above the bar among the places that fit, and the entries looked
+    /// at. Whoever was published before is not missed, whatever others publish
+    /// meanwhile.
+    pub fn best_above_bar(&self, fits: impl Fn(u32) -> bool) -> (Option<Best>, u32) {
+        let mut examined = 0;
+        if !self.nodes.is_empty() {
+            examined = 2;
+            let winner = self.winner(1);
+            let best = self.offer(winner).filter(|best| best.value > self.bar);
+            if best.is_some() && fits(winner) {
+                return (best, 1);
+            }
+            if !self.may_miss() {
+                return (None, examined);
+            }
+        }
+        let best = self.scan(fits).filter(|best| best.value > self.bar);
+        (best, examined + self.places())
+    }
+
+    fn scan(&self, fits: impl Fn(u32) -> bool) -> Option<Best> {
+        let places = (0..self.places()).filter(|&place| fits(place));
+        places.fold(None, |best, place| better(best, self.offer(place)))
     }
 
     fn best_below(&self, node: u32, except: &[u32], examined: &mut u32) -> Option<Best> {
@@ -162,8 +230,15 @@ impl Offers {
         }
     }
 
-    /// Plays one match anew. Whether its outcome stands.
-    fn renew(&self, node: u32) -> bool {
+    /// Whether a place is `node` or below it.
+    fn is_below(&self, place: u32, node: u32) -> bool {
+        let leaf = self.nodes.len() as u32 + place;
+        leaf >> (leaf.ilog2() - node.ilog2()) == node
+    }
+
+    /// Plays one match anew: who won before and after, or nothing if another
+    /// CPU came first.
+    fn play(&self, node: u32) -> Option<[u32; 2]> {
         let word = &self.nodes[node as usize];
         let before = word.load(Ordering::SeqCst);
         let [left, right] = [2 * node, 2 * node + 1].map(|child| self.winner(child));
@@ -173,8 +248,8 @@ impl Offers {
         };
         let changes = (before >> 32).wrapping_add(1);
         let after = changes << 32 | u64::from(winner);
-        word.compare_exchange(before, after, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
+        let played = word.compare_exchange(before, after, Ordering::SeqCst, Ordering::SeqCst);
+        played.ok().map(|_| [before as u32, winner])
     }
 }
 

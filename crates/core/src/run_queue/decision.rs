@@ -66,7 +66,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    const MOST: usize = 4;
+    const MOST: usize = 8;
 
     pub(super) const NONE: Self = Self {
         steps: [Step::Done; Self::MOST],

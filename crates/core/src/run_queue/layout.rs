@@ -3,8 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::atomic::{AtomicI64, AtomicU64, Ordering};
+use super::availability::IDLE;
 use super::board::{Comparison, Offers};
 use super::decision::LockIndex;
 use super::queue::Queue;
@@ -64,6 +65,8 @@ pub(super) struct Pool {
     pub(super) loads: Offers,
     /// The highest rank among real-time tasks that wait.
     real_time: AtomicI64,
+    /// Times that a real-time task began to wait.
+    real_time_arrivals: AtomicU64,
 }
 
 impl Pool {
@@ -72,10 +75,11 @@ impl Pool {
         Self {
             cpus,
             clock: AtomicU64::new(0),
-            offers: Offers::new(places, comparison),
-            available: Offers::new(places, comparison),
-            loads: Offers::new(places, Comparison::Scan),
+            offers: Offers::new(places, comparison, NOBODY),
+            available: Offers::new(places, comparison, IDLE),
+            loads: Offers::new(places, Comparison::Scan, NOBODY),
             real_time: AtomicI64::new(NOBODY),
+            real_time_arrivals: AtomicU64::new(0),
         }
     }
 
@@ -97,6 +101,17 @@ impl Pool {
     /// To be called under the lock of the real-time queue.
     pub(super) fn offer_real_time(&self, rank: Rank) {
         self.real_time.store(rank, Ordering::SeqCst);
+    }
+
+    pub(super) fn real_time_arrivals(&self) -> u64 {
+        self.real_time_arrivals.load(Ordering::SeqCst)
+    }
+
+    /// A task of this rank waits in the real-time queue from now on; to be
+    /// called under its lock.
+    pub(super) fn real_time_arrives(&self, rank: Rank) {
+        self.offer_real_time(self.real_time().max(rank));
+        self.real_time_arrivals.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -211,6 +226,15 @@ impl<R: Ranking> RunQueues<R> {
 
     pub(super) fn pool(&self, cpu: Cpu) -> &Pool {
         &self.pools[self.place(cpu).pool as usize]
+    }
+
+    /// The clock that tasks of a queue go by: the recalculations that the queue
+    /// has been through, or its pool's virtual time.
+    pub(super) fn clock_in(&self, queue: &Queue, pool: &Pool) -> u64 {
+        match R::RECALCULATES {
+            true => queue.recalculations,
+            false => pool.clock(),
+        }
     }
 
     /// Where the real-time tasks of a CPU's pool wait.

@@ -26,6 +26,7 @@
 //! Scheduler Scalability*, IBM Research Report, 2001.
 
 mod adjust;
+mod atomic;
 mod availability;
 mod balance;
 mod board;
@@ -40,6 +41,7 @@ mod schedule;
 mod schedule_queues;
 mod search;
 mod sequential;
+mod single_pass;
 mod task;
 mod tick;
 mod turn;

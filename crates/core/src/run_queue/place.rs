@@ -7,8 +7,10 @@
 //!
 //! Where each CPU has a queue, a task that wakes is put into the queue of the
 //! CPU that is told, after what was read about that CPU has been verified
-//! under its lock. A task that was displaced stays where it is: who is told
-//! finds it among the offers.
+//! under its lock. Any other stands in a queue already: one that was displaced,
+//! one of real time, and one that woke when no CPU was ready. Who is told
+//! finds it among the offers. There an idle CPU is told under the lock of its
+//! queue, so that two tasks which wait do not tell the same.
 
 use alloc::vec::Vec;
 
@@ -16,7 +18,7 @@ use super::availability::Availability;
 use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::RunQueues;
 use super::queue::{Queue, Slot};
-use super::ranking::Ranking;
+use super::ranking::{Rank, Ranking};
 use super::task::{Cpu, Task, TaskIndex};
 
 /// A task that was displaced by another and waits.
@@ -34,10 +36,14 @@ pub struct Place {
     /// Who woke, until it stands in a queue.
     woken: Option<Task>,
     displaced: Option<Displaced>,
+    /// Who stands in a queue, as it was when it began to wait there.
+    waiting: Option<Task>,
+    /// A CPU was told that runs somebody: only an idle one is to be told, too.
+    has_told: bool,
     phase: Phase,
     steps: Steps,
-    /// The clock by which who woke has entered.
-    entered_at: u64,
+    /// The recalculations that who woke has been through.
+    as_of: u64,
     /// CPUs, by their place in the pool, that are out of the question.
     /// Allocates only when there are some.
     tried: Vec<u32>,
@@ -58,7 +64,19 @@ enum Phase {
     RealTime(Cpu),
     /// The queue where it was displaced is held.
     Displaced(Displaced),
+    /// Somebody waits in a queue, nothing is held.
+    Tell,
+    /// The queue of a CPU is held that seemed idle.
+    Rouse(Cpu),
     End,
+}
+
+/// A CPU that seems ready for the task.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    cpu: Cpu,
+    availability: Availability,
+    gain: Rank,
 }
 
 impl Place {
@@ -72,13 +90,26 @@ impl Place {
         Self::new(None, Some(displaced))
     }
 
+    /// A task has begun to wait in the queue of a CPU, in another pool than
+    /// that where it ran last.
+    pub(super) fn waiting(mut task: Task, cpu: Cpu) -> Self {
+        task.cpu = cpu;
+        Self {
+            waiting: Some(task),
+            phase: Phase::Tell,
+            ..Self::new(None, None)
+        }
+    }
+
     fn new(woken: Option<Task>, displaced: Option<Displaced>) -> Self {
         Self {
             woken,
             displaced,
+            waiting: None,
+            has_told: false,
             phase: Phase::Start,
             steps: Steps::NONE,
-            entered_at: 0,
+            as_of: 0,
             tried: Vec::new(),
         }
     }
@@ -88,8 +119,8 @@ impl Place {
             (Some(_), ..) => (LockIndex(0), Phase::Single),
             (None, Some(displaced), _) => (displaced.lock, Phase::Displaced(displaced)),
             (None, None, Some(task)) => {
-                let home = shared.enter(task);
-                self.entered_at = shared.pool(home).clock();
+                let home;
+                (home, self.as_of) = shared.enter(task);
                 if !shared.ranking.is_real_time(task) {
                     self.phase = Phase::Choose;
                     return;
@@ -142,7 +173,9 @@ impl Place {
             return;
         };
         match self.best_published(shared, &task) {
-            Some(cpu) => self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu)),
+            Some(Target { cpu, .. }) => {
+                self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu));
+            }
             None => {
                 let home = shared.home(&task);
                 self.go_on(Step::Lock(shared.queue_of(home)), Phase::Wait(home));
@@ -151,19 +184,24 @@ impl Place {
         self.woken = Some(task);
     }
 
-    fn best_published<R: Ranking>(&mut self, shared: &RunQueues<R>, task: &Task) -> Option<Cpu> {
+    fn best_published<R: Ranking>(&mut self, shared: &RunQueues<R>, task: &Task) -> Option<Target> {
         let home = shared.home(task);
         let (pool, place) = (shared.pool(home), shared.place(home).place);
+        let target = |cpu: Cpu, word: Rank| {
+            let availability = Availability::from_word(word);
+            let gain = shared.gain(task, cpu, availability, None)?;
+            Some(Target {
+                cpu,
+                availability,
+                gain,
+            })
+        };
         let mut best = None;
         if !self.tried.contains(&place) {
-            let availability = Availability::from_word(pool.available.get(place));
-            let gain = shared.gain(task, home, availability, None);
-            best = gain.map(|gain| (gain, home));
-            if let Availability::Idle(_) = availability
-                && gain.is_some()
-            {
+            best = target(home, pool.available.get(place));
+            if best.is_some_and(|best| matches!(best.availability, Availability::Idle(_))) {
                 self.steps.examined(0, 1);
-                return Some(home);
+                return best;
             }
         }
         let mut examined = 1;
@@ -174,16 +212,16 @@ impl Place {
                 self.tried.push(offer.place);
                 continue;
             }
-            let availability = Availability::from_word(offer.value);
-            match (shared.gain(task, cpu, availability, None), best) {
-                (Some(gain), None) => best = Some((gain, cpu)),
-                (Some(gain), Some((least, _))) if gain > least => best = Some((gain, cpu)),
-                _ => {}
-            }
+            let other = target(cpu, offer.value);
+            best = match (best, other) {
+                (Some(at_home), Some(other)) if other.gain <= at_home.gain => best,
+                (_, None) => best,
+                _ => other,
+            };
             break;
         }
         self.steps.examined(0, examined);
-        best.map(|(_, cpu)| cpu)
+        best
     }
 
     /// The queue of a CPU that seemed ready is held.
@@ -192,40 +230,39 @@ impl Place {
         let queue = held.queue(lock);
         let availability = shared.availability(queue, cpu);
         let ready = |task: &&Task| shared.gain(task, cpu, availability, None).is_some();
-        if self.woken.as_ref().filter(ready).is_some() {
-            queue.cpu_mut(cpu).must_decide = true;
-            self.insert(shared, queue, cpu);
-            self.steps.push(Step::Unlock(lock));
-            self.tell(Some(cpu));
-        } else {
+        if self.woken.as_ref().filter(ready).is_none() {
             self.tried.push(shared.place(cpu).place);
             self.go_on(Step::Unlock(lock), Phase::Choose);
+            return;
         }
+        queue.cpu_mut(cpu).must_decide = true;
+        if !matches!(availability, Availability::Idle(_)) {
+            // Another may be idle by now.
+            self.waiting = self.woken.clone();
+        }
+        self.insert(shared, queue, cpu);
+        self.steps.push(Step::Unlock(lock));
+        self.tell(Some(cpu));
+        self.has_told = true;
+        self.phase = Phase::Tell;
     }
 
     /// Puts who woke into the queue of a CPU.
     fn insert<R: Ranking>(&mut self, shared: &RunQueues<R>, queue: &mut Queue, cpu: Cpu) {
         if let Some(task) = self.woken.take() {
-            let (tasks, words) = shared.insert(queue, cpu, task, self.entered_at);
+            let (tasks, words) = shared.insert(queue, cpu, task, self.as_of);
             self.steps.examined(tasks, words);
         }
     }
 
-    /// It waits where it ran last, unless a CPU has just been published as
-    /// idle, see `board.rs`.
+    /// It waits where it ran last. A CPU may have been published as idle
+    /// meanwhile, see `board.rs`.
     fn wait<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, home: Cpu) {
         let lock = shared.queue_of(home);
-        let allowed = self.woken.as_ref().map(|task| task.allowed.clone());
+        self.waiting = self.woken.clone();
+        self.tried.clear();
         self.insert(shared, held.queue(lock), home);
-        let pool = shared.pool(home);
-        let (offer, words) = pool.available.best_except(&[]);
-        let idle = offer
-            .filter(|offer| matches!(Availability::from_word(offer.value), Availability::Idle(_)));
-        let cpu = idle.map(|offer| pool.cpus[offer.place as usize]);
-        let may_run = |&cpu: &Cpu| allowed.is_some_and(|allowed| allowed.contains(cpu));
-        self.steps.examined(0, words);
-        self.steps.push(Step::Unlock(lock));
-        self.tell(cpu.filter(may_run));
+        self.go_on(Step::Unlock(lock), Phase::Tell);
     }
 
     fn place_real_time<R: Ranking>(
@@ -236,27 +273,57 @@ impl Place {
     ) {
         let lock = shared.real_time_queue(home);
         if let Some(task) = self.woken.take() {
-            let pool = shared.pool(home);
-            pool.offer_real_time(pool.real_time().max(shared.ranking.rank(&task)));
-            let target = self.best_published(shared, &task);
+            self.waiting = Some(task.clone());
+            let rank = shared.ranking.rank(&task);
             held.queue(lock).insert_since(task, true);
-            self.steps.push(Step::Unlock(lock));
-            self.tell(target);
+            shared.pool(home).real_time_arrives(rank);
         }
+        self.go_on(Step::Unlock(lock), Phase::Tell);
     }
 
-    /// The queue where it waits is held, so what is known of it is true.
-    fn place_displaced<R: Ranking>(
-        &mut self,
-        shared: &RunQueues<R>,
-        held: &mut impl Held,
-        displaced: Displaced,
-    ) {
+    fn place_displaced(&mut self, held: &mut impl Held, displaced: Displaced) {
         let queue = held.queue(displaced.lock);
         let slot = queue.still_waits(displaced);
-        let target = slot.and_then(|slot| self.best_published(shared, queue.task(slot)));
-        self.steps.push(Step::Unlock(displaced.lock));
-        self.tell(target);
+        self.waiting = slot.map(|slot| queue.task(slot).clone());
+        self.go_on(Step::Unlock(displaced.lock), Phase::Tell);
+    }
+
+    /// Tells an idle CPU, if there is one where the task may run, else, unless
+    /// a CPU has been told, who runs the task that it would gain most on.
+    fn tell_somebody<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let Some(task) = self.waiting.take() else {
+            self.phase = Phase::End;
+            return;
+        };
+        let target = match self.has_told {
+            true => None,
+            false => self.best_published(shared, &task),
+        };
+        let is_idle = |target: &Target| matches!(target.availability, Availability::Idle(_));
+        let mut idle = target.filter(is_idle).map(|target| target.cpu);
+        let pool = shared.pool(shared.home(&task));
+        if idle.is_none() && (self.has_told || pool.available.may_miss()) {
+            let may_run = |place: u32| task.allowed.contains(pool.cpus[place as usize]);
+            let (best, words) = pool.available.best_above_bar(may_run);
+            self.steps.examined(0, words);
+            idle = best.map(|best| pool.cpus[best.place as usize]);
+        }
+        match idle {
+            Some(cpu) => self.go_on(Step::Lock(shared.queue_of(cpu)), Phase::Rouse(cpu)),
+            None => self.tell(target.map(|target| target.cpu)),
+        }
+        self.waiting = Some(task);
+    }
+
+    /// The queue of a CPU that seemed idle is held.
+    fn rouse<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, cpu: Cpu) {
+        let lock = shared.queue_of(cpu);
+        let roused = shared.rouse(held.queue(lock), cpu);
+        self.steps.examined(0, roused.unwrap_or(0));
+        self.go_on(Step::Unlock(lock), Phase::Tell);
+        if roused.is_some() {
+            self.tell(Some(cpu));
+        }
     }
 }
 
@@ -270,22 +337,26 @@ impl Queue {
 }
 
 impl<R: Ranking> RunQueues<R> {
-    /// A blocked task becomes runnable in the pool of its home. Returns that.
-    fn enter(&self, task: &mut Task) -> Cpu {
+    /// A blocked task becomes runnable in the pool of its home. Returns that,
+    /// and the clock there as of which it does.
+    fn enter(&self, task: &mut Task) -> (Cpu, u64) {
         let home = self.home(task);
-        self.ranking.enter(task, self.pool(task.cpu).clock());
-        if self.place(home).pool != self.place(task.cpu).pool {
-            self.change_pool(task, task.cpu, home);
+        let clock = self.pool(task.cpu).clock();
+        self.ranking.enter(task, clock);
+        if self.place(home).pool == self.place(task.cpu).pool {
+            return (home, clock);
         }
-        home
+        (home, self.change_pool(task, task.cpu, home))
     }
 
     /// A task in no queue goes from the pool of one CPU to that of another.
-    pub(super) fn change_pool(&self, task: &mut Task, from: Cpu, to: Cpu) {
+    /// Returns the clock there as of which it does.
+    pub(super) fn change_pool(&self, task: &mut Task, from: Cpu, to: Cpu) -> u64 {
         self.ranking.leave(task, self.pool(from).clock());
         let clock = self.pool(to).clock();
         task.recalculations = clock;
         self.ranking.enter(task, clock);
+        clock
     }
 }
 
@@ -329,7 +400,9 @@ impl<R: Ranking> Decision<R> for Place {
                 }
                 Phase::Wait(cpu) => self.wait(shared, held, cpu),
                 Phase::RealTime(home) => self.place_real_time(shared, held, home),
-                Phase::Displaced(displaced) => self.place_displaced(shared, held, displaced),
+                Phase::Displaced(displaced) => self.place_displaced(held, displaced),
+                Phase::Tell => self.tell_somebody(shared),
+                Phase::Rouse(cpu) => self.rouse(shared, held, cpu),
                 Phase::End => return Step::Done,
             }
         }

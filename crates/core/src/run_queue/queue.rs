@@ -40,6 +40,13 @@ struct List {
     last: u32,
 }
 
+impl List {
+    const EMPTY: Self = Self {
+        first: END,
+        last: END,
+    };
+}
+
 /// What is known of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct CpuState {
@@ -94,13 +101,7 @@ impl Queue {
         Self {
             entries: Vec::new(),
             free: Vec::new(),
-            lists: vec![
-                List {
-                    first: END,
-                    last: END
-                };
-                levels
-            ],
+            lists: vec![List::EMPTY; levels],
             occupied: 0,
             waiting: 0,
             load: 0,
@@ -295,12 +296,27 @@ impl Queue {
             return 0;
         };
         self.scale = scale;
-        for slot in 0..self.entries.len() as u32 {
-            if self.entries[slot as usize].task.is_some() {
-                self.resort(Slot(slot), ranking);
+        self.lay_levels_anew(ranking);
+        self.len()
+    }
+
+    /// Puts everybody into its level by the present scale. Equals, who stand in
+    /// one list before and after, stay in their order.
+    fn lay_levels_anew(&mut self, ranking: &impl Ranking) {
+        let mut before = [List::EMPTY; MAX_LEVELS];
+        for (before, list) in before.iter_mut().zip(&mut self.lists) {
+            *before = core::mem::replace(list, List::EMPTY);
+        }
+        self.occupied = 0;
+        for list in before {
+            let mut slot = list.first;
+            while slot != END {
+                let next = self.entries[slot as usize].next;
+                let level = self.level_of(self.task(Slot(slot)), ranking);
+                self.link_before(Slot(slot), END, level);
+                slot = next;
             }
         }
-        self.len()
     }
 
     /// The highest level up to `level` that holds anybody.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::{RunQueues, Single};
-use super::ranking::{NOBODY, Rank, Ranking};
+use super::ranking::Ranking;
 use super::search::{Candidate, Heads, scan, search_levels};
 use super::task::{Cpu, Task};
 use super::turn::{Ended, Outcome, Turn};
@@ -34,8 +34,8 @@ pub struct Schedule {
     pub(super) fetched_at: u64,
     /// The clock when everybody was found to have expired.
     pub(super) expired_at: u64,
-    /// What real-time tasks offered when the CPU's own queue was looked at.
-    pub(super) real_time: Rank,
+    /// Real-time tasks that had come when the CPU's own queue was looked at.
+    pub(super) real_time_arrivals: u64,
 }
 
 /// What the next step goes on with.
@@ -62,6 +62,8 @@ pub(super) enum Phase {
     Recalculate,
     /// That and the queue at this place.
     CatchUp(u32),
+    /// The turn has begun, and the queue of a CPU is held that seemed idle.
+    PassOn(Cpu),
     End,
 }
 
@@ -83,7 +85,7 @@ impl Schedule {
             fetched: None,
             fetched_at: 0,
             expired_at: 0,
-            real_time: NOBODY,
+            real_time_arrivals: 0,
         }
     }
 
@@ -126,6 +128,7 @@ impl Schedule {
             examined += queue.rescale_if_lowest(best.slot, ranking);
         }
         let (now_ns, outcome) = (self.now_ns, &mut self.outcome);
+        // All is decided under one lock, so nobody was told meanwhile.
         shared.begin_turn(queue, cpu, best.slot, ended, now_ns, outcome);
         self.steps.examined(examined, 0);
         self.go_on(Step::Unlock(lock), Phase::End);

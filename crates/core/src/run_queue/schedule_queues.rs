@@ -55,6 +55,7 @@ impl Schedule {
             }
             Phase::Recalculate => self.recalculate(shared),
             Phase::CatchUp(place) => self.catch_up(shared, held, place),
+            Phase::PassOn(cpu) => self.pass_on(shared, held, cpu),
             Phase::Start | Phase::Decide | Phase::End => {
                 self.go_on(Step::Lock(self.own()), Phase::Own);
             }
@@ -82,6 +83,7 @@ impl Schedule {
             examined += shared.insert(queue, self.cpu, task, self.fetched_at).0;
         }
         if self.ended.is_none() {
+            queue.cpu_mut(self.cpu).must_decide = false;
             let ended = shared.end_turn(queue, self.cpu, self.turn, &mut self.outcome);
             self.ended = Some(ended);
         }
@@ -92,8 +94,8 @@ impl Schedule {
             |slot| self.best.slot.is_some() && shared.ranking.is_real_time(queue.task(slot));
         self.tried.clone_from(&self.forbidden);
         self.heads = None;
-        self.real_time = pool.real_time();
-        if self.real_time != NOBODY || ended.slot.is_some_and(is_real_time) {
+        self.real_time_arrivals = pool.real_time_arrivals();
+        if pool.real_time() != NOBODY || ended.slot.is_some_and(is_real_time) {
             let lock = shared.real_time_queue(self.cpu);
             self.go_on(Step::Lock(lock), Phase::RealTime);
         } else {
@@ -133,6 +135,7 @@ impl Schedule {
                 queue.cpu_mut(cpu).current = None;
                 let task = queue.remove(slot);
                 let index = task.index;
+                shared.pool(cpu).real_time_arrives(ranking.rank(&task));
                 let gives_way = ended.precedence == Precedence::BehindEquals;
                 let slot = held.queue(lock).insert_since(task, gives_way);
                 self.outcome.displaced = (!ended.yields).then_some(Displaced {
@@ -220,12 +223,18 @@ impl Schedule {
         }
         let taken = found.best.slot.filter(|_| there);
         let task = taken.map(|slot| queue.remove(slot));
+        let as_of = queue.recalculations;
         let words = shared.publish(queue, Cpu(lock.0), found.heads.without(taken));
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
         match task {
             Some(task) => {
-                let slot = held.queue(self.own()).insert(task, ranking);
+                let own = held.queue(self.own());
+                let (slot, caught_up) = shared.receive(own, cpu, task, as_of);
+                if caught_up > 0 {
+                    self.heads = None;
+                }
+                self.steps.examined(caught_up, 0);
                 self.begin_turn(shared, held, Some(slot));
             }
             None => {
@@ -246,7 +255,8 @@ impl Schedule {
     ) {
         let (cpu, ended) = (self.cpu, self.ended());
         let queue = held.queue(self.own());
-        shared.begin_turn(queue, cpu, chosen, ended, self.now_ns, &mut self.outcome);
+        let outcome = &mut self.outcome;
+        let was_told = shared.begin_turn(queue, cpu, chosen, ended, self.now_ns, outcome);
         let left = match self.heads {
             Some(heads) => heads.without(chosen),
             None => head(queue, &shared.ranking),
@@ -257,6 +267,31 @@ impl Schedule {
         self.phase = Phase::End;
         if chosen.is_none() {
             self.look_again(shared);
+        } else if was_told {
+            self.look_for_idle(shared);
+        }
+    }
+
+    /// This CPU was told of somebody while it took another, having been idle
+    /// until then: it tells the next, as it was to be two CPUs.
+    fn look_for_idle<R: Ranking>(&mut self, shared: &RunQueues<R>) {
+        let pool = shared.pool(self.cpu);
+        let (idle, words) = pool.available.best_above_bar(|_| true);
+        self.steps.examined(0, words);
+        if let Some(idle) = idle {
+            let cpu = pool.cpus[idle.place as usize];
+            self.go_on(Step::Lock(LockIndex(cpu.0)), Phase::PassOn(cpu));
+        }
+    }
+
+    fn pass_on<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, cpu: Cpu) {
+        let lock = LockIndex(cpu.0);
+        let roused = shared.rouse(held.queue(lock), cpu);
+        self.steps.examined(0, roused.unwrap_or(0));
+        self.go_on(Step::Unlock(lock), Phase::End);
+        match roused {
+            Some(_) => self.steps.push(Step::Interrupt(cpu)),
+            None => self.look_for_idle(shared),
         }
     }
 
@@ -265,10 +300,13 @@ impl Schedule {
     /// (see `board.rs`) or whose queue's lock was held, it waits for that lock.
     fn look_again<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         let pool = shared.pool(self.cpu);
-        if let (Some(offer), _) = pool.offers.best_except(&self.forbidden) {
+        let may_have = |place: u32| !self.forbidden.contains(&place);
+        let (offer, words) = pool.offers.best_above_bar(may_have);
+        self.steps.examined(0, words);
+        if let Some(offer) = offer {
             let lock = LockIndex(pool.cpus[offer.place as usize].0);
             self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
-        } else if pool.real_time() != self.real_time {
+        } else if pool.real_time_arrivals() != self.real_time_arrivals {
             self.phase = Phase::Start;
         }
     }
@@ -302,7 +340,7 @@ impl Schedule {
         if pool.clock() == self.expired_at {
             pool.advance_clock(self.expired_at + 1);
             self.outcome.recalculated = true;
-            let (somebody, words) = pool.offers.best_except(&[]);
+            let (somebody, words) = pool.offers.best_above_bar(|_| true);
             self.steps.examined(0, words);
             if somebody.is_some() {
                 return self.visit_from(shared, 0);

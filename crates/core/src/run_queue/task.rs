@@ -61,6 +61,10 @@ impl CpuSet {
     }
 }
 
+/// Recalculations of a task that never was in a queue: more than there ever
+/// are, so that it has missed none and joins as of now.
+const NONE_MISSED: u64 = u64::MAX;
+
 /// A task. It belongs to exactly one owner at a time: the [`Queue`] it stands
 /// in while it is runnable or runs, a decision that moves it, or the caller
 /// while it is blocked. So whatever lock protects the owner protects the task.
@@ -78,7 +82,8 @@ pub struct Task {
     pub nice: i8,
     /// Ticks left of its time slice.
     pub counter: u32,
-    /// Recalculations that `counter` has been through, while it is blocked.
+    /// Recalculations that `counter` has been through, while it is blocked;
+    /// [`NONE_MISSED`] before it begins.
     /// While it stands in a queue, the queue keeps that number.
     pub(super) recalculations: u64,
     /// Place among the real-time tasks that wait in a queue of their own.
@@ -105,7 +110,7 @@ impl Task {
             rt_priority: 0,
             nice: 0,
             counter: super::goodness::nice_to_ticks(0),
-            recalculations: 0,
+            recalculations: NONE_MISSED,
             since: 0,
             mm: index.0,
             cpu,

@@ -79,7 +79,7 @@ impl<R: Ranking> RunQueues<R> {
         if turn.end == End::Blocks {
             queue.cpu_mut(cpu).current = None;
             let mut task = queue.remove(slot);
-            ranking.leave(&mut task, self.pool(cpu).clock());
+            ranking.leave(&mut task, self.clock_in(queue, self.pool(cpu)));
             outcome.blocked = Some(task);
             return none;
         }
@@ -105,7 +105,8 @@ impl<R: Ranking> RunQueues<R> {
         }
     }
 
-    /// Lets the next turn begin, in the CPU's queue.
+    /// Lets the next turn begin, in the CPU's queue. Whether the CPU was told
+    /// of somebody meanwhile.
     pub(super) fn begin_turn(
         &self,
         queue: &mut Queue,
@@ -114,7 +115,7 @@ impl<R: Ranking> RunQueues<R> {
         ended: Ended,
         now_ns: u64,
         outcome: &mut Outcome,
-    ) {
+    ) -> bool {
         if let Some(slot) = ended.slot
             && chosen != ended.slot
         {
@@ -138,10 +139,10 @@ impl<R: Ranking> RunQueues<R> {
         }
         let state = queue.cpu_mut(cpu);
         state.current = chosen;
-        state.must_decide = false;
         state.mm = mm;
         if chosen.is_none() && !was_idle {
             state.idle_since_ns = now_ns;
         }
+        core::mem::take(&mut state.must_decide)
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use prorata_core::run_queue::{Comparison, Goodness, Layout};
+use prorata_core::run_queue::{Comparison, Goodness, Layout, Pass};
 
 use super::machine::{Machine, Nature, WITHOUT_MM, events, natures};
 use super::reference::check_decisions;
@@ -51,6 +51,17 @@ proptest! {
         }
         let mut list = Machine::new(Goodness::X86, &Layout::GlobalList, &natures);
         let mut levels = Machine::new(Goodness::X86, &Layout::PriorityLevels, &natures);
+        for event in events {
+            let [by_list, by_levels] = [&mut list, &mut levels].map(|m| m.happen(event));
+            prop_assert_eq!(format!("{by_list:?}"), format!("{by_levels:?}"));
+        }
+    }
+
+    #[test]
+    fn levels_pick_whom_the_list_picks_by_pass(natures in natures(true), events in events()) {
+        let pass = Pass { quantum_ns: 1000 };
+        let mut list = Machine::new(pass, &Layout::GlobalList, &natures);
+        let mut levels = Machine::new(pass, &Layout::PriorityLevels, &natures);
         for event in events {
             let [by_list, by_levels] = [&mut list, &mut levels].map(|m| m.happen(event));
             prop_assert_eq!(format!("{by_list:?}"), format!("{by_levels:?}"));

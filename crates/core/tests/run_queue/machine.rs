@@ -1,9 +1,11 @@
 //! A machine whose CPUs do what a history says, over any ranking and layout.
 
+use std::num::NonZeroU32;
+
 use proptest::prelude::*;
 use prorata_core::run_queue::{
-    Class, Cpu, CpuSet, Decision, Displaced, End, Goodness, Layout, LockIndex, Outcome, Place,
-    Ranking, Schedule, Sequential, Task, TaskIndex, Turn,
+    Change, Class, Cpu, CpuSet, Decision, Displaced, End, Goodness, Layout, LockIndex, Outcome,
+    Place, Ranking, Schedule, Sequential, Task, TaskIndex, Turn,
 };
 
 pub const CPUS: u32 = 4;
@@ -24,6 +26,8 @@ pub enum Event {
     Decide(u32, End),
     /// Ten milliseconds.
     Tick(u32),
+    /// A task has so many tickets from now on.
+    Tickets(u32, NonZeroU32),
 }
 
 pub fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -36,12 +40,16 @@ pub fn events() -> impl Strategy<Value = Vec<Event>> {
         4 => (0..TASKS).prop_map(Event::Wake),
         3 => (0..CPUS, end).prop_map(|(cpu, end)| Event::Decide(cpu, end)),
         3 => (0..CPUS).prop_map(Event::Tick),
+        1 => (0..TASKS, 1..40u32).prop_map(|(task, tickets)| {
+            Event::Tickets(task, NonZeroU32::new(tickets).unwrap())
+        }),
     ];
     prop::collection::vec(event, 1..200)
 }
 
 /// A task's nature: class, real-time priority, nice, address space and the
-/// CPUs that it may run on, all of them where the word is zero.
+/// CPUs that it may run on, all of them where the word is zero. It has as many
+/// tickets as its nice value is below 20.
 pub type Nature = (u8, u8, i8, u32, u64);
 
 pub fn natures(allowed: bool) -> impl Strategy<Value = Vec<Nature>> {
@@ -61,6 +69,7 @@ pub fn task(index: u32, (class, rt_priority, nice, mm, allowed): Nature) -> Task
     task.class = [Class::Other, Class::Fifo, Class::RoundRobin][usize::from(class)];
     task.rt_priority = rt_priority;
     task.nice = nice;
+    task.tickets = NonZeroU32::new((20 - i32::from(nice)) as u32).unwrap();
     task.mm = mm;
     if allowed != 0 {
         task.allowed = CpuSet::only((0..CPUS).filter(|cpu| allowed >> cpu & 1 == 1).map(Cpu));
@@ -116,7 +125,9 @@ impl<R: Ranking> Machine<R> {
 
     pub fn decide(&mut self, cpu: u32, end: End) -> Outcome {
         self.now_ns += 1000;
-        let turn = Turn { end, used_ns: 1000 };
+        // The whole quantum, or a part of it.
+        let used_ns = 1000 >> (self.now_ns / 1000 % 3);
+        let turn = Turn { end, used_ns };
         let mut decision = Schedule::new(Cpu(cpu), turn, self.now_ns);
         self.run(&mut decision);
         let mut outcome = decision.outcome();
@@ -145,6 +156,12 @@ impl<R: Ranking> Machine<R> {
                     decided.push((Cpu(cpu), self.decide(cpu, End::Runnable)));
                 }
             }
+            Event::Tickets(index, tickets) => match &mut self.blocked[index as usize] {
+                Some(task) => task.tickets = tickets,
+                None => self
+                    .queues
+                    .adjust(TaskIndex(index), Change::Tickets(tickets)),
+            },
         }
         self.settle(&mut decided);
         decided

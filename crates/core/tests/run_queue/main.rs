@@ -4,6 +4,7 @@ mod baseline;
 mod cost;
 mod equivalence;
 mod goodness;
+mod interleaved;
 mod machine;
 mod offers;
 mod placing;

@@ -18,14 +18,18 @@ proptest! {
         except in prop::collection::vec(0..70u32, 0..6),
     ) {
         let [scan, tournament] =
-            [Comparison::Scan, Comparison::Tournament].map(|how| Offers::new(places, how));
+            [Comparison::Scan, Comparison::Tournament].map(|how| Offers::new(places, how, 4));
         for (place, value) in changes {
             scan.set(place % places, value);
             let words = tournament.set(place % places, value);
-            prop_assert!(words <= 1 + places.next_power_of_two().ilog2());
+            prop_assert!(words <= 2 + places.next_power_of_two().ilog2());
             prop_assert_eq!(scan.best_except(&[]).0, tournament.best_except(&[]).0);
             prop_assert_eq!(tournament.best_except(&[]).1, 1);
             prop_assert_eq!(scan.best_except(&except).0, tournament.best_except(&except).0);
+            let fits = |place| !except.contains(&place);
+            let above = scan.best_above_bar(fits).0;
+            prop_assert_eq!(above, scan.best_except(&except).0.filter(|best| best.value > 4));
+            prop_assert_eq!(tournament.best_above_bar(fits).0, above);
         }
     }
 }

@@ -54,6 +54,23 @@ fn where_it_ran_last_if_idle_else_who_is_idle_longest() {
 }
 
 #[test]
+fn where_locks_are_held_an_idle_cpu_is_told_that_may_run_it() {
+    let layouts = layouts()
+        .into_iter()
+        .filter(|layout| matches!(layout, Layout::MultiQueue(_)));
+    for layout in layouts {
+        // The task that wakes ran last on CPU 0 and may run on CPU 2, too.
+        let mut machine = busy(&layout, |natures| natures[4].4 = 0b101);
+        for cpu in [3, 2, 1] {
+            machine.decide(cpu, End::Blocks);
+        }
+        // Whoever is only tried to be locked is held by somebody.
+        machine.grants = vec![false];
+        assert_eq!(told(&mut machine, 4), [Cpu(2)], "{layout:?}");
+    }
+}
+
+#[test]
 fn else_who_runs_the_lowest_goodness_if_that_gains_more_than_one() {
     for layout in &layouts() {
         let mut machine = busy(layout, |_| {});
@@ -74,29 +91,53 @@ fn else_who_runs_the_lowest_goodness_if_that_gains_more_than_one() {
     }
 }
 
+/// A machine where nothing but the first task, alone on CPU 0, was to be
+/// recalculated so often.
+fn recalculated(layout: &Layout, times: u64, asleep: u32) -> Machine<Goodness> {
+    let natures = vec![(0, 1, 0, 0, 0); TASKS as usize];
+    let mut machine = Machine::new(WITHOUT_MM, layout, &natures);
+    if asleep != 0 {
+        machine.wake(asleep);
+        machine.decide(asleep, End::Runnable);
+        machine.decide(asleep, End::Blocks);
+    }
+    machine.wake(0);
+    machine.decide(0, End::Runnable);
+    let mut recalculations = 0;
+    while recalculations < times {
+        machine.queues.take_told();
+        if machine.queues.tick(Cpu(0)) {
+            let outcome = machine.decide(0, End::Runnable);
+            recalculations += u64::from(outcome.recalculated);
+        }
+    }
+    assert_eq!(machine.queues.shared().clock(Cpu(0)), times);
+    machine
+}
+
+/// The ticks that are left to a task in a queue.
+fn counter(machine: &Machine<Goodness>, index: u32) -> u32 {
+    let mut tasks = machine.queues.queues().iter().flat_map(|q| q.tasks());
+    let (task, _) = tasks.find(|(task, _)| task.index.0 == index).unwrap();
+    task.counter
+}
+
 #[test]
 fn who_sleeps_through_recalculations_has_been_through_them_when_it_wakes() {
     for layout in &layouts() {
-        let natures = vec![(0, 1, 0, 0, 0); TASKS as usize];
-        let mut machine = Machine::new(WITHOUT_MM, layout, &natures);
-        machine.wake(0);
-        machine.decide(0, End::Runnable);
-        let mut recalculations = 0;
-        while recalculations < 3 {
-            machine.queues.take_told();
-            if machine.queues.tick(Cpu(0)) {
-                let outcome = machine.decide(0, End::Runnable);
-                recalculations += u64::from(outcome.recalculated);
-            }
-        }
-        let shared = machine.queues.shared();
-        assert_eq!(shared.clock(Cpu(0)), recalculations);
+        let mut machine = recalculated(layout, 3, 1);
         machine.wake(1);
-        let queues = machine.queues.queues().iter();
-        let mut awake = queues.flat_map(|queue| queue.tasks());
-        let (sleeper, _) = awake.find(|(task, _)| task.index.0 == 1).unwrap();
         // 6, and then half of it and 6, three times.
-        assert_eq!(sleeper.counter, 11, "{layout:?}");
+        assert_eq!(counter(&machine, 1), 11, "{layout:?}");
+    }
+}
+
+#[test]
+fn who_begins_joins_as_of_now() {
+    for layout in &layouts() {
+        let mut machine = recalculated(layout, 3, 0);
+        machine.wake(1);
+        assert_eq!(counter(&machine, 1), 6, "{layout:?}");
     }
 }
 

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use prorata_core::run_queue::{Balance, Comparison, Cpu, Goodness, Layout};
+use prorata_core::run_queue::{Balance, Comparison, Cpu, End, Goodness, Layout, Pass, Ranking};
 
-use super::machine::{CPUS, Event, Machine, events, natures};
+use super::machine::{CPUS, Event, Machine, Nature, events, natures};
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -46,6 +46,7 @@ proptest! {
             let cpu = match event {
                 Event::Wake(task) => task % CPUS,
                 Event::Decide(cpu, _) | Event::Tick(cpu) => cpu,
+                Event::Tickets(task, _) => task % CPUS,
             };
             let by_pool = together.happen(event);
             let by_one = alone[cpu as usize].happen(event);
@@ -60,53 +61,70 @@ proptest! {
 
     #[test]
     fn balancing_ends_with_pools_as_even_as_tasks_permit(
-        natures in natures(false),
+        natures in natures(true),
         events in events(),
-        pools in prop::collection::vec(0..3u32, CPUS as usize - 2),
+        last in 0..3u32,
     ) {
-        // Every number is there.
-        let mut pool_of = vec![0, 1];
-        pool_of.extend(pools.iter().map(|&pool| pool.min(1)));
-        let layout = Layout::Pools(pool_of.clone(), Comparison::Tournament);
-        let mut machine = Machine::new(Goodness::X86, &layout, &natures);
-        for event in events {
-            machine.happen(event);
-            let mut moves = 0;
-            loop {
-                let mut moved = false;
-                for cpu in [0, 1].map(Cpu) {
-                    let mut balance = Balance::new(cpu);
-                    machine.run(&mut balance);
-                    moved |= balance.moved().is_some();
-                }
-                machine.check();
-                if !moved {
-                    break;
-                }
-                moves += 1;
-                prop_assert!(moves < 100, "it never ends");
-            }
-            for cpu in machine.queues.take_told() {
-                machine.decide(cpu.0, prorata_core::run_queue::End::Runnable);
-            }
-            machine.queues.take_told();
-            check_even(&machine, &pool_of);
-        }
+        let pool_of = [0, 1, 2, last];
+        balances(Goodness::X86, &natures, &events, &pool_of);
+        balances(Pass { quantum_ns: 1000 }, &natures, &events, &pool_of);
     }
 }
 
-/// Nobody waits in a pool whose move would leave the taker with less load a
-/// CPU than the giver had.
-fn check_even(machine: &Machine<Goodness>, pool_of: &[u32]) {
+/// After each event pools take tasks as long as any can.
+fn balances<R: Ranking>(ranking: R, natures: &[Nature], events: &[Event], pool_of: &[u32; 4]) {
+    let layout = Layout::Pools(pool_of.to_vec(), Comparison::Tournament);
+    let mut machine = Machine::new(ranking, &layout, natures);
+    for &event in events {
+        machine.happen(event);
+        let mut moves = 0;
+        while take_once(&mut machine) {
+            moves += 1;
+            assert!(moves < 100, "it never ends");
+        }
+        for cpu in machine.queues.take_told() {
+            machine.decide(cpu.0, End::Runnable);
+        }
+        machine.queues.take_told();
+        check_even(&machine, pool_of);
+    }
+}
+
+/// Each pool takes a task if it can; whether any did.
+fn take_once<R: Ranking>(machine: &mut Machine<R>) -> bool {
+    let mut moved = false;
+    for cpu in [0, 1, 2].map(Cpu) {
+        let mut balance = Balance::new(cpu);
+        machine.run(&mut balance);
+        moved |= balance.moved().is_some();
+        machine.check();
+    }
+    moved
+}
+
+/// Nobody waits in a pool who may move to another and would leave that with less
+/// load a CPU than its own had.
+fn check_even<R: Ranking>(machine: &Machine<R>, pool_of: &[u32; 4]) {
     let queues = &machine.queues.queues()[..CPUS as usize];
     let of_pool = |pool: u32| queues.iter().zip(pool_of).filter(move |(_, p)| **p == pool);
-    for (giver, taker) in [(0, 1), (1, 0)] {
-        let [from, to] = [giver, taker].map(|pool| {
-            let tasks: u64 = of_pool(pool).map(|(queue, _)| queue.load()).sum();
-            (tasks, of_pool(pool).count() as u64)
-        });
-        let waits = of_pool(giver).any(|(queue, _)| queue.waiting() > 0);
-        let helps = (to.0 + 1) * from.1 < from.0 * to.1;
-        assert!(!(waits && helps), "{from:?} {to:?}");
+    let load = |pool| {
+        let load: u64 = of_pool(pool).map(|(queue, _)| queue.load()).sum();
+        (load, of_pool(pool).count() as u64)
+    };
+    for (giver, taker) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
+        let (from, to) = (load(giver), load(taker));
+        let waiting = of_pool(giver).flat_map(|(queue, _)| queue.tasks());
+        for (task, _) in waiting.filter(|(_, runs)| !runs) {
+            let cpus = (0..)
+                .map(Cpu)
+                .zip(pool_of)
+                .filter(|(_, pool)| **pool == taker);
+            let may_move = cpus
+                .map(|(cpu, _)| cpu)
+                .any(|cpu| task.allowed.contains(cpu));
+            let alone = u64::from(machine.queues.shared().ranking().load(task));
+            let helps = (to.0 + alone) * from.1 < from.0 * to.1;
+            assert!(!(may_move && helps), "{task:?} from {giver} to {taker}");
+        }
     }
 }

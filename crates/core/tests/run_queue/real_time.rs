@@ -1,7 +1,7 @@
 //! Real-time tasks: strictly before all others, first in first out among
 //! equals, in turns if they are round-robin.
 
-use prorata_core::run_queue::{Comparison, End, Layout};
+use prorata_core::run_queue::{Change, Comparison, Cpu, End, Layout, TaskIndex};
 
 use super::machine::{Machine, Nature, TASKS, WITHOUT_MM};
 
@@ -41,7 +41,7 @@ fn fifo_runs_in_order_until_it_blocks_or_yields() {
         }
         assert_eq!(next(&mut machine, End::Runnable), Some(0), "{layout:?}");
         for _ in 0..50 {
-            assert!(!machine.queues.tick(prorata_core::run_queue::Cpu(0)));
+            assert!(!machine.queues.tick(Cpu(0)));
         }
         assert_eq!(next(&mut machine, End::Runnable), Some(0));
         // The higher one displaces it, and it goes on before its equal.
@@ -67,7 +67,7 @@ fn round_robin_takes_turns_of_a_time_slice() {
         let mut runs = next(&mut machine, End::Runnable);
         for _ in 0..24 {
             order.extend(runs);
-            if machine.queues.tick(prorata_core::run_queue::Cpu(0)) {
+            if machine.queues.tick(Cpu(0)) {
                 runs = next(&mut machine, End::Runnable);
             }
         }
@@ -75,4 +75,31 @@ fn round_robin_takes_turns_of_a_time_slice() {
         let expected = [turn(0), turn(1), turn(0), turn(1)].concat();
         assert_eq!(order, expected, "{layout:?}");
     }
+}
+
+/// Counters of real-time tasks that wait are nobody's business, however often
+/// those of others were recalculated.
+#[test]
+fn who_changes_while_it_waits_in_the_real_time_queue_changes_in_that_alone() {
+    let layout = Layout::MultiQueue(Comparison::Scan);
+    let natures = natures(&[(1, 5, 0, 0, 0), (1, 5, 0, 0, 0), OTHER]);
+    let mut machine = Machine::new(WITHOUT_MM, &layout, &natures);
+    machine.wake(2);
+    next(&mut machine, End::Runnable);
+    while machine.queues.shared().clock(Cpu(0)) < 3 {
+        if machine.queues.tick(Cpu(0)) {
+            next(&mut machine, End::Runnable);
+        }
+    }
+    machine.wake(0);
+    assert_eq!(next(&mut machine, End::Runnable), Some(0));
+    machine.wake(1);
+    machine.queues.adjust(TaskIndex(1), Change::Nice(7));
+    let mut tasks = machine
+        .queues
+        .queues()
+        .iter()
+        .flat_map(|queue| queue.tasks());
+    let (waiting, _) = tasks.find(|(task, _)| task.index == TaskIndex(1)).unwrap();
+    assert_eq!((waiting.counter, waiting.nice), (6, 7));
 }
