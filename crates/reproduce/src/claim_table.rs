@@ -161,10 +161,16 @@ mod tests {
         let mut short = table();
         short.rows[0].paper.pop();
         let error = all_claims(&[short], &[], &[]).expect_err("a number is missing");
-        assert!(error.contains("1 numbers of 'DSS, *: hold' for 2"), "{error}");
+        assert!(
+            error.contains("1 numbers of 'DSS, *: hold' for 2"),
+            "{error}"
+        );
         let error = all_claims(&[table()], &[], &[difference("PLS")]).expect_err("no such");
         assert!(error.contains("'PLS' differs"), "{error}");
-        let twice = [difference("DSS, 2 CPUs: hold"), difference("DSS, 2 CPUs: hold")];
+        let twice = [
+            difference("DSS, 2 CPUs: hold"),
+            difference("DSS, 2 CPUs: hold"),
+        ];
         let error = all_claims(&[table()], &[], &twice).expect_err("it is said twice");
         assert!(error.contains("twice"), "{error}");
     }

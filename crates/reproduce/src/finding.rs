@@ -138,6 +138,9 @@ mod tests {
         assert_eq!(found("more"), None);
         assert_eq!(Findings::of_runs(vec![one.clone()]), one);
         let all = Findings::of_runs(vec![one, run(&[("hold", 3.0)])]);
-        assert!(all.value("hold over wait").is_nan(), "one run did not find it");
+        assert!(
+            all.value("hold over wait").is_nan(),
+            "one run did not find it"
+        );
     }
 }

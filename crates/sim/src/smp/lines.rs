@@ -56,7 +56,11 @@ mod tests {
         assert_eq!(lines.read(0, 2, 10, 10), 0, "another set");
         assert_eq!(lines.read(1, 2, 10, 10), 4);
         assert_eq!(lines.read(1, 2, 10, 10), 0, "it has them now");
-        assert_eq!(lines.read(1, 1, 5, 10), 2, "half of the set, half of the four");
+        assert_eq!(
+            lines.read(1, 1, 5, 10),
+            2,
+            "half of the set, half of the four"
+        );
         assert_eq!(lines.read(1, 1, 10, 10), 2, "the other half");
     }
 
