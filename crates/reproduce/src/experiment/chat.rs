@@ -131,9 +131,6 @@ impl ChatRooms {
             let mut throughput = Vec::new();
             for &cpus in &self.cpus {
                 let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
-                let before = Chat::threads_before_sending(rooms);
-                context.run_until(&mut simulation, 100_000, |s| s.made() >= before)?;
-                simulation.measure_afresh();
                 context.run_until(&mut simulation, 1_000_000, |_| false)?;
                 let of = format!("{label}{}", of(layout, &on_cpus(cpus)));
                 let seconds = simulation.measured_ns() as f64 / 1e9;

@@ -3,7 +3,7 @@
 use prorata_sim::scenario::{Distribution, Pipe, Scenario, Step, Time};
 use serde::Deserialize;
 
-use super::{add_process_that_waits, empty, repeat};
+use super::{add_process, empty, repeat};
 
 /// Users of a room.
 const USERS: u32 = 20;
@@ -27,9 +27,6 @@ const OTHERS: u32 = USERS - 1;
 pub struct Chat {
     /// Messages that a socket takes before who writes to it waits.
     pub socket: u32,
-    /// Until the next user's connection is made, for which a thread is started
-    /// on either side.
-    pub connect: Time,
     /// CPU time to write a message to a socket.
     pub write: Time,
     /// CPU time to read a message from a socket.
@@ -74,15 +71,9 @@ impl Chat {
             ("client-receive", Chat::client_receive),
             ("client-send", Chat::client_send),
         ];
-        add_process_that_waits(&mut scenario, "server", threads(server), self.connect);
-        add_process_that_waits(&mut scenario, "client", threads(client), self.connect);
+        add_process(&mut scenario, "server", threads(server));
+        add_process(&mut scenario, "client", threads(client));
         scenario
-    }
-
-    /// Threads that there are before anybody sends, those that start the
-    /// others included.
-    pub fn threads_before_sending(rooms: u32) -> u64 {
-        u64::from(3 * USERS * rooms) + 2
     }
 
     /// Messages that arrive in all, and were sent once for all.

@@ -9,7 +9,7 @@ mod reflex;
 use std::collections::BTreeMap;
 
 use prorata_sim::scenario::{
-    Client, Distribution, Loop, Machine, Measure, Program, Scenario, Step, Tickets, Time,
+    Client, Loop, Machine, Measure, Program, Scenario, Step, Tickets, Time,
 };
 
 pub use build::Build;
@@ -41,22 +41,9 @@ fn empty(title: &str) -> Scenario {
 
 /// A process whose first thread starts all others, and ends.
 fn add_process(scenario: &mut Scenario, name: &str, threads: Vec<(String, Vec<Step>)>) {
-    add_process_that_waits(scenario, name, threads, Time::ZERO);
-}
-
-/// The same, but it waits for something before it starts the next.
-fn add_process_that_waits(
-    scenario: &mut Scenario,
-    name: &str,
-    threads: Vec<(String, Vec<Step>)>,
-    wait: Time,
-) {
     let mut steps = Vec::new();
     for (name, program) in threads {
         steps.push(Step::Fork(name.clone()));
-        if wait > Time::ZERO {
-            steps.push(Step::Sleep(Distribution::Fixed(wait)));
-        }
         scenario.programs.insert(name, Program { steps: program });
     }
     scenario.programs.insert(name.to_owned(), Program { steps });
