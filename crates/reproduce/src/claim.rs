@@ -19,6 +19,12 @@ pub enum Source {
     /// The paper prints the smallest and the largest of several.
     #[serde(rename = "middle of a printed range")]
     Middle,
+    /// The text says so, without a number.
+    #[serde(rename = "said in the text")]
+    Text,
+    /// The paper does not say so: we do, past it.
+    #[serde(rename = "ours, past the paper")]
+    Beyond,
 }
 
 impl Source {
@@ -29,6 +35,8 @@ impl Source {
             Source::Plot => "read from the plot",
             Source::Law => "follows from the law",
             Source::Middle => "middle of a printed range",
+            Source::Text => "said in the text",
+            Source::Beyond => "ours, past the paper",
         }
     }
 }
@@ -114,6 +122,9 @@ pub struct Metric {
     pub paper: f64,
     /// Ours; on processes by their CPU clocks.
     pub measured: f64,
+    /// Standard deviation of ours over several runs, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
     /// The same by what the processes counted, where they did. No verdict goes
     /// by it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +179,7 @@ impl Claim {
             metric: self.metric.clone(),
             paper: self.paper,
             measured: measured.value,
+            spread: measured.spread,
             counted: measured.counted,
             unit: measured.unit,
             tolerance: self.tolerance,

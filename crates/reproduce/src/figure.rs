@@ -5,6 +5,7 @@ use prorata_sim::scenario::Time;
 use serde::Deserialize;
 
 use crate::claim::Claim;
+use crate::claim_table::{ClaimTable, Difference, all_claims};
 use crate::error::ReproduceError;
 use crate::experiment::Experiment;
 
@@ -29,8 +30,15 @@ pub(crate) struct Reproduces {
     /// What it shows, in a sentence or two; why it differs, where it does.
     pub notes: Vec<String>,
     pub experiment: Experiment,
+    /// Claims in rows and columns.
+    #[serde(default)]
+    pub tables: Vec<ClaimTable>,
+    /// Claims one by one.
     #[serde(default)]
     pub printed: Vec<Claim>,
+    /// Which of ours are known to be others, and why.
+    #[serde(default)]
+    pub differences: Vec<Difference>,
     #[serde(default)]
     pub processes: Option<OnProcesses>,
 }
@@ -92,6 +100,24 @@ impl Figure {
     /// Whether it can be run on real processes.
     pub fn on_processes(&self) -> bool {
         self.reproduces.processes.is_some()
+    }
+
+    /// What the paper says of it.
+    ///
+    /// # Errors
+    ///
+    /// If claims do not fit together.
+    pub(crate) fn claims(&self) -> Result<Vec<Claim>, ReproduceError> {
+        let Reproduces {
+            tables,
+            printed,
+            differences,
+            ..
+        } = &self.reproduces;
+        all_claims(tables, printed, differences).map_err(|what| ReproduceError::Malformed {
+            id: self.id.clone(),
+            what,
+        })
     }
 
     /// `1994, Figure 4: Relative rate accuracy`.

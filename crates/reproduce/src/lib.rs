@@ -14,6 +14,7 @@
 
 mod catalogue;
 mod claim;
+mod claim_table;
 mod course;
 mod error;
 pub mod experiment;

@@ -5,14 +5,14 @@ use prorata_report::page::{Look, Page};
 use crate::claim::{Metric, Verdict};
 use crate::experiment::policy_title;
 use crate::reproduction::{Engine, Reproduction};
-use crate::table::{beyond_rows, counted, counts, number, tolerance};
+use crate::table::{beyond_rows, counted, counts, number, spread, spreads, tolerance};
 
 /// The page, as HTML.
 pub fn page(reproductions: &[Reproduction]) -> String {
     let mut page = Page::new("The papers' figures, reproduced");
     page.paragraph(
-        "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994) and Stride Scheduling \
-         (MIT/LCS/TM-528, 1995): what the papers print beside what this build comes to. \
+        "Lottery Scheduling (Waldspurger and Weihl, OSDI 1994), Stride Scheduling \
+         (MIT/LCS/TM-528, 1995) and Enhancing Linux Scheduler Scalability (IBM, 2001): what the papers print beside what this build comes to. \
          A verdict is FAILED where ours is further off than the tolerance, and differs \
          where it is so for a reason that is known and says which number to expect.",
     );
@@ -72,37 +72,39 @@ fn heading(reproduction: &Reproduction) -> String {
 }
 
 fn add_metrics(page: &mut Page, reproduction: &Reproduction) {
-    let counts = counts(reproduction);
+    let (counts, spreads) = (counts(reproduction), spreads(reproduction));
     let row = |metric: &Metric| {
         let look = match metric.verdict {
             Verdict::Ok => Look::Good,
             Verdict::Differs => Look::Words,
             Verdict::Failed => Look::Bad,
         };
-        let why = match &metric.differs {
-            Some(differs) => format!("{}; {differs}", metric.why),
-            None => metric.why.clone(),
-        };
         let mut row = vec![
             (Look::Words, metric.metric.clone()),
             (Look::Number, number(metric.paper)),
             (Look::Number, number(metric.measured)),
         ];
+        row.extend(spreads.then(|| (Look::Number, spread(metric))));
         row.extend(counts.then(|| (Look::Number, counted(metric))));
         row.extend([
             (Look::Words, metric.unit.to_owned()),
             (Look::Number, tolerance(metric)),
             (look, metric.verdict.words().to_owned()),
             (Look::Words, metric.source.words().to_owned()),
-            (Look::Words, why),
+            (Look::Words, metric.why.clone()),
         ]);
         row
     };
     let rows: Vec<_> = reproduction.metrics.iter().map(row).collect();
     let mut headings = vec!["Metric", "Paper", "Ours"];
+    headings.extend(spreads.then_some("Spread"));
     headings.extend(counts.then_some("Counted"));
     headings.extend(["Unit", "Tolerance", "Verdict", "Source", "Why"]);
     page.table(&headings, &rows);
+    page.paragraph(&format!("{}.", reproduction.summary()));
+    for (because, metrics) in reproduction.reasons() {
+        page.paragraph(&format!("Why {} differ: {because}.", metrics.join("; ")));
+    }
 }
 
 fn add_beyond(page: &mut Page, reproduction: &Reproduction) {

@@ -4,7 +4,7 @@ use prorata_sim::scenario::PolicyName;
 use prorata_stage::{EngineKind, KERNEL, USER};
 use serde::Serialize;
 
-use crate::claim::{Metric, Verdict};
+use crate::claim::{Claim, Metric, Verdict};
 use crate::error::ReproduceError;
 use crate::experiment::Context;
 use crate::figure::Figure;
@@ -103,6 +103,37 @@ impl Reproduction {
     pub fn heading(&self) -> String {
         format!("{}, {}: {}", self.paper, self.figure, self.title)
     }
+
+    /// `23 of 44 hold, 21 differ`.
+    pub fn summary(&self) -> String {
+        let count = |verdict| {
+            let of_verdict = self.metrics.iter().filter(|m| m.verdict == verdict);
+            of_verdict.count()
+        };
+        let mut text = format!("{} of {} hold", count(Verdict::Ok), self.metrics.len());
+        for (verdict, words) in [(Verdict::Differs, "differ"), (Verdict::Failed, "FAILED")] {
+            match count(verdict) {
+                0 => {}
+                found => text.push_str(&format!(", {found} {words}")),
+            }
+        }
+        text
+    }
+
+    /// Why numbers differ: each reason once, with the metrics that it is of.
+    pub fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for metric in &self.metrics {
+            let Some(because) = metric.differs.as_deref() else {
+                continue;
+            };
+            match reasons.iter_mut().find(|(reason, _)| *reason == because) {
+                Some((_, metrics)) => metrics.push(&metric.metric),
+                None => reasons.push((because, vec![&metric.metric])),
+            }
+        }
+        reasons
+    }
 }
 
 /// Runs a figure.
@@ -118,8 +149,11 @@ pub fn reproduce(
     if settings.engine != Engine::Sim && !figure.on_processes() {
         return Err(ReproduceError::NotOnProcesses(figure.id.clone()));
     }
+    let claims = figure.claims()?;
     let mut context = Context {
         figure,
+        claims: &claims,
+        run: 0,
         engine: settings.engine,
         full: settings.full,
         policy: None,
@@ -127,11 +161,9 @@ pub fn reproduce(
     };
     let experiment = &figure.reproduces.experiment;
     let findings = experiment.run(&mut context)?;
-    let metrics = judge(figure, &findings);
+    let metrics = judge(&claims, &findings);
     if settings.engine == Engine::Sim
-        && let Some(claim) = figure
-            .reproduces
-            .printed
+        && let Some(claim) = claims
             .iter()
             .find(|claim| !metrics.iter().any(|metric| metric.metric == claim.metric))
     {
@@ -145,7 +177,7 @@ pub fn reproduce(
             beyond.push(Beyond {
                 policy,
                 baseline: policy == PolicyName::Eevdf,
-                metrics: judge(figure, &findings),
+                metrics: judge(&claims, &findings),
             });
         }
     }
@@ -165,9 +197,8 @@ pub fn reproduce(
 }
 
 /// The claims on what was measured, in the file's order.
-fn judge(figure: &Figure, findings: &Findings) -> Vec<Metric> {
-    let claims = figure.reproduces.printed.iter();
-    let metrics = claims.filter_map(|claim| {
+fn judge(claims: &[Claim], findings: &Findings) -> Vec<Metric> {
+    let metrics = claims.iter().filter_map(|claim| {
         let mut measured = findings.measured.iter();
         let measured = measured.find(|measured| measured.metric == claim.metric)?;
         Some(claim.judge(measured))

@@ -8,12 +8,13 @@ use crate::reproduction::Reproduction;
 
 /// The paper's numbers beside ours.
 pub fn table(reproduction: &Reproduction) -> Table {
-    let counts = counts(reproduction);
+    let (counts, spreads) = (counts(reproduction), spreads(reproduction));
     let mut columns = vec![
         ("METRIC", Side::Left),
         ("PAPER", Side::Right),
         ("OURS", Side::Right),
     ];
+    columns.extend(spreads.then_some(("SPREAD", Side::Right)));
     columns.extend(counts.then_some(("COUNTED", Side::Right)));
     columns.extend([
         ("UNIT", Side::Left),
@@ -28,6 +29,7 @@ pub fn table(reproduction: &Reproduction) -> Table {
             number(metric.paper),
             number(metric.measured),
         ];
+        row.extend(spreads.then(|| spread(metric)));
         row.extend(counts.then(|| counted(metric)));
         row.extend([
             metric.unit.to_owned(),
@@ -38,6 +40,16 @@ pub fn table(reproduction: &Reproduction) -> Table {
         table.row(row);
     }
     table
+}
+
+/// Whether something was measured in several runs, each with its own chance.
+pub(crate) fn spreads(reproduction: &Reproduction) -> bool {
+    let mut metrics = reproduction.metrics.iter();
+    metrics.any(|metric| metric.spread.is_some())
+}
+
+pub(crate) fn spread(metric: &Metric) -> String {
+    metric.spread.map_or("-".to_owned(), number)
 }
 
 /// Whether processes counted something themselves.

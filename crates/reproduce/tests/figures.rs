@@ -228,15 +228,29 @@ fn tables_of(reproductions: &[Reproduction]) -> String {
         for metric in &reproduction.metrics {
             let _ = writeln!(text, "{}", row(metric));
         }
+        let is_timed = |metric: &Metric| metric.is_timed;
+        if !reproduction.metrics.iter().any(is_timed) {
+            let _ = writeln!(text, "\n{}.", reproduction.summary());
+        }
+        if !reproduction.reasons().is_empty() {
+            text.push('\n');
+        }
+        for (because, metrics) in reproduction.reasons() {
+            let _ = writeln!(text, "- {} differ: {because}.", metrics.len());
+        }
     }
     text.push('\n');
     text
 }
 
 fn row(metric: &Metric) -> String {
+    let spread = metric.spread.map(|spread| format!(" ({})", short(spread)));
     let (ours, verdict) = match metric.is_timed {
         true => ("by machine".to_owned(), "not asserted"),
-        false => (short(metric.measured), metric.verdict.words()),
+        false => (
+            short(metric.measured) + &spread.unwrap_or_default(),
+            metric.verdict.words(),
+        ),
     };
     let tolerance = match metric.rule {
         Rule::Within => format!("± {}", short(metric.tolerance)),

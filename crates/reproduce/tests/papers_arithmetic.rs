@@ -72,3 +72,17 @@ fn without_remainders_it_comes_to_ours() {
     assert_eq!(deviation(times), 0.0);
     assert_eq!(allocate(&[7, 1, 1, 1, 1, 1, 1, 1], 7).largest_error, 3.5);
 }
+
+/// MQ's speedups on eight CPUs over two (2001, Table 5) are what is left if a
+/// seventh of the work runs on one CPU at a time: about the same part in all
+/// three configurations of Chat.
+#[test]
+fn what_does_not_scale_under_mq_is_a_seventh_of_the_work() {
+    for (speedup, percent) in [(2.21, 16.0), (2.29, 14.0), (2.22, 15.0)] {
+        // Of a part s on one CPU at a time, n CPUs make s + (1 - s) / n.
+        let serial: f64 = (0.5 - speedup / 8.0) / (speedup * 7.0 / 8.0 - 0.5);
+        let time = |cpus: f64| serial + (1.0 - serial) / cpus;
+        assert!((time(2.0) / time(8.0) - speedup).abs() < 1e-9);
+        assert_eq!((serial * 100.0).round(), percent);
+    }
+}

@@ -99,6 +99,10 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
 fn print(reproduction: &Reproduction) -> Result<()> {
     output::line(&format!("{} [{}]", reproduction.heading(), reproduction.id))?;
     output::table(&table(reproduction), "nothing was measured")?;
+    output::line(&reproduction.summary())?;
+    for (because, metrics) in reproduction.reasons() {
+        output::line(&format!("{} differ: {because}", metrics.len()))?;
+    }
     let beyond = beyond_table(reproduction);
     if !beyond.is_empty() {
         output::line("Beyond the paper, the same under other policies:")?;

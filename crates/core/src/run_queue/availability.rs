@@ -81,6 +81,14 @@ impl<R: Ranking> RunQueues<R> {
         words + pool.available.set(place, availability.word())
     }
 
+    /// What all CPUs may read of a CPU's own queue and of the CPU without a
+    /// lock: whom it offers, and how available the CPU is. For drivers that
+    /// model whose cache has these words.
+    pub fn published(&self, cpu: Cpu) -> [Rank; 2] {
+        let (pool, place) = (self.pool(cpu), self.place(cpu).place);
+        [pool.offers.get(place), pool.available.get(place)]
+    }
+
     /// Puts a task that has been through the recalculations up to `as_of` into
     /// a CPU's own queue, which catches up first. Returns where it stands, and
     /// the tasks that were visited.

@@ -1,11 +1,15 @@
 //! 2001, Figures 2 to 5 and Tables 3 to 5: throughput of Chat over the number
 //! of CPUs.
 
-use prorata_report::chart::{Axis, Chart, Curve, Shape};
+use std::num::NonZeroU32;
+
+use prorata_report::chart::{Chart, Curve, Shape};
 use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
-use super::many_cpus::{add_growth, add_lengths, add_locks, add_ratios, of, on_cpus, pairs};
+use super::many_cpus::{
+    add_growth, add_lengths, add_locks, add_ratios, axis, of, on_cpus, pairs, paper_points,
+};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::statistics::largest;
@@ -21,13 +25,12 @@ pub struct ChatRooms {
     pub configurations: Vec<Configuration>,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
-    /// Of all messages that arrive, it is measured after so many for each that
-    /// a user sends.
-    pub after: u32,
-    /// For so many.
-    pub measured: u32,
+    /// One of so many messages is sent: whole runs in less time.
+    pub one_in: NonZeroU32,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
+    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
     pub costs: Costs,
@@ -52,6 +55,10 @@ struct Outcome {
 
 impl ChatRooms {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        context.over_runs(self.runs, |context| self.run_once(context))
+    }
+
+    fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for configuration in &self.configurations {
             let label = match self.configurations.len() {
@@ -64,6 +71,8 @@ impl ChatRooms {
                 add_speedups(&mut findings, &outcomes);
                 let title = format!("Chat {}", configuration.label());
                 findings.draw(&label, &throughput_chart(&title, &outcomes));
+                let panel = format!("{label}speedup");
+                findings.draw(&panel, &speedup_chart(context, &title, &outcomes));
             }
         }
         self.add_loads(&mut findings);
@@ -85,8 +94,8 @@ impl ChatRooms {
         }
     }
 
-    /// What the last configuration loads run queues with over what the first
-    /// does.
+    /// Run queues and hold times under the last configuration over those under
+    /// the first.
     fn add_loads(&self, findings: &mut Findings) {
         let [first, .., last] = &self.configurations[..] else {
             return;
@@ -94,13 +103,15 @@ impl ChatRooms {
         for &layout in &self.layouts {
             for cpus in self.cpus.iter().map(|cpus| on_cpus(*cpus)) {
                 let of = of(layout, &cpus);
-                let length = |configuration: &Configuration| {
-                    let label = configuration.label();
-                    findings.value(&format!("{label} {of} mean run queue length"))
-                };
-                let ratio = length(last) / length(first);
-                let metric = format!("{of} length of {} over {}", last.label(), first.label());
-                findings.add(metric, ratio, ": 1");
+                for (what, metric) in [("length", "mean run queue length"), ("hold", "mean hold")] {
+                    let value = |configuration: &Configuration| {
+                        let label = configuration.label();
+                        findings.value(&format!("{label} {of} {metric}"))
+                    };
+                    let ratio = value(last) / value(first);
+                    let metric = format!("{of} {what} of {} over {}", last.label(), first.label());
+                    findings.add(metric, ratio, ": 1");
+                }
             }
         }
     }
@@ -112,27 +123,23 @@ impl ChatRooms {
         label: &str,
         findings: &mut Findings,
     ) -> Result<Vec<Outcome>> {
-        let &Configuration { rooms, messages } = configuration;
+        let rooms = configuration.rooms;
+        let messages = configuration.messages.div_ceil(self.one_in.get());
         let scenario = self.chat.scenario(rooms, messages);
         let mut outcomes = Vec::new();
         for &layout in &self.layouts {
             let mut throughput = Vec::new();
             for &cpus in &self.cpus {
                 let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
-                let arrived = |simulation: &Simulation| Chat::arrived(simulation.counts().sends);
-                for messages in [self.after, self.measured] {
-                    simulation.measure_afresh();
-                    let enough = Chat::deliveries(rooms, messages);
-                    context.run_until(&mut simulation, 1_000_000, |s| arrived(s) >= enough)?;
-                }
+                context.run_until(&mut simulation, 1_000_000, |_| false)?;
                 let of = format!("{label}{}", of(layout, &on_cpus(cpus)));
                 let seconds = simulation.measured_ns() as f64 / 1e9;
-                let rate = arrived(&simulation) as f64 / seconds;
+                let rate = Chat::deliveries(rooms, messages) as f64 / seconds;
                 findings.add(format!("{of} throughput"), rate, "messages/s");
                 add_locks(findings, &of, &simulation);
                 add_lengths(findings, &of, &simulation);
                 throughput.push((cpus, rate));
-                if self.cpus.len() == 1 {
+                if self.cpus.len() == 1 && context.run == 0 {
                     let title = format!("{}{label}", layout.title());
                     findings.draw(&title, &lengths_chart(&title, &simulation));
                 }
@@ -191,12 +198,15 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
         findings.add(metric, relative, "");
     }
     let layouts: Vec<LayoutName> = outcomes.iter().map(|outcome| outcome.layout).collect();
+    let speedup = format!("speedup on {most} CPUs");
     for (one, other) in pairs(&layouts) {
-        let end =
-            |layout: &LayoutName| findings.value(&format!("{}: end over peak", layout.title()));
-        let ratio = end(one) / end(other);
-        let metric = format!("{} over {}: end over peak", one.title(), other.title());
-        findings.add(metric, ratio, ": 1");
+        for what in ["end over peak", &speedup] {
+            let value =
+                |layout: &LayoutName| findings.value(&format!("{}: {what}", layout.title()));
+            let ratio = value(one) / value(other);
+            let metric = format!("{} over {}: {what}", one.title(), other.title());
+            findings.add(metric, ratio, ": 1");
+        }
     }
     for &(cpus, _) in &first.throughput {
         let rates = outcomes.iter().map(|outcome| outcome.at(cpus));
@@ -228,6 +238,37 @@ fn throughput_chart(title: &str, outcomes: &[Outcome]) -> Chart {
     }
 }
 
+/// Speedups over two CPUs, with those that the paper prints (Table 5).
+fn speedup_chart(context: &Context<'_>, title: &str, outcomes: &[Outcome]) -> Chart {
+    let mut curves = Vec::new();
+    for (colour, outcome) in outcomes.iter().enumerate() {
+        let layout = outcome.layout.title();
+        let base = outcome.at(BASE_CPUS);
+        let points = outcome.throughput.iter();
+        curves.push(Curve {
+            name: layout.clone(),
+            shape: Shape::Line,
+            colour,
+            points: points
+                .map(|&(cpus, rate)| (f64::from(cpus), rate / base))
+                .collect(),
+        });
+        let printed = |what: &str| context.printed(&format!("{layout}: {what}"));
+        let peak = printed("CPUs at the peak").zip(printed("speedup at the peak"));
+        let end = printed("speedup on 8 CPUs").map(|speedup| (8.0, speedup));
+        let points = peak.into_iter().chain(end).collect();
+        curves.extend(paper_points(outcome.layout, colour, points));
+    }
+    Chart {
+        title: format!("{title}: speedup over {BASE_CPUS} CPUs"),
+        caption: String::new(),
+        x: axis("CPUs"),
+        y: axis("speedup"),
+        curves,
+        rules: Vec::new(),
+    }
+}
+
 fn lengths_chart(title: &str, simulation: &Simulation) -> Chart {
     let counts = simulation.lengths().counts();
     let width = (counts.len() / 60 + 1) as f64;
@@ -250,12 +291,5 @@ fn lengths_chart(title: &str, simulation: &Simulation) -> Chart {
             points: bars.collect(),
         }],
         rules: Vec::new(),
-    }
-}
-
-fn axis(label: &str) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        end: None,
     }
 }

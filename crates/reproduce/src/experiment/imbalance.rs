@@ -1,6 +1,8 @@
 //! 2001, Figure 1: how far run queues deviate from their mean length where each
 //! CPU looks at its own only.
 
+use std::num::NonZeroU32;
+
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_sim::scenario::Time;
 use prorata_sim::smp::{Costs, LayoutName};
@@ -26,6 +28,8 @@ pub struct Imbalance {
     pub looked_at: Time,
     /// How often.
     pub every: Time,
+    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
     pub costs: Costs,
@@ -33,6 +37,10 @@ pub struct Imbalance {
 
 impl Imbalance {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        context.over_runs(self.runs, |context| self.run_once(context))
+    }
+
+    fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for &layout in &self.layouts {
             let deviations = self.deviations(context, layout)?;

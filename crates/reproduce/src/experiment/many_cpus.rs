@@ -1,10 +1,14 @@
 //! What the experiments of 2001 have in common: a machine whose scheduler takes
 //! time, and what is printed of its locks and run queues.
 
+use std::num::NonZeroU32;
+
+use prorata_report::chart::{Axis, Curve, Shape};
 use prorata_sim::Scenario;
 use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
 
 use super::{Context, Result};
+use crate::claim::Source;
 use crate::error::ReproduceError;
 use crate::finding::Findings;
 
@@ -23,11 +27,32 @@ impl Context<'_> {
             layout,
             costs: costs.clone(),
         };
-        let seed = self.seed(0);
+        let seed = self.seed(self.run);
         Simulation::new(scenario, &machine, seed).map_err(|error| ReproduceError::Start {
             id: self.figure.id.clone(),
             error: Box::new(error),
         })
+    }
+
+    /// Means and deviations of several runs, each with a seed of its own.
+    pub fn over_runs(
+        &mut self,
+        runs: NonZeroU32,
+        mut one: impl FnMut(&mut Self) -> Result<Findings>,
+    ) -> Result<Findings> {
+        let mut all = Vec::new();
+        for run in 0..runs.get() {
+            self.run = run;
+            all.push(one(self)?);
+        }
+        Ok(Findings::of_runs(all))
+    }
+
+    /// What the paper prints of a metric, to be drawn beside ours.
+    pub fn printed(&self, metric: &str) -> Option<f64> {
+        let mut claims = self.claims.iter();
+        let claim = claims.find(|claim| claim.metric == metric)?;
+        (claim.source == Source::Printed).then_some(claim.paper)
     }
 
     /// Runs it until `enough`, or to its end, looking every so often.
@@ -48,6 +73,28 @@ impl Context<'_> {
         }
         Ok(())
     }
+}
+
+/// An axis that ends where the curves do.
+pub(super) fn axis(label: &str) -> Axis {
+    Axis {
+        label: label.to_owned(),
+        end: None,
+    }
+}
+
+/// The paper's points beside a curve of ours; nothing where it prints none.
+pub(super) fn paper_points(
+    layout: LayoutName,
+    colour: usize,
+    points: Vec<(f64, f64)>,
+) -> Option<Curve> {
+    (!points.is_empty()).then(|| Curve {
+        name: format!("{}, the paper", layout.title()),
+        shape: Shape::Dots,
+        colour,
+        points,
+    })
 }
 
 /// How metrics of one layout begin, on a machine or under a load of a certain
@@ -91,18 +138,19 @@ pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName
     both.filter(|(one, other)| one != other)
 }
 
-/// How contention and hold times of each layout grow from two CPUs to most.
+/// How contention and times of each layout grow from two CPUs to most.
 pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: u32) {
     for &layout in layouts {
-        let growth = |metric: &str| {
+        let of_growth = format!("{}, 2 to {most} CPUs: growth of", layout.title());
+        for metric in ["contention", "mean hold", "mean wait", "longest wait"] {
             let value = |cpus| findings.value(&format!("{} {metric}", of(layout, &on_cpus(cpus))));
-            value(most) / value(2)
-        };
-        let (contention, hold) = (growth("contention"), growth("mean hold"));
-        let of = format!("{}, 2 to {most} CPUs: growth of", layout.title());
-        findings.add(format!("{of} contention"), contention, ": 1");
-        let metric = format!("{of} mean hold over that of contention");
-        findings.add(metric, hold / contention, ": 1");
+            let growth = value(most) / value(2);
+            findings.add(format!("{of_growth} {metric}"), growth, ": 1");
+        }
+        let growth = |metric: &str| findings.value(&format!("{of_growth} {metric}"));
+        let ratio = growth("mean hold") / growth("contention");
+        let metric = format!("{of_growth} mean hold over that of contention");
+        findings.add(metric, ratio, ": 1");
     }
 }
 

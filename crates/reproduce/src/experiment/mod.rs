@@ -27,6 +27,7 @@ use prorata_sim::{Machine, Observer, Simulation};
 use prorata_stage::EngineKind;
 use serde::Deserialize;
 
+use crate::claim::Claim;
 use crate::course::{self, Course};
 use crate::error::ReproduceError;
 use crate::figure::Figure;
@@ -170,6 +171,10 @@ pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
 /// What an experiment has at hand.
 pub(crate) struct Context<'a> {
     pub figure: &'a Figure,
+    /// What the paper says of it.
+    pub claims: &'a [Claim],
+    /// Which of several runs this is.
+    pub run: u32,
     pub engine: Engine,
     /// On processes: as long as in the paper.
     pub full: bool,

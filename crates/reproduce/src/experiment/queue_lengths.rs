@@ -1,12 +1,16 @@
 //! 2001, Tables 1 and 2: lengths of run queues and statistics of their locks
 //! under a decision-support load that grows with the machine.
 
-use prorata_report::chart::{Axis, Chart, Curve, Shape};
+use std::num::NonZeroU32;
+
+use prorata_report::chart::{Chart, Curve, Shape};
 use prorata_sim::scenario::Time;
 use prorata_sim::smp::{Costs, LayoutName};
 use serde::Deserialize;
 
-use super::many_cpus::{add_growth, add_lengths, add_locks, add_ratios, of, on_cpus};
+use super::many_cpus::{
+    add_growth, add_lengths, add_locks, add_ratios, axis, of, on_cpus, paper_points,
+};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::DecisionSupport;
@@ -23,6 +27,8 @@ pub struct QueueLengths {
     pub layouts: Vec<LayoutName>,
     /// How long it is measured, after a tenth of that.
     pub measured: Time,
+    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
     pub costs: Costs,
@@ -30,10 +36,14 @@ pub struct QueueLengths {
 
 impl QueueLengths {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        context.over_runs(self.runs, |context| self.run_once(context))
+    }
+
+    fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         let mut curves = Vec::new();
         for (colour, &layout) in self.layouts.iter().enumerate() {
-            let mut points = Vec::new();
+            let (mut points, mut printed) = (Vec::new(), Vec::new());
             for &cpus in &self.cpus {
                 let scenario = self.load.scenario(cpus);
                 let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
@@ -48,6 +58,8 @@ impl QueueLengths {
                 add_lengths(&mut findings, &of, &simulation);
                 let contention = simulation.lock_statistics().contention() * 100.0;
                 points.push((f64::from(cpus), contention));
+                let paper = context.printed(&format!("{of} contention"));
+                printed.extend(paper.map(|paper| (f64::from(cpus), paper)));
             }
             curves.push(Curve {
                 name: layout.title(),
@@ -55,6 +67,7 @@ impl QueueLengths {
                 colour,
                 points,
             });
+            curves.extend(paper_points(layout, colour, printed));
         }
         let sizes: Vec<String> = self.cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
         let metrics = ["contention", "mean hold", "mean wait"];
@@ -62,10 +75,6 @@ impl QueueLengths {
         if let Some(most) = self.cpus.last() {
             add_growth(&mut findings, &self.layouts, *most);
         }
-        let axis = |label: &str| Axis {
-            label: label.to_owned(),
-            end: None,
-        };
         let chart = Chart {
             title: context.figure.scenario.title.clone(),
             caption: String::new(),

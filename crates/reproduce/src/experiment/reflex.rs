@@ -1,11 +1,13 @@
 //! 2001, Figures 6 and 7 and Table 6: what a round of Reflex takes, and beyond
 //! the paper the same on far more CPUs.
 
+use std::num::NonZeroU32;
+
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
-use super::many_cpus::{add_lengths, add_locks, add_ratios, of, on_cpus};
+use super::many_cpus::{add_lengths, add_locks, add_ratios, of, on_cpus, pairs};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::Reflex;
@@ -25,6 +27,8 @@ pub struct Rounds {
     /// Rounds of each thread that can run which are measured, but no fewer in
     /// all than [`LEAST_ROUNDS`], after half as many that are not.
     pub rounds: u64,
+    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
     pub costs: Costs,
@@ -61,6 +65,10 @@ type Point = (f64, f64);
 
 impl Rounds {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
+        context.over_runs(self.runs, |context| self.run_once(context))
+    }
+
+    fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         let mut curves: Vec<(LayoutName, Vec<Point>)> = Vec::new();
         for &layout in &self.layouts {
@@ -83,7 +91,7 @@ impl Rounds {
             "",
             &self.layouts,
             &sizes,
-            &["round", "contention"],
+            &["round", "contention", "mean hold"],
         );
         add_crossings(&mut findings, &curves);
         findings.draw("", &self.chart(context, &curves));
@@ -167,6 +175,7 @@ impl Rounds {
 /// From where on rounds of one layout take longer than those of another, and
 /// how a round grows from a middling load to the largest.
 fn add_crossings(findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
+    let layouts: Vec<LayoutName> = curves.iter().map(|(layout, _)| *layout).collect();
     for (layout, points) in curves {
         for (other, others) in curves.iter().filter(|(other, _)| other != layout) {
             let mut both = points.iter().zip(others);
@@ -175,10 +184,22 @@ fn add_crossings(findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
             let metric = format!("{} over {}, first above 1", layout.title(), other.title());
             findings.add(metric, first, "");
         }
+        if let (Some((_, first)), Some((_, last))) = (points.first(), points.last()) {
+            let growth = last / first;
+            let metric = format!("{}: growth of a round", layout.title());
+            findings.add(metric, growth, ": 1");
+        }
         if let [.., (x, before), _, _, (most, last)] = points[..] {
             let metric = format!("{}, {most} over {x}: round", layout.title());
             findings.add(metric, last / before, ": 1");
         }
+    }
+    for (one, other) in pairs(&layouts) {
+        let growth =
+            |layout: &LayoutName| findings.value(&format!("{}: growth of a round", layout.title()));
+        let ratio = growth(one) / growth(other);
+        let metric = format!("{} over {}: growth of a round", one.title(), other.title());
+        findings.add(metric, ratio, ": 1");
     }
 }
 

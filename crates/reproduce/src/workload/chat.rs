@@ -14,25 +14,25 @@ const OTHERS: u32 = USERS - 1;
 /// threads:
 ///
 /// ```text
-///   client send --socket--> server receive --queue--> server send of the others
-///                                                         |socket
-///                                                         v
-///                                                     client receive
+///   client send --socket--> server receive --list--> server send of the others
+///                                                        |socket
+///                                                        v
+///                                                    client receive
 /// ```
+///
+/// A socket takes so many messages before who writes to it waits; a list inside
+/// the server takes as many as there are.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
     /// Messages that a socket takes before who writes to it waits.
     pub socket: u32,
-    /// Messages that wait inside the server for one user before who puts more
-    /// waits.
-    pub backlog: u32,
     /// CPU time to write a message to a socket.
     pub write: Time,
     /// CPU time to read a message from a socket.
     pub read: Time,
-    /// CPU time to put a message into a queue inside the server, or to take it
-    /// from there.
+    /// CPU time to put a message into a list inside the server, or to take it
+    /// from there: a mutex, the list, and a semaphore that counts messages.
     pub queue: Time,
 }
 
@@ -47,7 +47,7 @@ impl Chat {
             let pipe = |name: &str, capacity| (format!("{name} {room}.{user}"), Pipe { capacity });
             scenario.pipes.extend([
                 pipe("up", self.socket),
-                pipe("queue", self.backlog),
+                pipe("list", messages * OTHERS),
                 pipe("down", self.socket),
             ]);
         }
@@ -81,13 +81,6 @@ impl Chat {
         u64::from(rooms * USERS * OTHERS) * u64::from(messages)
     }
 
-    /// Messages that have arrived once so many were put into sockets and
-    /// queues: each goes through a queue and a socket, and all that a user sends
-    /// through another socket before that.
-    pub fn arrived(sends: u64) -> u64 {
-        sends * u64::from(OTHERS) / u64::from(2 * OTHERS + 1)
-    }
-
     fn client_send(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
         let steps = vec![compute(self.write), Step::Send(format!("up {room}.{user}"))];
         vec![repeat(Some(messages), steps)]
@@ -100,14 +93,14 @@ impl Chat {
         ];
         for other in (0..USERS).filter(|other| *other != user) {
             steps.push(compute(self.queue));
-            steps.push(Step::Send(format!("queue {room}.{other}")));
+            steps.push(Step::Send(format!("list {room}.{other}")));
         }
         vec![repeat(Some(messages), steps)]
     }
 
     fn server_send(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
         let steps = vec![
-            Step::Receive(format!("queue {room}.{user}")),
+            Step::Receive(format!("list {room}.{user}")),
             compute(Time(self.queue.0 + self.write.0)),
             Step::Send(format!("down {room}.{user}")),
         ];

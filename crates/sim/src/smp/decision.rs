@@ -40,6 +40,18 @@ pub(super) struct Decision {
     granted: bool,
     /// The lock that it has taken last.
     lock: LockIndex,
+    ahead: Ahead,
+}
+
+/// What a decision has spent time on before it did it.
+#[derive(Clone, Copy, Default, Debug)]
+struct Ahead {
+    /// A lock has just been taken, with which something is to be done.
+    is_due: bool,
+    tasks: u32,
+    words: u32,
+    /// The code up to the next operation on a lock.
+    stretch: bool,
 }
 
 /// What came of a decision.
@@ -81,6 +93,7 @@ impl Decision {
             step: Step::Done,
             granted: false,
             lock: LockIndex(0),
+            ahead: Ahead::default(),
         })
     }
 
@@ -93,7 +106,43 @@ impl Decision {
         self.granted = granted;
         if let (true, Step::Lock(lock) | Step::TryLock(lock)) = (granted, self.step) {
             self.lock = lock;
+            self.ahead.is_due = true;
         }
+    }
+
+    /// Time to be spent before it goes on with a lock that it has just been
+    /// given. What is published under a lock shows to others when the work is
+    /// done, not when it is begun; so the work that is sure to come is paid
+    /// for first. Where one lock is for everything nothing is published, and
+    /// whoever looks waits for the lock.
+    pub(super) fn spend_ahead(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
+        if !std::mem::take(&mut self.ahead.is_due) || !queues.publish() {
+            return 0;
+        }
+        let LockIndex(lock) = self.lock;
+        let length = queues.length_of(self.lock);
+        let compares = match (&self.made, self.step) {
+            (Made::Schedule(..), _) => lock == cpu,
+            // Waits where it was, unless a CPU has become idle.
+            (Made::Place(_), Step::Lock(_)) => true,
+            (Made::Place(_) | Made::Tick(_), _) => false,
+        };
+        let tasks = if self.is_schedule() { length } else { 0 };
+        let words = match compares {
+            true => Queues::PUBLISHED_WORDS + queues.compared_words(),
+            false => Queues::PUBLISHED_WORDS,
+        };
+        self.ahead = Ahead {
+            is_due: false,
+            tasks,
+            words,
+            stretch: true,
+        };
+        let mut ns = costs.stretch.0 + queues.locked_ns(costs);
+        if tasks > 0 {
+            ns += queues.examine_ns(costs, cpu, lock as usize, tasks);
+        }
+        ns + queues.look_ns(costs, cpu, words)
     }
 
     /// What it wants next.
@@ -103,6 +152,17 @@ impl Decision {
 
     /// Goes on to the next step. Returns the time up to that.
     pub(super) fn advance(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
+        let own = queues.shared.queue_of(Cpu(cpu));
+        let before = queues.look(self.lock);
+        let own_before = queues.look(own).filter(|_| own != self.lock);
+        let ns = self.advance_for(queues, costs, cpu);
+        for seen in [before, own_before].into_iter().flatten() {
+            queues.wrote(cpu, seen);
+        }
+        ns
+    }
+
+    fn advance_for(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
         let mut ns = 0;
         loop {
             let (shared, memory) = (&queues.shared, &mut queues.memory);
@@ -113,14 +173,20 @@ impl Decision {
             };
             match self.step {
                 Step::Examined { tasks, words } => {
+                    let tasks = beyond(&mut self.ahead.tasks, tasks);
                     if tasks > 0 {
                         ns += queues.examine_ns(costs, cpu, self.lock.0 as usize, tasks);
                     }
-                    ns += queues.look_ns(costs, words);
+                    let words = beyond(&mut self.ahead.words, words);
+                    ns += queues.look_ns(costs, cpu, words);
                 }
                 Step::Interrupt(_) | Step::Done => return ns,
-                Step::Lock(_) | Step::TryLock(_) => return ns + costs.stretch.0,
-                Step::Unlock(_) => return ns + costs.stretch.0 + queues.locked_ns(costs),
+                Step::Lock(_) | Step::TryLock(_) | Step::Unlock(_) => {
+                    let ahead = std::mem::take(&mut self.ahead);
+                    ns += costs.stretch.0 * u64::from(!ahead.stretch);
+                    let ends_hold = matches!(self.step, Step::Unlock(_)) && !queues.publish();
+                    return ns + u64::from(ends_hold) * queues.locked_ns(costs);
+                }
             }
         }
     }
@@ -135,4 +201,12 @@ impl Decision {
             },
         }
     }
+}
+
+/// How many of some things go beyond those that were paid for, which become
+/// fewer.
+fn beyond(ahead: &mut u32, wanted: u32) -> u32 {
+    let paid = wanted.min(*ahead);
+    *ahead -= paid;
+    wanted - paid
 }

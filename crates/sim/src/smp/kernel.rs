@@ -125,10 +125,7 @@ impl Simulation {
                 self.counts.schedules += 1;
                 self.lengths.count(self.queues.length(cpu));
             }
-            Asked::Wake(_) => {
-                self.counts.wakes += 1;
-                self.queues.wrote(cpu, 1);
-            }
+            Asked::Wake(_) => self.counts.wakes += 1,
             Asked::Displaced(_) | Asked::Tick => {}
         }
         let decision = Decision::new(&mut self.queues, cpu, asked, self.now_ns);
@@ -141,6 +138,10 @@ impl Simulation {
         let Some(decision) = &mut self.cpus[cpu as usize].decision else {
             return true;
         };
+        let ahead_ns = decision.spend_ahead(&mut self.queues, &self.costs, cpu);
+        if ahead_ns > 0 {
+            return self.stay(cpu, ahead_ns, Then::GoesOn);
+        }
         let ns = decision.advance(&mut self.queues, &self.costs, cpu);
         match ns {
             0 => self.carry_out(cpu),
@@ -209,6 +210,7 @@ impl Simulation {
         let next = outcome.next.map_or(NO_THREAD, |next| next.0);
         let last = std::mem::replace(&mut state.task, next);
         state.displaced = outcome.displaced;
+        let left = outcome.blocked.is_some();
         match outcome.blocked {
             Some(_) if leaves == Some(Leaves::Exits) => {
                 self.threads.free(last);
@@ -226,7 +228,9 @@ impl Simulation {
             return true;
         }
         self.counts.switches += 1;
-        self.queues.wrote(cpu, 2);
+        let stays = u64::from(last != NO_THREAD && !left);
+        self.queues
+            .switched(cpu, stays + u64::from(next != NO_THREAD));
         let mut ns = self.costs.context_switch.0;
         if let Some(thread) = self.threads.all.get_mut(next as usize) {
             let before = std::mem::replace(&mut thread.cpu, cpu as u16);

@@ -193,8 +193,10 @@ mod tests {
     use super::*;
     use prorata_core::rng::SeedableRng;
 
+    const TRANSFER_NS: u64 = 100;
+
     fn locks() -> Locks {
-        Locks::new(2, 100, Xoshiro256PlusPlus::seed_from_u64(2001))
+        Locks::new(2, TRANSFER_NS, Xoshiro256PlusPlus::seed_from_u64(2001))
     }
 
     #[test]
@@ -216,11 +218,11 @@ mod tests {
         assert_eq!(locks.lock(0, 2, 200), Wanted::Spins);
         assert_eq!(locks.lock(0, 3, 300), Wanted::Spins);
         let (first, from_ns) = locks.unlock(0, 1, 1000).expect("two spin");
-        assert_eq!(from_ns, 1200);
+        assert_eq!(from_ns, 1000 + 2 * TRANSFER_NS);
         // Being handed over it is not free.
         assert_eq!(locks.try_lock(0, 1, 1100), (false, 1200));
         let (second, from_ns) = locks.unlock(0, first, 2000).expect("one spins");
-        assert_eq!((first + second, from_ns), (5, 2100));
+        assert_eq!((first + second, from_ns), (5, 2000 + TRANSFER_NS));
         assert_eq!(locks.unlock(0, second, 2200), None);
         let statistics = locks.statistics();
         assert_eq!((statistics.acquisitions, statistics.waits), (3, 2));

@@ -22,6 +22,7 @@ mod decision;
 mod kernel;
 mod layout;
 mod lengths;
+mod lines;
 mod locks;
 mod programs;
 mod queues;

@@ -1,10 +1,11 @@
 //! Run queues in the simulator's hands, and what it costs to look at them.
 
 use prorata_core::run_queue::{
-    Comparison, Cpu, Goodness, Held, Layout, LayoutError, LockIndex, Queue, RunQueues, Task,
+    Comparison, Cpu, Goodness, Held, Layout, LayoutError, LockIndex, Queue, Rank, RunQueues, Task,
     TaskIndex,
 };
 
+use super::lines::Lines;
 use super::{Costs, LayoutName, Machine};
 
 /// Run queues and the tasks that are in none.
@@ -14,10 +15,25 @@ pub(super) struct Queues {
     pub(super) memory: Memory,
     /// By thread: those that wait or sleep.
     blocked: Vec<Option<Task>>,
-    looks: Looks,
-    /// CPUs that write to the words which a CPU looks at.
-    writers: u64,
+    /// The tasks of each queue.
+    tasks: Lines,
+    /// What the CPUs of each pool publish of themselves and their queues.
+    words: Lines,
+    /// CPUs that share a queue, or look at each other's.
+    pool: u32,
     has_levels: bool,
+    compares: Compares,
+}
+
+/// What a CPU compares its own queue with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Compares {
+    /// There is one queue for all.
+    Nothing,
+    /// Every other queue of its pool.
+    Scan,
+    /// The winner of a tournament among them.
+    Tournament,
 }
 
 /// The queues, by lock. That a decision holds the locks of those that it asks
@@ -31,42 +47,27 @@ impl Held for Memory {
     }
 }
 
-/// Whose cache has what of the tasks in a queue. A task's line is written when
-/// it wakes and when a CPU begins or ends running it; who reads it next
-/// elsewhere has to wait for it. Counted, not followed task by task: of the
-/// tasks that a CPU examines, such a part comes from elsewhere as has been
-/// written by others since it looked last.
-#[derive(Debug)]
-struct Looks {
-    /// By queue.
-    writes: Vec<u64>,
-    /// By queue and CPU: the writes that it has seen, or has made.
-    seen: Vec<u64>,
-    cpus: usize,
-}
-
 impl Queues {
     /// Run queues of a machine whose CPUs idle.
     pub(super) fn new(machine: &Machine) -> Result<Queues, LayoutError> {
         let layout = layout(machine.layout, machine.cpus);
         let (shared, queues) = RunQueues::new(Goodness::X86, &layout, machine.cpus)?;
-        let cpus = machine.cpus as usize;
+        let cpus = machine.cpus;
+        let (pool, compares) = match machine.layout {
+            LayoutName::GlobalList | LayoutName::PriorityLevels => (cpus, Compares::Nothing),
+            LayoutName::MultiQueue => (cpus, Compares::Scan),
+            LayoutName::MultiQueueTournament => (cpus, Compares::Tournament),
+            LayoutName::Pools(of) => (of.clamp(1, cpus), Compares::Scan),
+            LayoutName::PoolsTournament(of) => (of.clamp(1, cpus), Compares::Tournament),
+        };
         Ok(Queues {
-            looks: Looks {
-                writes: vec![0; queues.len()],
-                seen: vec![0; queues.len() * cpus],
-                cpus,
-            },
+            tasks: Lines::new(queues.len(), cpus),
+            words: Lines::new(cpus.div_ceil(pool) as usize, cpus),
+            pool,
+            compares,
             shared,
             memory: Memory(queues),
             blocked: Vec::new(),
-            writers: match machine.layout {
-                LayoutName::Pools(of) | LayoutName::PoolsTournament(of) => {
-                    of.clamp(1, machine.cpus.max(1))
-                }
-                _ => machine.cpus.max(1),
-            }
-            .into(),
             has_levels: machine.layout == LayoutName::PriorityLevels,
         })
     }
@@ -79,6 +80,11 @@ impl Queues {
     /// Tasks in the queue of a CPU, those that run included.
     pub(super) fn length(&self, cpu: u32) -> u32 {
         self.memory.0[self.own(cpu)].len()
+    }
+
+    /// Tasks in the queue behind a lock; none if there is no queue.
+    pub(super) fn length_of(&self, LockIndex(lock): LockIndex) -> u32 {
+        self.memory.0.get(lock as usize).map_or(0, Queue::len)
     }
 
     /// By queue.
@@ -111,24 +117,67 @@ impl Queues {
         self.shared.queue_of(Cpu(cpu)).0 as usize
     }
 
-    /// A CPU writes to so many tasks of its queue.
-    pub(super) fn wrote(&mut self, cpu: u32, tasks: u64) {
-        let queue = self.own(cpu);
-        self.looks.writes[queue] += tasks;
-        self.looks.seen[queue * self.looks.cpus + cpu as usize] += tasks;
+    /// Whether each CPU has a queue, and publishes what others are to know of it.
+    pub(super) fn publish(&self) -> bool {
+        self.compares != Compares::Nothing
+    }
+
+    /// Words that a CPU looks at to choose from other queues.
+    pub(super) fn compared_words(&self) -> u32 {
+        match self.compares {
+            Compares::Nothing => 0,
+            Compares::Scan => self.pool,
+            Compares::Tournament => 1,
+        }
+    }
+
+    /// Words of its own that a CPU publishes.
+    pub(super) const PUBLISHED_WORDS: u32 = 2;
+
+    /// A CPU has switched from one task to another, and so written what the
+    /// queue holds of those of them that stand there.
+    pub(super) fn switched(&mut self, cpu: u32, tasks: u64) {
+        self.tasks.wrote(self.own(cpu), cpu, tasks);
+        if !self.publish() {
+            self.words.wrote(0, cpu, 1);
+        }
+    }
+
+    /// The tasks of a queue and what is published of it, to be compared with
+    /// later. Nothing of locks that protect no queue.
+    pub(super) fn look(&self, lock: LockIndex) -> Option<Seen> {
+        let LockIndex(queue) = lock;
+        let length = self.memory.0.get(queue as usize)?.len();
+        let is_of_cpu = self.publish() && queue < self.shared.cpus();
+        let published = is_of_cpu.then(|| self.shared.published(Cpu(queue)));
+        Some(Seen {
+            queue,
+            length,
+            published,
+        })
+    }
+
+    /// A CPU has done something with a queue that looked so before: a task that
+    /// came or went was written by it, and so was each word that is another.
+    pub(super) fn wrote(&mut self, cpu: u32, before: Seen) {
+        let Some(now) = self.look(LockIndex(before.queue)) else {
+            return;
+        };
+        let tasks = u64::from(now.length.abs_diff(before.length));
+        self.tasks.wrote(before.queue as usize, cpu, tasks);
+        if let (Some(before_words), Some(words)) = (before.published, now.published) {
+            let pairs = before_words.iter().zip(words);
+            let changed = pairs.filter(|(before, now)| *before != now).count();
+            let pool = before.queue / self.pool;
+            self.words.wrote(pool as usize, cpu, changed as u64);
+        }
     }
 
     /// A CPU examines tasks of a queue. Returns the time that takes.
     pub(super) fn examine_ns(&mut self, costs: &Costs, cpu: u32, queue: usize, tasks: u32) -> u64 {
-        let length = u64::from(self.memory.0[queue].len()).max(1);
-        let tasks = u64::from(tasks);
-        let looks = &mut self.looks;
-        let seen = &mut looks.seen[queue * looks.cpus + cpu as usize];
-        let written = (looks.writes[queue] - *seen).min(length);
-        // Who looks at a part has seen that part.
-        let read = written * tasks.min(length) / length;
-        *seen = looks.writes[queue] - (written - read);
-        tasks * costs.examine.0 + read * costs.transfer.0
+        let length = u64::from(self.memory.0[queue].len());
+        let read = self.tasks.read(queue, cpu, tasks.into(), length);
+        u64::from(tasks) * costs.examine.0 + read * costs.transfer.0
     }
 
     /// What scheduler code takes longer while a lock is held.
@@ -136,12 +185,26 @@ impl Queues {
         costs.cold.0 + u64::from(self.has_levels) * costs.levels.0
     }
 
-    /// A CPU looks at words that the CPUs of its pool write in turn, so that
-    /// all but its own share come from elsewhere. Returns the time that takes.
-    pub(super) fn look_ns(&self, costs: &Costs, words: u32) -> u64 {
-        let from_elsewhere = costs.transfer.0 * (self.writers - 1) / self.writers;
-        u64::from(words) * (costs.look.0 + from_elsewhere)
+    /// A CPU looks at words that the CPUs of its pool write. Returns the time
+    /// that takes.
+    pub(super) fn look_ns(&mut self, costs: &Costs, cpu: u32, words: u32) -> u64 {
+        let of = match self.publish() {
+            true => self.pool * Self::PUBLISHED_WORDS,
+            false => self.pool,
+        };
+        let pool = (cpu / self.pool) as usize;
+        let read = self.words.read(pool, cpu, words.into(), of.into());
+        u64::from(words) * costs.look.0 + read * costs.transfer.0
     }
+}
+
+/// How a queue looked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    queue: u32,
+    length: u32,
+    /// What others may read of it without a lock.
+    published: Option<[Rank; 2]>,
 }
 
 fn layout(name: LayoutName, cpus: u32) -> Layout {

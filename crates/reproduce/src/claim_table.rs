@@ -1,0 +1,177 @@
+//! Claims that are written down together: the numbers of a paper's table, which
+//! are all judged alike, and the differences that have one reason.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::claim::{Claim, Differs, Rule, Source};
+
+/// Numbers of a paper that are judged alike.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClaimTable {
+    /// Where they stand, and why the tolerance is what it is.
+    pub why: String,
+    /// Where they are from.
+    pub source: Source,
+    /// In which direction ours may be off.
+    #[serde(default)]
+    pub rule: Rule,
+    /// How far.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// How much further, as a part of each number.
+    #[serde(default)]
+    pub relative_tolerance: f64,
+    /// What stands in the place of `*` in the metrics of each row.
+    pub columns: Vec<String>,
+    /// The numbers.
+    pub rows: Vec<Row>,
+}
+
+/// A row of numbers.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Row {
+    /// What was measured, with `*` for the column.
+    pub metric: String,
+    /// By column.
+    pub paper: Vec<f64>,
+}
+
+/// Numbers that are known to be others than the paper's, for one reason.
+#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Difference {
+    /// Why.
+    pub because: String,
+    /// By metric: ours, to four digits behind the point.
+    pub ours: BTreeMap<String, f64>,
+}
+
+impl ClaimTable {
+    /// Its claims, row by row; or what is wrong with it.
+    fn claims(&self) -> Result<Vec<Claim>, String> {
+        let mut claims = Vec::new();
+        for row in &self.rows {
+            if row.paper.len() != self.columns.len() {
+                return Err(format!(
+                    "has {} numbers of '{}' for {} columns: give one for each",
+                    row.paper.len(),
+                    row.metric,
+                    self.columns.len()
+                ));
+            }
+            let cells = self.columns.iter().zip(&row.paper);
+            claims.extend(cells.map(|(column, &paper)| Claim {
+                metric: row.metric.replace('*', column),
+                paper,
+                tolerance: self.tolerance + self.relative_tolerance * paper.abs(),
+                rule: self.rule,
+                source: self.source,
+                why: self.why.clone(),
+                differs: None,
+            }));
+        }
+        Ok(claims)
+    }
+}
+
+/// All claims of a figure: those of tables first, then those that stand alone,
+/// each with its difference; or what is wrong with them.
+pub(crate) fn all_claims(
+    tables: &[ClaimTable],
+    alone: &[Claim],
+    differences: &[Difference],
+) -> Result<Vec<Claim>, String> {
+    let mut claims = Vec::new();
+    for table in tables {
+        claims.extend(table.claims()?);
+    }
+    claims.extend(alone.iter().cloned());
+    for difference in differences {
+        for (metric, &ours) in &difference.ours {
+            let mut of_metric = claims.iter_mut().filter(|claim| claim.metric == *metric);
+            let claim = of_metric.next().ok_or_else(|| {
+                format!("says how '{metric}' differs, which is not printed: take it out")
+            })?;
+            if claim.differs.is_some() {
+                return Err(format!(
+                    "says twice how '{metric}' differs: take one of them out"
+                ));
+            }
+            claim.differs = Some(Differs {
+                ours,
+                because: difference.because.clone(),
+            });
+        }
+    }
+    Ok(claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> ClaimTable {
+        ClaimTable {
+            why: "Table 1".into(),
+            source: Source::Printed,
+            rule: Rule::Within,
+            tolerance: 1.0,
+            relative_tolerance: 0.2,
+            columns: vec!["2 CPUs".into(), "4 CPUs".into()],
+            rows: vec![Row {
+                metric: "DSS, *: hold".into(),
+                paper: vec![10.0, -20.0],
+            }],
+        }
+    }
+
+    fn difference(metric: &str) -> Difference {
+        Difference {
+            because: "of us".into(),
+            ours: BTreeMap::from([(metric.to_owned(), 3.0)]),
+        }
+    }
+
+    #[test]
+    fn a_row_is_a_claim_for_each_column() {
+        let differences = [difference("DSS, 4 CPUs: hold")];
+        let claims = all_claims(&[table()], &[], &differences).expect("it is right");
+        let found: Vec<_> = claims
+            .iter()
+            .map(|claim| (claim.metric.as_str(), claim.paper, claim.tolerance))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("DSS, 2 CPUs: hold", 10.0, 3.0),
+                ("DSS, 4 CPUs: hold", -20.0, 5.0)
+            ]
+        );
+        assert_eq!(claims[0].differs, None);
+        let differs = claims[1].differs.as_ref().expect("it does");
+        assert_eq!((differs.ours, differs.because.as_str()), (3.0, "of us"));
+    }
+
+    #[test]
+    fn numbers_without_a_column_and_differences_of_nothing_are_refused() {
+        let mut short = table();
+        short.rows[0].paper.pop();
+        let error = all_claims(&[short], &[], &[]).expect_err("a number is missing");
+        assert!(
+            error.contains("1 numbers of 'DSS, *: hold' for 2"),
+            "{error}"
+        );
+        let error = all_claims(&[table()], &[], &[difference("PLS")]).expect_err("no such");
+        assert!(error.contains("'PLS' differs"), "{error}");
+        let twice = [
+            difference("DSS, 2 CPUs: hold"),
+            difference("DSS, 2 CPUs: hold"),
+        ];
+        let error = all_claims(&[table()], &[], &twice).expect_err("it is said twice");
+        assert!(error.contains("twice"), "{error}");
+    }
+}
