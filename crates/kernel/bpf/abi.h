@@ -82,7 +82,7 @@ struct rights {
 	u64 waited_ns;
 	/* Tasks inside that compete, and the tickets that they hold. */
 	u32 runnable;
-	/* Whether one of them stands for the others in a queue, see queue.bpf.h. */
+	/* Whether one of them stands for the others in a queue, see line.bpf.h. */
 	u32 represented;
 	s64 held;
 	/*

@@ -16,9 +16,11 @@
 #undef SCX_KICK_PREEMPT
 #undef SCX_KICK_IDLE
 #undef SCX_ENQ_WAKEUP
+#undef SCX_ENQ_HEAD
 #define KICK_PREEMPT bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT)
 #define KICK_IDLE    bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE)
 #define ENQ_WAKEUP   bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP)
+#define ENQ_HEAD     bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD)
 #define TASK_QUEUED  bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)
 
 #endif

@@ -9,10 +9,11 @@
  * those that back them. What the tasks of a node are worth together, in base
  * tickets, says how fast the node's pass moves with what they use (client.bpf.h,
  * pass.bpf.h). The node with the smallest pass runs next, and of its tasks the one
- * that has used least for its tickets (queue.bpf.h, task.bpf.h).
+ * that has used least for its tickets (queue.bpf.h, line.bpf.h, task.bpf.h).
  *
  *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
- *		  enqueue     joins; waits in the queue, or in line inside its node
+ *		  enqueue     joins; waits in the queue, or in line inside its node,
+ *			      or goes to the CPU's own queue (next.bpf.h)
  *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
  *		  stopping    charges who ran; who sleeps leaves
  *
@@ -33,6 +34,11 @@
 #include "client.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
+#include "next.bpf.h"
+#include "line.bpf.h"
+#include "order.bpf.h"
+#include "abbreviate.bpf.h"
+#include "take.bpf.h"
 #include "cgroup.bpf.h"
 #include "requests.bpf.h"
 
@@ -77,7 +83,12 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (!task->competes)
 		join(p, task, scx_bpf_now());
-	wait_in_queue(p, task, enq_flags);
+	if (!one_cpu || !goes_next(p, task, enq_flags)) {
+		if ((one_cpu && steps_back(p, task)) || waits_in_line(p, task))
+			wait_in_line(p, task, enq_flags);
+		else
+			wait_in_queue(p, task, enq_flags);
+	}
 	if (abbreviated && (enq_flags & ENQ_WAKEUP))
 		abbreviate_turn(scx_bpf_task_cpu(p), task);
 }
@@ -89,19 +100,24 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
 
+	if (goes_on)
+		task = task_of(prev);
+	if (task && !task->competes)
+		task = NULL;
+	/* First, so that its node's others wait where it stands now. */
+	if (task)
+		charge(prev, task, now);
 	fill_vacancies();
 	reorder_if_due(now);
-	if (goes_on) {
-		task = task_of(prev);
-		if (task && task->competes) {
-			charge(prev, task, now);
-			rival.nobody = hand_over(task);
-			rival.node = task->node;
-			rival.pass = key_of(node_at(task->node));
-			rival.progress = task->progress;
-		}
+	next_here.known = false;
+	if (task) {
+		rival.nobody = hand_over(task);
+		rival.node = task->node;
+		rival.pass = key_of(node_at(task->node));
+		rival.progress = task->progress;
 	}
-	if (take(cpu, &rival) || !goes_on) {
+	compared = next_here.known || take(cpu, &rival);
+	if (compared || !goes_on) {
 		fill_vacancies();
 		return;
 	}
@@ -131,6 +147,9 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 		if (!runnable)
 			leave(task);
 	}
+	/* It comes before who was to be next: another kind of task runs meanwhile. */
+	if (one_cpu && runnable && p->scx.slice)
+		next_here.known = false;
 	/* Not before it was charged: until then it counts among those that run. */
 	if (!one_cpu)
 		*running_on(scx_bpf_task_cpu(p)) = 0;

@@ -41,7 +41,7 @@ static u32 change;
 
 /*
  * Counts those of them by which somebody's value rose: who waits may do so for
- * too long (queue.bpf.h).
+ * too long (order.bpf.h).
  */
 static u32 rises;
 
@@ -135,8 +135,8 @@ static s32 change_amount(u32 number, s64 amount)
 
 	if (!active)
 		return -1;
-	/* A base ticket is worth what it is. */
-	if (number != BASE)
+	/* A base ticket is worth what it is; and where only tasks share, nobody has a price. */
+	if (number != BASE && active != node->held)
 		note_change(node, active);
 	return old ? 0 : 1;
 }

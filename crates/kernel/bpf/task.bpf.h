@@ -11,7 +11,7 @@
 #ifndef PRORATA_TASK_BPF_H
 #define PRORATA_TASK_BPF_H
 
-/* Where a task that competes is counted, see queue.bpf.h. */
+/* Where a task that competes is counted, see line.bpf.h. */
 enum place {
 	NOWHERE,
 	/* It stands for its node in a queue; on one CPU also while it runs. */
@@ -48,6 +48,12 @@ struct task {
 };
 
 #define PROGRESS_BITS 17
+
+/* What so much CPU time adds to the progress of who holds so many tickets. */
+static u64 progress_of(u64 service_ns, u32 held)
+{
+	return (service_ns << PROGRESS_BITS) / (held | 1);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -179,7 +185,7 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	node = node_at(task->node);
 	if (before(node->progress, task->progress))
 		node->progress = task->progress;
-	task->progress += (service_ns << PROGRESS_BITS) / (task->held | 1);
+	task->progress += progress_of(service_ns, task->held);
 	if (!one_cpu)
 		node->bound = is_bound(p);
 	charge_client(task->node, p->pid, service_ns, now);

@@ -4,11 +4,13 @@
 //! The core is told who joins, leaves, is worth something else and uses what, and
 //! says how far a pass moves for what was used. A pick is allowed if nobody who
 //! competes has a lesser pass. What remains of a wait is kept over a sleep, and
-//! rescaled with the tickets. The kernel has three rules more than the core:
+//! rescaled with the tickets. The kernel has four rules more than the core:
 //!
 //! * Who joins may be put further back, behind others of its node, but not further
 //!   in front.
 //! * Who wakes an idle CPU has it.
+//! * Who wakes while one runs and nobody waits is next, if it deserves to run at the
+//!   latest when that one's quantum is over (`bpf/next.bpf.h`).
 //! * Nobody waits longer than eight seconds.
 //!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
@@ -96,7 +98,7 @@ pub struct Replay {
     turn_ns: u64,
     /// Who was picked last, and what it has used since.
     turn: Option<(u32, u64)>,
-    /// Who found the CPU idle, until the next pick.
+    /// Who found the CPU idle, or nobody waiting for it, until the next pick.
     first: Option<u32>,
     picks: u64,
     /// The kernel's pass that is 0 here; its passes wrap around.
@@ -160,7 +162,7 @@ impl Replay {
         let pass = self.passes(decision.pass, origin);
         let told = match decision.kind {
             DecisionKind::Pick => return self.pick(node),
-            DecisionKind::Join => self.join(node, tickets, pass - present),
+            DecisionKind::Join => self.join(node, tickets, pass, present),
             DecisionKind::Leave => self.leave(node, pass - present),
             DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present),
             DecisionKind::Charge => self.charge(node, decision.service_ns, pass),
@@ -183,9 +185,10 @@ impl Replay {
         self.tasks.get_mut(&node).expect("it was entered")
     }
 
-    fn join(&mut self, node: u32, tickets: u32, given: f64) -> Result<(), Disallowed> {
-        let is_alone = !self.tasks.values().any(|task| task.competes);
-        self.first = is_alone.then_some(node).or(self.first);
+    fn join(&mut self, node: u32, tickets: u32, pass: f64, present: f64) -> Result<(), Disallowed> {
+        let given = pass - present;
+        let is_next = self.is_next(pass);
+        self.first = is_next.then_some(node).or(self.first);
         let task = self.task(node);
         let due = match task.remain {
             Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
@@ -208,6 +211,19 @@ impl Replay {
             });
         }
         Ok(())
+    }
+
+    /// Whether who wakes with this pass is next: nobody waits, and who runs, if anybody
+    /// does, will have at least that pass when its quantum is over.
+    fn is_next(&self, pass: f64) -> bool {
+        let mut competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let Some((node, runs)) = competing.next() else {
+            return true;
+        };
+        let quantum = 1.0 + TOLERANCE_NS / self.quantum_ns as f64;
+        competing.next().is_none()
+            && self.turn.is_some_and(|turn| turn.0 == *node)
+            && pass <= runs.key + quantum / f64::from(runs.tickets)
     }
 
     fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {
@@ -303,190 +319,4 @@ impl Replay {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUANTUM_NS: u64 = 20_000_000;
-
-    /// A kernel of one CPU that keeps to the rules, unless told otherwise.
-    struct Kernel {
-        core: Stride,
-        trace: Vec<Decision>,
-        clock_ns: u64,
-    }
-
-    impl Kernel {
-        fn new() -> Self {
-            Self {
-                core: Stride::new(),
-                trace: Vec::new(),
-                clock_ns: 0,
-            }
-        }
-
-        /// A decision about a task whose tickets are its number.
-        fn tell(&mut self, kind: DecisionKind, node: u32, service_ns: u64) {
-            let units = SCALE * QUANTUM_NS as f64 * PASS_UNITS;
-            let pass = self.core.pass(ClientIndex(node)).unwrap_or(0.0);
-            self.trace.push(Decision {
-                kind,
-                node,
-                tid: node,
-                time_ns: self.clock_ns,
-                pass: (pass * units) as u64,
-                tickets: f64::from(node),
-                present: (self.core.global_pass() * units) as u64,
-                service_ns,
-            });
-        }
-
-        fn join(&mut self, node: u32) {
-            self.core
-                .join(ClientIndex(node), node * SCALE as u32)
-                .expect("it is new");
-            self.tell(DecisionKind::Join, node, 0);
-        }
-
-        fn run(&mut self, node: u32, service_ns: u64) {
-            self.tell(DecisionKind::Pick, node, 0);
-            self.clock_ns += service_ns;
-            self.core
-                .charge(ClientIndex(node), service_ns, QUANTUM_NS)
-                .expect("it is there");
-            self.tell(DecisionKind::Charge, node, service_ns);
-        }
-
-        fn turns(&mut self, count: u32) {
-            for turn in 0..count {
-                let next = self.core.pick().expect("somebody competes").0;
-                self.run(next, QUANTUM_NS / (1 + u64::from(turn % 3)));
-            }
-        }
-
-        fn replay(&self) -> Result<u64, Disallowed> {
-            let mut replay = Replay::new(QUANTUM_NS, 4_000_000);
-            let steps = self.trace.iter().try_for_each(|d| replay.step(d));
-            steps.map(|()| replay.picks())
-        }
-    }
-
-    #[test]
-    fn what_the_core_would_do_is_allowed() {
-        let mut kernel = Kernel::new();
-        [3, 2, 1].into_iter().for_each(|node| kernel.join(node));
-        kernel.turns(50);
-        kernel.core.leave(ClientIndex(2)).expect("it is there");
-        kernel.tell(DecisionKind::Leave, 2, 0);
-        kernel.turns(20);
-        kernel.join(2);
-        kernel.join(5);
-        kernel.turns(50);
-        assert_eq!(kernel.replay(), Ok(120));
-    }
-
-    #[test]
-    fn the_first_pick_out_of_turn_is_found() {
-        let mut kernel = Kernel::new();
-        [3, 1].into_iter().for_each(|node| kernel.join(node));
-        kernel.turns(12);
-        // The poor one takes turn upon turn.
-        for _ in 0..3 {
-            kernel.run(1, QUANTUM_NS + 4_000_000);
-        }
-        let found = kernel.replay().expect_err("it is out of turn");
-        let Disallowed::Pick {
-            pick,
-            node,
-            instead_of,
-            early_ns,
-            ..
-        } = found
-        else {
-            panic!("{found}");
-        };
-        assert!((13..=15).contains(&pick), "{pick}");
-        assert_eq!((node, instead_of), (1, 3));
-        assert!(early_ns > QUANTUM_NS / 2, "{early_ns}");
-    }
-
-    #[test]
-    fn nobody_joins_with_more_than_is_due() {
-        let mut kernel = Kernel::new();
-        kernel.join(1);
-        kernel.turns(5);
-        kernel.join(4);
-        let join = kernel.trace.last_mut().expect("it was told");
-        // Two quanta in front.
-        join.pass = join
-            .pass
-            .wrapping_sub((2.0 * QUANTUM_NS as f64 / 4.0 * PASS_UNITS) as u64);
-        let found = kernel.replay().expect_err("it is in front");
-        assert!(matches!(found, Disallowed::Join { node: 4, .. }), "{found}");
-    }
-
-    #[test]
-    fn further_back_is_allowed_and_remembered() {
-        let mut kernel = Kernel::new();
-        kernel.join(1);
-        kernel.turns(5);
-        kernel.join(4);
-        let join = kernel.trace.last_mut().expect("it was told");
-        join.pass += (40.0 * QUANTUM_NS as f64 / 4.0 * PASS_UNITS) as u64;
-        // So the other one goes on.
-        for _ in 0..5 {
-            kernel.run(1, QUANTUM_NS);
-        }
-        assert_eq!(kernel.replay(), Ok(10));
-        kernel.run(4, QUANTUM_NS);
-        let found = kernel.replay().expect_err("it comes before its time");
-        assert!(matches!(found, Disallowed::Pick { node: 4, .. }), "{found}");
-    }
-
-    #[test]
-    fn a_pass_that_moves_otherwise_is_found() {
-        let mut kernel = Kernel::new();
-        [3, 2].into_iter().for_each(|node| kernel.join(node));
-        kernel.turns(6);
-        let charge = kernel.trace.last_mut().expect("it was told");
-        let node = charge.node;
-        // It is charged for a millisecond less than it used.
-        charge.pass -= (1e6 / charge.tickets * PASS_UNITS) as u64;
-        let found = kernel.replay().expect_err("it is not what it used");
-        let Disallowed::Pass {
-            node: found,
-            off_ns,
-            ..
-        } = found
-        else {
-            panic!("{found}");
-        };
-        assert!(
-            found == node && (off_ns + 1_000_000).abs() < 10_000,
-            "{off_ns}"
-        );
-    }
-
-    #[test]
-    fn who_finds_the_cpu_idle_has_it() {
-        let mut kernel = Kernel::new();
-        [1, 2].into_iter().for_each(|node| kernel.join(node));
-        // The second deserves more, but came when the CPU was given away.
-        kernel.run(1, QUANTUM_NS + 4_000_000);
-        assert_eq!(kernel.replay(), Ok(1));
-        kernel.run(1, 1_000_000);
-        assert!(kernel.replay().is_err(), "only once");
-    }
-
-    #[test]
-    fn a_trace_without_its_beginning_is_not_whole() {
-        let mut kernel = Kernel::new();
-        kernel.join(1);
-        kernel.turns(1);
-        kernel.trace.remove(0);
-        let found = kernel.replay().expect_err("nobody joined");
-        assert!(
-            matches!(found, Disallowed::NotWhole { node: 1, .. }),
-            "{found}"
-        );
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ mod cgroups;
 mod economy;
 mod hogs;
 mod loading;
+mod next;
 mod processors;
 mod replay;
 mod sharing;
@@ -18,7 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 28] = [
+const CHECKS: [(&str, Check); 29] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
@@ -39,6 +40,7 @@ const CHECKS: [(&str, Check); 28] = [
     ("thousands_of_control_groups", cgroups::many),
     ("nice_values_are_tickets", cgroups::nice),
     ("every_pick_is_the_core_s", replay::picks),
+    ("who_yields_gets_no_more_for_it", next::who_yields),
     ("no_weight_is_too_small", bounds::weights),
     ("a_storm_of_processes_is_one_client", bounds::storm),
     ("who_executes_a_program_stays_what_it_is", tasks::exec),

@@ -1,0 +1,50 @@
+//! Who goes to the CPU's own queue without waiting in another one (`bpf/next.bpf.h`).
+
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use prorata_kernel::scheduler::Scheduler;
+
+use crate::hogs::{Hog, used_ns};
+use crate::world::{QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, place, settle};
+
+/// Who yields to another of its node comes next without being looked at, and still gets
+/// no more than that one, however little either uses at a time, also beside a third one
+/// that waits in line; and the node gets its share beside another one.
+pub fn who_yields() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let mut hogs = vec![Hog::yields(1), Hog::yields(5)];
+    for hog in &hogs {
+        place(&scheduler, 1, &[base(300)], hog)?;
+    }
+    settle();
+    check_equal(&hogs)?;
+    hogs.push(Hog::start());
+    place(&scheduler, 1, &[base(300)], &hogs[2])?;
+    settle();
+    check_equal(&hogs)?;
+    let others = [Hog::yields(1), Hog::bursts(2, 1)];
+    for hog in &others {
+        place(&scheduler, 2, &[base(100)], hog)?;
+    }
+    settle();
+    let shares = [(1, 3.0), (2, 1.0)];
+    check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
+    check_equal(&hogs)
+}
+
+/// That tasks of a node receive the same within two turns, and one that has not ended.
+fn check_equal(hogs: &[Hog]) -> Result<(), Failed> {
+    let look = || hogs.iter().map(|hog| used_ns(hog.pid()));
+    let before: Vec<u64> = look().collect();
+    thread::sleep(Duration::from_secs(1));
+    let used: Vec<u64> = look().zip(before).map(|(now, then)| now - then).collect();
+    eprintln!("    used {used:?} ns");
+    let (most, least) = (used.iter().max(), used.iter().min());
+    let apart = most.zip(least).map_or(0, |(most, least)| most - least);
+    if apart > 3 * (QUANTUM_NS + TICK_NS) {
+        return Err(format!("{apart} ns apart: {used:?}").into());
+    }
+    Ok(())
+}
