@@ -14,6 +14,7 @@
 
 extern crate alloc;
 
+pub mod cpu_list;
 pub mod dispatcher;
 pub mod feasible;
 pub mod ids;
@@ -22,3 +23,4 @@ pub mod policy;
 pub mod prefetch;
 pub mod rng;
 pub mod run_queue;
+pub mod topology;

@@ -41,8 +41,19 @@ fn layouts() -> Vec<Layout> {
     ]
 }
 
+/// Only tasks that use up time slices.
+fn ordinary(index: TaskIndex) -> Task {
+    let mut task = task(index);
+    task.class = Class::Other;
+    task
+}
+
 /// All CPUs at work until so many turns are over.
-fn run<R: Ranking + Sync, L: Lock>(ranking: R, layout: &Layout) -> Counts {
+fn run<R: Ranking + Sync, L: Lock>(
+    ranking: R,
+    layout: &Layout,
+    task: fn(TaskIndex) -> Task,
+) -> Counts {
     let machine = Machine::<R, L>::new(ranking, layout, CPUS).unwrap();
     let tokens = Tokens::new(RINGS, THREADS, task);
     tokens.start(&mut machine.processor(Cpu(0)));
@@ -85,8 +96,18 @@ fn run<R: Ranking + Sync, L: Lock>(ranking: R, layout: &Layout) -> Counts {
 #[test]
 fn nobody_is_lost_by_goodness() {
     for layout in layouts() {
-        let counts = run::<_, Plain>(Goodness::X86, &layout);
+        let counts = run::<_, Plain>(Goodness::X86, &layout, task);
         assert!(counts.schedules >= u64::from(TURNS), "{layout:?}");
+    }
+}
+
+/// Who of the threads is given time here is not known: where one has all of it,
+/// its CPU never comes to the end of what can run as long as a real-time task
+/// can.
+#[test]
+fn time_slices_are_recalculated_where_nobody_is_of_real_time() {
+    for layout in layouts() {
+        let counts = run::<_, Plain>(Goodness::X86, &layout, ordinary);
         assert!(counts.recalculations > 0, "{layout:?}");
     }
 }
@@ -97,7 +118,7 @@ fn nobody_is_lost_by_pass() {
         let pass = Pass {
             quantum_ns: 20_000_000,
         };
-        let counts = run::<_, Metered>(pass, &layout);
+        let counts = run::<_, Metered>(pass, &layout, task);
         assert!(counts.schedules >= u64::from(TURNS), "{layout:?}");
     }
 }
