@@ -13,9 +13,6 @@
 //!   latest when that one's quantum is over (`bpf/next.bpf.h`).
 //! * Nobody waits longer than eight seconds.
 //!
-//! A trace may begin in the middle: then it takes as long as anybody waits until all
-//! who compete are known, and picks are judged from there on.
-//!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
 
 use std::collections::HashMap;
@@ -104,22 +101,8 @@ pub struct Replay {
     /// Who found the CPU idle, or nobody waiting for it, until the next pick.
     first: Option<u32>,
     picks: u64,
-    /// Picks that were judged.
-    judged: u64,
-    begins: Begins,
     /// The kernel's pass that is 0 here; its passes wrap around.
     origin: Option<u64>,
-}
-
-/// Where in the scheduler's life a trace begins.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Begins {
-    /// With it: nobody competes yet.
-    First,
-    /// Later, with the next decision.
-    Later,
-    /// Later; by this time everybody who competed then has been met.
-    MetBy(u64),
 }
 
 #[derive(Debug)]
@@ -147,29 +130,13 @@ impl Replay {
             turn: None,
             first: None,
             picks: 0,
-            judged: 0,
-            begins: Begins::First,
             origin: None,
-        }
-    }
-
-    /// Of a trace that begins when the scheduler has decided for a while, with these
-    /// settings all the time.
-    pub fn of_the_middle(quantum_ns: u64, tick_ns: u64) -> Self {
-        Self {
-            begins: Begins::Later,
-            ..Self::new(quantum_ns, tick_ns)
         }
     }
 
     /// Picks so far.
     pub fn picks(&self) -> u64 {
         self.picks
-    }
-
-    /// Those of them that were judged: all, where the trace has its beginning.
-    pub fn judged(&self) -> u64 {
-        self.judged
     }
 
     /// The next decision. Cost: for a pick, one look at each task.
@@ -182,10 +149,6 @@ impl Replay {
         let next = ClientIndex(self.tasks.len() as u32);
         // Out of range is the nearest in it.
         let tickets = ((decision.tickets * SCALE).round() as u32).max(1);
-        if self.begins == Begins::Later {
-            self.begins = Begins::MetBy(decision.time_ns + LONGEST_WAIT_NS as u64 + self.turn_ns);
-        }
-        let is_met = self.begins != Begins::First && !self.tasks.contains_key(&node);
         self.tasks.entry(node).or_insert(Task {
             index: next,
             tickets,
@@ -198,49 +161,18 @@ impl Replay {
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
         let told = match decision.kind {
-            _ if is_met => self.meet(decision.kind, node, pass, present),
-            DecisionKind::Pick => return self.pick(node, decision.time_ns),
+            DecisionKind::Pick => return self.pick(node),
             DecisionKind::Join => self.join(node, tickets, pass, present),
             DecisionKind::Leave => self.leave(node, pass - present),
             DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present),
             DecisionKind::Charge => self.charge(node, decision.service_ns, pass),
         };
         told?;
-        self.place(node, pass, present);
-        match decision.kind {
-            DecisionKind::Pick => return self.pick(node, decision.time_ns),
-            DecisionKind::Charge => self.prolong(node),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Who was charged for a whole turn begins another, without a pick, if nobody
-    /// deserves to run more: tasks outside the scheduler may come in between again.
-    fn prolong(&mut self, node: u32) {
-        let is_over = |turn: (u32, u64)| turn.0 == node && turn.1 >= self.quantum_ns;
-        if self.turn.is_some_and(is_over) && self.early_ns(node).0 <= TOLERANCE_NS {
-            self.turn = Some((node, 0));
-        }
-    }
-
-    /// How much CPU time of all together a client comes too early, and before whom.
-    fn early_ns(&self, node: u32) -> (f64, u32) {
-        let own = self.tasks[&node].key;
-        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
-        let keys = competing.map(|(node, task)| (task.key, *node));
-        let first = keys.min_by(|a, b| a.0.total_cmp(&b.0));
-        let (first, instead_of) = first.unwrap_or((own, node));
-        let all = self.core.total_tickets() as f64;
-        ((own - first) * all * self.quantum_ns as f64, instead_of)
-    }
-
-    /// The kernel says where somebody stands.
-    fn place(&mut self, node: u32, pass: f64, present: f64) {
         let longest = LONGEST_WAIT_NS / self.quantum_ns as f64 / self.core.total_tickets() as f64;
         let task = self.task(node);
         task.pass = pass;
         task.key = pass.min(present + longest);
+        Ok(())
     }
 
     /// A pass of the kernel's as one of the core's.
@@ -251,30 +183,6 @@ impl Replay {
 
     fn task(&mut self, node: u32) -> &mut Task {
         self.tasks.get_mut(&node).expect("it was entered")
-    }
-
-    /// The first that is heard of somebody who may have been there before the trace
-    /// began: it is believed.
-    fn meet(
-        &mut self,
-        kind: DecisionKind,
-        node: u32,
-        pass: f64,
-        present: f64,
-    ) -> Result<(), Disallowed> {
-        if kind == DecisionKind::Join {
-            let is_next = self.is_next(pass);
-            self.first = is_next.then_some(node).or(self.first);
-        }
-        let task = self.task(node);
-        if kind == DecisionKind::Leave {
-            task.remain = Some((pass - present, task.tickets));
-            return Ok(());
-        }
-        task.competes = true;
-        let (index, tickets) = (task.index, task.tickets);
-        let joined = self.core.join(index, tickets);
-        joined.map_err(|error| Disallowed::NotWhole { node, error })
     }
 
     fn join(&mut self, node: u32, tickets: u32, pass: f64, present: f64) -> Result<(), Disallowed> {
@@ -377,13 +285,8 @@ impl Replay {
         Ok(())
     }
 
-    fn pick(&mut self, node: u32, time_ns: u64) -> Result<(), Disallowed> {
+    fn pick(&mut self, node: u32) -> Result<(), Disallowed> {
         self.picks += 1;
-        let is_judged = match self.begins {
-            Begins::MetBy(met_ns) => time_ns >= met_ns,
-            Begins::First | Begins::Later => true,
-        };
-        self.judged += u64::from(is_judged);
         let resumes = self.turn.is_some_and(|(turn, used_ns)| {
             // Tasks outside the scheduler came in between.
             turn == node && used_ns < self.turn_ns
@@ -395,8 +298,15 @@ impl Replay {
         if self.first.take() == Some(node) {
             return Ok(());
         }
-        let (early_ns, instead_of) = self.early_ns(node);
-        if is_judged && early_ns > TOLERANCE_NS {
+        let picked = self.task(node).key;
+        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let keys = competing.map(|(node, task)| (task.key, *node));
+        let Some((first, instead_of)) = keys.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+            return Ok(());
+        };
+        let all = self.core.total_tickets() as f64;
+        let early_ns = (picked - first) * all * self.quantum_ns as f64;
+        if early_ns > TOLERANCE_NS {
             return Err(Disallowed::Pick {
                 pick: self.picks,
                 node,

@@ -15,7 +15,7 @@ Where a daemon with the kernel engine runs, its scheduler is traced: it must hav
 --trace. Else a scheduler for the whole machine is loaded for the time, with these settings.
 
 Examples:
-  prorata start --engine kernel --trace && prorata trace --seconds 20 --check
+  prorata start --engine kernel --trace && prorata trace --seconds 20
   prorata trace --seconds 2 --perfetto trace.json   open it on ui.perfetto.dev
   prorata trace --check                             is each decision one that tickets allow?
   prorata vm run -- prorata trace --check --json    in a machine of its own")]
@@ -33,8 +33,7 @@ pub struct Trace {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
     /// Replay the decisions against stride scheduling as prorata-core has it, and tell the first
-    /// that it does not allow (on one CPU; of a daemon's, who is picked is judged after 8 s, when
-    /// everybody has been heard of)
+    /// that it does not allow (on one CPU, where no daemon has the kernel engine)
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]

@@ -26,10 +26,7 @@ const CHECKS: [(&str, Check); 15] = [
     ("ends_are_noticed", given::ends),
     ("what_cannot_be_is_refused", given::refusals),
     ("the_demo_shares_3_2_1", given::demo),
-    (
-        "the_daemon_s_decisions_are_traced_and_allowed",
-        traced::traced,
-    ),
+    ("the_daemon_s_decisions_are_traced", traced::traced),
     ("what_cannot_be_traced_is_refused", traced::refused),
     ("services_share_by_weight", whole::services),
     ("clients_share_with_services", whole::clients),

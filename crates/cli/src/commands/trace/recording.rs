@@ -53,8 +53,6 @@ pub struct Recording<W> {
     pub tasks: BTreeMap<u32, Task>,
     pub decisions: u64,
     pub picks: u64,
-    /// Picks that were judged.
-    pub judged: u64,
     competing: u64,
     /// CPUs that have a track.
     cpus: BTreeSet<u32>,
@@ -74,7 +72,6 @@ impl<W: io::Write> Recording<W> {
             tasks: BTreeMap::new(),
             decisions: 0,
             picks: 0,
-            judged: 0,
             competing: 0,
             cpus: BTreeSet::new(),
             begin_ns: None,
@@ -94,13 +91,11 @@ impl<W: io::Write> Recording<W> {
 
     fn note(&mut self, decision: &Decision) {
         self.decisions += 1;
-        if let Some(replay) = &mut self.replay {
-            let step = replay.step(decision);
-            self.judged = replay.judged();
-            if let Err(disallowed) = step {
-                self.disallowed = Some(disallowed);
-                self.replay = None;
-            }
+        if let Some(replay) = &mut self.replay
+            && let Err(disallowed) = replay.step(decision)
+        {
+            self.disallowed = Some(disallowed);
+            self.replay = None;
         }
         let first_ns = *self.begin_ns.get_or_insert(decision.time_ns);
         let now_ns = decision.time_ns.saturating_sub(first_ns);

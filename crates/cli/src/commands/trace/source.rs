@@ -41,6 +41,14 @@ impl Settings {
                     )
                     .into());
                 }
+                if args.check {
+                    return Err(WrongUsage(
+                        "--check is for a scheduler that is loaded for it, so that all of its \
+                         decisions are known: end the daemon first, with `prorata stop`"
+                            .to_owned(),
+                    )
+                    .into());
+                }
                 if let ("none", Some(trouble)) = (daemon.mechanism.as_str(), &daemon.trouble) {
                     bail!("nothing is decided in the kernel any more: {trouble}");
                 }
@@ -66,8 +74,7 @@ impl Settings {
             },
         };
         if args.check && settings.policy == Policy::Lottery {
-            let only = "a lottery may pick anybody: give --check with --policy stride (a daemon: \
-                        `prorata configure --policy stride`)";
+            let only = "a lottery may pick anybody: give --check with --policy stride";
             return Err(WrongUsage(only.to_owned()).into());
         }
         Ok(settings)
@@ -75,10 +82,7 @@ impl Settings {
 
     /// What judges decisions that are made so.
     pub fn replay(&self, tick_ns: u64) -> Replay {
-        match self.is_daemon {
-            true => Replay::of_the_middle(self.quantum_ns, tick_ns),
-            false => Replay::new(self.quantum_ns, tick_ns),
-        }
+        Replay::new(self.quantum_ns, tick_ns)
     }
 }
 
