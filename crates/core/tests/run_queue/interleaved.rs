@@ -193,7 +193,7 @@ impl<R: Ranking> Interleaved<R> {
     pub fn settle(&mut self) {
         let mut rounds = 0;
         // All of them take a step, also those after one that did.
-        while (0..CPUS).fold(false, |any, cpu| self.advance(cpu).is_some() || any) {
+        while (0..CPUS).filter(|&cpu| self.advance(cpu).is_some()).count() > 0 {
             rounds += 1;
             assert!(rounds < 100_000, "it never ends");
         }

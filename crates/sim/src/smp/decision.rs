@@ -21,8 +21,6 @@ pub(super) enum Asked {
     Tick,
 }
 
-// One for each CPU, and most are schedules: a box would allocate for each.
-#[expect(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Made {
     Schedule(Schedule, Option<Leaves>),
