@@ -97,7 +97,8 @@ impl Findings {
             let found = others.iter().map(|run| run.value(&measured.metric));
             let values: Vec<f64> = std::iter::once(measured.value).chain(found).collect();
             measured.value = mean(&values);
-            measured.spread = Some(deviation(&values));
+            // None of a quotient by what did not happen in some run.
+            measured.spread = Some(deviation(&values)).filter(|spread| spread.is_finite());
         }
         first
     }

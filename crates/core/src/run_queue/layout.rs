@@ -237,8 +237,9 @@ impl<R: Ranking> RunQueues<R> {
         }
     }
 
-    /// Where the real-time tasks of a CPU's pool wait.
-    pub(super) fn real_time_queue(&self, cpu: Cpu) -> LockIndex {
+    /// Where the real-time tasks of a CPU's pool wait, by its lock; with one list
+    /// they have no queue of their own, and there is no such lock.
+    pub fn real_time_queue(&self, cpu: Cpu) -> LockIndex {
         LockIndex(self.cpus() + self.place(cpu).pool)
     }
 

@@ -8,7 +8,7 @@ use std::mem::replace;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prorata_core::run_queue::{Cpu, Ranking, Task, TaskIndex};
+use prorata_core::run_queue::{Cpu, LockIndex, Ranking, Task, TaskIndex};
 
 use super::lock::Lock;
 use super::machine::{Machine, Processor};
@@ -159,13 +159,22 @@ impl Tokens {
         let shared = machine.shared();
         let mut waiting = Vec::new();
         let mut idle = Vec::new();
+        let waits_in = |index: LockIndex| {
+            let lock = machine.locks().nth(index.0 as usize);
+            let waits = |lock: &L| {
+                lock.lock()
+                    .as_ref()
+                    .is_some_and(|queue| queue.waiting() > 0)
+            };
+            lock.is_some_and(waits)
+        };
         for cpu in (0..cpus).map(Cpu) {
+            if waits_in(shared.queue_of(cpu)) || waits_in(shared.real_time_queue(cpu)) {
+                waiting.push(shared.pool_of(cpu));
+            }
             let lock = machine.locks().nth(shared.queue_of(cpu).0 as usize);
             let guard = lock.expect("each CPU has a queue").lock();
             let queue = guard.as_ref().expect("which is behind its lock");
-            if queue.waiting() > 0 {
-                waiting.push(shared.pool_of(cpu));
-            }
             if queue.current(cpu).is_none() && !machine.is_told(cpu) {
                 idle.push(cpu);
             }
