@@ -100,13 +100,15 @@ static u32 tickets_by_nice(const struct task_struct *p)
 static void join(const struct task_struct *p, struct task *task, u64 now)
 {
 	const struct rights *node;
+	/* Progress in another node, where it was while it slept, says nothing here. */
+	bool comes = task->node != task->assigned;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
 	count_in(task->node, task->held, now);
 	node = node_at(task->node);
-	if (before(task->progress, node->progress))
+	if (comes || before(task->progress, node->progress))
 		task->progress = node->progress;
 }
 
@@ -149,11 +151,7 @@ static void leave(struct task *task)
 /* It belongs elsewhere, or is nicer, since it joined. */
 static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
 {
-	u32 number = task->node;
-
 	leave(task);
-	if (number != task->assigned)
-		task->progress = node_at(task->assigned)->progress;
 	join(p, task, now);
 }
 

@@ -1,6 +1,7 @@
 //! Processes that use CPU time in some way.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Barrier};
@@ -26,10 +27,12 @@ impl Hog {
         Self::work(&["yields", &use_ms.to_string()]).begun()
     }
 
-    /// However long the machine waits for its program: who waits for turns, uses
-    /// little of them and sleeps again is owed the rest.
-    fn begun(self) -> Self {
-        wait_until(|| used_ns(self.pid()) > 20_000_000);
+    /// However long the machine waits for its program, page by page: who waits for
+    /// turns, uses little of them and sleeps again gets less and is owed the rest.
+    fn begun(mut self) -> Self {
+        let mut said = [0];
+        let from = self.0.stdout.as_mut().expect("it is a pipe");
+        from.read_exact(&mut said).expect("it begins");
         self
     }
 
@@ -64,6 +67,7 @@ impl Hog {
         let program = std::env::current_exe().expect("it runs");
         let mut command = Command::new(program);
         command.arg(WORKER).args(role).stdin(Stdio::null());
+        command.stdout(Stdio::piped());
         Self(command.spawn().expect("it can be started"))
     }
 
@@ -104,15 +108,24 @@ pub fn work(arguments: &[String]) {
     unsafe { libc::setpgid(0, 0) };
     let number = |index: usize| arguments[index].parse::<u64>().expect("a number");
     match arguments[0].as_str() {
-        "hog" => burn(Duration::MAX),
-        "bursts" => loop {
-            burn(Duration::from_millis(number(1)));
-            thread::sleep(Duration::from_millis(number(2)));
-        },
-        "yields" => loop {
-            burn(Duration::from_millis(number(1)));
-            thread::yield_now();
-        },
+        "hog" => {
+            say_begun();
+            burn(Duration::MAX);
+        }
+        "bursts" => {
+            say_begun();
+            loop {
+                burn(Duration::from_millis(number(1)));
+                thread::sleep(Duration::from_millis(number(2)));
+            }
+        }
+        "yields" => {
+            say_begun();
+            loop {
+                burn(Duration::from_millis(number(1)));
+                thread::yield_now();
+            }
+        }
         "herd" => herd(number(1)),
         "relay" => loop {
             let child = fork(|| burn(Duration::from_millis(number(1))));
@@ -133,6 +146,14 @@ pub fn work(arguments: &[String]) {
         "crowd" => crowd(number(1)),
         other => panic!("no such role: {other}"),
     }
+}
+
+/// Tells who started this that it has what it needs to use CPU time.
+fn say_begun() {
+    burn(Duration::from_millis(20));
+    let mut to = std::io::stdout();
+    let said = to.write_all(b".").and_then(|()| to.flush());
+    said.expect("who started this reads it");
 }
 
 /// Uses as much CPU time.

@@ -118,19 +118,21 @@ pub fn newcomer() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Three that may run on two of three CPUs, 1:2:1, and one that is bound to the third.
+/// Three that may run on two of three CPUs, 3:4:3, and one that is bound to the third.
+/// None is due a whole CPU: whoever is has that one's time beside interrupts, which is
+/// not half of what there is on both.
 pub fn roamers() -> Result<(), Failed> {
     for options in [STRIDE, PER_CPU] {
         let scheduler = Scheduler::load(&options)?;
-        let mut hogs = Vec::new();
-        for (node, amount) in [(1, 100), (2, 200), (3, 100), (4, 200)] {
-            let hog = hog(&scheduler, node, &[base(amount)])?;
-            bind_to(&hog, if node == 4 { &[2] } else { &[0, 1] });
-            hogs.push(hog);
+        // Programs that begin take CPU time from who came before them.
+        let hogs: Vec<Hog> = (0..4).map(|_| Hog::start()).collect();
+        for (hog, (node, amount)) in hogs.iter().zip([(1, 300), (2, 400), (3, 300), (4, 500)]) {
+            bind_to(hog, if node == 4 { &[2] } else { &[0, 1] });
+            place(&scheduler, node, &[base(amount)], hog)?;
         }
         settle();
         // How much of a CPU there is beside interrupts differs between CPUs.
-        let shares = [(1, 1.0), (2, 2.0), (3, 1.0)];
+        let shares = [(1, 3.0), (2, 4.0), (3, 3.0)];
         let before = scheduler.account(4)?.received_ns;
         check_shares(&scheduler, &shares, Duration::from_secs(2), 4.0)?;
         let received = scheduler.account(4)?.received_ns - before;
