@@ -92,7 +92,7 @@ const QUANTUM_NS: u64 = 20_000_000;
 /// Where decisions come from.
 pub enum Source {
     /// A scheduler of our own.
-    Own(Scheduler),
+    Own(Box<Scheduler>),
     /// The daemon's.
     Daemon(Tap),
 }
@@ -109,7 +109,8 @@ impl Source {
             scope: Scope::All,
             queues: Queues::One,
         };
-        Scheduler::load_traced(&options).map(Self::Own)
+        let scheduler = Scheduler::load_traced(&options)?;
+        Ok(Self::Own(Box::new(scheduler)))
     }
 
     /// What was decided since the last time.
