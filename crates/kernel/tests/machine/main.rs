@@ -89,12 +89,14 @@ const CHECKS_ON_THREE: [(&str, Check); 8] = [
 const CHECKS_ON_FOUR: [(&str, Check); 1] =
     [("cpus_with_a_cache_share_a_queue", processors::caches)];
 
-/// Checks that do not hold yet each time, on Linux 7: a control group has one pass,
-/// which is measured from another queue's front whenever a task of it that is bound
-/// elsewhere runs. They are told as ignored, and made by `--include-ignored`.
-const NOT_YET: [&str; 2] = [
+/// Checks that do not hold yet each time, told as ignored and made by
+/// `--include-ignored`. A control group has one pass, which is measured from another
+/// queue's front whenever a task of it that is bound elsewhere runs. And of two tasks in
+/// a group, one that has just come may get nothing for seconds; why is not known.
+const NOT_YET: [&str; 3] = [
     "bound_tasks_of_control_groups",
     "tasks_stay_where_they_are_bound",
+    "nice_values_are_tickets",
 ];
 
 fn main() {
