@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use prorata_control::protocol::{ClientReport, Request, Response, StatusReport};
@@ -161,4 +162,10 @@ pub fn user_name(number: u32) -> String {
         Ok(Some(user)) => user.name,
         _ => number.to_string(),
     }
+}
+
+/// A quantum as the daemon is asked for it. Whether it is within the limits the daemon
+/// says.
+pub fn quantum_ns(quantum: Duration) -> anyhow::Result<u64> {
+    u64::try_from(quantum.as_nanos()).context("the quantum is too long: use 1ms to 1s")
 }

@@ -58,6 +58,11 @@ pub fn seconds(time_ns: u64) -> String {
     format!("{:.2} s", time_ns as f64 / 1e9)
 }
 
+/// `20 ms`.
+pub fn milliseconds(time_ns: u64) -> String {
+    format!("{} ms", time_ns as f64 / 1e6)
+}
+
 /// That a time was shorter than this; `-` for none at all.
 pub fn shorter_than(time_ns: u64) -> String {
     match time_ns {

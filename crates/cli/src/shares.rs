@@ -45,6 +45,7 @@ mod tests {
             state: ClientState::Running,
             tickets: Vec::new(),
             value: 0.0,
+            quantum_ns: None,
             share,
             specified_ns: 0,
             received_ns,

@@ -106,12 +106,15 @@ impl Control {
         self.journal.append(changes, &self.state)?;
         let outcomes = self.carry_out(changes);
         for change in changes {
-            if let Change::Roots { client, roots } = change {
-                self.manage_new(*client, roots)
-                    .inspect_err(|_| self.undo(&outcomes))?;
-            }
-            if let Change::Adopter { client, parent } = change {
-                self.adopt(*client, *parent);
+            match change {
+                Change::Roots { client, roots } => self
+                    .manage_new(*client, roots)
+                    .inspect_err(|_| self.undo(&outcomes))?,
+                Change::Adopter { client, parent } => self.adopt(*client, *parent),
+                Change::Quantum { client, quantum_ns } => {
+                    self.engine.set_client_quantum(*client, *quantum_ns);
+                }
+                _ => {}
             }
         }
         self.engine.nudge();
@@ -205,6 +208,9 @@ impl Control {
                 continue;
             }
             self.roots.watch(client, &roots);
+            if let Some(quantum_ns) = self.state.quanta_ns.get(&client) {
+                self.engine.set_client_quantum(client, Some(*quantum_ns));
+            }
             if self.state.suspended.contains(&client) {
                 self.engine.suspend(client);
             }
@@ -262,6 +268,7 @@ impl Control {
                 Change::Resume(client) => self.engine.resume(*client),
                 Change::Roots { .. }
                 | Change::Adopter { .. }
+                | Change::Quantum { .. }
                 | Change::Suspend(_)
                 | Change::Hold => {}
             }

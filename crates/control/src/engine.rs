@@ -75,6 +75,10 @@ pub trait Engine {
     /// Lets go of a client, all enforcement undone. Unknown ones are ignored.
     fn release(&self, client: ClientId);
 
+    /// Turns of a managed client last so long from the next one on, or as long as
+    /// those of all.
+    fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>);
+
     /// The user has stopped the client: undoes all enforcement, and keeps the
     /// client out of the competition as far as stopped processes are not out of
     /// it by themselves. Returns whether its processes were stopped by the

@@ -73,6 +73,9 @@ pub enum Request {
         name: Option<String>,
         /// Its tickets.
         funding: Funding,
+        /// Its own quantum, as for [`Request::SetQuantum`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quantum_ns: Option<u64>,
         /// The asker is the parent of `pid` and, as a child subreaper
         /// (prctl(2)), will inherit the client's orphans: whatever becomes its
         /// child belongs to the client too.
@@ -114,6 +117,14 @@ pub enum Request {
         client: String,
         /// New face value and currency.
         funding: Funding,
+    },
+    /// Turns of the client's threads last so long from the next one on; shares stay
+    /// what they are.
+    SetQuantum {
+        /// Which one.
+        client: String,
+        /// In nanoseconds, 1 ms to 1 s; that of all if not given.
+        quantum_ns: Option<u64>,
     },
     /// `mkcur`.
     CreateCurrency {
@@ -343,13 +354,16 @@ pub struct ClientReport {
     pub tickets: Vec<(u32, String)>,
     /// What they are worth in base units.
     pub value: f64,
+    /// Its own quantum, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum_ns: Option<u64>,
     /// Part of the machine that it should get at this moment, 0 to 1.
     pub share: f64,
     /// CPU time it should have received since it was registered.
     pub specified_ns: u64,
     /// CPU time it did receive.
     pub received_ns: u64,
-    /// Received less specified, in quanta.
+    /// Received less specified, in quanta of those that have none of their own.
     pub error_quanta: f64,
     /// Its turns, where the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

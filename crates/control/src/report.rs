@@ -125,6 +125,7 @@ impl Reporter<'_> {
                 .map(|ticket| (ticket.amount, currency_name(ledger, ticket.currency)))
                 .collect(),
             value: client.value.to_f64(),
+            quantum_ns: self.state.quanta_ns.get(&client.id).copied(),
             share: usage.share,
             specified_ns,
             received_ns,

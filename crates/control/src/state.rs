@@ -68,6 +68,13 @@ pub(crate) enum Change {
         /// Parent of its first root.
         parent: ProcessId,
     },
+    /// Its turns last so long, or as long as those of all.
+    Quantum {
+        /// A client of the ledger.
+        client: ClientId,
+        /// From [`MIN_QUANTUM_NS`] to [`MAX_QUANTUM_NS`].
+        quantum_ns: Option<u64>,
+    },
     /// The client's user stopped it.
     Suspend(ClientId),
     /// The client's user continued it.
@@ -93,6 +100,9 @@ pub(crate) struct State {
     /// Clients whose orphans somebody inherits, and who that is.
     #[serde(with = "pairs")]
     pub adopters: BTreeMap<ClientId, ProcessId>,
+    /// Clients that have a quantum of their own, and how long it is.
+    #[serde(with = "pairs")]
+    pub quanta_ns: BTreeMap<ClientId, u64>,
     /// Clients whose user has stopped them.
     pub suspended: BTreeSet<ClientId>,
     /// Transfers of the ledger that end with a connection.
@@ -110,6 +120,7 @@ impl State {
             ledger: Ledger::with_base_owner(LIMITS, owner, group),
             roots: BTreeMap::new(),
             adopters: BTreeMap::new(),
+            quanta_ns: BTreeMap::new(),
             suspended: BTreeSet::new(),
             held: BTreeSet::new(),
             settings: Settings::default(),
@@ -138,6 +149,13 @@ impl State {
                 self.known(*client)?;
                 self.adopters.insert(*client, *parent);
             }
+            Change::Quantum { client, quantum_ns } => {
+                self.known(*client)?;
+                match quantum_ns {
+                    Some(quantum_ns) => self.quanta_ns.insert(*client, *quantum_ns),
+                    None => self.quanta_ns.remove(client),
+                };
+            }
             Change::Suspend(client) => {
                 self.known(*client)?;
                 self.suspended.insert(*client);
@@ -162,6 +180,7 @@ impl State {
         if let Operation::DestroyClient { client } = operation {
             self.roots.remove(client);
             self.adopters.remove(client);
+            self.quanta_ns.remove(client);
             self.suspended.remove(client);
         }
         if !matches!(operation, Operation::Transfer { .. }) && !self.held.is_empty() {

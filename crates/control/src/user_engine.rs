@@ -76,6 +76,10 @@ impl Engine for ForUser {
         self.engine.release(client);
     }
 
+    fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
+        self.engine.set_client_quantum(client, quantum_ns);
+    }
+
     fn suspend(&self, client: ClientId) -> bool {
         self.engine.suspend(client)
     }

@@ -108,6 +108,7 @@ impl Machine {
                     amount: 100,
                     currency: None,
                 },
+                quantum_ns: None,
                 adopts: false,
             };
             let response = connection.call(&request).unwrap();

@@ -12,13 +12,14 @@ use prorata_core::run_queue::{
 fn filled<R: Ranking>(ranking: R, layout: &Layout, cpus: u32) -> Sequential<R> {
     let mut queues = Sequential::new(ranking, layout, cpus).expect("within the limits");
     for index in 0..4 * cpus {
-        queues.wake(Task::new(TaskIndex(index), Cpu(index % cpus)));
+        let task = Task::new(TaskIndex(index), Cpu(index % cpus));
+        queues.wake(task).expect("within the limits");
     }
     queues.take_told();
     queues
 }
 
-fn decisions<R: Ranking + Copy>(criterion: &mut Criterion, name: &str, ranking: R) {
+fn decisions<R: Ranking>(criterion: &mut Criterion, name: &str, ranking: impl Fn() -> R) {
     let mut group = criterion.benchmark_group(name);
     for cpus in [8, 1024] {
         let pools = (0..cpus).map(|cpu| cpu / 8).collect();
@@ -33,7 +34,7 @@ fn decisions<R: Ranking + Copy>(criterion: &mut Criterion, name: &str, ranking: 
             ("pools of 8", Layout::Pools(pools, Comparison::Tournament)),
         ];
         for (layout_name, layout) in layouts {
-            let mut queues = filled(ranking, &layout, cpus);
+            let mut queues = filled(ranking(), &layout, cpus);
             let mut cpu = 0;
             let turn = Turn {
                 end: End::Yields,
@@ -52,9 +53,10 @@ fn decisions<R: Ranking + Copy>(criterion: &mut Criterion, name: &str, ranking: 
 }
 
 fn all(criterion: &mut Criterion) {
-    decisions(criterion, "goodness", Goodness::X86);
-    let quantum_ns = 10_000_000;
-    decisions(criterion, "pass", Pass { quantum_ns });
+    decisions(criterion, "goodness", || Goodness::X86);
+    decisions(criterion, "pass", || {
+        Pass::new(10_000_000).expect("within the limits")
+    });
 }
 
 criterion_group!(benches, all);

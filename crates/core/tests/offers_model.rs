@@ -79,7 +79,7 @@ mod atomic {
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering::Relaxed};
 
-use board::{Comparison, Offers};
+use board::{Best, Comparison, Offers};
 use loom::thread::spawn;
 use ranking::{NOBODY, Rank};
 
@@ -126,7 +126,13 @@ fn ends_with_the_best(before: &'static [Rank], changes: &'static [(u32, &'static
         for place in 0..offers.places() {
             scan.set(place, offers.get(place));
         }
-        assert_eq!(offers.best_except(&[]).0, scan.best_except(&[]).0);
+        assert!(offers.is_tournament() && !scan.is_tournament());
+        let (best, _) = scan.best_except(&[]);
+        assert_eq!(offers.best_except(&[]).0, best);
+        let value = |best: Option<Best>| best.map(|best| best.value);
+        for place in 0..offers.places() {
+            assert_eq!(value(offers.best_near(place, &[]).0), value(best));
+        }
     });
     assert!(executions > 20);
 }

@@ -80,7 +80,7 @@ struct rights {
 	u64 dispatches;
 	u64 migrations;
 	u64 waited_ns;
-	/* Tasks inside that compete, and the tickets that they hold. */
+	/* Tasks inside that compete together, and the tickets that all inside hold. */
 	u32 runnable;
 	/* Whether one of them stands for the others in a queue, see line.bpf.h. */
 	u32 represented;
@@ -91,7 +91,7 @@ struct rights {
 	 */
 	u64 pass;
 	u64 left_at;
-	/* What its tasks are worth together, and so how far its pass moves. */
+	/* What those tasks are worth together, and so how far its pass moves. */
 	u64 worth;
 	struct stride stride;
 	/* The `priced_at` from which these two were worked out. */
@@ -103,13 +103,23 @@ struct rights {
 	/* Tasks that wait in line inside, and whether there is a line. */
 	u32 in_line;
 	u32 has_line;
+	/* The longest turn of its tasks; 0 is that of all. */
+	u64 quantum_ns;
 	/* Whether it ever was active. */
 	u32 known;
-	/* Where who was charged last may run, see resident.bpf.h. */
-	u32 home;
+	/*
+	 * Tasks inside that compete as clients of their own and are not in `runnable`, what
+	 * they hold of `held`, and where the one stands that was charged last, see alone.bpf.h.
+	 */
+	u32 alone;
+	s64 alone_held;
+	u64 alone_pass;
+	u64 alone_worth;
+	u32 alone_home;
+	u32 unused;
 };
 
-_Static_assert(sizeof(struct rights) == 192, "src/scheduler/loaded.rs reads these bytes");
+_Static_assert(sizeof(struct rights) == 232, "src/scheduler/loaded.rs reads these bytes");
 
 /* Totals. */
 struct totals {

@@ -170,6 +170,7 @@ static void end_group(struct cgroup *cgrp)
 	node->migrations = 0;
 	node->waited_ns = 0;
 	node->known = false;
+	node->alone_worth = 0;
 	free_group(group->node - CGROUP_NODES);
 }
 

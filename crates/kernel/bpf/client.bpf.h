@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Nodes as clients (1995, 2.2 and Figure 3): the tasks in a node compete as one,
- * with one pass that all of them move. So what a client receives does not depend
- * on how many tasks it has, how they take turns, or when they come and go.
+ * with one pass that all of them move, but for those that are bound to CPUs
+ * (alone.bpf.h). So what a client receives does not depend on how many tasks it has,
+ * how they take turns, or when they come and go.
  */
 #ifndef PRORATA_CLIENT_BPF_H
 #define PRORATA_CLIENT_BPF_H
 
-/* How far a client may be behind the present pass on several CPUs, in quanta. */
+/*
+ * How far a client may be behind the present pass on several CPUs, in quanta of those
+ * who have the longest.
+ */
 #define LARGEST_LAG 2
+
+static u64 quantum_of(const struct rights *node)
+{
+	return node->quantum_ns ? node->quantum_ns : quantum_ns;
+}
 
 /* Accounts for what was due to the node's tasks until now. */
 static void settle(struct rights *node)
@@ -36,16 +45,16 @@ __noinline int value(u32 number, u64 now)
 	if (!is_priced(node, now))
 		price(number, now);
 	worth = node->value;
-	held = node->held;
+	held = node->held - node->alone_held;
 	active = node->active;
 	if (held < active)
-		worth = product(worth, quotient(worth_of_amount(held > 0 ? held : 0),
-						worth_of_amount(active)));
+		worth = product(
+			worth,
+			quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
 	if (!one_cpu) {
 		node->single = single_of(worth) / (runnable ? runnable : 1);
 		readjust();
-		if (!node->home)
-			worth = feasible(worth, runnable);
+		worth = feasible(worth, runnable);
 	}
 	node->worth_priced_at = node->priced_at;
 	if (worth == node->worth)
@@ -66,7 +75,7 @@ __noinline int revalue(u32 number, u64 now)
 	value(number, now);
 	if (node->worth == worth)
 		return 0;
-	from = present_of(node);
+	from = present();
 	moved = from + keep_remain(pass - from, worth, node->worth);
 	__sync_val_compare_and_swap(&node->pass, pass, moved);
 	trace(DECISION_TICKETS, number, 0, 0);
@@ -87,7 +96,7 @@ __noinline int enter(u32 number, u64 now)
 	else
 		remain = wait_after(quantum_ns, node->stride);
 	node->known = true;
-	node->pass = present_of(node) + remain;
+	node->pass = present() + remain;
 	trace(DECISION_JOIN, number, 0, 0);
 	return 0;
 }
@@ -109,7 +118,7 @@ static void count_out(u32 number, u32 held)
 	struct rights *node = node_at(number);
 
 	/* Before others can see that nobody competes. */
-	node->left_at = present_of(node);
+	node->left_at = present();
 	__sync_fetch_and_add(&node->held, -(s64)held);
 	if (__sync_fetch_and_add(&node->runnable, -1) == 1) {
 		settle(node);
@@ -124,9 +133,9 @@ static void count_out(u32 number, u32 held)
  */
 static void forgive_lag(struct rights *node)
 {
-	u64 least = present() - wait(node->stride, LARGEST_LAG * quantum_ns);
+	u64 least = present() - wait(node->stride, LARGEST_LAG * longest_quantum_ns);
 
-	if (!node->home && before(node->pass, least))
+	if (before(node->pass, least))
 		node->pass = least;
 }
 
@@ -139,8 +148,8 @@ static void charge_client(u32 number, u32 tid, u64 service_ns, u64 now)
 	follow_winner(node->pass);
 	dispense(service_ns);
 	/* In a race its next wait begins at the present moment, as in the core. */
-	if (lottery && before(node->pass, present_of(node)))
-		node->pass = present_of(node);
+	if (lottery && before(node->pass, present()))
+		node->pass = present();
 	__sync_fetch_and_add(&node->pass, wait_after(service_ns, node->stride));
 	if (!one_cpu && !lottery)
 		forgive_lag(node);

@@ -17,7 +17,7 @@
 
 /* Fractional bits of a worth in this header. */
 #define SINGLE_BITS 16
-#define ROUNDS 4
+#define ROUNDS	    4
 
 /* The node whose task runs on each CPU, unless the task is bound to CPUs; or 0. */
 static u32 running[MAX_CPUS];

@@ -17,11 +17,11 @@
 #define LINES 65536
 
 /* Whether it is to wait in line; if not, it represents its node, or itself. */
-static bool waits_in_line(const struct task_struct *p, struct task *task)
+static bool waits_in_line(struct task *task)
 {
 	struct rights *node = node_at(task->node);
 
-	if (task->place == REPRESENTS || is_bound(p) || !node->has_line)
+	if (task->place == REPRESENTS || is_alone(task) || !node->has_line)
 		return false;
 	if (__sync_bool_compare_and_swap(&node->represented, 0, 1)) {
 		leave_place(task);
@@ -46,15 +46,12 @@ static void wait_in_line(struct task_struct *p, const struct task *task, u64 enq
 /* It waits in a queue, where a CPU that is idle takes it. */
 static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flags)
 {
-	struct rights *node = node_at(task->node);
-	u32 queue = queue_for(p);
-	u64 key;
+	u32 queue = queue_for(p, task);
+	u64 key = key_for(task);
 
-	move_node(node, home_of(queue));
-	key = key_of(node);
-	task->queued_pass = node->pass;
+	task->queued_pass = pass_for(task);
 	note_key(queue, key);
-	scx_bpf_dsq_insert_vtime(p, queue, turn_of(node), key, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, queue, turn_of(node_at(task->node)), key, enq_flags);
 	wake_idle_cpu(p);
 }
 
@@ -71,7 +68,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
-		u64 key = key_at(node, 0);
+		u64 key = key_of(node);
 
 		if (!task)
 			continue;

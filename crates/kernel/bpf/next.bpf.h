@@ -24,7 +24,11 @@ struct {
 	bool known;
 } next_here;
 
-/* Whether the task whose turn ends was compared with the others in its node. */
+/*
+ * Whether the task whose turn ends was compared with the others in its node. True from
+ * the end of its `dispatch` to its `enqueue` only: the kernel does not ask at the end
+ * of a turn if somebody waits in the CPU's own queue.
+ */
 static bool compared;
 
 static void note_next(const struct task *task, u64 key)
@@ -61,7 +65,8 @@ static bool follows_next(const struct task *task)
 {
 	const struct rights *node = node_at(task->node);
 
-	return next_here.known && next_here.node == task->node && scx_bpf_dsq_nr_queued(DSQ_LOCAL) == 1 &&
+	return next_here.known && next_here.node == task->node &&
+	       scx_bpf_dsq_nr_queued(DSQ_LOCAL) == 1 &&
 	       !before(next_here.progress + progress_of(turn_of(node), task->held), task->progress);
 }
 
@@ -105,6 +110,7 @@ static bool goes_next(struct task_struct *p, struct task *task, u64 enq_flags)
 	if (current == p) {
 		if (vacant || node->in_line || !follows_next(task) || scx_bpf_dsq_nr_queued(0))
 			return false;
+		compared = false;
 		key = key_of(node);
 	} else {
 		runs = task_of(current);

@@ -28,20 +28,25 @@ static __noinline u32 reorder(u32 queue, u64 now)
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task *task = task_of(p);
 		struct rights *node;
-		u64 key;
+		u64 key, pass;
 
 		if (++count > REORDERED_AT_ONCE)
 			break;
 		if (!task || !task->competes)
 			continue;
 		node = node_at(task->node);
-		if (!is_valued(node, now))
+		if (is_alone(task)) {
+			if (!is_valued_alone(&task->alone, node, now))
+				revalue_alone(&task->alone, task->node, task->held, now);
+		} else if (!is_valued(node, now)) {
 			revalue(task->node, now);
-		key = key_at(node, home_of(queue));
+		}
+		key = key_for(task);
+		pass = pass_for(task);
 		/* The longest wait is shorter, too, when more tickets are active. */
-		if (node->pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
+		if (pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
-		task->queued_pass = node->pass;
+		task->queued_pass = pass;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
 			__sync_fetch_and_add(&totals.reordered, 1);

@@ -19,8 +19,10 @@
 const volatile u32 cpus = 1;
 #define one_cpu (cpus == 1)
 
-/* The longest turn; the loader sets it. */
+/* The longest turn, unless a client has a quantum of its own; the loader sets it. */
 u64 quantum_ns;
+/* The longest of all these quanta. */
+u64 longest_quantum_ns;
 bool lottery;
 
 /* Passes of service that was charged to anybody, for each active base ticket. */
@@ -88,7 +90,7 @@ __noinline u64 chance_on(u64 service_ns)
 
 __noinline u64 wait_at(u64 mantissa, s32 shift, u64 service_ns)
 {
-	struct stride stride = { .mantissa = mantissa, .shift = shift };
+	struct stride stride = {.mantissa = mantissa, .shift = shift};
 
 	return wait_by(stride, service_ns);
 }

@@ -33,6 +33,7 @@
 #include "trace.bpf.h"
 #include "resident.bpf.h"
 #include "client.bpf.h"
+#include "alone.bpf.h"
 #include "task.bpf.h"
 #include "queue.bpf.h"
 #include "next.bpf.h"
@@ -84,8 +85,10 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (!task->competes)
 		join(p, task, scx_bpf_now());
+	else if (is_bound_anew(p, task))
+		follow_assignment(p, task, scx_bpf_now());
 	if (!one_cpu || !goes_next(p, task, enq_flags)) {
-		if ((one_cpu && steps_back(p, task)) || waits_in_line(p, task))
+		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
 			wait_in_line(p, task, enq_flags);
 		else
 			wait_in_queue(p, task, enq_flags);
@@ -97,9 +100,10 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 {
 	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED);
-	struct rival rival = { .nobody = true };
+	struct rival rival = {.nobody = true};
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
+	bool other;
 
 	if (goes_on)
 		task = task_of(prev);
@@ -114,17 +118,20 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	next_here.known = false;
 	if (task) {
 		rival.nobody = hand_over(task);
-		rival.node = task->node;
-		rival.pass = key_of(node_at(task->node));
+		rival.node = rivals_node(task);
+		rival.pass = key_for(task);
 		rival.progress = task->progress;
 	}
-	compared = next_here.known || take(cpu, &rival);
-	if (!one_cpu && !compared && !goes_on)
+	other = next_here.known || take(cpu, &rival);
+	compared = other && goes_on;
+	if (!one_cpu && !other && !goes_on)
 		catch_up(cpu);
-	if (compared || !goes_on) {
+	if (other || !goes_on) {
 		fill_vacancies();
 		return;
 	}
+	if (task && is_alone(task) && nobody_waits_for(cpu))
+		forgive_lead(&task->alone, node_at(task->node));
 	scx_bpf_task_set_slice(prev, task ? turn_of(node_at(task->node)) : quantum_ns);
 	__sync_fetch_and_add(&totals.prolonged, 1);
 }
@@ -137,7 +144,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	if (!task || !task->competes)
 		return;
 	if (!one_cpu)
-		*running_on(scx_bpf_task_cpu(p)) = is_bound(p) ? 0 : task->node;
+		*running_on(scx_bpf_task_cpu(p)) = is_alone(task) ? 0 : task->node;
 	trace(DECISION_PICK, task->node, p->pid, 0);
 }
 

@@ -31,9 +31,10 @@ static struct head *head_of(u32 queue)
 
 static u64 turn_of(const struct rights *node)
 {
-	u32 tasks = node->runnable;
+	u64 turn_ns = quantum_of(node);
+	u32 tasks = node->runnable + node->alone;
 
-	return tasks > CROWD ? quantum_ns * CROWD / tasks : quantum_ns;
+	return tasks > CROWD ? turn_ns * CROWD / tasks : turn_ns;
 }
 
 /*
@@ -50,12 +51,21 @@ static u64 key_of(const struct rights *node)
 	return node->pass;
 }
 
-/* The same where those at a home wait. */
-static u64 key_at(const struct rights *node, u32 home)
+/* Where a task stands in a queue. */
+static u64 key_for(const struct task *task)
 {
-	u64 key = key_of(node);
+	return is_alone(task) ? key_alone(&task->alone) : key_of(node_at(task->node));
+}
 
-	return node->home == home ? key : key + present_at(home) - present_of(node);
+/* The pass that its place follows. */
+static u64 pass_for(const struct task *task)
+{
+	return is_alone(task) ? task->alone.pass : node_at(task->node)->pass;
+}
+
+static u32 queue_for(const struct task_struct *p, const struct task *task)
+{
+	return is_alone(task) ? home_queue_for(p) : queue_of(scx_bpf_task_cpu(p));
 }
 
 /* A key has come into a queue. */

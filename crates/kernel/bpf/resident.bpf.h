@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Residents: tasks that are bound to some of several CPUs. They stand for
- * themselves, and wait where their CPUs look and no others do: who may run on one
+ * Residents: tasks that are bound to some of several CPUs. They are clients of their
+ * own (alone.bpf.h), and wait where their CPUs look and no others do: who may run on one
  * CPU only, in that CPU's own queue of residents; who may run on several, in one
  * queue for all of these. So whoever is first in another queue may run anywhere, and
  * hides nobody.
@@ -48,14 +48,10 @@ static bool is_bound(const struct task_struct *p)
 	return !everywhere;
 }
 
-/* Where a task waits. */
-static u32 queue_for(const struct task_struct *p)
+/* Where a task waits, if it is bound. */
+static u32 home_queue_for(const struct task_struct *p)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-
-	if (!is_bound(p))
-		return queue_of(cpu);
-	return p->nr_cpus_allowed == 1 ? residents_of(cpu) : ROAMERS;
+	return p->nr_cpus_allowed == 1 ? residents_of(scx_bpf_task_cpu(p)) : ROAMERS;
 }
 
 static s32 create_residents(void)
@@ -85,13 +81,16 @@ static void evict_residents(s32 cpu)
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL_ON | cpu, 0);
 }
 
-/*
- * A node's home: 0 if who was charged last may run everywhere, else the number of
- * the queue in which it waits, from ROAMERS on, which is 1.
- */
+/* A home: the number of a queue from ROAMERS on, which is 0. */
 static u32 home_of(u32 queue)
 {
-	return queue < ROAMERS ? 0 : queue - ROAMERS + 1;
+	return queue - ROAMERS;
+}
+
+/* The home of a task that is bound. */
+static u32 home_for(const struct task_struct *p)
+{
+	return home_of(home_queue_for(p));
 }
 
 /*
@@ -114,22 +113,7 @@ static u64 present_at(u32 home)
 {
 	const struct front *front = front_of(home);
 
-	return home && front->behind ? front->pass : present();
-}
-
-static u64 present_of(const struct rights *node)
-{
-	return present_at(node->home);
-}
-
-/* One of a node's tasks waits or ran there: the node is as far from that present pass. */
-static void move_node(struct rights *node, u32 home)
-{
-	u32 old = node->home;
-
-	if (old == home || !__sync_bool_compare_and_swap(&node->home, old, home))
-		return;
-	__sync_fetch_and_add(&node->pass, present_at(home) - present_at(old));
+	return front->behind ? front->pass : present();
 }
 
 /* Nobody waits where others would have won: those are not behind. */
@@ -142,20 +126,13 @@ static void catch_up(s32 cpu)
 		front_of(home_of(ROAMERS))->behind = 0;
 }
 
-/* One of its tasks is charged that ran on this CPU and waits in this queue. */
-static void note_charged(u32 number, s32 cpu, u32 queue)
+/* Who had this pass has won there. */
+static void note_winner(u32 home, u64 pass)
 {
-	struct rights *node = node_at(number);
-	u32 home = home_of(queue);
 	struct front *front = front_of(home);
 
-	move_node(node, home);
-	if (!home) {
-		catch_up(cpu);
-		return;
-	}
-	front->pass = node->pass;
-	front->behind = (s64)(present() - node->pass) > (s64)most_owed;
+	front->pass = pass;
+	front->behind = (s64)(present() - pass) > (s64)most_owed;
 }
 
 #endif

@@ -16,10 +16,17 @@ enum taken {
 	AGAIN,
 };
 
+/* The node in which who goes on is compared with others by progress. */
+static u32 rivals_node(const struct task *task)
+{
+	return is_alone(task) ? NODES : task->node;
+}
+
 static bool comes_first(const struct task *task, u64 key, const struct rival *rival)
 {
 	return rival->nobody || before(key, rival->pass) ||
-	       (task->node == rival->node && before(task->progress, rival->progress));
+	       (!is_alone(task) && task->node == rival->node &&
+		before(task->progress, rival->progress));
 }
 
 /*
@@ -34,7 +41,6 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		u64 key = p->scx.dsq_vtime, pass;
 		struct task *task = task_of(p);
-		struct rights *node;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
@@ -43,12 +49,11 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 				return NOBODY;
 			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN : AGAIN;
 		}
-		node = node_at(task->node);
-		pass = node->pass;
+		pass = pass_for(task);
 		/* In the last attempt the order is good enough: somebody is to run. */
 		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
 			task->queued_pass = pass;
-			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_at(node, home_of(queue)));
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_for(task));
 			scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
 			return AGAIN;
 		}
@@ -57,7 +62,7 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 		if (only_look) {
 			rival->pass = key;
 			rival->progress = task->progress;
-			rival->node = task->node;
+			rival->node = rivals_node(task);
 			rival->nobody = false;
 			return TAKEN;
 		}
@@ -133,6 +138,12 @@ static bool take_on(s32 cpu, struct rival *rival)
 		return false;
 	/* Unless another CPU has taken it. */
 	return take_from(bound, cpu, rival, false) || take_free(cpu, rival);
+}
+
+static bool nobody_waits_for(s32 cpu)
+{
+	return !scx_bpf_dsq_nr_queued(residents_of(cpu)) && !scx_bpf_dsq_nr_queued(ROAMERS) &&
+	       !scx_bpf_dsq_nr_queued(queue_of(cpu));
 }
 
 /* Moves who waits first in all queues to this CPU, if it comes before the rival. */

@@ -40,12 +40,18 @@ struct task {
 	s32 cpu;
 	/* The control group's node. */
 	u32 group;
+	struct alone alone;
 	bool competes;
 	/* Whether the loader, rather than a control group, says where it belongs. */
 	bool given;
 	/* Whether it was put into a node yet. */
 	bool present;
 };
+
+static bool is_alone(const struct task *task)
+{
+	return !one_cpu && task->alone.is;
+}
 
 #define PROGRESS_BITS 17
 
@@ -99,6 +105,7 @@ static u32 tickets_by_nice(const struct task_struct *p)
 
 static void join(const struct task_struct *p, struct task *task, u64 now)
 {
+	struct alone *alone = &task->alone;
 	const struct rights *node;
 	/* Progress in another node, where it was while it slept, says nothing here. */
 	bool comes = task->node != task->assigned;
@@ -106,6 +113,13 @@ static void join(const struct task_struct *p, struct task *task, u64 now)
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
+	alone->is = is_bound(p);
+	if (comes)
+		alone->known = false;
+	if (alone->is) {
+		count_in_alone(alone, task->node, task->held, home_for(p), now);
+		return;
+	}
 	count_in(task->node, task->held, now);
 	node = node_at(task->node);
 	if (comes || before(task->progress, node->progress))
@@ -145,14 +159,25 @@ static void leave(struct task *task)
 {
 	leave_place(task);
 	task->competes = false;
-	count_out(task->node, task->held);
+	if (is_alone(task))
+		count_out_alone(&task->alone, task->node, task->held);
+	else
+		count_out(task->node, task->held);
 }
 
-/* It belongs elsewhere, or is nicer, since it joined. */
+/* It belongs elsewhere, is nicer, or is bound to other CPUs, since it joined. */
 static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
 {
 	leave(task);
 	join(p, task, now);
+}
+
+/* Whether where it may run has changed since it joined. */
+static bool is_bound_anew(const struct task_struct *p, const struct task *task)
+{
+	if (one_cpu)
+		return false;
+	return is_bound(p) ? !is_alone(task) || task->alone.home != home_for(p) : is_alone(task);
 }
 
 /* CPU time that a task used and was not charged for. */
@@ -170,16 +195,20 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	if (!service_ns)
 		return;
 	task->charged_ns += service_ns;
-	if (task->node != task->assigned)
+	if (task->node != task->assigned || is_bound_anew(p, task))
 		follow_assignment(p, task, now);
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
+	if (is_alone(task)) {
+		charge_alone(&task->alone, task->node, task->held, service_ns, now);
+		return;
+	}
 	node = node_at(task->node);
 	if (before(node->progress, task->progress))
 		node->progress = task->progress;
 	task->progress += progress_of(service_ns, task->held);
 	if (!one_cpu)
-		note_charged(task->node, scx_bpf_task_cpu(p), queue_for(p));
+		catch_up(scx_bpf_task_cpu(p));
 	charge_client(task->node, p->pid, service_ns, now);
 }
 

@@ -7,10 +7,12 @@
 //! measured without statistics of locks, which cost time; these come from runs
 //! of their own.
 //!
+//! Pools are the CPUs that share a last-level cache, as the machine tells; with
+//! `-- --pools-of N` they are of N CPUs each.
+//!
 //! Where a virtual machine's CPU is taken away while it holds a lock, the
 //! longest hold and wait show that and not the code; judge by the means.
 
-use std::iter::repeat_n;
 use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +20,19 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use prorata_core::run_queue::{Comparison, Cpu, Goodness, Layout, Pass, Ranking, Task};
+use prorata_core::topology::{PoolsBy, Topology};
 use prorata_load::run_queues::{
     Counts, Lock, LockStatistics, Machine, Metered, Plain, Tokens, Worker,
 };
+use prorata_load::topology;
 use prorata_report::figures::{self, Figure, Quantity};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 
 /// Rings, and so tasks that are runnable at a time.
 const RUNNABLE: [u32; 2] = [16, 256];
+/// Of passes; weighted ones are kept feasible, of tasks that all weigh the same.
+const QUANTUM_NS: u64 = 20_000_000;
 /// Tasks of a ring.
 const THREADS: u32 = 4;
 /// Before and while decisions are counted.
@@ -36,19 +42,22 @@ const MEASURED: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 3;
 
 fn main() {
-    let cpus = cpus();
+    let topology = topology::of_this_thread().unwrap();
+    let cpus: Vec<_> = topology.cpus().iter().map(|place| place.cpu).collect();
+    let pools_by = pools_by();
     let mut rows = Vec::new();
     for runnable in RUNNABLE {
-        for (name, layout) in layouts(cpus.len()) {
+        for (name, layout) in layouts(&topology, &pools_by) {
             let combination = Combination {
                 layout: &layout,
-                name,
+                name: name.clone(),
                 runnable,
                 cpus: &cpus,
             };
             rows.push(combination.measure("goodness", || Goodness::X86));
-            rows.push(combination.measure("pass", || Pass {
-                quantum_ns: 20_000_000,
+            rows.push(combination.measure("pass", || Pass::new(QUANTUM_NS).unwrap()));
+            rows.push(combination.measure("weighted", || {
+                Pass::weighted(QUANTUM_NS, runnable * THREADS).unwrap()
             }));
         }
     }
@@ -64,41 +73,46 @@ fn main() {
     figures::write(&target.join("bench/run_queues.json"), &reached).unwrap();
 }
 
-/// CPUs that we may use.
-fn cpus() -> Vec<usize> {
-    let set = sched_getaffinity(None).unwrap();
-    (0..CpuSet::MAX_CPU)
-        .filter(|&cpu| set.is_set(cpu))
-        .collect()
+/// What makes a pool: the cache, unless the arguments say how many CPUs. cargo
+/// gives arguments of its own.
+fn pools_by() -> PoolsBy {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--pools-of");
+    match arguments.nth(1) {
+        Some(size) => PoolsBy::Size(size.parse().expect("pools of a number of CPUs")),
+        None => PoolsBy::LastLevelCache,
+    }
 }
 
-fn layouts(cpus: usize) -> Vec<(&'static str, Layout)> {
-    // Two pools, or one on a single CPU.
-    let halves: Vec<u32> = repeat_n(0, cpus.div_ceil(2))
-        .chain(repeat_n(1, cpus / 2))
-        .collect();
-    vec![
+fn layouts(topology: &Topology, pools_by: &PoolsBy) -> Vec<(String, Layout)> {
+    let pools = topology.pools(pools_by).unwrap();
+    let number = pools.iter().max().map_or(0, |last| last + 1);
+    let layouts = [
         ("DSS", Layout::GlobalList),
         ("PLS", Layout::PriorityLevels),
         ("MQ", Layout::MultiQueue(Comparison::Scan)),
         ("MQ, tournament", Layout::MultiQueue(Comparison::Tournament)),
-        ("two pools", Layout::Pools(halves, Comparison::Scan)),
-    ]
+    ];
+    let named = layouts.map(|(name, layout)| (name.to_owned(), layout));
+    let pools = (
+        format!("pools: {number}"),
+        Layout::Pools(pools, Comparison::Scan),
+    );
+    named.into_iter().chain([pools]).collect()
 }
 
 /// What is measured at a time.
 struct Combination<'a> {
     layout: &'a Layout,
-    name: &'static str,
+    name: String,
     runnable: u32,
-    cpus: &'a [usize],
+    cpus: &'a [u32],
 }
 
 /// What came out.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Row {
-    layout: &'static str,
+    layout: String,
     ranking: &'static str,
     runnable: u32,
     cpus: usize,
@@ -128,7 +142,7 @@ impl Combination<'_> {
         }
         rates.sort_by(f64::total_cmp);
         Row {
-            layout: self.name,
+            layout: self.name.clone(),
             ranking,
             runnable: self.runnable,
             cpus: self.cpus.len(),
@@ -156,9 +170,9 @@ impl Combination<'_> {
         let barrier = Barrier::new(self.cpus.len() + 1);
         let [is_measured, is_over] = [const { AtomicBool::new(false) }; 2];
         let begin = Instant::now();
-        let work = |cpu: u32, place: usize| {
+        let work = |cpu: u32, place: u32| {
             let mut set = CpuSet::new();
-            set.set(place);
+            set.set(place as usize);
             sched_setaffinity(None, &set).unwrap();
             let clock = || begin.elapsed().as_nanos() as u64;
             let mut worker = Worker::new(machine, &tokens, Cpu(cpu), clock);
@@ -229,7 +243,7 @@ impl Row {
             self.layout, self.ranking, self.runnable, self.cpus
         );
         let dss = rows.iter().find(|row| {
-            (row.layout, row.ranking, row.runnable) == ("DSS", self.ranking, self.runnable)
+            (&*row.layout, row.ranking, row.runnable) == ("DSS", self.ranking, self.runnable)
         });
         let figure = |what: &str, measured: f64, unit: &str| Figure {
             name: format!("{name}: {what}"),
@@ -245,7 +259,7 @@ impl Row {
             peer: dss.map(|dss| Quantity::Words(format!("DSS {:.2}", millions(dss)))),
             ..figure("decisions", millions(self), "million a second")
         };
-        let percent = match (self.layout, self.runnable, self.cpus, self.ranking) {
+        let percent = match (&*self.layout, self.runnable, self.cpus, self.ranking) {
             ("DSS", 16, 2, "goodness") => Some(27.3),
             ("PLS", 16, 2, "goodness") => Some(32.7),
             ("MQ", 16, 2, "goodness") => Some(2.3),

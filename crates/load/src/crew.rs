@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{Builder, Scope, scope};
 use std::time::{Duration, Instant};
 
-use crate::{Effort, LoadError, Turns, Watch};
+use crate::{Effort, LoadError, Performance, Turns, Watch};
 
 /// Room for a thread's calls; none goes deep.
 const STACK_BYTES: usize = 128 << 10;
@@ -30,12 +30,8 @@ pub(crate) trait Running: Sync {
 pub(crate) struct Finished<T> {
     /// What each job gave, in no order.
     pub results: Vec<T>,
-    /// From the common beginning to the end of the last job.
-    pub elapsed_ns: u64,
-    /// What the process used meanwhile.
-    pub effort: Effort,
-    /// How its threads fared on the run queue.
-    pub turns: Option<Turns>,
+    /// How it went.
+    pub performance: Performance,
 }
 
 /// A job's end, as its thread tells it.
@@ -96,11 +92,10 @@ pub(crate) fn run<T: Send>(
             }
         }
         failure.map_or(Ok(()), Err)?;
+        let elapsed_ns = (last - begin).as_nanos() as u64;
         Ok(Finished {
             results,
-            elapsed_ns: (last - begin).as_nanos() as u64,
-            effort: Effort::so_far() - before,
-            turns,
+            performance: Performance::new(elapsed_ns, Effort::so_far() - before, turns),
         })
     })
 }

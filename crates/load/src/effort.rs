@@ -7,6 +7,33 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use serde::Serialize;
 
+/// How a load went that came to its end: what is the same of all loads.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Performance {
+    /// From the common beginning of all threads to the end of the last.
+    pub elapsed_ns: u64,
+    /// What the process used.
+    #[serde(flatten)]
+    pub effort: Effort,
+    /// How its threads fared on the run queue, where the kernel counts that.
+    pub run_queue: Option<Turns>,
+    /// Mean length of the run queue, those that run included.
+    pub mean_run_queue_length: Option<f64>,
+}
+
+impl Performance {
+    pub(crate) fn new(elapsed_ns: u64, effort: Effort, run_queue: Option<Turns>) -> Self {
+        let length = |turns: Turns| turns.mean_run_queue_length(elapsed_ns);
+        Self {
+            elapsed_ns,
+            effort,
+            run_queue,
+            mean_run_queue_length: run_queue.map(length),
+        }
+    }
+}
+
 /// What the process used, all threads together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

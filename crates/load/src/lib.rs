@@ -23,7 +23,7 @@ pub mod reflex;
 pub mod run_queues;
 pub mod topology;
 
-pub use effort::{Effort, Turns};
+pub use effort::{Effort, Performance, Turns};
 pub use error::LoadError;
 pub use limits::MAX_THREADS;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use prorata_core::cpu_list::{self, CpuListError};
 use prorata_core::topology::{CpuPlace, Topology, TopologyError};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Where the kernel describes CPUs and NUMA nodes: `cpu` and `node` are below.
 pub const DEVICES: &str = "/sys/devices/system";
@@ -37,6 +38,9 @@ pub enum ReadError {
         /// What it holds.
         text: String,
     },
+    /// The kernel does not say where this thread may run.
+    #[error("cannot read which CPUs may be used: {0}")]
+    Affinity(io::Error),
     /// It is all there and is no machine.
     #[error(transparent)]
     Topology(#[from] TopologyError),
@@ -65,6 +69,21 @@ pub fn read(devices: &Path) -> Result<Topology, ReadError> {
     };
     let places: Result<Vec<_>, ReadError> = online.into_iter().map(place).collect();
     Ok(Topology::new(places?)?)
+}
+
+/// Those of this machine's CPUs that the calling thread may run on.
+///
+/// # Errors
+/// What cannot be read, or CPUs that the kernel does not describe.
+pub fn of_this_thread() -> Result<Topology, ReadError> {
+    let machine = read(Path::new(DEVICES))?;
+    let allowed = sched_getaffinity(None).map_err(|errno| ReadError::Affinity(errno.into()))?;
+    let may_run = |place: &&CpuPlace| {
+        let cpu = place.cpu as usize;
+        cpu < CpuSet::MAX_CPU && allowed.is_set(cpu)
+    };
+    let usable = machine.cpus().iter().filter(may_run).copied();
+    Ok(Topology::new(usable.collect())?)
 }
 
 /// The first CPU of the package: the kernel's own number of it is -1 on some

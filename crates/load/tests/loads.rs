@@ -28,10 +28,11 @@ fn every_message_arrives_once() {
         let report = chat::run(&small_chat(transport), &mut ()).unwrap();
         assert_eq!(report.delivered, 2 * 5 * 70 * 4);
         assert_eq!(report.threads, 2 * 5 * 4);
-        assert!(report.elapsed_ns > 0 && report.messages_per_second > 0.0);
+        let performance = report.performance;
+        assert!(performance.elapsed_ns > 0 && report.messages_per_second > 0.0);
         // Each thread waited at least for the beginning.
-        assert!(report.effort.voluntary_switches >= report.threads / 2);
-        if let Some(turns) = report.run_queue {
+        assert!(performance.effort.voluntary_switches >= report.threads / 2);
+        if let Some(turns) = performance.run_queue {
             assert!(turns.turns >= report.threads && turns.ran_ns > 0);
         }
     }
@@ -46,7 +47,7 @@ fn every_round_is_performed_once() {
     assert_eq!(report.all_threads, 12);
     assert_eq!(
         report.round_ns,
-        report.elapsed_ns as f64 / report.all_rounds as f64
+        report.performance.elapsed_ns as f64 / report.all_rounds as f64
     );
     // Chance comes from fixed seeds, and goes with the token.
     let again = reflex::run(&small_reflex(), &mut ()).unwrap();

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::atomic::{AtomicUsize, Ordering as LoomOrdering};
 use loom::sync::{Mutex, MutexGuard};
 use prorata_core::run_queue::{
-    Class, Comparison, Cpu, Goodness, Layout, Pass, Queue, Ranking, Task, TaskIndex,
+    Class, Comparison, Counter, Cpu, Goodness, Layout, Nice, Pass, Queue, Ranking, Task, TaskIndex,
+    Tickets,
 };
 use prorata_load::run_queues::{Counts, Lock, Machine, TICK_NS, Tokens, Worker};
 
@@ -71,6 +72,8 @@ struct Model<R> {
     turns: u32,
     preemptions: usize,
     task: fn(TaskIndex) -> Task,
+    /// What is looked at when all turns are over.
+    inspect: fn(&Machine<R, Modelled>),
 }
 
 /// What was seen in all executions together.
@@ -146,13 +149,15 @@ impl<R: Ranking + Send + Sync + 'static> Model<R> {
         tokens.audit(&machine);
         // Nobody who waits is left to a CPU that idles and was not told.
         assert_eq!(tokens.forgotten(&machine, self.cpus), []);
+        (self.inspect)(&machine);
     }
 }
 
 /// Ordinary tasks whose time slices end with the first tick.
 fn ordinary(index: TaskIndex) -> Task {
     let mut task = Task::new(index, Cpu(0));
-    (task.nice, task.counter) = (19, 1);
+    task.nice = Nice::new(19).unwrap();
+    task.counter = Counter::new(1).unwrap();
     task
 }
 
@@ -175,6 +180,20 @@ fn goodness(layout: Layout, task: fn(TaskIndex) -> Task) -> Model<Goodness> {
         turns: 3,
         preemptions: 2,
         task,
+        inspect: |_| (),
+    }
+}
+
+fn pass(new: fn() -> Pass, layout: Layout) -> Model<Pass> {
+    Model {
+        ranking: new,
+        layout,
+        cpus: 2,
+        rings: 3,
+        turns: 3,
+        preemptions: 2,
+        task: ordinary,
+        inspect: |_| (),
     }
 }
 
@@ -202,19 +221,64 @@ fn two_cpus_of_multi_queue_with_real_time() {
 
 #[test]
 fn passes_on_two_cpus_of_multi_queue() {
+    let layout = Layout::MultiQueue(Comparison::Scan);
+    let seen = pass(|| Pass::new(TICK_NS).unwrap(), layout).check();
+    assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+}
+
+/// The first task of each ring is worth more than a CPU beside the others.
+fn heavy(index: TaskIndex) -> Task {
+    let mut task = ordinary(index);
+    if index.0.is_multiple_of(THREADS) {
+        task.tickets = Tickets::new(100).unwrap();
+    }
+    task
+}
+
+/// All who are in queues go by what is feasible of the weights of just these.
+fn check_tickets(machine: &Machine<Pass, Modelled>) {
+    let shared = machine.shared();
+    let afresh = weighted();
+    let mut weights = shared.weights();
+    let mut in_force = Vec::new();
+    for (lock, cpu) in machine.locks().zip((0..shared.cpus()).map(Cpu)) {
+        for (task, _) in lock.lock().iter().flat_map(|queue| queue.tasks()) {
+            let weights = &mut weights[shared.pool_of(cpu) as usize];
+            let kept = afresh.feasible().unwrap();
+            weights.set(task.index, Some(task.tickets), kept).unwrap();
+            in_force.push((task.index, shared.ranking().in_force(task)));
+        }
+    }
+    for (task, tickets) in in_force {
+        assert_eq!(Some(tickets), afresh.feasible().unwrap().get(task));
+    }
+}
+
+fn weighted() -> Pass {
+    Pass::weighted(TICK_NS, 3 * THREADS).unwrap()
+}
+
+#[test]
+fn weights_on_two_cpus_of_multi_queue() {
     let model = Model {
-        ranking: || Pass {
-            quantum_ns: TICK_NS,
-        },
-        layout: Layout::MultiQueue(Comparison::Scan),
-        cpus: 2,
-        rings: 3,
-        turns: 3,
-        preemptions: 2,
-        task: ordinary,
+        task: heavy,
+        inspect: check_tickets,
+        ..pass(weighted, Layout::MultiQueue(Comparison::Scan))
     };
     let seen = model.check();
     assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn weights_on_two_cpus_in_two_pools() {
+    let model = Model {
+        task: heavy,
+        inspect: check_tickets,
+        turns: 2,
+        ..pass(weighted, Layout::Pools(vec![0, 1], Comparison::Scan))
+    };
+    let seen = model.check();
+    assert!(seen.moves.load(Ordering::Relaxed) > 0);
 }
 
 #[test]
@@ -246,6 +310,18 @@ fn three_cpus_in_two_pools() {
 #[test]
 fn two_cpus_in_two_pools() {
     let model = goodness(Layout::Pools(vec![0, 1], Comparison::Scan), ordinary);
+    let seen = model.check();
+    assert!(seen.moves.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn three_cpus_in_three_pools() {
+    let model = Model {
+        cpus: 3,
+        turns: 2,
+        preemptions: 2,
+        ..goodness(Layout::Pools(vec![0, 1, 2], Comparison::Scan), ordinary)
+    };
     let seen = model.check();
     assert!(seen.moves.load(Ordering::Relaxed) > 0);
 }

@@ -1,12 +1,12 @@
 //! Run queues behind real locks, with real threads: nobody runs twice at a
 //! time and nobody is lost, in every layout, by either ranking.
 
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{scope, yield_now};
 
 use prorata_core::run_queue::{
-    Class, Comparison, Cpu, Goodness, Layout, Pass, Ranking, Task, TaskIndex,
+    Class, Comparison, Counter, Cpu, Goodness, Layout, Nice, Pass, Ranking, Task, TaskIndex,
+    Tickets,
 };
 use prorata_load::run_queues::{Audit, Counts, Lock, Machine, Metered, Plain, Tokens, Worker};
 
@@ -14,14 +14,15 @@ const CPUS: u32 = 4;
 const RINGS: u32 = 9;
 const THREADS: u32 = 3;
 const TURNS: u32 = 20_000;
+const QUANTUM_NS: u64 = 20_000_000;
 
 /// Tasks of all kinds: some of real time, some of other nice values and
 /// tickets.
 fn task(index: TaskIndex) -> Task {
     let mut task = Task::new(index, Cpu(index.0 % CPUS));
-    task.nice = (index.0 % 7) as i8 * 3;
-    task.counter = 1;
-    task.tickets = NonZeroU32::new(1 + index.0 % 5).unwrap();
+    task.nice = Nice::new((index.0 % 7) as i8 * 3).unwrap();
+    task.counter = Counter::new(1).unwrap();
+    task.tickets = Tickets::new(1 + index.0 % 5).unwrap();
     if index.0 / THREADS == 4 {
         task.class = Class::RoundRobin;
         task.rt_priority = 7;
@@ -48,13 +49,20 @@ fn ordinary(index: TaskIndex) -> Task {
     task
 }
 
-/// All CPUs at work until so many turns are over.
 fn run<R: Ranking + Sync, L: Lock>(
     ranking: R,
     layout: &Layout,
     task: fn(TaskIndex) -> Task,
 ) -> Counts {
     let machine = Machine::<R, L>::new(ranking, layout, CPUS).unwrap();
+    run_on(&machine, task)
+}
+
+/// All CPUs at work until so many turns are over.
+fn run_on<R: Ranking + Sync, L: Lock>(
+    machine: &Machine<R, L>,
+    task: fn(TaskIndex) -> Task,
+) -> Counts {
     let tokens = Tokens::new(RINGS, THREADS, task);
     tokens.start(&mut machine.processor(Cpu(0)));
     let turns = AtomicU32::new(0);
@@ -65,7 +73,7 @@ fn run<R: Ranking + Sync, L: Lock>(
             now_ns += prorata_load::run_queues::TICK_NS / 4;
             now_ns
         };
-        let mut worker = Worker::new(&machine, &tokens, cpu, clock);
+        let mut worker = Worker::new(machine, &tokens, cpu, clock);
         while turns.load(Ordering::Relaxed) < TURNS {
             if worker.turn() {
                 turns.fetch_add(1, Ordering::Relaxed);
@@ -86,10 +94,10 @@ fn run<R: Ranking + Sync, L: Lock>(
         }
         sum
     });
-    let audit = tokens.audit(&machine);
+    let audit = tokens.audit(machine);
     let asleep = RINGS * (THREADS - 1);
     let queued = RINGS;
-    assert_eq!(audit, Audit { queued, asleep }, "{layout:?}");
+    assert_eq!(audit, Audit { queued, asleep });
     counts
 }
 
@@ -115,10 +123,48 @@ fn time_slices_are_recalculated_where_nobody_is_of_real_time() {
 #[test]
 fn nobody_is_lost_by_pass() {
     for layout in layouts() {
-        let pass = Pass {
-            quantum_ns: 20_000_000,
-        };
+        let pass = Pass::new(QUANTUM_NS).unwrap();
         let counts = run::<_, Metered>(pass, &layout, task);
         assert!(counts.schedules >= u64::from(TURNS), "{layout:?}");
+    }
+}
+
+/// One task of each ring is worth more than a CPU, so tickets change with every
+/// token that is passed.
+fn heavy(index: TaskIndex) -> Task {
+    let mut task = ordinary(index);
+    if index.0.is_multiple_of(THREADS) {
+        task.tickets = Tickets::new(1000).unwrap();
+    }
+    task
+}
+
+#[test]
+fn weights_are_feasible_whoever_came_first() {
+    for layout in layouts() {
+        let pass = Pass::weighted(QUANTUM_NS, RINGS * THREADS).unwrap();
+        let machine = Machine::<_, Plain>::new(pass, &layout, CPUS).unwrap();
+        run_on(&machine, heavy);
+        check_tickets(&machine);
+    }
+}
+
+/// All who are in queues go by what is feasible of the weights of just these.
+fn check_tickets(machine: &Machine<Pass, Plain>) {
+    let shared = machine.shared();
+    let fresh = Pass::weighted(QUANTUM_NS, RINGS * THREADS).unwrap();
+    let mut weights = shared.weights();
+    let mut in_force = Vec::new();
+    for (lock, cpu) in machine.locks().zip((0..CPUS).map(Cpu)) {
+        for (task, _) in lock.lock().iter().flat_map(|queue| queue.tasks()) {
+            let weights = &mut weights[shared.pool_of(cpu) as usize];
+            let kept = fresh.feasible().unwrap();
+            weights.set(task.index, Some(task.tickets), kept).unwrap();
+            in_force.push((task.index, shared.ranking().in_force(task)));
+        }
+    }
+    assert_eq!(in_force.len() as u32, RINGS);
+    for (task, tickets) in in_force {
+        assert_eq!(Some(tickets), fresh.feasible().unwrap().get(task));
     }
 }

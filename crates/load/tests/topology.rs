@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use prorata_core::topology::PoolsBy;
-use prorata_load::topology::{DEVICES, ReadError, read};
+use prorata_load::topology::{DEVICES, ReadError, of_this_thread, read};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -91,4 +92,15 @@ fn this_machine_has_cpus() {
     let topology = read(Path::new(DEVICES)).unwrap();
     let pools = topology.pools(&PoolsBy::LastLevelCache).unwrap();
     assert_eq!(pools.len(), topology.cpus().len());
+}
+
+#[test]
+fn a_thread_that_may_run_on_one_cpu_has_a_machine_of_one() {
+    let all = of_this_thread().unwrap();
+    let last = *all.cpus().last().unwrap();
+    let mut only = CpuSet::new();
+    only.set(last.cpu as usize);
+    // Of this thread alone, which is the test's own.
+    sched_setaffinity(None, &only).unwrap();
+    assert_eq!(of_this_thread().unwrap().cpus(), [last]);
 }

@@ -108,6 +108,9 @@ pub struct Claim {
     pub source: Source,
     /// Where it stands, and why the tolerance is what it is.
     pub why: String,
+    /// Whether it is measured only in full.
+    #[serde(default)]
+    pub in_full: bool,
     /// If ours is known to be another.
     pub differs: Option<Differs>,
 }
@@ -206,6 +209,7 @@ mod tests {
             rule,
             source: Source::Printed,
             why: "here".into(),
+            in_full: false,
             differs: None,
         }
     }

@@ -24,6 +24,9 @@ pub struct ClaimTable {
     /// How much further, as a part of each number.
     #[serde(default)]
     pub relative_tolerance: f64,
+    /// Whether they are measured only in full.
+    #[serde(default)]
+    pub in_full: bool,
     /// What stands in the place of `*` in the metrics of each row.
     pub columns: Vec<String>,
     /// The numbers.
@@ -71,6 +74,7 @@ impl ClaimTable {
                 rule: self.rule,
                 source: self.source,
                 why: self.why.clone(),
+                in_full: self.in_full,
                 differs: None,
             }));
         }
@@ -121,6 +125,7 @@ mod tests {
             rule: Rule::Within,
             tolerance: 1.0,
             relative_tolerance: 0.2,
+            in_full: false,
             columns: vec!["2 CPUs".into(), "4 CPUs".into()],
             rows: vec![Row {
                 metric: "DSS, *: hold".into(),

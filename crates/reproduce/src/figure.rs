@@ -102,6 +102,17 @@ impl Figure {
         self.reproduces.processes.is_some()
     }
 
+    /// Whether more is measured of it in full, whatever runs it.
+    pub fn has_more_in_full(&self) -> bool {
+        let Reproduces {
+            tables, printed, ..
+        } = &self.reproduces;
+        let of_tables = tables.iter().map(|table| table.in_full);
+        of_tables
+            .chain(printed.iter().map(|claim| claim.in_full))
+            .any(|in_full| in_full)
+    }
+
     /// What the paper says of it.
     ///
     /// # Errors

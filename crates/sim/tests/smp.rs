@@ -179,6 +179,53 @@ program = "yields"
     assert!(contention(LayoutName::MultiQueue) < 0.3);
 }
 
+/// Threads of each CPU that compute for a millisecond on average and yield, or
+/// sleep, and so are moved when their time slices end.
+const BUSY: &str = r#"
+[program.main]
+steps = [{ loop = { times = 2, steps = [{ fork = "yields" }, { fork = "sleeps" }] } }]
+[program.yields]
+steps = [{ loop = { steps = [{ compute = { exponential = "1ms" } }, "yield"] } }]
+[program.sleeps]
+steps = [{ loop = { steps = [{ compute = { exponential = "1ms" } }, { sleep = { exponential = "2ms" } }] } }]
+"#;
+
+/// What a call of `schedule()` takes on average, waits for locks included, in
+/// so many milliseconds after so many others.
+fn decision_ns(cpus: u32, layout: LayoutName, settles_ms: u64, measured_ms: u64) -> f64 {
+    let text = format!("{BUSY}[[client]]\nname = \"a\"\ncount = {cpus}\nprogram = \"main\"\n");
+    let mut simulation = start(&scenario(&text), &machine(cpus, layout, Costs::default()));
+    let mut end_ns = 0;
+    for part_ms in [settles_ms, measured_ms] {
+        simulation.measure_afresh();
+        end_ns += part_ms * 1_000_000;
+        simulation.run_to(end_ns).expect("it can go on");
+    }
+    let counts = simulation.counts();
+    println!(
+        "{} on {cpus} CPUs: {} decisions, {} migrations",
+        layout.title(),
+        counts.schedules,
+        counts.migrations
+    );
+    counts.schedules_ns as f64 / counts.schedules as f64
+}
+
+/// In time what `prorata_core` promises of what is looked at: the cost of a
+/// decision does not grow with the machine.
+#[test]
+fn a_decision_by_tournament_on_1024_cpus_takes_no_more_than_twice_that_on_8() {
+    let layout = LayoutName::MultiQueueTournament;
+    // On eight it takes longer to see as many decisions.
+    let tournament = [(8, 2000), (1024, 100)].map(|(cpus, ms)| decision_ns(cpus, layout, 300, ms));
+    println!("{tournament:?}");
+    assert!(tournament[1] <= 2.0 * tournament[0], "{tournament:?}");
+    // Not so by a scan, of which a moment is enough.
+    let scan = [8, 1024].map(|cpus| decision_ns(cpus, LayoutName::MultiQueue, 5, 5));
+    println!("{scan:?}");
+    assert!(scan[1] > 10.0 * scan[0], "{scan:?}");
+}
+
 #[test]
 fn machines_without_cpus_and_with_too_many_are_refused() {
     let scenario = scenario("[[client]]\nname = \"a\"\n");

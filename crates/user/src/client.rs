@@ -53,6 +53,10 @@ pub(crate) struct Client {
     pub(crate) usage_ns: (u64, u64),
     /// CPU time that the dispatcher was not told of yet.
     pub(crate) uncharged_ns: u64,
+    /// Its own quantum, if it has one.
+    pub(crate) quantum_ns: Option<u64>,
+    /// When the turn in which it runs ends, on the monotonic clock.
+    pub(crate) turn_ends_ns: u64,
     /// CPUs that it won with the last decision; zero for everyone else.
     pub(crate) cpus: u32,
     /// Whether it had won the decision before that.
@@ -100,6 +104,8 @@ impl Client {
             runnable_told: 0,
             usage_ns: (0, 0),
             uncharged_ns: 0,
+            quantum_ns: None,
+            turn_ends_ns: 0,
             cpus: 0,
             won_before: false,
             advance_ns: 0,

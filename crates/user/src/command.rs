@@ -32,6 +32,11 @@ pub(crate) enum Command {
         client: ClientId,
         answer: SyncSender<()>,
     },
+    SetQuantum {
+        client: ClientId,
+        quantum_ns: Option<u64>,
+        answer: SyncSender<()>,
+    },
     Suspend {
         client: ClientId,
         answer: SyncSender<bool>,

@@ -31,12 +31,13 @@ use crate::scheduler;
 use crate::table::Table;
 use crate::time::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::tree::Tree;
+use crate::turns::Turns;
 
 /// Shortest and longest quantum that is kept to, whatever the dispatcher says.
-const QUANTUM_NS: std::ops::RangeInclusive<u64> = MILLISECOND_NS..=SECOND_NS;
+pub(crate) const QUANTUM_NS: std::ops::RangeInclusive<u64> = MILLISECOND_NS..=SECOND_NS;
 
 /// How often those who escaped from their trees are looked for.
-const SURVEY_INTERVAL_NS: u64 = SECOND_NS;
+pub(crate) const SURVEY_INTERVAL_NS: u64 = SECOND_NS;
 
 /// How soon a winner that blocks is noticed while others are stopped.
 const POLL_INTERVAL_NS: u64 = MILLISECOND_NS;
@@ -92,9 +93,11 @@ pub(crate) struct DecisionThread {
     pub(crate) decisions: u64,
     /// Work space of [`Self::observe`], kept to spare the allocation.
     pub(crate) ids: Vec<ClientId>,
-    next_decision_ns: u64,
+    pub(crate) next_decision_ns: u64,
     /// When a decision became due that is not taken yet.
-    due_ns: u64,
+    pub(crate) due_ns: u64,
+    /// Something happened since the last decision: all turns end with the next one.
+    all_turns_end: bool,
     next_poll_ns: u64,
     next_survey_ns: u64,
     /// Releases by the guardian that we know of.
@@ -148,6 +151,7 @@ impl DecisionThread {
             ids: Vec::new(),
             next_decision_ns: u64::MAX,
             due_ns: u64::MAX,
+            all_turns_end: true,
             next_poll_ns: u64::MAX,
             next_survey_ns: 0,
             ended: false,
@@ -174,6 +178,7 @@ impl DecisionThread {
             for event in &events[..count] {
                 self.handle(event.data.u64(), now_ns);
             }
+            self.all_turns_end |= count > 0;
             if count > 0 || now_ns >= self.next_decision_ns {
                 self.turn(now_ns);
             } else if now_ns >= self.next_poll_ns {
@@ -217,7 +222,12 @@ impl DecisionThread {
         if now_ns > self.due_ns.saturating_add(self.grace_ns()) {
             self.forgive();
         }
-        let decided = self.decide(now_ns, Dispatcher::decide);
+        let turns = match self.all_turns_end {
+            true => Turns::All,
+            false => Turns::Over,
+        };
+        let decided = self.decide(now_ns, turns);
+        self.all_turns_end &= !decided;
         self.plan(now_ns, decided);
     }
 
@@ -243,38 +253,38 @@ impl DecisionThread {
             }
         }
         if any_blocked {
-            let decided = self.decide(now_ns, Dispatcher::fill);
-            if !decided {
-                self.next_decision_ns = now_ns + MILLISECOND_NS;
-            }
+            self.next_decision_ns = match self.decide(now_ns, Turns::Blocked) {
+                true => self.next_decision_ns.min(self.first_end_ns()),
+                false => now_ns + MILLISECOND_NS,
+            };
         }
         self.plan_poll(now_ns);
     }
 
-    /// Reports what was observed, has winners picked by `pick`, and enforces
+    /// Reports what was observed, ends turns, has winners picked, and enforces
     /// that. Returns false if the dispatcher could not be had; everything
     /// stays as it is then.
-    fn decide(&mut self, now_ns: u64, pick: fn(&mut Dispatcher, &mut Vec<Winner>)) -> bool {
-        let mut pick = pick;
+    fn decide(&mut self, now_ns: u64, mut turns: Turns) -> bool {
+        let (asked, begin_ns) = (turns, self.begin_of_turns(now_ns, turns));
         for _ in 0..MAX_CONFIRMATIONS {
             let dispatcher = self.dispatcher.clone();
             let Some(mut dispatcher) = lock_patiently(&dispatcher) else {
                 return false;
             };
             self.report(&mut dispatcher);
-            pick(&mut dispatcher, &mut self.winners);
+            self.pick(&mut dispatcher, now_ns, turns);
             self.quantum_ns = dispatcher
                 .machine()
                 .quantum_ns
                 .clamp(*QUANTUM_NS.start(), *QUANTUM_NS.end());
             drop(dispatcher);
             self.decisions += 1;
-            self.crown();
+            self.crown(now_ns, begin_ns, asked);
             if !self.confirm_winners(now_ns) {
                 break;
             }
             // Give away what those found asleep do not use.
-            pick = Dispatcher::fill;
+            turns = Turns::Blocked;
         }
         self.enforce(now_ns);
         self.publish();
@@ -290,53 +300,7 @@ impl DecisionThread {
         }
     }
 
-    /// Notes who won.
-    fn crown(&mut self) {
-        for client in self.tree.clients_mut() {
-            client.won_before = client.is_winner();
-            client.cpus = 0;
-        }
-        for winner in &self.winners {
-            if let Some(client) = self.tree.client_mut(winner.client) {
-                client.cpus = winner.cpus;
-                if !client.won_before {
-                    client.advance_ns = 0;
-                }
-            }
-        }
-    }
-
-    /// Plans when to decide next.
-    fn plan(&mut self, now_ns: u64, decided: bool) {
-        let rivals = self
-            .tree
-            .clients()
-            .filter(|client| !client.suspended)
-            .take(2)
-            .count();
-        let interval_ns = match rivals {
-            _ if !decided => MILLISECOND_NS,
-            0 if self.tree.owes_release() => SURVEY_INTERVAL_NS,
-            0 => u64::MAX,
-            // Nobody to compete with: only what it uses is of interest.
-            1 => self.quantum_ns.max(LOOK_ALONE_NS),
-            _ => self.quantum_ns,
-        };
-        // Keep in step, unless we are late by more than a quantum.
-        let in_step_ns = self.next_decision_ns.saturating_add(interval_ns);
-        self.next_decision_ns = if in_step_ns > now_ns && self.next_decision_ns <= now_ns {
-            in_step_ns
-        } else {
-            now_ns.saturating_add(interval_ns)
-        };
-        if decided {
-            self.due_ns = self.next_decision_ns;
-        }
-        self.plan_poll(now_ns);
-        self.promise(now_ns);
-    }
-
-    fn plan_poll(&mut self, now_ns: u64) {
+    pub(crate) fn plan_poll(&mut self, now_ns: u64) {
         let all_busy = || {
             self.winners.iter().all(|winner| {
                 let client = self.tree.client(winner.client);
@@ -353,7 +317,7 @@ impl DecisionThread {
         self.next_poll_ns = now_ns.saturating_add(interval_ns);
     }
 
-    fn promise(&self, now_ns: u64) {
+    pub(crate) fn promise(&self, now_ns: u64) {
         let wake_ns = self.next_decision_ns.min(self.next_poll_ns).max(now_ns);
         self.table.promise(wake_ns.saturating_add(self.grace_ns()));
     }
@@ -472,9 +436,6 @@ impl DecisionThread {
         was_stopped
     }
 }
-
-/// How often a client without rivals is looked at, at most.
-const LOOK_ALONE_NS: u64 = 100 * MILLISECOND_NS;
 
 /// Takes the lock, waiting a millisecond or two at most. A panic of another
 /// holder is its own affair: the dispatcher checks what it is told.

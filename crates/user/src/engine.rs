@@ -152,6 +152,16 @@ impl UserEngine {
         let _ = self.ask(|answer| Command::Release { client, answer });
     }
 
+    /// Turns of a client last so long, from 1 ms to 1 s, or as long as those of all.
+    /// Shares stay what they are. Unknown ones are ignored.
+    pub fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
+        let _ = self.ask(|answer| Command::SetQuantum {
+            client,
+            quantum_ns,
+            answer,
+        });
+    }
+
     /// Undoes enforcement and takes the client out of the competition until
     /// [`resume`](Self::resume). Returns whether the engine had stopped any
     /// of its processes, so that a stop signal may have been lost on them.

@@ -47,6 +47,7 @@ mod table;
 mod threads;
 mod time;
 mod tree;
+mod turns;
 mod waited;
 
 pub use bell::Bell;

@@ -54,6 +54,14 @@ impl DecisionThread {
                 self.publish_now();
                 let _ = answer.send(());
             }
+            Command::SetQuantum {
+                client,
+                quantum_ns,
+                answer,
+            } => {
+                self.set_client_quantum(client, quantum_ns);
+                let _ = answer.send(());
+            }
             Command::Suspend { client, answer } => {
                 self.tree.sample(client, now_ns);
                 let was_stopped = self.set_suspended(client, true);

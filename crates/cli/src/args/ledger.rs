@@ -1,11 +1,12 @@
 //! Commands that change the ledger.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::Format;
-use super::values::{Receiver, amount, mode, receiver};
+use super::values::{Receiver, amount, duration, mode, receiver};
 
 /// `prorata set`, and `set-tickets` (1999, 4.2).
 #[derive(Clone, Args, Debug)]
@@ -31,6 +32,24 @@ pub struct Set {
     pub ticket: bool,
     #[command(flatten)]
     pub format: Format,
+}
+
+/// `prorata quantum`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata quantum player 4ms
+  prorata quantum simulation 100ms   for the daemon's owner, if it is longer than that of all
+  prorata quantum player --reset     that of all again")]
+pub struct Quantum {
+    /// Name, identifier (c3) or pid of a client
+    pub client: String,
+    /// Length, 1ms to 1s
+    #[arg(value_parser = duration, required_unless_present = "reset", conflicts_with = "reset")]
+    pub time: Option<Duration>,
+    /// Have the quantum of all again, see `prorata configure`
+    #[arg(long)]
+    pub reset: bool,
 }
 
 /// `prorata transfer`.

@@ -88,6 +88,13 @@ pub enum Command {
     /// Inflate or deflate a client's tickets
     #[command(visible_alias = "set-tickets")]
     Set(ledger::Set),
+    /// Give a client a quantum of its own
+    ///
+    /// Turns of its programs last so long from the next one on. They are charged for what they use,
+    /// so shares stay what they are: with a shorter quantum a client waits for less and runs for
+    /// less at a time, with a longer one it changes over less often. The kernel ends turns with its
+    /// tick, every 1 to 10 ms.
+    Quantum(ledger::Quantum),
     /// Lend a client's tickets to other clients or currencies
     ///
     /// With a command the transfer lasts as long as the command runs, else until

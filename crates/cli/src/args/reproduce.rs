@@ -13,6 +13,7 @@ Examples:
   prorata reproduce                           all figures, by simulation
   prorata reproduce 1994/figure-9 1995        one figure, and all of a paper
   prorata reproduce --html figures.html       with the drawings, on one page
+  prorata reproduce 2001/pools --full         with machines of up to 1,024 CPUs
   prorata reproduce 1995/figure-14 --engine user
   prorata vm run -- prorata reproduce 1995/figure-14 --engine kernel")]
 pub struct Reproduce {
@@ -22,7 +23,7 @@ pub struct Reproduce {
     /// What runs the programs; several with commas between them
     #[arg(long, value_enum, default_value = "sim", value_delimiter = ',')]
     pub engine: Vec<Engine>,
-    /// As long as in the paper, where processes run
+    /// On processes as long as in the paper; by simulation also machines that take minutes
     #[arg(long)]
     pub full: bool,
     /// Write everything to this page, with the drawings; it opens without a network

@@ -1,10 +1,11 @@
 //! Commands that run a command.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::values::{CpuList, amount, cpu_list};
+use super::values::{CpuList, amount, cpu_list, duration};
 
 /// `prorata run`.
 #[derive(Clone, Args, Debug)]
@@ -14,7 +15,8 @@ use super::values::{CpuList, amount, cpu_list};
 Examples:
   prorata run -t 300 -- make -j4
   prorata run -t 50 -c batch -n nightly -- ./simulate --all
-  prorata run --cpus 0 -- sha256sum /dev/zero"
+  prorata run --cpus 0 -- sha256sum /dev/zero
+  prorata run --quantum 4ms -- ./player       shorter turns, and the same share"
 )]
 pub struct Run {
     /// Tickets, in its currency
@@ -26,6 +28,9 @@ pub struct Run {
     /// Name of the client, instead of the program's
     #[arg(short, long)]
     pub name: Option<String>,
+    /// Length of its own quantum, 1ms to 1s, instead of the daemon's
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub quantum: Option<Duration>,
     /// Bind it to these CPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,

@@ -58,25 +58,14 @@ impl fmt::Display for CpuList {
 
 /// A list of CPUs such as `0,2-3`.
 pub fn cpu_list(text: &str) -> Result<CpuList, String> {
-    let rule = || format!("a list of CPUs is numbers below {MAX_CPUS} and ranges, such as 0,2-3");
-    let number = |text: &str| {
-        text.parse::<u32>()
-            .ok()
-            .filter(|cpu| *cpu < MAX_CPUS)
-            .ok_or_else(rule)
-    };
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(rule());
-        }
-        cpus.extend(first..=last);
+    let cpus = prorata_core::cpu_list::parse(text).map_err(|error| error.to_string())?;
+    match cpus.last() {
+        None => Err("a list of CPUs names at least one: write a list like 0,2-3".to_owned()),
+        Some(last) if *last >= MAX_CPUS => Err(format!(
+            "CPU {last} is out of range: processes are bound to CPUs below {MAX_CPUS}"
+        )),
+        Some(_) => Ok(CpuList(cpus)),
     }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(CpuList(cpus))
 }
 
 /// Three octal digits such as `744`.
@@ -187,6 +176,8 @@ mod tests {
         for wrong in ["1024", "", "3-1", "1,", "a", "-", "0-99999999999"] {
             assert!(cpu_list(wrong).is_err(), "{wrong}");
         }
+        let past = "CPU 1024 is out of range: processes are bound to CPUs below 1024";
+        assert_eq!(cpu_list("0,1024"), Err(past.to_owned()));
     }
 
     #[test]

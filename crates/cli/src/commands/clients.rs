@@ -1,4 +1,4 @@
-//! `ps`, `set` and `release`: clients and what they hold.
+//! `ps`, `set`, `quantum` and `release`: clients and what they have.
 
 use anyhow::Result;
 use prorata_control::protocol::{
@@ -6,9 +6,9 @@ use prorata_control::protocol::{
 };
 use prorata_report::table::{Side, Table};
 
-use crate::args::ledger::{Release, Set};
+use crate::args::ledger::{Quantum, Release, Set};
 use crate::args::view::Ps;
-use crate::caller::{Caller, ask, clients, tell, unexpected, user_name};
+use crate::caller::{Caller, ask, clients, quantum_ns, tell, unexpected, user_name};
 use crate::output;
 
 /// What is said where there are no clients.
@@ -20,6 +20,7 @@ pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
     if args.format.json {
         return output::json(&clients);
     }
+    let has_quanta = clients.iter().any(|client| client.quantum_ns.is_some());
     let counts_turns = clients.iter().any(|client| client.turns.is_some());
     let mut columns = vec![
         ("ID", Side::Left),
@@ -35,12 +36,22 @@ pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
         ("ERROR", Side::Right),
         ("STATE", Side::Left),
     ];
+    if has_quanta {
+        columns.push(("QUANTUM", Side::Right));
+    }
     if counts_turns {
         columns.extend(TURNS_COLUMNS);
     }
     let mut table = Table::new(&columns);
     for client in &clients {
         let mut row = row(client);
+        if has_quanta {
+            row.push(
+                client
+                    .quantum_ns
+                    .map_or_else(String::new, output::milliseconds),
+            );
+        }
         if counts_turns {
             row.extend(turns(client.turns));
         }
@@ -119,6 +130,17 @@ pub fn set(caller: &Caller, args: &Set) -> Result<()> {
         Response::Client(client) => output::created(args.format, &client.id),
         other => Err(unexpected(&other)),
     }
+}
+
+/// `prorata quantum`.
+pub fn quantum(caller: &Caller, args: &Quantum) -> Result<()> {
+    tell(
+        &mut caller.open()?,
+        &Request::SetQuantum {
+            client: args.client.clone(),
+            quantum_ns: args.time.map(quantum_ns).transpose()?,
+        },
+    )
 }
 
 /// `prorata release`.

@@ -12,7 +12,7 @@ use prorata_control::{
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
 use crate::args::values::{CpuList, cpu_list};
-use crate::caller::{self, Caller, arguments, ask, unexpected};
+use crate::caller::{self, Caller, arguments, ask, quantum_ns, unexpected};
 use crate::output;
 
 /// `prorata start`.
@@ -99,12 +99,7 @@ pub fn configure(caller: &Caller, args: &Configure) -> Result<()> {
 }
 
 fn configured(connection: &mut Connection, settings: &Settings) -> Result<StatusReport> {
-    let quantum = settings
-        .quantum
-        .map(|quantum| u64::try_from(quantum.as_nanos()));
-    let quantum_ns = quantum
-        .transpose()
-        .context("the quantum is too long: use 1ms to 1s")?;
+    let quantum_ns = settings.quantum.map(quantum_ns).transpose()?;
     let policy = settings.policy.map(PolicyKind::from);
     if quantum_ns.is_none() && policy.is_none() {
         return caller::status(connection);
@@ -137,7 +132,7 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         ("engine", status.engine.clone()),
         ("mechanism", status.mechanism.clone()),
         ("policy", policy.as_str().unwrap_or_default().to_owned()),
-        ("quantum", format!("{} ms", status.quantum_ns as f64 / 1e6)),
+        ("quantum", output::milliseconds(status.quantum_ns)),
         ("cpus", CpuList(status.cpus.clone()).to_string()),
         ("uptime", output::seconds(status.uptime_ns)),
         ("own cpu time", output::seconds(status.own_cpu_ns)),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
-use prorata_load::{Effort, LoadError, Turns, Watch, chat, reflex};
+use prorata_load::{LoadError, Performance, Watch, chat, reflex};
 
 use crate::args::load::{Chat, Load, LoadCommand, Reflex, Transport};
 use crate::output;
@@ -74,13 +74,10 @@ fn print_chat(args: &Chat, report: &chat::Report) -> Result<()> {
     output::line(&format!(
         "{} messages in {}: {:.0} messages a second",
         report.delivered,
-        output::seconds(report.elapsed_ns),
+        output::seconds(report.performance.elapsed_ns),
         report.messages_per_second
     ))?;
-    print_effort(
-        &report.effort,
-        report.run_queue.zip(report.mean_run_queue_length),
-    )
+    print_performance(&report.performance)
 }
 
 fn print_reflex(args: &Reflex, report: &reflex::Report) -> Result<()> {
@@ -94,16 +91,14 @@ fn print_reflex(args: &Reflex, report: &reflex::Report) -> Result<()> {
     output::line(&format!(
         "{} rounds in {}: {:.3} us a round",
         report.all_rounds,
-        output::seconds(report.elapsed_ns),
+        output::seconds(report.performance.elapsed_ns),
         report.round_ns / 1e3
     ))?;
-    print_effort(
-        &report.effort,
-        report.run_queue.zip(report.mean_run_queue_length),
-    )
+    print_performance(&report.performance)
 }
 
-fn print_effort(effort: &Effort, run_queue: Option<(Turns, f64)>) -> Result<()> {
+fn print_performance(performance: &Performance) -> Result<()> {
+    let effort = &performance.effort;
     output::line(&format!(
         "context switches: {} voluntary, {} involuntary",
         effort.voluntary_switches, effort.involuntary_switches
@@ -113,7 +108,8 @@ fn print_effort(effort: &Effort, run_queue: Option<(Turns, f64)>) -> Result<()> 
         output::seconds(effort.user_ns),
         output::seconds(effort.system_ns)
     ))?;
-    let Some((turns, length)) = run_queue else {
+    let length = performance.mean_run_queue_length;
+    let Some((turns, length)) = performance.run_queue.zip(length) else {
         return output::line("run queue: this kernel does not count (CONFIG_SCHED_INFO)");
     };
     output::line(&format!(

@@ -56,6 +56,7 @@ fn query(caller: &Caller, command: &Command) -> Result<()> {
         Command::Ps(args) => clients::ps(caller, args),
         Command::Top(args) => top::top(caller, args),
         Command::Set(args) => clients::set(caller, args),
+        Command::Quantum(args) => clients::quantum(caller, args),
         Command::Release(args) => clients::release(caller, args),
         Command::Graph(args) => graph::graph(caller, args),
         Command::Mkcur(args) => currencies::mkcur(caller, args),

@@ -19,7 +19,7 @@ use crate::wrapper::signals::{CLEARING, Signals};
 
 /// `prorata reproduce`.
 pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
-    let engines = engines(args)?;
+    let engines = engines(args);
     let runs = runs(args, &engines)?;
     let on_processes = engines.iter().any(|engine| *engine != Engine::Sim);
     let held: &[Signal] = if on_processes {
@@ -63,23 +63,16 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
 }
 
 /// The engines asked for, each once.
-fn engines(args: &reproduce::Reproduce) -> Result<Vec<Engine>> {
+fn engines(args: &reproduce::Reproduce) -> Vec<Engine> {
     let mut engines = args.engine.clone();
     engines.sort_unstable();
     engines.dedup();
-    let engines: Vec<Engine> = engines
-        .into_iter()
-        .map(|engine| match engine {
-            reproduce::Engine::Sim => Engine::Sim,
-            reproduce::Engine::User => Engine::User,
-            reproduce::Engine::Kernel => Engine::Kernel,
-        })
-        .collect();
-    if args.full && engines.iter().all(|engine| *engine == Engine::Sim) {
-        let only = "--full is for real processes: give it with --engine user or kernel";
-        return Err(WrongUsage(only.to_owned()).into());
-    }
-    Ok(engines)
+    let engines = engines.into_iter().map(|engine| match engine {
+        reproduce::Engine::Sim => Engine::Sim,
+        reproduce::Engine::User => Engine::User,
+        reproduce::Engine::Kernel => Engine::Kernel,
+    });
+    engines.collect()
 }
 
 /// The figures asked for on each engine. Who names none gets those that the
@@ -92,6 +85,13 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
             figures.retain(Figure::on_processes);
         }
         runs.extend(figures.into_iter().map(|figure| (figure, engine)));
+    }
+    let goes_further =
+        |(figure, engine): &(Figure, Engine)| *engine != Engine::Sim || figure.has_more_in_full();
+    if args.full && !runs.iter().any(goes_further) {
+        let only = "--full changes nothing of these by simulation: \
+                    give it with --engine user or kernel, or with 2001/pools";
+        return Err(WrongUsage(only.to_owned()).into());
     }
     Ok(runs)
 }

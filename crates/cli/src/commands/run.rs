@@ -14,7 +14,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::args::run::{Fundx, Run, RunTickets};
 use crate::args::values::CpuList;
-use crate::caller::{Caller, ask, status, unexpected};
+use crate::caller::{Caller, ask, quantum_ns, status, unexpected};
 use crate::wrapper::gate::Gated;
 use crate::wrapper::keeper::Keeper;
 use crate::wrapper::supervise::{block_signals, supervise};
@@ -33,6 +33,7 @@ pub fn run(caller: &Caller, args: &Run) -> Result<ExitCode> {
         &args.command,
         args.name.as_deref(),
         funding,
+        args.quantum.map(quantum_ns).transpose()?,
         args.cpus.as_ref(),
     )
 }
@@ -48,7 +49,7 @@ pub fn fundx(caller: &Caller, args: &Fundx) -> Result<ExitCode> {
         OsString::from("-c"),
         args.command.clone(),
     ];
-    run_as_client(caller, &command, args.name.as_deref(), funding, None)
+    run_as_client(caller, &command, args.name.as_deref(), funding, None, None)
 }
 
 /// `prorata run-tickets`.
@@ -62,6 +63,7 @@ pub fn run_tickets(caller: &Caller, args: &RunTickets) -> Result<ExitCode> {
             currency: None,
         },
         None,
+        None,
     )
 }
 
@@ -70,6 +72,7 @@ fn run_as_client(
     command: &[OsString],
     name: Option<&str>,
     funding: Funding,
+    quantum_ns: Option<u64>,
     cpus: Option<&CpuList>,
 ) -> Result<ExitCode> {
     let mut connection = caller.open()?;
@@ -79,7 +82,7 @@ fn run_as_client(
     let pid = gated.pid();
     let name = name.map_or_else(|| made_up_name(&command[0]), str::to_owned);
     let prepared = bind(&mut connection, pid, cpus)
-        .and_then(|()| register(&mut connection, pid, name, funding));
+        .and_then(|()| register(&mut connection, pid, name, funding, quantum_ns));
     let client = match prepared {
         Ok(client) => client,
         Err(error) => {
@@ -128,11 +131,13 @@ fn register(
     pid: nix::unistd::Pid,
     name: String,
     funding: Funding,
+    quantum_ns: Option<u64>,
 ) -> Result<String> {
     let request = Request::Register {
         pid: pid.as_raw().unsigned_abs(),
         name: Some(name),
         funding,
+        quantum_ns,
         adopts: true,
     };
     match ask(connection, &request)? {

@@ -54,6 +54,12 @@ fn two_terminals_compete_under_one_ledger() {
         let ratio = since[0] as f64 / since[1] as f64;
         since[0] + since[1] > 1_000_000_000 && (1.5..6.0).contains(&ratio)
     });
+    // Turns may have any length.
+    real.done(&["quantum", "first", "4ms"]);
+    assert_eq!(real.client("first").quantum_ns, Some(4_000_000));
+    assert!(real.done(&["ps"]).contains("4 ms"));
+    real.done(&["quantum", "first", "--reset"]);
+    assert_eq!(real.client("first").quantum_ns, None);
     let owner = real.client("first").owner;
     assert_eq!(owner, rustix::process::getuid().as_raw());
     real.done(&["set", "second", "300"]);
@@ -367,11 +373,14 @@ fn what_is_wrong_is_named_and_changes_nothing() {
         child.wait().unwrap();
         child.id().to_string()
     };
-    let wrong: [(&[&str], &str); 15] = [
+    let wrong: [(&[&str], &str); 18] = [
         (&["run", "-c", "nowhere", "--", "true"], "nowhere"),
         (&["set", "nobody", "5"], "nobody"),
         (&["set", "first", "5", "-c", "b"], "b"),
         (&["set", &dead, "5"], &dead),
+        (&["run", "--quantum", "999us", "--", "true"], "1ms"),
+        (&["quantum", "first", "1001ms"], "1s"),
+        (&["quantum", "nobody", "5ms"], "nobody"),
         (&["mkcur", "a"], "a"),
         (&["mkcur", ""], "name"),
         (&["rmcur", "base"], "base"),

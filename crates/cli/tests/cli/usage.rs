@@ -7,11 +7,12 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every command that people may give.
-const COMMANDS: [&str; 33] = [
+const COMMANDS: [&str; 34] = [
     "run",
     "ps",
     "top",
     "set",
+    "quantum",
     "transfer",
     "release",
     "graph",
@@ -90,7 +91,7 @@ fn help_and_version_are_no_failures() {
 
 #[test]
 fn wrong_usage_ends_with_2_and_says_what_is_right() {
-    let wrong: [(&[&str], &str); 23] = [
+    let wrong: [(&[&str], &str); 27] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["run"], "COMMAND"),
@@ -102,10 +103,20 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
             &["run", "-t", "4294967296", "--", "true"],
             "whole number from 1 to 4294967295",
         ),
-        (&["run", "--cpus", "9-1", "--", "true"], "such as 0,2-3"),
+        (
+            &["run", "--cpus", "9-1", "--", "true"],
+            "9-1 is no range of CPUs: write 1-9",
+        ),
         (&["set", "build"], "TICKETS"),
         (&["set", "build", "-5"], "whole number"),
         (&["set", "build", "many"], "whole number"),
+        (&["quantum", "build"], "TIME"),
+        (&["quantum", "build", "5"], "such as 20ms"),
+        (
+            &["quantum", "build", "5ms", "--reset"],
+            "cannot be used with",
+        ),
+        (&["run", "--quantum", "5", "--", "true"], "such as 20ms"),
         (&["mkcur", "x", "--mode", "rwx"], "three octal digits"),
         (&["start", "--quantum", "20"], "such as 20ms"),
         (&["configure"], "Usage"),
@@ -114,7 +125,7 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
         (&["graph", "--svg", "x", "--json"], "cannot be used with"),
         (&["demo", "--seconds", "1"], "2..=3600"),
         (&["reproduce", "--engine", "warp"], "possible values"),
-        (&["reproduce", "--full"], "--engine user"),
+        (&["reproduce", "1995", "--full"], "--engine user"),
         (
             &["trace", "--check", "--policy", "lottery"],
             "--policy stride",

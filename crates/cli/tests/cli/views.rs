@@ -267,7 +267,7 @@ fn changes_are_asked_for_as_given() {
         currency: currency.map(str::to_owned),
     };
     let text = str::to_owned;
-    let asked: [(&[&str], Request); 13] = [
+    let asked: [(&[&str], Request); 15] = [
         (
             &["set", "b", "5"],
             Request::SetTickets {
@@ -287,6 +287,20 @@ fn changes_are_asked_for_as_given() {
             Request::SetAmount {
                 ticket: text("t9"),
                 amount: 7,
+            },
+        ),
+        (
+            &["quantum", "b", "5ms"],
+            Request::SetQuantum {
+                client: text("b"),
+                quantum_ns: Some(5_000_000),
+            },
+        ),
+        (
+            &["quantum", "b", "--reset"],
+            Request::SetQuantum {
+                client: text("b"),
+                quantum_ns: None,
             },
         ),
         (&["release", "b"], Request::Release { client: text("b") }),

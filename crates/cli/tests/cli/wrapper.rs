@@ -113,6 +113,8 @@ fn registered_before_it_runs_by_the_pid_that_it_keeps() {
             "batch",
             "-n",
             "job",
+            "--quantum",
+            "4ms",
             "--",
             "sh",
             "-c",
@@ -131,6 +133,7 @@ fn registered_before_it_runs_by_the_pid_that_it_keeps() {
             pid,
             name: Some("job".to_owned()),
             funding,
+            quantum_ns: Some(4_000_000),
             adopts: true
         }]
     );

@@ -23,10 +23,6 @@ use self::twice::twice;
 /// What the engine cannot do, and must refuse, with the place and the reason.
 const REFUSED: [(&str, &str); 1] = [("herd", ":10:1: machine.policy: ")];
 
-/// Does not hold each time yet: of ten thousand threads those of the lighter clients got 2 %
-/// of the CPU less than they are due. It is told as ignored, and run by `--include-ignored`.
-const NOT_YET: &str = "ten-thousand-tasks";
-
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
     prorata_stage::client_entry();
@@ -35,9 +31,8 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let trials = files().into_iter().map(|file| {
         let name = file.file_stem().expect("it has a name").to_string_lossy();
-        let is_not_yet = name == NOT_YET;
         let name = format!("{name} on the kernel engine");
-        Trial::test(name, move || twice(|| conforms(&file))).with_ignored_flag(is_not_yet)
+        Trial::test(name, move || twice(|| conforms(&file)))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     // The process ends, and with it the scheduler.

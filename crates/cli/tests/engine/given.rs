@@ -82,6 +82,42 @@ pub fn settings() -> Result<(), Failed> {
     near(&shown, ["before", "after"], &[("three", 3.0), ("one", 1.0)])
 }
 
+/// Shares do not depend on how long turns last. (How long they do is for checks of the
+/// scheduler by itself: beside a daemon they are cut short too often to tell.)
+pub fn quanta() -> Result<(), Failed> {
+    let script = format!(
+        "prorata run -t 3 -n long -- sha256sum /dev/zero >/dev/null &
+         prorata run -t 1 -n short --quantum 4ms -- sha256sum /dev/zero >/dev/null &
+         until_there 2; sleep 2
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata quantum short --reset; prorata quantum long 40ms; sleep 0.2
+         show later prorata ps --json; sleep {SECONDS}; show last prorata ps --json
+         prorata stop"
+    );
+    let shown = play("", &script)?;
+    let held = [("long", 3.0), ("short", 1.0)];
+    near(&shown, ["before", "after"], &held)?;
+    near(&shown, ["later", "last"], &held)?;
+    let of = |part: &str, name: &str, field: &str| -> Result<f64, Failed> {
+        let clients = json(&shown, part)?;
+        let mut clients = clients.as_array().into_iter().flatten();
+        let client = clients.find(|client| client["name"] == name);
+        let client = client.ok_or("no such client")?;
+        let value = field.split('.').fold(client, |value, key| &value[key]);
+        Ok(value.as_f64().unwrap_or(0.0))
+    };
+    for (part, name, quantum_ns) in [
+        ("before", "short", 4e6),
+        ("before", "long", 0.0),
+        ("last", "short", 0.0),
+        ("last", "long", 4e7),
+    ] {
+        let is_told = of(part, name, "quantum_ns")? == quantum_ns;
+        check(is_told, "quanta are told", &shown)?;
+    }
+    Ok(())
+}
+
 pub fn policies() -> Result<(), Failed> {
     let script = "
          chrt --batch 0 sh -c 'sha256sum /dev/zero & wait' & batch=$!

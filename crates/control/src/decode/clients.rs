@@ -5,7 +5,7 @@ use prorata_core::ledger::{Operation, Outcome, Target, TicketView};
 
 use super::defaults::CLIENT_TICKETS;
 use super::names::{check_new_name, name_of_program, unique_client_name};
-use super::{Answer, Decoder};
+use super::{Answer, Decoder, check_quantum};
 use crate::protocol::Funding;
 use crate::refusal::Refusal;
 use crate::state::Change;
@@ -61,6 +61,33 @@ impl Decoder<'_> {
             self.draft.push(Change::Resume(client));
         }
         Ok(Answer::Done)
+    }
+
+    pub(super) fn set_quantum(
+        &mut self,
+        client: &str,
+        quantum_ns: Option<u64>,
+    ) -> Result<Answer, Refusal> {
+        let client = self.own_client(client, "change the quantum of")?;
+        if self.view.state.quanta_ns.get(&client).copied() != quantum_ns {
+            self.set_quantum_of(client, quantum_ns)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    /// The client is the asker's own.
+    pub(super) fn set_quantum_of(
+        &mut self,
+        client: ClientId,
+        quantum_ns: Option<u64>,
+    ) -> Result<(), Refusal> {
+        quantum_ns.map_or(Ok(()), check_quantum)?;
+        // Whoever has one makes others wait.
+        if quantum_ns > Some(self.view.state.settings.quantum_ns) {
+            self.check_daemon_owner("give a client a longer quantum than that of all")?;
+        }
+        self.draft.push(Change::Quantum { client, quantum_ns });
+        Ok(())
     }
 
     /// Inflates or deflates the one ticket that is meant; issues one to a

@@ -99,9 +99,13 @@ impl Decoder<'_> {
                 pid,
                 name,
                 funding,
+                quantum_ns,
                 adopts,
             } => {
                 let client = self.register(*pid, name.as_deref(), funding)?;
+                if quantum_ns.is_some() {
+                    self.set_quantum_of(client, *quantum_ns)?;
+                }
                 if *adopts {
                     let parent = self.parent_who_asks(*pid)?;
                     self.draft.push(Change::Adopter { client, parent });
@@ -112,6 +116,7 @@ impl Decoder<'_> {
             Request::Suspend { client } => self.suspend(client),
             Request::Resume { client } => self.resume(client),
             Request::SetTickets { client, funding } => self.set_tickets(client, funding),
+            Request::SetQuantum { client, quantum_ns } => self.set_quantum(client, *quantum_ns),
             Request::ChangeUser { client, user } => self.change_user(client, user),
             Request::CreateCurrency { name, owner, mode } => {
                 self.create_currency(name, *owner, *mode)
@@ -169,9 +174,7 @@ impl Decoder<'_> {
         };
         if settings != now {
             self.check_daemon_owner("change how the daemon decides")?;
-            if !(MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&settings.quantum_ns) {
-                return Err(Refusal::Quantum(Duration::from_nanos(settings.quantum_ns)));
-            }
+            check_quantum(settings.quantum_ns)?;
             let known = self.view.engine.policies();
             if !known.contains(&settings.policy) {
                 return Err(Refusal::Policy {
@@ -206,5 +209,13 @@ impl Decoder<'_> {
                 owner,
             }),
         }
+    }
+}
+
+/// Whether engines can enforce it.
+fn check_quantum(quantum_ns: u64) -> Result<(), Refusal> {
+    match (MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&quantum_ns) {
+        true => Ok(()),
+        false => Err(Refusal::Quantum(Duration::from_nanos(quantum_ns))),
     }
 }

@@ -97,6 +97,18 @@ fn changes() -> Vec<Change> {
             client: client(0),
             parent: process(90),
         },
+        Change::Quantum {
+            client: client(0),
+            quantum_ns: Some(5_000_000),
+        },
+        Change::Quantum {
+            client: client(1),
+            quantum_ns: Some(50_000_000),
+        },
+        Change::Quantum {
+            client: client(1),
+            quantum_ns: None,
+        },
         Change::Suspend(client(0)),
         Change::Resume(client(0)),
         Change::Suspend(client(1)),

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Begins every journal; the number changes with the format, the serialised
 /// form of ledger and operations included (which a test watches over).
-pub(super) const MAGIC: &[u8] = b"prorata journal 2\n";
+pub(super) const MAGIC: &[u8] = b"prorata journal 3\n";
 
 /// Bytes of a record before its payload.
 const HEADER_BYTES: usize = 16;

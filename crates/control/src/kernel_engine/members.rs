@@ -2,14 +2,15 @@
 //! client at birth, wherever it goes from there. Here threads are given that
 //! were there before, and are taken back with the policy that they had.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use prorata_core::ids::ClientId;
 use prorata_kernel::KernelError;
-use prorata_kernel::scheduler::{Account, CGROUP_NODES};
+use prorata_kernel::scheduler::CGROUP_NODES;
 use prorata_user::procfs::{self, Stat};
 use prorata_user::{Policy, marked_client};
 
+use super::client::Client;
 use super::policies::SCHED_EXT;
 use super::room::{NOTHING, Room};
 use super::scheduler::InKernel;
@@ -19,39 +20,6 @@ use crate::process::ProcessId;
 /// Only those that were not given yet have children that are not, so each look
 /// finds less; a tree that grows faster than that is given up on.
 const MOST_LOOKS: u32 = 64;
-
-/// A client in the kernel.
-#[derive(Debug)]
-pub(super) struct Client {
-    /// Users of the processes that were named.
-    users: BTreeSet<u32>,
-    /// Whose children, if they are nobody else's, are the client's orphans.
-    adopters: Vec<ProcessId>,
-    /// As of the last look.
-    pub(super) processes: Vec<ProcessId>,
-    /// As of the last look; of this scheduler.
-    pub(super) now: Account,
-    /// Of schedulers that were unloaded.
-    pub(super) earlier: Account,
-}
-
-impl Client {
-    fn new() -> Self {
-        Self {
-            users: BTreeSet::new(),
-            adopters: Vec::new(),
-            processes: Vec::new(),
-            now: NOTHING,
-            earlier: NOTHING,
-        }
-    }
-
-    /// A process that nobody named joins only if its user is that of one that
-    /// was, or one of those is root's.
-    fn may_hold(&self, user: u32) -> bool {
-        self.users.contains(&user) || self.users.contains(&0)
-    }
-}
 
 /// Why a process cannot be managed.
 #[derive(Debug, thiserror::Error)]

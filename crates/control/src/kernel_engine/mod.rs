@@ -17,6 +17,7 @@
 //! programs go on under the kernel's own scheduler and the daemon stays, to say
 //! so.
 
+mod client;
 mod kept;
 mod members;
 mod policies;
@@ -269,6 +270,10 @@ impl Engine for ForKernel {
 
     fn release(&self, client: ClientId) {
         self.room().release(client);
+    }
+
+    fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
+        self.room().set_quantum(client, quantum_ns);
     }
 
     /// A stopped task competes for nothing, so there is nothing to undo. What

@@ -14,7 +14,7 @@ use prorata_kernel::scheduler::{
 };
 use prorata_user::procfs::LastBorn;
 
-use super::members::Client;
+use super::client::Client;
 use super::policies::Policies;
 use super::projection::{Projection, Step};
 use super::scheduler::InKernel;
@@ -213,6 +213,26 @@ impl Room {
         let done = scheduler
             .set_quantum_ns(quantum_ns)
             .and_then(|()| scheduler.set_policy(self.options.policy));
+        self.note_trouble(done);
+    }
+
+    /// Turns of a client last so long, after a reload too.
+    pub fn set_quantum(&mut self, id: ClientId, quantum_ns: Option<u64>) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.quantum_ns = quantum_ns;
+            self.tell_quantum(id, quantum_ns);
+        }
+    }
+
+    fn tell_quantum(&mut self, client: ClientId, quantum_ns: Option<u64>) {
+        let node = self.projection.node(client);
+        if let (Some(scheduler), Some(node)) = (&self.scheduler, node) {
+            let done = scheduler.set_client_quantum_ns(node, quantum_ns);
+            self.note_trouble(done);
+        }
+    }
+
+    fn note_trouble(&mut self, done: Result<(), KernelError>) {
         if let Err(error) = done {
             tracing::error!("{error}");
             self.trouble = Some(error.to_string());
@@ -306,11 +326,21 @@ impl Room {
         };
         self.fund_everybody_else();
         self.tell(steps);
+        for (id, quantum_ns) in self.own_quanta() {
+            self.tell_quantum(id, Some(quantum_ns));
+        }
         self.give_again(members);
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
         clients
             .into_iter()
             .for_each(|client| self.notice_exit(client));
+    }
+
+    fn own_quanta(&self) -> Vec<(ClientId, u64)> {
+        let clients = self.clients.iter();
+        clients
+            .filter_map(|(id, client)| Some((*id, client.quantum_ns?)))
+            .collect()
     }
 
     fn give_up(&mut self, members: &[(u32, ClientId)], why: &str) {

@@ -11,6 +11,7 @@ use prorata_kernel::scheduler::{Account, Policy, Scheduler, Ticket};
 pub(crate) trait InKernel: Send {
     fn set_policy(&self, policy: Policy) -> Result<(), KernelError>;
     fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError>;
+    fn set_client_quantum_ns(&self, node: u32, quantum_ns: Option<u64>) -> Result<(), KernelError>;
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError>;
     fn remove(&self, node: u32) -> Result<(), KernelError>;
     fn give(&self, node: u32, tid: u32) -> Result<(), KernelError>;
@@ -31,6 +32,9 @@ impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     }
     fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
         (**self).set_quantum_ns(quantum_ns)
+    }
+    fn set_client_quantum_ns(&self, node: u32, quantum_ns: Option<u64>) -> Result<(), KernelError> {
+        (**self).set_client_quantum_ns(node, quantum_ns)
     }
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         (**self).set_tickets(node, tickets)

@@ -36,6 +36,8 @@ pub(crate) struct Books {
     /// Clients in the order in which they were managed.
     pub order: Vec<ClientId>,
     pub adopters: BTreeMap<u32, ClientId>,
+    /// Of those that it was told of: none is that of all.
+    pub quanta_ns: BTreeMap<ClientId, Option<u64>>,
     /// What `manage_marked` finds.
     pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
@@ -139,7 +141,14 @@ impl Engine for FakeEngine {
     fn release(&self, client: ClientId) {
         let mut books = self.books();
         books.clients.remove(&client);
+        books.quanta_ns.remove(&client);
         books.suspended.remove(&client);
+    }
+
+    fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
+        let mut books = self.books();
+        assert!(books.clients.contains_key(&client), "{client} is managed");
+        books.quanta_ns.insert(client, quantum_ns);
     }
 
     fn suspend(&self, client: ClientId) -> bool {

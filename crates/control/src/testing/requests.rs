@@ -66,6 +66,20 @@ fn target(random: &mut Random) -> String {
     }
 }
 
+fn quantum_ns(random: &mut Random) -> u64 {
+    one_of(
+        random,
+        &[
+            0,
+            999_999,
+            1_000_000,
+            20_000_000,
+            1_000_000_000,
+            1_000_000_001,
+        ],
+    )
+}
+
 fn funding(random: &mut Random) -> Funding {
     Funding {
         amount: amount(random),
@@ -102,7 +116,7 @@ const USERS: &[&str] = &[
 /// One request; names, identifiers and pids fit those that other such requests
 /// bring into being.
 pub(crate) fn request(random: &mut Random) -> Request {
-    match below(random, 26) {
+    match below(random, 27) {
         0 => Request::Status,
         1 => one_of(
             random,
@@ -115,6 +129,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
             pid: pid(random),
             name: maybe(random, |random| one_of(random, CLIENT_NAMES).to_owned()),
             funding: funding(random),
+            quantum_ns: (below(random, 4) == 0).then(|| quantum_ns(random)),
             adopts: below(random, 8) == 0,
         },
         7 => Request::Release {
@@ -174,20 +189,12 @@ pub(crate) fn request(random: &mut Random) -> Request {
         24 => Request::EndTransfer {
             transfer: small_identifier(random, 'x'),
         },
+        25 => Request::SetQuantum {
+            client: client(random),
+            quantum_ns: maybe(random, quantum_ns),
+        },
         _ => Request::Configure {
-            quantum_ns: maybe(random, |random| {
-                one_of(
-                    random,
-                    &[
-                        0,
-                        999_999,
-                        1_000_000,
-                        20_000_000,
-                        1_000_000_000,
-                        1_000_000_001,
-                    ],
-                )
-            }),
+            quantum_ns: maybe(random, quantum_ns),
             policy: maybe(random, |random| {
                 one_of(
                     random,

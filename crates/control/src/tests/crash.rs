@@ -127,6 +127,7 @@ fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
             pid,
             name: None,
             funding: tickets(amount),
+            quantum_ns: None,
             adopts: false,
         },
         2 => Request::Release {

@@ -82,6 +82,7 @@ fn the_account_is_the_engines_where_it_keeps_one() {
             amount: 5,
             currency: None,
         },
+        quantum_ns: None,
         adopts: false,
     };
     let registered = ask(&mut control, &user(0), request);

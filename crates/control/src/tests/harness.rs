@@ -102,6 +102,9 @@ impl Engine for Mortal {
     fn release(&self, client: ClientId) {
         self.engine.release(client);
     }
+    fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
+        self.engine.set_client_quantum(client, quantum_ns);
+    }
     fn suspend(&self, client: ClientId) -> bool {
         self.engine.suspend(client)
     }
@@ -227,6 +230,7 @@ impl Daemon {
             pid: process.pid(),
             name: Some(name.to_owned()),
             funding: tickets(100),
+            quantum_ns: None,
             adopts: false,
         });
         let Response::Client(report) = response else {

@@ -300,6 +300,7 @@ fn roots_that_end_are_replaced_by_those_that_live() {
         pid: daemon.pid().as_raw_nonzero().get() as u32,
         name: None,
         funding: tickets(1),
+        quantum_ns: None,
         adopts: false,
     }));
     assert!(message.contains("is part of the daemon"), "{message}");
@@ -307,6 +308,7 @@ fn roots_that_end_are_replaced_by_those_that_live() {
         pid: std::process::id(),
         name: None,
         funding: tickets(1),
+        quantum_ns: None,
         adopts: false,
     }));
     assert!(

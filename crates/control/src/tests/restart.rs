@@ -38,6 +38,7 @@ fn register(control: &mut Control, peer: &Peer, pid: u32) -> ClientId {
         pid,
         name: None,
         funding: tickets(100),
+        quantum_ns: None,
         adopts: false,
     };
     let Response::Client(report) = ask(control, peer, request) else {
@@ -133,6 +134,7 @@ fn who_inherits_the_orphans_inherits_them_still() {
         pid,
         name: None,
         funding: tickets(100),
+        quantum_ns: None,
         adopts,
     };
     for (adopts, pid) in [(true, 91), (false, 100)] {
@@ -152,4 +154,25 @@ fn who_inherits_the_orphans_inherits_them_still() {
     };
     assert_eq!(ask(&mut second, &user(ALICE), release), Response::Done);
     assert!(second.state.adopters.is_empty());
+}
+
+#[test]
+fn a_client_s_quantum_comes_back() {
+    let directory = fast_directory();
+    let engine = FakeEngine::strict();
+    let mut first = control(directory.path(), Live, &engine);
+    let me = user(Linux.own_uid());
+    let programs = [Sleeper::start(), Sleeper::start()];
+    let clients = [0, 1].map(|index: usize| register(&mut first, &me, programs[index].pid()));
+    let request = Request::SetQuantum {
+        client: clients[0].to_string(),
+        quantum_ns: Some(4_000_000),
+    };
+    assert_eq!(ask(&mut first, &me, request), Response::Done);
+    drop(first);
+    let engine = FakeEngine::strict();
+    let _second = restart(directory.path(), &engine);
+    assert_eq!(engine.books().clients.len(), 2);
+    let told = engine.books().quanta_ns.clone();
+    assert_eq!(told, [(clients[0], Some(4_000_000))].into());
 }

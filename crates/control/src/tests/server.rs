@@ -289,6 +289,7 @@ fn a_client_goes_with_its_last_process() {
         pid: second.pid(),
         name: None,
         funding: tickets(1),
+        quantum_ns: None,
         adopts: false,
     }));
     assert!(

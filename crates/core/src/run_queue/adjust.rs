@@ -1,10 +1,9 @@
 //! A change of what a task is worth, while it stands in a queue. Of a blocked
 //! task its owner just sets the fields.
 
-use core::num::NonZeroU32;
-
 use super::decision::{Decision, Held, LockIndex, Step};
 use super::layout::RunQueues;
+use super::limits::{Nice, Tickets};
 use super::queue::Queue;
 use super::ranking::Ranking;
 use super::search::head;
@@ -15,9 +14,9 @@ use super::task::{Cpu, TaskIndex};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// From now on it has so many tickets.
-    Tickets(NonZeroU32),
-    /// From now on it has this nice value, -20 to 19.
-    Nice(i8),
+    Tickets(Tickets),
+    /// From now on it has this nice value.
+    Nice(Nice),
 }
 
 /// A task in a queue changes.

@@ -105,6 +105,8 @@ impl<R: Ranking> RunQueues<R> {
             // Clocks do not go back, so the queue is not behind the task.
             ranking.recalculate(&mut task, queue.recalculations.saturating_sub(as_of));
         }
+        // Weights may have been readjusted while it was on its way.
+        ranking.refresh_tickets(&mut task, pool.clock());
         (queue.insert(task, ranking), examined)
     }
 

@@ -14,7 +14,8 @@
 //! second.
 //!
 //! When to balance is the caller's business: from time to time, and when a CPU
-//! falls idle. Each move is one decision. Real-time tasks stay in their pool.
+//! falls idle. Each move is a decision here and one of `Place`. Real-time tasks
+//! stay in their pool.
 
 use alloc::vec::Vec;
 use core::cmp::{Ordering, Reverse};
@@ -22,13 +23,13 @@ use core::cmp::{Ordering, Reverse};
 use super::availability::Availability;
 use super::decision::{Decision, Held, Step, Steps};
 use super::layout::RunQueues;
-use super::place::Place;
 use super::queue::{Queue, Slot};
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::search::head;
-use super::task::{Cpu, Task, TaskIndex};
+use super::task::{Cpu, Task};
 
-/// A pool takes a task from another one, if that makes them more even.
+/// A pool takes a task from another one, if that makes them more even. The
+/// driver puts it there.
 #[derive(Debug)]
 pub struct Balance {
     /// A CPU of the pool that takes.
@@ -38,13 +39,36 @@ pub struct Balance {
     /// Where somebody may wait who could move: first to ask last. Allocates only
     /// when other pools have more load.
     to_ask: Vec<Cpu>,
-    /// On its way from one pool to the other, and the recalculations that it
-    /// has been through.
-    task: Option<Task>,
-    as_of: u64,
-    moved: Option<TaskIndex>,
-    /// Tells a CPU of who moved.
-    place: Option<Place>,
+    moving: Option<Moving>,
+}
+
+/// A task that has been taken out of one pool for another one. It is in no
+/// queue until it is put there ([`Place::moved`](super::Place::moved)).
+#[must_use]
+#[derive(Debug)]
+pub struct Moving {
+    pub(super) task: Task,
+    pub(super) from: Cpu,
+    pub(super) to: Cpu,
+    /// The recalculations that it has been through.
+    pub(super) as_of: u64,
+}
+
+impl Moving {
+    /// Who.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Of which CPU's queue it was.
+    pub fn from(&self) -> Cpu {
+        self.from
+    }
+
+    /// To which CPU's queue it goes.
+    pub fn to(&self) -> Cpu {
+        self.to
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,10 +76,6 @@ enum Phase {
     Start,
     /// The queue to take from is held, of the CPU.
     Take(Cpu),
-    /// The queue to put into is held, of the CPU.
-    Put(Cpu),
-    /// It stands there, nothing is held.
-    Tell,
     End,
 }
 
@@ -90,16 +110,13 @@ impl Balance {
             phase: Phase::Start,
             steps: Steps::NONE,
             to_ask: Vec::new(),
-            task: None,
-            as_of: 0,
-            moved: None,
-            place: None,
+            moving: None,
         }
     }
 
-    /// Who moved; after [`Step::Done`].
-    pub fn moved(&self) -> Option<TaskIndex> {
-        self.moved
+    /// Who moves, if anybody does; after [`Step::Done`].
+    pub fn moving(self) -> Option<Moving> {
+        self.moving
     }
 
     fn start<R: Ranking>(&mut self, shared: &RunQueues<R>) {
@@ -152,10 +169,14 @@ impl Balance {
             return self.ask_next(shared);
         };
         let to = shared.least_loaded(self.cpu, &task);
-        self.as_of = shared.change_pool(&mut task, from, to);
-        self.task = Some(task);
-        self.steps.push(Step::Lock(shared.queue_of(to)));
-        self.phase = Phase::Put(to);
+        let as_of = shared.change_pool(&mut task, from, to);
+        self.moving = Some(Moving {
+            task,
+            from,
+            to,
+            as_of,
+        });
+        self.phase = Phase::End;
     }
 
     /// Who is to move out of the queue, if anybody is.
@@ -179,20 +200,6 @@ impl Balance {
             }
         }
         best.map(|(_, slot)| slot)
-    }
-
-    fn put<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, to: Cpu) {
-        let lock = shared.queue_of(to);
-        let queue = held.queue(lock);
-        self.phase = Phase::Tell;
-        let Some(task) = self.task.take() else {
-            return;
-        };
-        self.moved = Some(task.index);
-        self.place = Some(Place::waiting(task.clone(), to));
-        let (tasks, words) = shared.insert(queue, to, task, self.as_of);
-        self.steps.examined(tasks, words);
-        self.steps.push(Step::Unlock(lock));
     }
 }
 
@@ -224,7 +231,7 @@ impl<R: Ranking> RunQueues<R> {
 }
 
 impl<R: Ranking> Decision<R> for Balance {
-    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step {
+    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, _granted: bool) -> Step {
         loop {
             if let Some(step) = self.steps.pop() {
                 return step;
@@ -232,11 +239,6 @@ impl<R: Ranking> Decision<R> for Balance {
             match self.phase {
                 Phase::Start => self.start(shared),
                 Phase::Take(from) => self.take(shared, held, from),
-                Phase::Put(to) => self.put(shared, held, to),
-                Phase::Tell => {
-                    let place = self.place.as_mut();
-                    return place.map_or(Step::Done, |place| place.step(shared, held, granted));
-                }
                 Phase::End => return Step::Done,
             }
         }

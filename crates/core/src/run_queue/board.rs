@@ -24,9 +24,11 @@ pub enum Comparison {
     Scan,
     /// By a tournament among them, which is kept up to date: reading the best
     /// is one look, changing an entry at most one match for each doubling of
-    /// their number. What is given up: CPUs write to the same words near the
-    /// root, and while an entry changes the best may be another than the
-    /// tournament says.
+    /// their number. Of equals it names the nearest to who asks, so that CPUs
+    /// that ask at the same time do not all want the same. What is given up:
+    /// CPUs write to the same words near the root, while an entry changes the
+    /// best may be another than the tournament says, and who finds the best
+    /// one's lock held is content with what it has.
     Tournament,
 }
 
@@ -168,6 +170,30 @@ impl Offers {
             self.best_below(1, except, &mut examined)
         };
         (best, examined)
+    }
+
+    /// The same for who asks from a place: of equals, a tournament names one
+    /// below the lowest match above that place which one of them won.
+    pub fn best_near(&self, place: u32, except: &[u32]) -> (Option<Best>, u32) {
+        let (best, mut examined) = self.best_except(except);
+        let Some(best) = best.filter(|_| self.is_tournament()) else {
+            return (best, examined);
+        };
+        let mut node = (self.nodes.len() as u32 + place) / 2;
+        while node > 1 {
+            examined += 1;
+            let place = self.winner(node);
+            if self.get(place) == best.value && !except.contains(&place) {
+                return (self.offer(place), examined);
+            }
+            node /= 2;
+        }
+        (Some(best), examined)
+    }
+
+    /// Whether the best is found by a tournament.
+    pub fn is_tournament(&self) -> bool {
+        !self.nodes.is_empty()
     }
 
     /// Whether a look by tournament may miss somebody above the bar, as long as

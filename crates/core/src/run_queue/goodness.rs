@@ -17,8 +17,8 @@
 //! last and [`Goodness::same_mm`] after a task of the same address space, for
 //! ordinary tasks that are not expired.
 
-use core::num::NonZeroU32;
-
+use super::feasible_tickets::FeasibleTickets;
+use super::limits::{Counter, MAX_COUNTER, Tickets};
 use super::ranking::{Precedence, Rank, Ranking, Scale};
 use super::task::{Class, Cpu, Task};
 
@@ -26,7 +26,7 @@ use super::task::{Class, Cpu, Task};
 pub const REAL_TIME: Rank = 1000;
 
 /// The most ticks that a parent keeps when a child gives back its own: 200 ms.
-pub const MAX_COUNTER: u32 = 20;
+pub const MAX_RETURNED: u32 = 20;
 
 /// The ranking of Linux 2.4.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +50,9 @@ impl Goodness {
     };
 }
 
-/// A whole time slice, in ticks of 10 ms: 1 at nice 19, 6 at 0, 11 at -20.
-pub const fn nice_to_ticks(nice: i8) -> u32 {
-    (20 - nice as i32) as u32 / 4 + 1
-}
-
-/// The highest goodness of an ordinary task, and so its level: at nice -20
-/// recalculations do not raise the counter above 21.
-const HIGHEST_OTHER: usize = 21 + 40;
+/// The highest goodness of an ordinary task, and so its level: a whole counter
+/// at nice -20.
+const HIGHEST_OTHER: usize = MAX_COUNTER as usize + 40;
 const REAL_TIME_LEVEL: usize = HIGHEST_OTHER + 1;
 
 /// Recalculations after which the counter changes no more.
@@ -65,15 +60,16 @@ const ENOUGH_RECALCULATIONS: u64 = 32;
 
 /// A child takes half of its parent's time slice along, so that forking gains
 /// nothing: the child has what this returns. Rounded in the child's favour.
-pub fn fork_counter(parent: &mut Task) -> u32 {
-    let child = parent.counter.div_ceil(2);
-    parent.counter /= 2;
-    child
+pub fn fork_counter(parent: &mut Task) -> Counter {
+    let Counter(ticks) = parent.counter;
+    parent.counter = Counter(ticks / 2);
+    Counter(ticks.div_ceil(2))
 }
 
 /// A child that ends gives its parent back what is left of its time slice.
 pub fn return_counter(parent: &mut Task, child: &Task) {
-    parent.counter = (parent.counter + child.counter).min(MAX_COUNTER);
+    let ticks = parent.counter.get() + child.counter.get();
+    parent.counter = Counter(ticks.min(MAX_RETURNED));
 }
 
 impl Ranking for Goodness {
@@ -86,15 +82,15 @@ impl Ranking for Goodness {
     #[inline]
     fn rank(&self, task: &Task) -> Rank {
         match task.class {
-            Class::Other if task.counter == 0 => 0,
-            Class::Other => Rank::from(task.counter) + 20 - Rank::from(task.nice),
+            Class::Other if task.counter == Counter::ZERO => 0,
+            Class::Other => Rank::from(task.counter.get()) + 20 - Rank::from(task.nice.get()),
             Class::Fifo | Class::RoundRobin => REAL_TIME + Rank::from(task.rt_priority),
         }
     }
 
     #[inline]
     fn affinity(&self, task: &Task, cpu: Cpu, mm: Option<u32>) -> Rank {
-        if task.class != Class::Other || task.counter == 0 {
+        if task.class != Class::Other || task.counter == Counter::ZERO {
             return 0;
         }
         let same_cpu = Rank::from(task.cpu == cpu) * Rank::from(self.proc_change_penalty);
@@ -146,12 +142,18 @@ impl Ranking for Goodness {
 
     fn recalculate(&self, task: &mut Task, times: u64) {
         for _ in 0..times.min(ENOUGH_RECALCULATIONS) {
-            task.counter = task.counter / 2 + nice_to_ticks(task.nice);
+            task.counter.0 = task.counter.0 / 2 + task.nice.whole_slice().0;
         }
     }
 
-    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, _clock: u64) {
+    fn set_tickets(&self, task: &mut Task, tickets: Tickets, _clock: u64) {
         task.tickets = tickets;
+    }
+
+    fn refresh_tickets(&self, _task: &mut Task, _clock: u64) {}
+
+    fn feasible(&self) -> Option<&FeasibleTickets> {
+        None
     }
 
     fn charge(&self, _task: &mut Task, _used_ns: u64) {}
@@ -160,14 +162,14 @@ impl Ranking for Goodness {
         if task.class == Class::Fifo {
             return false;
         }
-        task.counter = task.counter.saturating_sub(1);
-        task.counter == 0
+        task.counter.0 = task.counter.0.saturating_sub(1);
+        task.counter == Counter::ZERO
     }
 
     fn pause(&self, task: &mut Task, yields: bool) -> Precedence {
-        let expired = task.class == Class::RoundRobin && task.counter == 0;
+        let expired = task.class == Class::RoundRobin && task.counter == Counter::ZERO;
         if expired {
-            task.counter = nice_to_ticks(task.nice);
+            task.counter = task.nice.whole_slice();
         }
         match task.class {
             Class::Other if yields => Precedence::Last,

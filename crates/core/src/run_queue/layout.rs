@@ -8,9 +8,11 @@ use super::atomic::{AtomicI64, AtomicU64, Ordering};
 use super::availability::IDLE;
 use super::board::{Comparison, Offers};
 use super::decision::LockIndex;
+use super::limits::LimitError;
 use super::queue::Queue;
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::task::{Cpu, Task};
+use super::weights::Weights;
 
 /// Most CPUs of a machine.
 pub const MAX_CPUS: u32 = 4096;
@@ -247,9 +249,37 @@ impl<R: Ranking> RunQueues<R> {
         LockIndex(self.cpus() + self.pools.len() as u32 + self.place(cpu).pool)
     }
 
+    /// The weights of each pool, of which nobody competes yet; none where the
+    /// ranking goes by tickets as they are. To be kept by the driver.
+    pub fn weights(&self) -> Vec<Weights> {
+        let pools = self.ranking.feasible().map_or(&[][..], |_| &self.pools);
+        let cpus = pools.iter().map(|pool| pool.cpus.len() as u32);
+        cpus.filter_map(|cpus| Weights::new(cpus).ok()).collect()
+    }
+
+    /// Whether a task may be put into the queues.
+    ///
+    /// # Errors
+    /// It was on a CPU that the machine has not, may run on none, or its weight
+    /// cannot be kept.
+    pub fn check(&self, task: &Task) -> Result<(), LimitError> {
+        let cpus = self.cpus();
+        let (cpu, task_index) = (task.cpu, task.index);
+        if cpu.0 >= cpus {
+            let task = task_index;
+            return Err(LimitError::Cpu { task, cpu, cpus });
+        }
+        if !task.allowed.contains(self.home(task)) {
+            let task = task_index;
+            return Err(LimitError::Nowhere { task, cpus });
+        }
+        let feasible = self.ranking.feasible();
+        feasible.map_or(Ok(()), |feasible| feasible.check(task_index))
+    }
+
     /// Where a task goes when no CPU is ready for it: where it was, if it may
     /// run there, else the first CPU where it may.
-    pub(super) fn home(&self, task: &Task) -> Cpu {
+    pub fn home(&self, task: &Task) -> Cpu {
         if task.allowed.contains(task.cpu) {
             return task.cpu;
         }

@@ -18,8 +18,9 @@
 //!   Schedule  who runs next on a CPU              schedule()
 //!   Place     a CPU for who woke or was displaced reschedule_idle()
 //!   Tick      a time slice grows shorter          the timer
-//!   Balance   a pool takes a task from another
+//!   Balance   a pool takes a task from another, and Place puts it there
 //!   Adjust    tickets or nice value change
+//!   Reweigh   weights were readjusted, so tickets change
 //! ```
 //!
 //! The paper is Kravetz, Franke, Nagar and Ravindran, *Enhancing Linux
@@ -31,12 +32,15 @@ mod availability;
 mod balance;
 mod board;
 mod decision;
+mod feasible_tickets;
 mod goodness;
 mod layout;
+mod limits;
 mod pass;
 mod place;
 mod queue;
 mod ranking;
+mod reweigh;
 mod schedule;
 mod schedule_queues;
 mod search;
@@ -48,17 +52,21 @@ mod turn;
 mod weights;
 
 pub use adjust::{Adjust, Change};
-pub use balance::Balance;
+pub use balance::{Balance, Moving};
 pub use board::{Best, Comparison, Offers};
 pub use decision::{Decision, Held, LockIndex, Step};
-pub use goodness::{
-    Goodness, MAX_COUNTER, MAX_PENALTY, REAL_TIME, fork_counter, nice_to_ticks, return_counter,
-};
+pub use feasible_tickets::FeasibleTickets;
+pub use goodness::{Goodness, MAX_PENALTY, MAX_RETURNED, REAL_TIME, fork_counter, return_counter};
 pub use layout::{Layout, LayoutError, MAX_CPUS, RunQueues};
+pub use limits::{
+    Counter, LimitError, MAX_COUNTER, MAX_QUANTUM_NS, MAX_TICKETS, MAX_WEIGHTED_TASKS,
+    MIN_QUANTUM_NS, Nice, Tickets,
+};
 pub use pass::{Pass, QUANTUM_SERVICE};
 pub use place::{Displaced, Place};
 pub use queue::{Queue, Slot};
 pub use ranking::{MAX_LEVELS, NOBODY, Precedence, Rank, Ranking, Scale};
+pub use reweigh::Reweigh;
 pub use schedule::Schedule;
 pub use sequential::Sequential;
 pub use task::{Class, Cpu, CpuSet, Task, TaskIndex};

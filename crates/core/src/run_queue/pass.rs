@@ -17,12 +17,13 @@
 //! # Limits
 //!
 //! A pass is below 2^63: 2^31 quanta for a lone task of one ticket, and in
-//! proportion with more. Passes are compared without their parts, so two tasks
-//! of `t` tickets that are less than `t / 2^32` quanta apart count as equal:
-//! tickets should stay below 2^24. What is owed or due beyond 2^15 quanta is forgotten.
+//! proportion with more. Where it ends, passes stay: who comes there counts as
+//! equal. Passes are compared without their parts, so two tasks of `t` tickets
+//! that are less than `t / 2^32` quanta apart count as equal, too. What is owed
+//! or due beyond 2^15 quanta is forgotten.
 
-use core::num::NonZeroU32;
-
+use super::feasible_tickets::FeasibleTickets;
+use super::limits::{LimitError, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Tickets};
 use super::ranking::{MAX_LEVELS, Precedence, Rank, Ranking, Scale};
 use super::task::{Cpu, Task};
 
@@ -32,10 +33,16 @@ pub const QUANTUM_SERVICE: u64 = 1 << 32;
 /// Most service that is owed or due to a sleeper.
 const MOST_REMAIN: i128 = (QUANTUM_SERVICE as i128) << 15;
 
+/// The furthest pass.
+const MAX_PASS: u64 = i64::MAX as u64;
+
 /// Pass of a task in a queue; of a blocked one, what remains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) pass: u64,
+    /// What it goes by since it came into the queue: its tickets, or those that
+    /// are feasible.
+    tickets: Tickets,
     /// Part of a pass, in `1 / tickets`; below the tickets.
     rest: u32,
     /// Service that is to be waited for, of a blocked task: the paper's remain
@@ -48,30 +55,92 @@ impl Standing {
     /// Of a task that never ran: a whole stride remains.
     pub(super) const NEW: Self = Self {
         pass: 0,
+        tickets: Tickets::ONE,
         rest: 0,
         remain: QUANTUM_SERVICE as i64,
     };
 
-    fn enter(&mut self, tickets: NonZeroU32, clock: u64) {
+    fn enter(&mut self, tickets: Tickets, clock: u64) {
+        self.tickets = tickets;
         let tickets = i64::from(tickets.get());
         self.rest = self.remain.rem_euclid(tickets) as u32;
         let passes = self.remain.div_euclid(tickets);
         // Near the start there is nothing before the first pass.
-        self.pass = clock.saturating_add_signed(passes);
+        self.pass = clock.saturating_add_signed(passes).min(MAX_PASS);
     }
 
-    fn leave(&mut self, tickets: NonZeroU32, clock: u64) {
+    fn leave(&mut self, clock: u64) {
+        self.remain = self.remain(clock);
+    }
+
+    fn remain(&self, clock: u64) -> i64 {
         let lead = i128::from(self.pass) - i128::from(clock);
-        let remain = lead * i128::from(tickets.get()) + i128::from(self.rest);
-        self.remain = remain.clamp(-MOST_REMAIN, MOST_REMAIN) as i64;
+        let remain = lead * i128::from(self.tickets.get()) + i128::from(self.rest);
+        remain.clamp(-MOST_REMAIN, MOST_REMAIN) as i64
+    }
+
+    fn charge(&mut self, service: u128) {
+        let tickets = u128::from(self.tickets.get());
+        let service = service + u128::from(self.rest);
+        let pass = u128::from(self.pass) + service / tickets;
+        self.pass = pass.min(u128::from(MAX_PASS)) as u64;
+        self.rest = (service % tickets) as u32;
     }
 }
 
 /// The ranking of stride scheduling.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Pass {
-    /// Length of a quantum, at least 1 ns.
-    pub quantum_ns: u64,
+    quantum_ns: u64,
+    feasible: Option<FeasibleTickets>,
+}
+
+impl Pass {
+    /// By tickets as they are, and quanta of this length.
+    ///
+    /// # Errors
+    /// Quanta too short or too long.
+    pub fn new(quantum_ns: u64) -> Result<Self, LimitError> {
+        match quantum_ns {
+            MIN_QUANTUM_NS..=MAX_QUANTUM_NS => Ok(Self {
+                quantum_ns,
+                feasible: None,
+            }),
+            _ => Err(LimitError::Quantum(quantum_ns)),
+        }
+    }
+
+    /// By what is feasible of the tickets of tasks that are numbered below
+    /// `tasks`: nobody is due more than a CPU of its pool. Drivers adjust that
+    /// whenever somebody wakes, blocks, moves or is given other tickets.
+    ///
+    /// # Errors
+    /// Quanta too short or too long, or too many tasks.
+    pub fn weighted(quantum_ns: u64, tasks: u32) -> Result<Self, LimitError> {
+        Ok(Self {
+            feasible: Some(FeasibleTickets::new(tasks)?),
+            ..Self::new(quantum_ns)?
+        })
+    }
+
+    /// Service that a task in a queue, at `clock`, will have had when its next
+    /// stride is over, beyond what it is due until then: the paper's remain
+    /// times the tickets, in units of which a quantum is [`QUANTUM_SERVICE`].
+    pub fn remain(&self, task: &Task, clock: u64) -> i64 {
+        task.standing.remain(clock)
+    }
+
+    /// The tickets that a task in a queue goes by.
+    pub fn in_force(&self, task: &Task) -> Tickets {
+        task.standing.tickets
+    }
+
+    /// The tickets that a task is to go by.
+    fn tickets(&self, task: &Task) -> Tickets {
+        let feasible = self.feasible.as_ref();
+        let feasible = feasible.and_then(|feasible| feasible.get(task.index));
+        feasible.unwrap_or(task.tickets)
+    }
 }
 
 impl Ranking for Pass {
@@ -133,30 +202,38 @@ impl Ranking for Pass {
     }
 
     fn enter(&self, task: &mut Task, clock: u64) {
-        task.standing.enter(task.tickets, clock);
+        task.standing.enter(self.tickets(task), clock);
     }
 
     fn leave(&self, task: &mut Task, clock: u64) {
-        task.standing.leave(task.tickets, clock);
+        task.standing.leave(clock);
     }
 
     fn recalculate(&self, _task: &mut Task, _times: u64) {}
 
     /// What remains of its stride is scaled (1995, Figure 5).
-    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, clock: u64) {
-        task.standing.leave(task.tickets, clock);
+    fn set_tickets(&self, task: &mut Task, tickets: Tickets, clock: u64) {
         task.tickets = tickets;
-        task.standing.enter(tickets, clock);
+        self.refresh_tickets(task, clock);
+    }
+
+    fn feasible(&self) -> Option<&FeasibleTickets> {
+        self.feasible.as_ref()
+    }
+
+    fn refresh_tickets(&self, task: &mut Task, clock: u64) {
+        let tickets = self.tickets(task);
+        if tickets != task.standing.tickets {
+            task.standing.leave(clock);
+            task.standing.enter(tickets, clock);
+        }
     }
 
     /// Service below a unit, 2^-32 of a quantum, is not counted.
     fn charge(&self, task: &mut Task, used_ns: u64) {
         let service =
             u128::from(used_ns) * u128::from(QUANTUM_SERVICE) / u128::from(self.quantum_ns);
-        let tickets = u128::from(task.tickets.get());
-        let service = service + u128::from(task.standing.rest);
-        task.standing.pass += (service / tickets) as u64;
-        task.standing.rest = (service % tickets) as u32;
+        task.standing.charge(service);
     }
 
     fn tick(&self, _task: &mut Task) -> bool {

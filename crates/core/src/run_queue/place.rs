@@ -15,6 +15,7 @@
 use alloc::vec::Vec;
 
 use super::availability::Availability;
+use super::balance::Moving;
 use super::decision::{Decision, Held, LockIndex, Step, Steps};
 use super::layout::RunQueues;
 use super::queue::{Queue, Slot};
@@ -60,6 +61,8 @@ enum Phase {
     Verify(Cpu),
     /// The queue where it waits in any case is held.
     Wait(Cpu),
+    /// The queue is held into which it goes from another pool.
+    Put(Cpu),
     /// The real-time queue of its pool is held.
     RealTime(Cpu),
     /// The queue where it was displaced is held.
@@ -90,15 +93,13 @@ impl Place {
         Self::new(None, Some(displaced))
     }
 
-    /// A task has begun to wait in the queue of a CPU, in another pool than
-    /// that where it ran last.
-    pub(super) fn waiting(mut task: Task, cpu: Cpu) -> Self {
-        task.cpu = cpu;
-        Self {
-            waiting: Some(task),
-            phase: Phase::Tell,
-            ..Self::new(None, None)
-        }
+    /// A task comes from another pool.
+    pub fn moved(moving: Moving) -> Self {
+        let mut place = Self::new(Some(moving.task), None);
+        place.as_of = moving.as_of;
+        // There are pools, so each CPU has a queue.
+        place.go_on(Step::Lock(LockIndex(moving.to.0)), Phase::Put(moving.to));
+        place
     }
 
     fn new(woken: Option<Task>, displaced: Option<Displaced>) -> Self {
@@ -265,6 +266,18 @@ impl Place {
         self.go_on(Step::Unlock(lock), Phase::Tell);
     }
 
+    /// It waits there, and is looked for from there.
+    fn put<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, cpu: Cpu) {
+        let at_home = |task: &Task| Task {
+            cpu,
+            ..task.clone()
+        };
+        self.waiting = self.woken.as_ref().map(at_home);
+        let lock = shared.queue_of(cpu);
+        self.insert(shared, held.queue(lock), cpu);
+        self.go_on(Step::Unlock(lock), Phase::Tell);
+    }
+
     fn place_real_time<R: Ranking>(
         &mut self,
         shared: &RunQueues<R>,
@@ -399,6 +412,7 @@ impl<R: Ranking> Decision<R> for Place {
                     self.phase = Phase::Choose;
                 }
                 Phase::Wait(cpu) => self.wait(shared, held, cpu),
+                Phase::Put(cpu) => self.put(shared, held, cpu),
                 Phase::RealTime(home) => self.place_real_time(shared, held, home),
                 Phase::Displaced(displaced) => self.place_displaced(held, displaced),
                 Phase::Tell => self.tell_somebody(shared),

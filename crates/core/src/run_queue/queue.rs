@@ -267,14 +267,17 @@ impl Queue {
         }
         let missed = clock - self.recalculations;
         self.recalculations = clock;
+        self.change_all(ranking, |task| ranking.recalculate(task, missed));
+        self.len()
+    }
+
+    /// The same to everybody here.
+    pub(super) fn change_all<R: Ranking>(&mut self, ranking: &R, change: impl Fn(&mut Task)) {
         for slot in 0..self.entries.len() as u32 {
             if self.entries[slot as usize].task.is_some() {
-                self.change(Slot(slot), ranking, |task| {
-                    ranking.recalculate(task, missed);
-                });
+                self.change(Slot(slot), ranking, &change);
             }
         }
-        self.len()
     }
 
     /// Lays the levels anew around everybody here, if who was chosen stands in

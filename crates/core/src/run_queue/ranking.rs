@@ -1,7 +1,7 @@
 //! What orders tasks: the one axis, beside where they wait.
 
-use core::num::NonZeroU32;
-
+use super::feasible_tickets::FeasibleTickets;
+use super::limits::Tickets;
 use super::task::{Cpu, Task};
 
 /// How much a task deserves to run: the greater goes first. The part of it
@@ -88,7 +88,15 @@ pub trait Ranking {
     fn recalculate(&self, task: &mut Task, times: u64);
 
     /// Other tickets for a task of a queue, at `clock`.
-    fn set_tickets(&self, task: &mut Task, tickets: NonZeroU32, clock: u64);
+    fn set_tickets(&self, task: &mut Task, tickets: Tickets, clock: u64);
+
+    /// Where the feasible tickets of tasks are, if drivers are to keep their
+    /// weights feasible.
+    fn feasible(&self) -> Option<&FeasibleTickets>;
+
+    /// Has a task of a queue go by the tickets that are feasible now, at
+    /// `clock`.
+    fn refresh_tickets(&self, task: &mut Task, clock: u64);
 
     /// The task ran for `used_ns`.
     fn charge(&self, task: &mut Task, used_ns: u64);

@@ -23,6 +23,8 @@ pub struct Schedule {
     pub(super) best: Candidate,
     /// Of the CPU's own queue, once it has been looked at.
     pub(super) heads: Option<Heads>,
+    /// The lock of another queue was held.
+    pub(super) was_refused: bool,
     /// Places that are passed over in this decision. Allocates only when one
     /// is.
     pub(super) tried: Vec<u32>,
@@ -80,6 +82,7 @@ impl Schedule {
             ended: None,
             best: Candidate::IDLE,
             heads: None,
+            was_refused: false,
             tried: Vec::new(),
             forbidden: Vec::new(),
             fetched: None,

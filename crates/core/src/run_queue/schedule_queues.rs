@@ -46,7 +46,10 @@ impl Schedule {
             Phase::Local => self.look_at_own(shared, held),
             Phase::Compare => self.compare(shared, held),
             Phase::Verify(place) if granted => self.verify(shared, held, place),
-            Phase::Verify(place) => self.pass_over(place),
+            Phase::Verify(place) => {
+                self.was_refused = true;
+                self.pass_over(place);
+            }
             Phase::Fetch(place) => self.fetch(shared, held, place),
             Phase::Expired => {
                 self.phase = Phase::Recalculate;
@@ -92,6 +95,7 @@ impl Schedule {
         self.best = shared.default_candidate(queue, self.cpu, ended);
         let is_real_time =
             |slot| self.best.slot.is_some() && shared.ranking.is_real_time(queue.task(slot));
+        self.was_refused = false;
         self.tried.clone_from(&self.forbidden);
         self.heads = None;
         self.real_time_arrivals = pool.real_time_arrivals();
@@ -174,11 +178,11 @@ impl Schedule {
     /// Looks at what the other queues offer.
     fn compare<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
         let pool = shared.pool(self.cpu);
-        let (offer, words) = pool.offers.best_except(&self.tried);
-        self.steps.examined(0, words);
         let own = shared.place(self.cpu).place;
+        let (offer, words) = pool.offers.best_near(own, &self.tried);
+        self.steps.examined(0, words);
         match offer {
-            Some(offer) if offer.value > self.best.total => {
+            Some(offer) if offer.value > self.best.total && !self.is_content(shared) => {
                 if offer.place == own {
                     // Only of somebody who may not run here.
                     self.tried.push(own);
@@ -194,6 +198,15 @@ impl Schedule {
             }
             _ => self.begin_turn(shared, held, self.best.slot),
         }
+    }
+
+    /// Whether it takes the best of its own queue although another offers a
+    /// better one: where a tournament tells many CPUs of the same one, who was
+    /// refused it does not go on to try one queue after another, as it does by
+    /// the paper.
+    fn is_content<R: Ranking>(&self, shared: &RunQueues<R>) -> bool {
+        let has_own = self.best.slot.is_some() && !shared.ranking.is_spent(self.best.total);
+        has_own && self.was_refused && shared.pool(self.cpu).offers.is_tournament()
     }
 
     fn pass_over(&mut self, place: u32) {

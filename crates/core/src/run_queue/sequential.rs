@@ -9,19 +9,24 @@ use super::adjust::{Adjust, Change};
 use super::balance::Balance;
 use super::decision::{Decision, Held, LockIndex, Step};
 use super::layout::{Layout, LayoutError, RunQueues};
+use super::limits::{LimitError, Tickets};
 use super::place::Place;
 use super::queue::Queue;
 use super::ranking::Ranking;
+use super::reweigh::Reweigh;
 use super::schedule::Schedule;
 use super::task::{Cpu, Task, TaskIndex};
 use super::tick::Tick;
 use super::turn::{Outcome, Turn};
+use super::weights::Weights;
 
 /// Run queues without contention.
 #[derive(Debug)]
 pub struct Sequential<R> {
     shared: RunQueues<R>,
     queues: Queues,
+    /// By pool, if the ranking goes by feasible tickets.
+    weights: Vec<Weights>,
     /// CPUs that were told to decide, in order, until they are taken.
     told: Vec<Cpu>,
     /// Tasks and words that the last decision looked at.
@@ -51,6 +56,7 @@ impl<R: Ranking> Sequential<R> {
         let (shared, queues) = RunQueues::new(ranking, layout, cpus)?;
         let held = vec![false; shared.locks() as usize];
         Ok(Self {
+            weights: shared.weights(),
             shared,
             queues: Queues { queues, held },
             told: Vec::new(),
@@ -82,12 +88,37 @@ impl<R: Ranking> Sequential<R> {
     pub fn schedule(&mut self, cpu: Cpu, turn: Turn, now_ns: u64) -> Outcome {
         let mut decision = Schedule::new(cpu, turn, now_ns);
         self.run(&mut decision, |_| true);
-        decision.outcome()
+        let outcome = decision.outcome();
+        if let Some(task) = &outcome.blocked {
+            self.weigh(cpu, task.index, None);
+        }
+        outcome
     }
 
     /// A task wakes or begins.
-    pub fn wake(&mut self, task: Task) {
+    ///
+    /// # Errors
+    /// One that the machine is not made for.
+    pub fn wake(&mut self, task: Task) -> Result<(), LimitError> {
+        self.shared.check(&task)?;
+        self.weigh(self.shared.home(&task), task.index, Some(task.tickets));
         self.run(&mut Place::woken(task), |_| true);
+        Ok(())
+    }
+
+    /// A task, which passed the check, competes in the pool of `cpu` with this
+    /// weight from now on, or no longer. What that changes for others takes
+    /// effect at once and is not among what the last decision looked at.
+    fn weigh(&mut self, cpu: Cpu, task: TaskIndex, weight: Option<Tickets>) {
+        let weights = self.weights.get_mut(self.shared.pool_of(cpu) as usize);
+        let Some((weights, feasible)) = weights.zip(self.shared.ranking().feasible()) else {
+            return;
+        };
+        let examined = self.examined;
+        if weights.set(task, weight, feasible) == Ok(true) {
+            self.run(&mut Reweigh::new(cpu), |_| true);
+        }
+        self.examined = examined;
     }
 
     /// A tick on `cpu`: whether the time slice there has ended.
@@ -100,6 +131,13 @@ impl<R: Ranking> Sequential<R> {
     /// A task that stands in a queue changes; of a blocked one nothing is known
     /// here. O(n) in all tasks.
     pub fn adjust(&mut self, task: TaskIndex, change: Change) {
+        if let Change::Tickets(tickets) = change
+            && let Some(pool) = self.weights.iter().position(|pool| pool.competes(task))
+        {
+            let mut cpus = (0..self.shared.cpus()).map(Cpu);
+            let cpu = cpus.find(|&cpu| self.shared.pool_of(cpu) as usize == pool);
+            self.weigh(cpu.unwrap_or(Cpu(0)), task, Some(tickets));
+        }
         for lock in (0..self.queues.queues.len() as u32).map(LockIndex) {
             let mut decision = Adjust::new(lock, task, change);
             self.run(&mut decision, |_| true);
@@ -114,7 +152,12 @@ impl<R: Ranking> Sequential<R> {
     pub fn balance(&mut self, cpu: Cpu) -> Option<TaskIndex> {
         let mut decision = Balance::new(cpu);
         self.run(&mut decision, |_| true);
-        decision.moved()
+        let moving = decision.moving()?;
+        let (index, tickets) = (moving.task().index, moving.task().tickets);
+        self.weigh(moving.from(), index, None);
+        self.weigh(moving.to(), index, Some(tickets));
+        self.run(&mut Place::moved(moving), |_| true);
+        Some(index)
     }
 
     /// Runs a decision to its end. `grant` says of each lock that is only

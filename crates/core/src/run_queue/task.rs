@@ -1,10 +1,9 @@
 //! What a run queue knows of a task, and where it may run.
 
+use super::limits::{Counter, Nice, Tickets};
+use super::pass::Standing;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::num::NonZeroU32;
-
-use super::pass::Standing;
 
 /// A task: a process or thread, by a number of the caller's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -76,12 +75,13 @@ pub struct Task {
     pub index: TaskIndex,
     /// Scheduling policy; only goodness goes by it.
     pub class: Class,
-    /// Static priority of a real-time task, 1 to 99.
+    /// Static priority of a real-time task, in POSIX 1 to 99; any number will
+    /// do.
     pub rt_priority: u8,
-    /// -20 (most) to 19 (least).
-    pub nice: i8,
+    /// How much of its time slice it is given at a recalculation.
+    pub nice: Nice,
     /// Ticks left of its time slice.
-    pub counter: u32,
+    pub counter: Counter,
     /// Recalculations that `counter` has been through, while it is blocked;
     /// [`NONE_MISSED`] before it begins.
     /// While it stands in a queue, the queue keeps that number.
@@ -94,8 +94,10 @@ pub struct Task {
     pub cpu: Cpu,
     /// CPUs that it may run on: at least one of the machine's.
     pub allowed: CpuSet,
-    /// Tickets; only the pass goes by them.
-    pub tickets: NonZeroU32,
+    /// Tickets; only the pass goes by them. Where weights are kept feasible
+    /// ([`Pass::weighted`](super::Pass::weighted)) this is its weight, which
+    /// may be worth more than a CPU.
+    pub tickets: Tickets,
     /// Pass or remain.
     pub(super) standing: Standing,
 }
@@ -108,14 +110,14 @@ impl Task {
             index,
             class: Class::Other,
             rt_priority: 0,
-            nice: 0,
-            counter: super::goodness::nice_to_ticks(0),
+            nice: Nice::default(),
+            counter: Nice::default().whole_slice(),
             recalculations: NONE_MISSED,
             since: 0,
             mm: index.0,
             cpu,
             allowed: CpuSet::All,
-            tickets: NonZeroU32::MIN,
+            tickets: Tickets::ONE,
             standing: Standing::NEW,
         }
     }

@@ -6,8 +6,10 @@
 //! without end, and with it what the error bound rests on.
 
 use alloc::vec::Vec;
-use core::num::NonZeroU32;
 
+use super::feasible_tickets::FeasibleTickets;
+use super::layout::MAX_CPUS;
+use super::limits::{LimitError, Tickets};
 use super::task::TaskIndex;
 use crate::dispatcher::active::Classes;
 use crate::feasible::Demand;
@@ -52,35 +54,45 @@ impl Member {
 }
 
 impl Weights {
-    /// Of a pool of so many CPUs, at least 1.
-    pub fn new(cpus: u32) -> Self {
-        Self {
+    /// Of a pool of so many CPUs, 1 to [`MAX_CPUS`](super::MAX_CPUS).
+    ///
+    /// # Errors
+    /// None, or too many.
+    pub fn new(cpus: u32) -> Result<Self, LimitError> {
+        if !(1..=MAX_CPUS).contains(&cpus) {
+            return Err(LimitError::Cpus(cpus));
+        }
+        Ok(Self {
             cpus,
             members: Vec::new(),
             classes: Classes::new(),
             total: 0,
             infeasible: Vec::new(),
             spare: Vec::new(),
-        }
+        })
     }
 
-    /// A task competes with this weight from now on, or no longer. `changed`
-    /// is cleared and filled with everybody who has other tickets now, this
-    /// task included: at most twice as many as there are CPUs, and one.
+    /// A task competes with this weight from now on, or no longer; all have
+    /// their feasible tickets then. Returns whether anybody else has others
+    /// than before: up to twice as many as there are CPUs.
     ///
     /// Cost: O(1), and O(m log m) on m CPUs where weights are infeasible.
+    ///
+    /// # Errors
+    /// A task beyond those whose tickets are kept.
     pub fn set(
         &mut self,
-        TaskIndex(index): TaskIndex,
-        weight: Option<NonZeroU32>,
-        changed: &mut Vec<(TaskIndex, NonZeroU32)>,
-    ) {
-        changed.clear();
+        task: TaskIndex,
+        weight: Option<Tickets>,
+        feasible: &FeasibleTickets,
+    ) -> Result<bool, LimitError> {
+        feasible.check(task)?;
+        let TaskIndex(index) = task;
         if index as usize >= self.members.len() {
             self.members.resize(index as usize + 1, Member::default());
         }
         let before = self.members[index as usize];
-        let weight = weight.map_or(0, NonZeroU32::get);
+        let weight = weight.map_or(0, Tickets::get);
         if before.weight > 0
             && let Some(moved) = self.classes.remove(before.class, before.class_place)
         {
@@ -92,14 +104,23 @@ impl Weights {
             weight,
             ..Member::default()
         };
+        feasible.set(task, weight);
         if weight > 0 {
             member.class = member.demand().density_bits() as u8;
             member.class_place = self.classes.add(member.class, index);
+            member.tickets = weight;
         }
-        self.readjust(index, changed);
+        Ok(self.readjust(index, feasible))
     }
 
-    fn readjust(&mut self, index: u32, changed: &mut Vec<(TaskIndex, NonZeroU32)>) {
+    /// Whether a task competes here.
+    pub(super) fn competes(&self, TaskIndex(index): TaskIndex) -> bool {
+        let member = self.members.get(index as usize);
+        member.is_some_and(|member| member.weight > 0)
+    }
+
+    /// Whether anybody but `index` is told of other tickets.
+    fn readjust(&mut self, index: u32, feasible: &FeasibleTickets) -> bool {
         let members = &self.members;
         let demand = |index: u32| members[index as usize].demand();
         let (total, cpus) = (self.total, self.cpus);
@@ -109,27 +130,34 @@ impl Weights {
         core::mem::swap(&mut self.infeasible, &mut self.spare);
         let before = core::mem::take(&mut self.spare);
         let now = core::mem::take(&mut self.infeasible);
-        for &index in &before {
-            self.members[index as usize].infeasible = false;
+        let mut others = false;
+        for &other in &before {
+            self.members[other as usize].infeasible = false;
         }
-        for &index in &now {
-            self.members[index as usize].infeasible = true;
-            let demand = self.members[index as usize].demand();
-            self.tell(index, readjustment.weight(demand), changed);
+        for &other in &now {
+            self.members[other as usize].infeasible = true;
+            let demand = self.members[other as usize].demand();
+            let told = self.tell(other, readjustment.weight(demand), feasible);
+            others |= told && other != index;
         }
-        for &index in before.iter().chain([&index]) {
-            let member = self.members[index as usize];
+        for &other in &before {
+            let member = self.members[other as usize];
             if !member.infeasible {
-                self.tell(index, member.weight, changed);
+                let told = self.tell(other, member.weight, feasible);
+                others |= told && other != index;
             }
         }
         (self.spare, self.infeasible) = (before, now);
+        others
     }
 
-    fn tell(&mut self, index: u32, tickets: u32, changed: &mut Vec<(TaskIndex, NonZeroU32)>) {
+    /// Whether these are other tickets than before.
+    fn tell(&mut self, index: u32, tickets: u32, feasible: &FeasibleTickets) -> bool {
         let before = core::mem::replace(&mut self.members[index as usize].tickets, tickets);
-        if let Some(tickets) = NonZeroU32::new(tickets).filter(|t| t.get() != before) {
-            changed.push((TaskIndex(index), tickets));
+        let told = before != tickets;
+        if told {
+            feasible.set(TaskIndex(index), tickets);
         }
+        told
     }
 }

@@ -7,12 +7,10 @@
 //! with the most weight, if that has a sixth more, no more than evens the two
 //! out; a CPU without work pulls at once.
 
-use std::num::NonZeroU32;
-
 use prorata_core::policy::baseline::Eevdf;
 use prorata_core::policy::{ClientIndex, Policy};
 use prorata_core::run_queue::{
-    Change, Comparison, Cpu, End, Layout, Pass, Sequential, Task, TaskIndex, Turn,
+    Change, Comparison, Cpu, End, Layout, Pass, Sequential, Task, TaskIndex, Tickets, Turn,
 };
 
 const CPUS: u32 = 4;
@@ -96,16 +94,18 @@ impl Machine for PerCpu {
     }
 }
 
+const QUANTUM_NS: u64 = 10_000_000;
+
 struct MultiQueue(Sequential<Pass>);
 
 impl MultiQueue {
     fn new(tickets: &[u32]) -> Self {
         let layout = Layout::MultiQueue(Comparison::Tournament);
-        let mut queues = Sequential::new(Pass { quantum_ns: 1 }, &layout, CPUS).unwrap();
+        let mut queues = Sequential::new(Pass::new(QUANTUM_NS).unwrap(), &layout, CPUS).unwrap();
         for (index, &tickets) in tickets.iter().enumerate() {
             let mut task = Task::new(TaskIndex(index as u32), Cpu(index as u32 % CPUS));
-            task.tickets = NonZeroU32::new(tickets).unwrap();
-            queues.wake(task);
+            task.tickets = Tickets::new(tickets).unwrap();
+            queues.wake(task).unwrap();
         }
         Self(queues)
     }
@@ -116,7 +116,7 @@ impl Machine for MultiQueue {
         for cpu in (0..CPUS).map(Cpu) {
             let turn = Turn {
                 end: End::Runnable,
-                used_ns: 1,
+                used_ns: QUANTUM_NS,
             };
             let outcome = self.0.schedule(cpu, turn, 0);
             ran.extend(outcome.next.map(|task| task.0 as usize));
@@ -124,7 +124,7 @@ impl Machine for MultiQueue {
     }
 
     fn set_tickets(&mut self, task: usize, tickets: u32) {
-        let tickets = Change::Tickets(NonZeroU32::new(tickets).unwrap());
+        let tickets = Change::Tickets(Tickets::new(tickets).unwrap());
         self.0.adjust(TaskIndex(task as u32), tickets);
     }
 }

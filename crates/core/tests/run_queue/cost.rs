@@ -1,6 +1,8 @@
 //! What a decision looks at on 1,024 CPUs, beside the same on 8.
 
-use prorata_core::run_queue::{Comparison, Cpu, End, Layout, Sequential, Task, TaskIndex, Turn};
+use prorata_core::run_queue::{
+    Comparison, Cpu, End, Layout, Nice, Sequential, Task, TaskIndex, Turn,
+};
 
 use super::machine::WITHOUT_MM;
 
@@ -11,8 +13,8 @@ fn cost(cpus: u32, comparison: Comparison) -> (f64, u64) {
     let mut queues = Sequential::new(WITHOUT_MM, &layout, cpus).unwrap();
     for index in 0..4 * cpus {
         let mut task = Task::new(TaskIndex(index), Cpu(index % cpus));
-        task.nice = (index * 7 % 11) as i8 - 5;
-        queues.wake(task);
+        task.nice = Nice::new((index * 7 % 11) as i8 - 5).unwrap();
+        queues.wake(task).unwrap();
     }
     let (mut all, mut most, mut decisions) = (0, 0, 0);
     for round in 0..12 {
@@ -28,7 +30,7 @@ fn cost(cpus: u32, comparison: Comparison) -> (f64, u64) {
                 decisions += 1;
             }
             if let Some(task) = outcome.blocked {
-                queues.wake(task);
+                queues.wake(task).unwrap();
             }
             queues.tick(cpu);
             queues.take_told();

@@ -1,8 +1,9 @@
 //! The rules of Linux 2.4, one by one.
 
 use prorata_core::run_queue::{
-    Class, Cpu, Goodness, Layout, MAX_COUNTER, REAL_TIME, Ranking, Task, TaskIndex, fork_counter,
-    nice_to_ticks, return_counter,
+    Class, Comparison, Counter, Cpu, Goodness, Layout, LayoutError, MAX_COUNTER, MAX_CPUS,
+    MAX_RETURNED, Nice, REAL_TIME, Ranking, Sequential, Task, TaskIndex, fork_counter,
+    return_counter,
 };
 
 fn task() -> Task {
@@ -11,9 +12,8 @@ fn task() -> Task {
 
 #[test]
 fn time_slices_by_nice_value() {
-    assert_eq!(nice_to_ticks(0), 6);
-    assert_eq!(nice_to_ticks(-20), 11);
-    assert_eq!(nice_to_ticks(19), 1);
+    let slice = |nice| Nice::new(nice).unwrap().whole_slice().get();
+    assert_eq!([slice(0), slice(-20), slice(19)], [6, 11, 1]);
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn goodness_and_affinity() {
     assert_eq!(ranking.affinity(&task, Cpu(0), Some(1)), 16);
     assert_eq!(ranking.affinity(&task, Cpu(1), Some(1)), 1);
     assert_eq!(ranking.affinity(&task, Cpu(1), None), 0);
-    task.counter = 0;
+    task.counter = Counter::ZERO;
     assert_eq!(ranking.rank(&task), 0);
     assert_eq!(ranking.affinity(&task, Cpu(0), Some(1)), 0);
     task.class = Class::Fifo;
@@ -38,7 +38,8 @@ fn recalculations_converge_and_stay_within_the_levels() {
     let ranking = Goodness::X86;
     for nice in -20..20 {
         let mut once = task();
-        (once.nice, once.counter) = (nice, MAX_COUNTER);
+        once.nice = Nice::new(nice).unwrap();
+        once.counter = Counter::new(MAX_COUNTER).unwrap();
         let mut often = once.clone();
         (0..1000).for_each(|_| ranking.recalculate(&mut once, 1));
         ranking.recalculate(&mut often, 1000);
@@ -50,22 +51,21 @@ fn recalculations_converge_and_stay_within_the_levels() {
 #[test]
 fn forking_gains_nothing_and_exit_gives_back() {
     let mut parent = task();
-    for counter in 0..=MAX_COUNTER {
-        parent.counter = counter;
+    for ticks in 0..=MAX_RETURNED {
+        parent.counter = Counter::new(ticks).unwrap();
         let mut child = task();
         child.counter = fork_counter(&mut parent);
-        assert_eq!(parent.counter + child.counter, counter);
+        assert_eq!(parent.counter.get() + child.counter.get(), ticks);
         return_counter(&mut parent, &child);
-        assert_eq!(parent.counter, counter);
+        assert_eq!(parent.counter.get(), ticks);
     }
     let child = task();
     return_counter(&mut parent, &child);
-    assert_eq!(parent.counter, MAX_COUNTER);
+    assert_eq!(parent.counter.get(), MAX_RETURNED);
 }
 
 #[test]
 fn a_layout_is_refused_by_name() {
-    use prorata_core::run_queue::{Comparison, LayoutError, MAX_CPUS, Sequential};
     let refusal = |layout, cpus| Sequential::new(Goodness::X86, &layout, cpus).err();
     let pools = |pools: &[u32]| Layout::Pools(pools.to_vec(), Comparison::Scan);
     assert_eq!(refusal(Layout::GlobalList, 0), Some(LayoutError::Cpus(0)));

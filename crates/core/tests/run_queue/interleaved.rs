@@ -185,6 +185,7 @@ impl<R: Ranking> Interleaved<R> {
                 }
             }
             Some(Made::Tick(made)) => state.told |= made.expired(),
+            Some(Made::Balance(made)) => state.due.extend(made.moving().map(Place::moved)),
             _ => {}
         }
     }
@@ -328,7 +329,7 @@ fn who_is_taken_from_a_recalculated_queue_is_recalculated_once() {
     machine.ask(0, Ask::Tick);
     machine.settle();
     // 6, half of it and 6, less this tick.
-    assert_eq!(machine.queues[0].current(Cpu(0)).unwrap().counter, 8);
+    assert_eq!(machine.queues[0].current(Cpu(0)).unwrap().counter.get(), 8);
 }
 
 proptest! {
@@ -346,7 +347,7 @@ proptest! {
     ) {
         for layout in layouts() {
             run(Interleaved::new(Goodness::X86, &layout, &natures), &moves, true);
-            let pass = Pass { quantum_ns: 1000 };
+            let pass = Pass::new(1000).unwrap();
             run(Interleaved::new(pass, &layout, &natures), &moves, true);
         }
     }

@@ -1,11 +1,9 @@
 //! A machine whose CPUs do what a history says, over any ranking and layout.
 
-use std::num::NonZeroU32;
-
 use proptest::prelude::*;
 use prorata_core::run_queue::{
-    Change, Class, Cpu, CpuSet, Decision, Displaced, End, Goodness, Layout, LockIndex, Outcome,
-    Place, Ranking, Schedule, Sequential, Task, TaskIndex, Turn,
+    Balance, Change, Class, Cpu, CpuSet, Decision, Displaced, End, Goodness, Layout, LockIndex,
+    Nice, Outcome, Place, Ranking, Schedule, Sequential, Task, TaskIndex, Tickets, Turn,
 };
 
 pub const CPUS: u32 = 4;
@@ -27,7 +25,7 @@ pub enum Event {
     /// Ten milliseconds.
     Tick(u32),
     /// A task has so many tickets from now on.
-    Tickets(u32, NonZeroU32),
+    Tickets(u32, Tickets),
 }
 
 pub fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -41,7 +39,7 @@ pub fn events() -> impl Strategy<Value = Vec<Event>> {
         3 => (0..CPUS, end).prop_map(|(cpu, end)| Event::Decide(cpu, end)),
         3 => (0..CPUS).prop_map(Event::Tick),
         1 => (0..TASKS, 1..40u32).prop_map(|(task, tickets)| {
-            Event::Tickets(task, NonZeroU32::new(tickets).unwrap())
+            Event::Tickets(task, Tickets::new(tickets).unwrap())
         }),
     ];
     prop::collection::vec(event, 1..200)
@@ -68,8 +66,8 @@ pub fn task(index: u32, (class, rt_priority, nice, mm, allowed): Nature) -> Task
     let mut task = Task::new(TaskIndex(index), Cpu(index % CPUS));
     task.class = [Class::Other, Class::Fifo, Class::RoundRobin][usize::from(class)];
     task.rt_priority = rt_priority;
-    task.nice = nice;
-    task.tickets = NonZeroU32::new((20 - i32::from(nice)) as u32).unwrap();
+    task.nice = Nice::new(nice).unwrap();
+    task.tickets = Tickets::new((20 - i32::from(nice)) as u32).unwrap();
     task.mm = mm;
     if allowed != 0 {
         task.allowed = CpuSet::only((0..CPUS).filter(|cpu| allowed >> cpu & 1 == 1).map(Cpu));
@@ -137,6 +135,18 @@ impl<R: Ranking> Machine<R> {
             self.blocked[index] = Some(task);
         }
         outcome
+    }
+
+    /// Takes a task for the pool of `cpu`; whether there was one.
+    pub fn balance(&mut self, cpu: Cpu) -> bool {
+        let mut balance = Balance::new(cpu);
+        self.run(&mut balance);
+        let moving = balance.moving();
+        let moves = moving.is_some();
+        if let Some(moving) = moving {
+            self.run(&mut Place::moved(moving));
+        }
+        moves
     }
 
     pub fn displaced(&mut self, displaced: Displaced) {

@@ -4,6 +4,25 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use prorata_core::run_queue::{Comparison, NOBODY, Offers};
 
+/// Whoever asks from a place is told of as good a one as a scan knows; and
+/// where nobody is passed over, of no other than the nearest of those.
+fn check_near(scan: &Offers, tournament: &Offers, near: u32, except: &[u32]) {
+    let best = scan.best_except(except).0;
+    assert_eq!(scan.best_near(near, except).0, best);
+    let (found, _) = tournament.best_near(near, except);
+    assert_eq!(found.map(|found| found.value), best.map(|best| best.value));
+    assert!(found.is_none_or(|found| !except.contains(&found.place)));
+    let (nearest, examined) = tournament.best_near(near, &[]);
+    assert!(examined <= 1 + tournament.places().next_power_of_two().ilog2());
+    let Some(nearest) = nearest else { return };
+    // Matches between two places.
+    let apart = |place: u32| u32::BITS - (place ^ near).leading_zeros();
+    let equals = (0..scan.places()).filter(|&place| scan.get(place) == nearest.value);
+    // The first match that it takes part in is with its neighbour.
+    let least = equals.map(|place| apart(place).max(1)).min();
+    assert_eq!(Some(apart(nearest.place).max(1)), least);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
@@ -30,6 +49,8 @@ proptest! {
             let above = scan.best_above_bar(fits).0;
             prop_assert_eq!(above, scan.best_except(&except).0.filter(|best| best.value > 4));
             prop_assert_eq!(tournament.best_above_bar(fits).0, above);
+            let near = place % places;
+            check_near(&scan, &tournament, near, &except);
         }
     }
 }

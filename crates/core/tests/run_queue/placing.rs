@@ -1,10 +1,9 @@
 //! `reschedule_idle()`: which CPU is told, in every layout; and what sleeping
 //! does to a time slice, and migration to a pass.
 
-use std::num::NonZeroU32;
-
 use prorata_core::run_queue::{
-    Comparison, Cpu, End, Goodness, Layout, Pass, Ranking, Sequential, Task, TaskIndex, Turn,
+    Comparison, Cpu, End, Goodness, Layout, Nice, Pass, Ranking, Schedule, Sequential, Task,
+    TaskIndex, Tickets, Turn,
 };
 
 use super::machine::{CPUS, Machine, Nature, TASKS, WITHOUT_MM};
@@ -119,7 +118,7 @@ fn recalculated(layout: &Layout, times: u64, asleep: u32) -> Machine<Goodness> {
 fn counter(machine: &Machine<Goodness>, index: u32) -> u32 {
     let mut tasks = machine.queues.queues().iter().flat_map(|q| q.tasks());
     let (task, _) = tasks.find(|(task, _)| task.index.0 == index).unwrap();
-    task.counter
+    task.counter.get()
 }
 
 #[test]
@@ -152,12 +151,12 @@ fn lead(queues: &Sequential<Pass>, index: u32, cpu: Cpu) -> i64 {
 #[test]
 fn a_sleep_and_a_migration_keep_what_remains() {
     let layout = Layout::Pools(vec![0, 0, 1], Comparison::Scan);
-    let ranking = Pass { quantum_ns: 1000 };
+    let ranking = Pass::new(1000).unwrap();
     let mut queues = Sequential::new(ranking, &layout, 3).unwrap();
     for index in 0..6 {
         let mut task = Task::new(TaskIndex(index), Cpu(0));
-        task.tickets = NonZeroU32::new(1 + index).unwrap();
-        queues.wake(task);
+        task.tickets = Tickets::new(1 + index).unwrap();
+        queues.wake(task).unwrap();
     }
     let turn = |end| Turn { end, used_ns: 700 };
     for round in 0..50u64 {
@@ -169,7 +168,7 @@ fn a_sleep_and_a_migration_keep_what_remains() {
     // what it was over the one here.
     let before: Vec<_> = (0..6).map(|index| lead(&queues, index, Cpu(0))).collect();
     assert_eq!(queues.shared().clock(Cpu(2)), 0);
-    queues.wake(Task::new(TaskIndex(6), Cpu(2)));
+    queues.wake(Task::new(TaskIndex(6), Cpu(2))).unwrap();
     queues.schedule(Cpu(2), turn(End::Runnable), 50);
     let TaskIndex(moved) = queues
         .balance(Cpu(2))
@@ -189,11 +188,55 @@ fn a_sleep_and_a_migration_keep_what_remains() {
     let clock = queues.shared().clock(Cpu(0));
     let outcome = queues.schedule(Cpu(0), blocks, 52);
     let moved_on = queues.shared().clock(Cpu(0)) - clock;
-    queues.wake(outcome.blocked.unwrap());
+    queues.wake(outcome.blocked.unwrap()).unwrap();
     // What was ahead of the virtual time then is ahead of it now.
     assert_eq!(
         lead(&queues, index, Cpu(0)),
         lead_before,
         "clock moved on by {moved_on}"
     );
+}
+
+/// Where queues offer better tasks than one's own and their locks are held: the
+/// attempts that a CPU makes, and whom it takes.
+fn refused(comparison: Comparison, has_own: bool) -> (u32, Option<TaskIndex>) {
+    let layout = Layout::MultiQueue(comparison);
+    let mut queues = Sequential::new(Goodness::X86, &layout, 3).unwrap();
+    let task = |index: u32, nice: i8| {
+        let mut task = Task::new(TaskIndex(index), Cpu(index % 3));
+        task.nice = Nice::new(nice).unwrap();
+        task
+    };
+    let turn = |end| Turn { end, used_ns: 0 };
+    for index in 0..3 {
+        queues.wake(task(index, -20)).unwrap();
+        queues.schedule(Cpu(index), turn(End::Runnable), 0);
+    }
+    // Nobody gains by preemption: all wait where they ran.
+    for index in [4, 5] {
+        queues.wake(task(index, -20)).unwrap();
+    }
+    if has_own {
+        queues.wake(task(3, 19)).unwrap();
+    }
+    let mut decision = Schedule::new(Cpu(0), turn(End::Blocks), 0);
+    let mut attempts = 0;
+    queues.run(&mut decision, |_| {
+        attempts += 1;
+        false
+    });
+    (attempts, decision.outcome().next)
+}
+
+#[test]
+fn who_is_refused_a_lock_goes_on_by_scan_and_is_content_by_tournament() {
+    let [weak, first] = [3, 4].map(|index| Some(TaskIndex(index)));
+    assert_eq!(refused(Comparison::Scan, true), (2, weak));
+    assert_eq!(refused(Comparison::Tournament, true), (1, weak));
+    // Nobody idles while somebody waits: the last attempt is none, but waits.
+    for comparison in [Comparison::Scan, Comparison::Tournament] {
+        let (attempts, next) = refused(comparison, false);
+        assert!(attempts >= 2, "{comparison:?}");
+        assert_eq!(next, first, "{comparison:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use prorata_core::run_queue::{Balance, Comparison, Cpu, End, Goodness, Layout, Pass, Ranking};
+use prorata_core::run_queue::{Comparison, Cpu, End, Goodness, Layout, Pass, Ranking};
 
 use super::machine::{CPUS, Event, Machine, Nature, events, natures};
 
@@ -67,7 +67,7 @@ proptest! {
     ) {
         let pool_of = [0, 1, 2, last];
         balances(Goodness::X86, &natures, &events, &pool_of);
-        balances(Pass { quantum_ns: 1000 }, &natures, &events, &pool_of);
+        balances(Pass::new(1000).unwrap(), &natures, &events, &pool_of);
     }
 }
 
@@ -94,9 +94,7 @@ fn balances<R: Ranking>(ranking: R, natures: &[Nature], events: &[Event], pool_o
 fn take_once<R: Ranking>(machine: &mut Machine<R>) -> bool {
     let mut moved = false;
     for cpu in [0, 1, 2].map(Cpu) {
-        let mut balance = Balance::new(cpu);
-        machine.run(&mut balance);
-        moved |= balance.moved().is_some();
+        moved |= machine.balance(cpu);
         machine.check();
     }
     moved

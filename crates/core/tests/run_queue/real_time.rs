@@ -1,7 +1,7 @@
 //! Real-time tasks: strictly before all others, first in first out among
 //! equals, in turns if they are round-robin.
 
-use prorata_core::run_queue::{Change, Comparison, Cpu, End, Layout, TaskIndex};
+use prorata_core::run_queue::{Change, Comparison, Cpu, End, Layout, Nice, TaskIndex};
 
 use super::machine::{Machine, Nature, TASKS, WITHOUT_MM};
 
@@ -94,12 +94,14 @@ fn who_changes_while_it_waits_in_the_real_time_queue_changes_in_that_alone() {
     machine.wake(0);
     assert_eq!(next(&mut machine, End::Runnable), Some(0));
     machine.wake(1);
-    machine.queues.adjust(TaskIndex(1), Change::Nice(7));
+    machine
+        .queues
+        .adjust(TaskIndex(1), Change::Nice(Nice::new(7).unwrap()));
     let mut tasks = machine
         .queues
         .queues()
         .iter()
         .flat_map(|queue| queue.tasks());
     let (waiting, _) = tasks.find(|(task, _)| task.index == TaskIndex(1)).unwrap();
-    assert_eq!((waiting.counter, waiting.nice), (6, 7));
+    assert_eq!((waiting.counter.get(), waiting.nice.get()), (6, 7));
 }

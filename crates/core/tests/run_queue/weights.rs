@@ -1,11 +1,11 @@
 //! Tickets that are feasible: as if all were worked out afresh.
 
-use std::num::NonZeroU32;
-
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use prorata_core::feasible::{Demand, Readjustment};
-use prorata_core::run_queue::{TaskIndex, Weights};
+use prorata_core::run_queue::{
+    MAX_TICKETS, MIN_QUANTUM_NS, Pass, Ranking, TaskIndex, Tickets, Weights,
+};
 
 /// The tickets of all, from the papers' definition.
 fn afresh(weights: &[u32], cpus: u32) -> Vec<u32> {
@@ -33,23 +33,27 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
+    /// Whoever is not told has what it had.
     #[test]
-    fn everybody_is_told_in_time(
-        changes in prop::collection::vec((0..12u32, prop_oneof![Just(0), 1..100u32, 1..u32::MAX]), 1..100),
+    fn everybody_has_the_tickets_that_are_feasible(
+        changes in prop::collection::vec((0..12u32, prop_oneof![Just(0), 1..100u32, 1..=MAX_TICKETS]), 1..100),
         cpus in 1..8u32,
     ) {
-        let mut weights = Weights::new(cpus);
-        let (mut by_weight, mut told) = (vec![0; 12], vec![0; 12]);
-        let mut changed = Vec::new();
+        let ranking = Pass::weighted(MIN_QUANTUM_NS, 12).unwrap();
+        let feasible = ranking.feasible().unwrap();
+        let mut weights = Weights::new(cpus).unwrap();
+        let mut by_weight = vec![0; 12];
+        let tickets = || -> Vec<u32> {
+            let of = |task| feasible.get(TaskIndex(task)).map_or(0, Tickets::get);
+            (0..12).map(of).collect()
+        };
         for (task, weight) in changes {
             by_weight[task as usize] = weight;
-            told[task as usize] = 0;
-            weights.set(TaskIndex(task), NonZeroU32::new(weight), &mut changed);
-            for &(TaskIndex(task), tickets) in &changed {
-                told[task as usize] = tickets.get();
-            }
-            prop_assert!(changed.len() <= 2 * cpus as usize + 1);
-            prop_assert_eq!(&told, &afresh(&by_weight, cpus));
+            let mut before = tickets();
+            let others = weights.set(TaskIndex(task), Tickets::new(weight).ok(), feasible).unwrap();
+            prop_assert_eq!(&tickets(), &afresh(&by_weight, cpus));
+            before[task as usize] = tickets()[task as usize];
+            prop_assert_eq!(others, before != tickets());
         }
     }
 }

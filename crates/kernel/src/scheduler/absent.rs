@@ -26,6 +26,10 @@ impl Loaded {
         match self.0 {}
     }
 
+    pub fn set_client_quantum_ns(&self, _: u32, _: Option<u64>) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
     pub fn set_abbreviated(&self, _: bool) -> Result<(), KernelError> {
         match self.0 {}
     }

@@ -8,6 +8,7 @@ use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, MapCore, MapFlags, ProgramInput, ProgramMut};
 
 use super::graph::Graph;
+use super::quanta::Quanta;
 use super::ring::Ring;
 use super::room::Room;
 use super::trace::{Decision, Trace};
@@ -23,7 +24,7 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 192);
+const _: () = assert!(size_of::<types::rights>() == 232);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
@@ -32,11 +33,6 @@ const _: () = assert!(size_of::<types::change_request>() == 16);
 /// wait for their turn.
 const FLAGS: u64 = 4 | 16;
 const SWITCH_PARTIAL: u64 = 8;
-/// A price is good for this part of a quantum, but not for longer than
-/// [`LONGEST_PRICE_NS`].
-const PRICES_A_QUANTUM: u64 = 8;
-const LONGEST_PRICE_NS: u64 = 1_000_000;
-const MOST_OWED_NS: u64 = 4_000_000_000;
 /// As in `bpf/arithmetic.h`.
 const PASS_BITS: i32 = 20;
 /// As in `bpf/feasible.bpf.h`: CPUs beyond have the queues of the first ones.
@@ -49,16 +45,17 @@ pub struct Loaded {
     exits: Ring<u32>,
     /// If decisions are traced.
     decisions: Option<Ring<Decision>>,
-    rights: Mutex<Rights>,
+    pub(super) rights: Mutex<Rights>,
     skeleton: Mutex<ProrataSkel<'static>>,
-    scope: Scope,
+    pub(super) scope: Scope,
     queues: u32,
 }
 
-/// What the caller has made of the table of tickets.
-struct Rights {
-    graph: Graph,
+/// What the caller has made of the table of tickets, and of quanta.
+pub(super) struct Rights {
+    pub(super) graph: Graph,
     room: Room,
+    pub(super) quanta: Quanta,
 }
 
 impl Loaded {
@@ -81,6 +78,7 @@ impl Loaded {
             rights: Mutex::new(Rights {
                 graph: Graph::default(),
                 room: Room::new(TICKETS as u32 + 1),
+                quanta: Quanta::new(options.quantum_ns),
             }),
             skeleton: Mutex::new(skeleton),
             scope: options.scope,
@@ -108,21 +106,13 @@ impl Loaded {
         })
     }
 
-    pub fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
-        self.with_data(|data| {
-            data.quantum_ns = quantum_ns;
-            data.price_lasts_ns = price_lasts_ns(quantum_ns);
-            data.most_owed_ns = most_owed_ns(self.scope, quantum_ns);
-        })
-    }
-
     pub fn set_abbreviated(&self, abbreviated: bool) -> Result<(), KernelError> {
         self.with_data(|data| data.abbreviated = abbreviated)
     }
 
     pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         let mut rights = lock(&self.rights);
-        let Rights { graph, room } = &mut *rights;
+        let Rights { graph, room, .. } = &mut *rights;
         graph.check(node, tickets)?;
         let wanted = tickets.len();
         let list = match wanted {
@@ -156,6 +146,7 @@ impl Loaded {
         if let Some(before) = rights.graph.forget(node) {
             rights.room.retire(before.list, before.length);
         }
+        self.forget_quantum(&mut rights.quanta, node)?;
         self.with_data(|data| {
             // Nobody is in it, so nobody else writes here.
             let entry = &mut data.nodes[node as usize];
@@ -165,6 +156,7 @@ impl Loaded {
             entry.migrations = 0;
             entry.waited_ns = 0;
             entry.known = 0;
+            entry.alone_worth = 0;
             data.waits[node as usize] = [0; BUCKETS];
         })
     }
@@ -215,7 +207,7 @@ impl Loaded {
             let mut account = Account {
                 received_ns: entry.received_ns,
                 specified_ns: entry.specified_ns,
-                runnable: entry.runnable,
+                runnable: entry.runnable + entry.alone,
                 tasks: entry.tasks,
                 dispatches: entry.dispatches,
                 migrations: entry.migrations,
@@ -269,7 +261,10 @@ impl Loaded {
     }
 
     /// Reads or writes the scheduler's variables, unless it was unloaded.
-    fn with_data<T>(&self, visit: impl FnOnce(&mut types::bss) -> T) -> Result<T, KernelError> {
+    pub(super) fn with_data<T>(
+        &self,
+        visit: impl FnOnce(&mut types::bss) -> T,
+    ) -> Result<T, KernelError> {
         let mut skeleton = lock(&self.skeleton);
         let data = skeleton.maps.bss_data.as_deref_mut().expect(VARIABLES);
         match ejection_of(data) {
@@ -334,9 +329,7 @@ fn configure(
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
     data.online = online_cpus();
-    data.quantum_ns = options.quantum_ns;
-    data.price_lasts_ns = price_lasts_ns(options.quantum_ns);
-    data.most_owed_ns = most_owed_ns(options.scope, options.quantum_ns);
+    Quanta::new(options.quantum_ns).write(data, options.scope);
     if !traced {
         for map in [&mut open.maps.prorata_trace, &mut open.maps.prorata_lost] {
             map.set_autocreate(false)?;
@@ -386,7 +379,7 @@ fn kernel_knows(name: &[u8]) -> bool {
 }
 
 /// CPUs that there are or could be; 1 if the kernel does not say.
-fn possible_cpus() -> u32 {
+pub(super) fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u32)
 }
 
@@ -394,22 +387,6 @@ fn online_cpus() -> u32 {
     // SAFETY: takes no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
-}
-
-/// What those who sleep can be owed together. Among tasks that were given and share
-/// one CPU, practically all, as in the core. In a whole system there are many that
-/// want little and never take what they are owed. On several CPUs whoever wins on one
-/// may be ahead of the present pass, so the limit has to leave room for that.
-fn most_owed_ns(scope: Scope, quantum_ns: u64) -> u64 {
-    match (possible_cpus(), scope) {
-        (1, Scope::Given) => MOST_OWED_NS,
-        (1, Scope::All) => quantum_ns,
-        (cpus, _) => 6 * quantum_ns * u64::from(cpus),
-    }
-}
-
-fn price_lasts_ns(quantum_ns: u64) -> u64 {
-    (quantum_ns / PRICES_A_QUANTUM).min(LONGEST_PRICE_NS)
 }
 
 fn write_list(data: &mut types::bss, list: u32, tickets: &[Ticket]) {
@@ -435,7 +412,7 @@ fn quiesce() {
     unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
 }
 
-fn check_own(graph: &Graph, node: u32) -> Result<(), KernelError> {
+pub(super) fn check_own(graph: &Graph, node: u32) -> Result<(), KernelError> {
     match node {
         BASE => Err(KernelError::Base),
         CGROUP_NODES.. => Err(KernelError::NoSuchNode { node }),

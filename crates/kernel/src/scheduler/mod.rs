@@ -11,6 +11,8 @@ mod loaded;
 #[path = "absent.rs"]
 mod loaded;
 #[cfg(feature = "bpf")]
+mod quanta;
+#[cfg(feature = "bpf")]
 mod ring;
 #[cfg(feature = "bpf")]
 mod room;
@@ -211,6 +213,18 @@ impl Scheduler {
     pub fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
         check_quantum(quantum_ns)?;
         self.loaded.set_quantum_ns(quantum_ns)
+    }
+
+    /// Gives the tasks of a node a quantum of their own, from the next turn of each on,
+    /// or that of all again. They are charged for what they use, so shares stay what
+    /// they are. A node that is removed takes its quantum along.
+    pub fn set_client_quantum_ns(
+        &self,
+        node: u32,
+        quantum_ns: Option<u64>,
+    ) -> Result<(), KernelError> {
+        quantum_ns.map_or(Ok(()), check_quantum)?;
+        self.loaded.set_client_quantum_ns(node, quantum_ns)
     }
 
     /// Makes these, and no others, the tickets that fund `node`, and brings

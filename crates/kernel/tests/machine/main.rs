@@ -22,10 +22,12 @@ use self::twice::twice;
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 30] = [
+const CHECKS: [(&str, Check); 33] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
+    ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
+    ("limits_of_quanta", sharing::limits_of_quanta),
     ("short_bursts_are_compensated", sharing::compensation),
     ("who_wakes_may_end_a_quantum", sharing::abbreviated_quanta),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
@@ -45,6 +47,10 @@ const CHECKS: [(&str, Check); 30] = [
     ("nice_values_are_tickets", cgroups::nice),
     ("every_pick_is_the_core_s", replay::picks),
     ("who_yields_gets_no_more_for_it", next::who_yields),
+    (
+        "who_always_wakes_before_turns_end_stops_no_line",
+        next::who_always_wakes_before_turns_end,
+    ),
     ("no_weight_is_too_small", bounds::weights),
     ("a_storm_of_processes_is_one_client", bounds::storm),
     ("who_executes_a_program_stays_what_it_is", tasks::exec),
@@ -89,16 +95,6 @@ const CHECKS_ON_THREE: [(&str, Check); 8] = [
 const CHECKS_ON_FOUR: [(&str, Check); 1] =
     [("cpus_with_a_cache_share_a_queue", processors::caches)];
 
-/// Checks that do not hold yet each time, told as ignored and made by
-/// `--include-ignored`. A control group has one pass, which is measured from another
-/// queue's front whenever a task of it that is bound elsewhere runs. And of two tasks in
-/// a group, one that has just come may get nothing for seconds; why is not known.
-const NOT_YET: [&str; 3] = [
-    "bound_tasks_of_control_groups",
-    "tasks_stay_where_they_are_bound",
-    "nice_values_are_tickets",
-];
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == hogs::WORKER) {
@@ -113,8 +109,8 @@ fn main() {
         4 => &CHECKS_ON_FOUR,
         _ => &CHECKS,
     };
-    let trials = checks.iter().map(|&(name, check)| {
-        Trial::test(name, move || twice(check)).with_ignored_flag(NOT_YET.contains(&name))
-    });
+    let trials = checks
+        .iter()
+        .map(|&(name, check)| Trial::test(name, move || twice(check)));
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }

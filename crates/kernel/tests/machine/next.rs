@@ -34,6 +34,20 @@ pub fn who_yields() -> Result<(), Failed> {
     check_equal(&hogs)
 }
 
+/// Somebody always wakes to be next when a turn ends, so nobody is asked then who else in
+/// the node waits; its tasks take turns all the same.
+pub fn who_always_wakes_before_turns_end() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let hogs = [Hog::start(), Hog::start()];
+    for hog in &hogs {
+        place(&scheduler, 1, &[base(100)], hog)?;
+    }
+    let sleeper = Hog::bursts(1, 1);
+    place(&scheduler, 2, &[base(100)], &sleeper)?;
+    settle();
+    check_equal(&hogs)
+}
+
 /// That tasks of a node receive the same within two turns, and one that has not ended.
 fn check_equal(hogs: &[Hog]) -> Result<(), Failed> {
     let look = || hogs.iter().map(|hog| used_ns(hog.pid()));

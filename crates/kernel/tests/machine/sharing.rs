@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::{Options, Policy, Scheduler};
+use prorata_kernel::KernelError;
+use prorata_kernel::scheduler::{
+    BASE, CGROUP_NODES, Decision, DecisionKind, Options, Policy, QUANTA_NS, Scheduler,
+};
 
 use crate::hogs::Hog;
-use crate::world::{QUANTUM_NS, STRIDE, base, check_shares, hog, place, settle};
+use crate::world::{QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, hog, place, settle};
 
 pub fn three_hogs() -> Result<(), Failed> {
     let begin = Instant::now();
@@ -56,6 +59,88 @@ pub fn lottery() -> Result<(), Failed> {
     check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
     scheduler.set_policy(Policy::Lottery)?;
     check_shares(&scheduler, &shares, Duration::from_secs(2), 25.0)
+}
+
+/// Equal tickets are equal CPU time, however long the turns; how long they are shows in
+/// what is charged at a time. The kernel looks at a turn's end once a tick.
+pub fn own_quanta() -> Result<(), Failed> {
+    const SHORT_NS: u64 = 5_000_000;
+    const MIDDLE_NS: u64 = 11_000_000;
+    let options = Options {
+        quantum_ns: MIDDLE_NS,
+        ..STRIDE
+    };
+    let scheduler = Scheduler::load_traced(&options)?;
+    let _hogs = [
+        hog(&scheduler, 1, &[base(100)])?,
+        hog(&scheduler, 2, &[base(100)])?,
+    ];
+    settle();
+    scheduler.set_client_quantum_ns(1, Some(SHORT_NS))?;
+    scheduler.set_client_quantum_ns(2, Some(QUANTUM_NS))?;
+    check_turns(&scheduler, [SHORT_NS, QUANTUM_NS])?;
+    // That of all is nothing to them, unless it is theirs.
+    scheduler.set_quantum_ns(QUANTUM_NS)?;
+    scheduler.set_client_quantum_ns(2, None)?;
+    check_turns(&scheduler, [SHORT_NS, QUANTUM_NS])?;
+    scheduler.set_quantum_ns(MIDDLE_NS)?;
+    check_turns(&scheduler, [SHORT_NS, MIDDLE_NS])?;
+    scheduler.set_client_quantum_ns(1, None)?;
+    check_turns(&scheduler, [MIDDLE_NS, MIDDLE_NS])
+}
+
+/// That nodes 1 and 2 share equally, in turns of such lengths: a tick longer at most,
+/// and now and then cut short by whatever else the machine does.
+fn check_turns(scheduler: &Scheduler, quanta_ns: [u64; 2]) -> Result<(), Failed> {
+    settle();
+    scheduler.take_decisions()?;
+    let time = Duration::from_secs(2);
+    check_shares(scheduler, &[(1, 1.0), (2, 1.0)], time, 3.0)?;
+    let trace = scheduler.take_decisions()?;
+    for (node, quantum_ns) in [1, 2].into_iter().zip(quanta_ns) {
+        // What the change to another task takes is charged by itself.
+        let is_turn = |decision: &&Decision| {
+            let is_charge = decision.kind == DecisionKind::Charge;
+            is_charge && decision.node == node && decision.service_ns > TICK_NS / 4
+        };
+        let turns = trace.decisions.iter().filter(is_turn);
+        let mut turns_ns: Vec<u64> = turns.map(|turn| turn.service_ns).collect();
+        turns_ns.sort_unstable();
+        let median_ns = turns_ns.get(turns_ns.len() / 2).copied().unwrap_or(0);
+        eprintln!(
+            "    {} turns, half of them below {median_ns} ns",
+            turns_ns.len()
+        );
+        let fits =
+            (quantum_ns - TICK_NS / 4..quantum_ns + TICK_NS + TICK_NS / 4).contains(&median_ns);
+        if trace.lost > 0 || !fits {
+            return Err(format!("node {node}: {turns_ns:?} with quanta of {quantum_ns}").into());
+        }
+    }
+    Ok(())
+}
+
+/// A quantum is refused at one past each limit, and where there is no client.
+pub fn limits_of_quanta() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&STRIDE)?;
+    let _hog = hog(&scheduler, 1, &[base(100)])?;
+    for quantum_ns in [*QUANTA_NS.start() - 1, *QUANTA_NS.end() + 1] {
+        let found = scheduler.set_client_quantum_ns(1, Some(quantum_ns));
+        if !matches!(found, Err(KernelError::Quantum { quantum_ns: told }) if told == quantum_ns) {
+            return Err(format!("{quantum_ns}: {found:?}").into());
+        }
+    }
+    for node in [BASE, 2, CGROUP_NODES] {
+        for quantum_ns in [None, Some(QUANTUM_NS)] {
+            if scheduler.set_client_quantum_ns(node, quantum_ns).is_ok() {
+                return Err(format!("node {node} has a quantum of {quantum_ns:?} ns").into());
+            }
+        }
+    }
+    for quantum_ns in [*QUANTA_NS.start(), *QUANTA_NS.end()] {
+        scheduler.set_client_quantum_ns(1, Some(quantum_ns))?;
+    }
+    Ok(())
 }
 
 /// Who uses a fifth of its quantum and yields gets as much as a hog with as

@@ -30,7 +30,7 @@ use self::connection::Pairs;
 use self::room::Room;
 use crate::crew::{self, Job, Running};
 use crate::limits::{in_range, make_room_for_files, threads};
-use crate::{Effort, LoadError, Turns, Watch};
+use crate::{LoadError, Performance, Watch};
 
 /// Threads of a user.
 const THREADS: u64 = 4;
@@ -96,17 +96,11 @@ pub struct Report {
     pub threads: u64,
     /// Messages that arrived, which are all that should.
     pub delivered: u64,
-    /// From the first message to the last.
-    pub elapsed_ns: u64,
     /// Throughput: messages delivered a second (2001, Figures 2 to 4).
     pub messages_per_second: f64,
-    /// What the process used.
+    /// How it went.
     #[serde(flatten)]
-    pub effort: Effort,
-    /// How its threads fared on the run queue, where the kernel counts that.
-    pub run_queue: Option<Turns>,
-    /// Mean length of the run queue, those that run included.
-    pub mean_run_queue_length: Option<f64>,
+    pub performance: Performance,
 }
 
 /// Chats until all messages have arrived. Threads and sockets live for that
@@ -148,17 +142,13 @@ pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadErr
             of: chat.total,
         });
     }
+    let elapsed_ns = finished.performance.elapsed_ns.max(1);
     Ok(Report {
         settings: *settings,
         threads: settings.threads(),
         delivered,
-        elapsed_ns: finished.elapsed_ns,
-        messages_per_second: delivered as f64 * 1e9 / finished.elapsed_ns.max(1) as f64,
-        effort: finished.effort,
-        run_queue: finished.turns,
-        mean_run_queue_length: finished
-            .turns
-            .map(|turns| turns.mean_run_queue_length(finished.elapsed_ns)),
+        messages_per_second: delivered as f64 * 1e9 / elapsed_ns as f64,
+        performance: finished.performance,
     })
 }
 

@@ -23,7 +23,7 @@ use self::compute::Compute;
 use self::ring::{Stop, Tally};
 use crate::crew::{self, Job, Running};
 use crate::limits::{in_range, make_room_for_files, threads};
-use crate::{Effort, LoadError, Turns, Watch};
+use crate::{LoadError, Performance, Watch};
 
 /// Descriptors of a thread: an end of either pipe, and a file that it looks
 /// into.
@@ -83,18 +83,12 @@ pub struct Report {
     /// Rounds that ended with the token being passed on; those that are
     /// neither were the last of a token.
     pub passes: u64,
-    /// From the first round to the last.
-    pub elapsed_ns: u64,
     /// Time per round: that of the run over the rounds of all threads (2001,
     /// Figures 6 and 7).
     pub round_ns: f64,
-    /// What the process used.
+    /// How it went.
     #[serde(flatten)]
-    pub effort: Effort,
-    /// How its threads fared on the run queue, where the kernel counts that.
-    pub run_queue: Option<Turns>,
-    /// Mean length of the run queue, those that run included.
-    pub mean_run_queue_length: Option<f64>,
+    pub performance: Performance,
 }
 
 /// Lets all tokens go round until their rounds are over. Threads and pipes
@@ -135,13 +129,8 @@ pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadErr
         all_rounds: sum.rounds,
         yields: sum.yields,
         passes: sum.passes,
-        elapsed_ns: finished.elapsed_ns,
-        round_ns: finished.elapsed_ns as f64 / sum.rounds as f64,
-        effort: finished.effort,
-        run_queue: finished.turns,
-        mean_run_queue_length: finished
-            .turns
-            .map(|turns| turns.mean_run_queue_length(finished.elapsed_ns)),
+        round_ns: finished.performance.elapsed_ns as f64 / sum.rounds as f64,
+        performance: finished.performance,
     })
 }
 

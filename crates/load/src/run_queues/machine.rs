@@ -1,10 +1,12 @@
 //! The queues behind their locks, and who carries out the steps of decisions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use prorata_core::run_queue::{
-    Balance, Cpu, Decision, Displaced, Held, Layout, LayoutError, LockIndex, Outcome, Place, Queue,
-    Ranking, RunQueues, Schedule, Step, Task, Tick, Turn,
+    Balance, Cpu, Decision, Displaced, Held, Layout, LayoutError, LimitError, LockIndex, Outcome,
+    Place, Queue, Ranking, Reweigh, RunQueues, Schedule, Step, Task, TaskIndex, Tick, Tickets,
+    Turn, Weights,
 };
 
 use super::lock::Lock;
@@ -19,6 +21,9 @@ struct Line<T>(T);
 pub struct Machine<R, L> {
     shared: RunQueues<R>,
     locks: Box<[Line<L>]>,
+    /// By pool, if the ranking goes by feasible tickets. Whoever has one of
+    /// these locks waits for no other.
+    weights: Box<[Line<Mutex<Weights>>]>,
     /// By CPU: whether it was told to decide anew and has not heard it yet.
     told: Box<[Line<AtomicBool>]>,
 }
@@ -35,6 +40,11 @@ impl<R: Ranking, L: Lock> Machine<R, L> {
         let locks = locks.take(shared.locks() as usize);
         Ok(Self {
             locks: locks.map(|queue| Line(L::new(queue))).collect(),
+            weights: shared
+                .weights()
+                .into_iter()
+                .map(|weights| Line(Mutex::new(weights)))
+                .collect(),
             told: (0..cpus).map(|_| Line(AtomicBool::new(false))).collect(),
             shared,
         })
@@ -102,12 +112,41 @@ impl<R: Ranking, L: Lock> Processor<'_, R, L> {
     pub fn schedule(&mut self, turn: Turn, now_ns: u64) -> Outcome {
         let mut decision = Schedule::new(self.cpu, turn, now_ns);
         self.run(&mut decision);
-        decision.outcome()
+        let outcome = decision.outcome();
+        if let Some(task) = &outcome.blocked {
+            self.weigh(self.cpu, task.index, None);
+        }
+        outcome
     }
 
     /// A task wakes or begins.
-    pub fn wake(&mut self, task: Task) {
+    ///
+    /// # Errors
+    /// One that the machine is not made for.
+    pub fn wake(&mut self, task: Task) -> Result<(), LimitError> {
+        let shared = &self.machine.shared;
+        shared.check(&task)?;
+        self.weigh(shared.home(&task), task.index, Some(task.tickets));
         self.run(&mut Place::woken(task));
+        Ok(())
+    }
+
+    /// A task, which passed the check, competes in the pool of `cpu` with this
+    /// weight from now on, or no longer. It is in no queue meanwhile but in our
+    /// hands, so nobody else says the same of it.
+    fn weigh(&mut self, cpu: Cpu, task: TaskIndex, weight: Option<Tickets>) {
+        let machine = self.machine;
+        let weights = machine.weights.get(machine.shared.pool_of(cpu) as usize);
+        let feasible = machine.shared.ranking().feasible();
+        let Some((Line(weights), feasible)) = weights.zip(feasible) else {
+            return;
+        };
+        let mut weights = weights.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = weights.set(task, weight, feasible) == Ok(true);
+        drop(weights);
+        if others {
+            self.run(&mut Reweigh::new(cpu));
+        }
     }
 
     /// Finds another CPU for who was displaced.
@@ -127,7 +166,14 @@ impl<R: Ranking, L: Lock> Processor<'_, R, L> {
     pub fn balance(&mut self) -> bool {
         let mut decision = Balance::new(self.cpu);
         self.run(&mut decision);
-        decision.moved().is_some()
+        let Some(moving) = decision.moving() else {
+            return false;
+        };
+        let (index, tickets) = (moving.task().index, moving.task().tickets);
+        self.weigh(moving.from(), index, None);
+        self.weigh(moving.to(), index, Some(tickets));
+        self.run(&mut Place::moved(moving));
+        true
     }
 
     fn run(&mut self, decision: &mut impl Decision<R>) {

@@ -39,6 +39,12 @@ enum State {
     Expected,
 }
 
+/// Puts a task into the queues.
+fn wake<R: Ranking, L: Lock>(task: Task, processor: &mut Processor<'_, R, L>) {
+    let woken = processor.wake(task);
+    woken.expect("tokens' tasks are as the machine is made for");
+}
+
 /// What was found when nobody decided any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Audit {
@@ -90,7 +96,7 @@ impl Tokens {
         match replace(&mut *state, State::Awake) {
             State::Asleep(task) => {
                 drop(state);
-                processor.wake(task);
+                wake(task, processor);
             }
             State::Awake => *state = State::Expected,
             State::Expected => unreachable!("a ring has one token"),
@@ -104,7 +110,7 @@ impl Tokens {
             State::Expected => {
                 *state = State::Awake;
                 drop(state);
-                processor.wake(task);
+                wake(task, processor);
             }
             _ => *state = State::Asleep(task),
         }

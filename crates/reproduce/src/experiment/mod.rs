@@ -5,6 +5,7 @@ mod chat;
 mod currency_graph;
 mod imbalance;
 mod inverse_lottery;
+mod large_machines;
 mod list_search;
 mod many_cpus;
 mod modification;
@@ -79,6 +80,8 @@ pub enum Experiment {
     ChatRooms(chat::ChatRooms),
     /// Rounds of Reflex (2001, Figures 6 and 7 and Table 6).
     Rounds(reflex::Rounds),
+    /// The same on machines past the paper's (2001, 6).
+    LargeMachines(large_machines::LargeMachines),
 }
 
 /// Policies that every experiment in which a policy decides is repeated under.
@@ -113,6 +116,7 @@ impl Experiment {
             Experiment::QueueLengths(this) => this.run(context),
             Experiment::ChatRooms(this) => this.run(context),
             Experiment::Rounds(this) => this.run(context),
+            Experiment::LargeMachines(this) => this.run(context),
         }
     }
 
@@ -129,7 +133,8 @@ impl Experiment {
             | Experiment::Imbalance(_)
             | Experiment::QueueLengths(_)
             | Experiment::ChatRooms(_)
-            | Experiment::Rounds(_) => return Vec::new(),
+            | Experiment::Rounds(_)
+            | Experiment::LargeMachines(_) => return Vec::new(),
             Experiment::Allocations(this) => panel::policies(&this.panels),
             Experiment::ThroughputError(this) => panel::policies(&this.panels),
             Experiment::Responses(this) => panel::policies(&this.panels),
@@ -176,7 +181,7 @@ pub(crate) struct Context<'a> {
     /// Which of several runs this is.
     pub run: u32,
     pub engine: Engine,
-    /// On processes: as long as in the paper.
+    /// On processes as long as in the paper; simulated machines of all sizes.
     pub full: bool,
     /// Decides instead of the paper's policies.
     pub policy: Option<PolicyName>,

@@ -1,5 +1,4 @@
-//! 2001, Figures 6 and 7 and Table 6: what a round of Reflex takes, and beyond
-//! the paper the same on far more CPUs.
+//! 2001, Figures 6 and 7 and Table 6: what a round of Reflex takes.
 
 use std::num::NonZeroU32;
 
@@ -21,7 +20,7 @@ pub struct Rounds {
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
     /// Active sets, which are as many threads that can run.
-    pub active_sets: Sets,
+    pub active_sets: Vec<u32>,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
     /// Rounds of each thread that can run which are measured, but no fewer in
@@ -36,29 +35,6 @@ pub struct Rounds {
 
 /// With fewer, chance would show.
 const LEAST_ROUNDS: u64 = 4000;
-
-/// How many active sets there are.
-#[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sets {
-    /// These, one after the other, on every machine.
-    Of(Vec<u32>),
-    /// So many for each CPU.
-    ForEachCpu(u32),
-}
-
-impl Sets {
-    fn on(&self, cpus: u32) -> Vec<u32> {
-        match self {
-            Sets::Of(sets) => sets.clone(),
-            Sets::ForEachCpu(sets) => vec![sets * cpus],
-        }
-    }
-
-    fn vary(&self) -> bool {
-        matches!(self, Sets::Of(sets) if sets.len() > 1)
-    }
-}
 
 /// A point of a curve: what is varied, and what a round takes.
 type Point = (f64, f64);
@@ -100,21 +76,20 @@ impl Rounds {
 
     /// CPUs and active sets of each measurement.
     fn loads(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let on = |&cpus| {
-            self.active_sets
-                .on(cpus)
-                .into_iter()
-                .map(move |sets| (cpus, sets))
-        };
+        let on = |&cpus| self.active_sets.iter().map(move |&sets| (cpus, sets));
         self.cpus.iter().flat_map(on)
     }
 
     /// What is varied, as a number and in words.
     fn size(&self, cpus: u32, sets: u32) -> (f64, String) {
-        match self.active_sets.vary() {
+        match self.sets_vary() {
             true => (sets.into(), format!("{sets} threads")),
             false => (cpus.into(), on_cpus(cpus)),
         }
+    }
+
+    fn sets_vary(&self) -> bool {
+        self.active_sets.len() > 1
     }
 
     fn measure(
@@ -143,7 +118,7 @@ impl Rounds {
 
     /// On a scale of powers of two, as times differ by orders of magnitude.
     fn chart(&self, context: &Context<'_>, curves: &[(LayoutName, Vec<Point>)]) -> Chart {
-        let of_what = if self.active_sets.vary() {
+        let of_what = if self.sets_vary() {
             "runnable threads"
         } else {
             "CPUs"

@@ -3,13 +3,12 @@
 
 use std::num::NonZeroU32;
 
-use prorata_sim::scenario::{Loop, Pipe, Scenario, Step};
+use prorata_sim::scenario::{Distribution, Loop, Pipe, Scenario, Step, Time, Varying};
 use serde::Deserialize;
 
 use super::{add_process, empty, repeat};
 
-/// How the benchmark is run, but for the number of active sets. Computation
-/// takes no time, as in the paper.
+/// How the benchmark is run, but for the number of active sets.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reflex {
@@ -19,6 +18,10 @@ pub struct Reflex {
     pub sets_of_a_process: NonZeroU32,
     /// The chance that a round ends in a yield, and not in passing the token on.
     pub yields: f64,
+    /// Mean CPU time of a round, exponential. The paper's computation takes
+    /// none.
+    #[serde(default)]
+    pub compute: Time,
 }
 
 impl Reflex {
@@ -31,17 +34,18 @@ impl Reflex {
                 let own = format!("{set}.{place}");
                 let next = format!("{set}.{}", (place + 1) % self.threads_of_a_set);
                 let receive = Step::Receive(own.clone());
-                let rounds = [
-                    Step::Loop(Loop {
-                        times: None,
-                        chance: Some(self.yields),
-                        steps: vec![Step::Yield],
-                    }),
-                    Step::Send(next),
-                ];
+                let compute = self.compute();
+                let yields = Step::Loop(Loop {
+                    times: None,
+                    chance: Some(self.yields),
+                    steps: compute.iter().cloned().chain([Step::Yield]).collect(),
+                });
+                let mut steps = vec![yields];
+                steps.extend(compute);
+                steps.push(Step::Send(next));
                 // The first thread has the token.
-                let mut steps: Vec<Step> = rounds.into();
-                steps.insert(if place == 0 { 2 } else { 0 }, receive);
+                let begins = if place == 0 { steps.len() } else { 0 };
+                steps.insert(begins, receive);
                 threads.push((format!("thread {own}"), vec![repeat(None, steps)]));
                 scenario.pipes.insert(own, Pipe { capacity: 1 });
             }
@@ -51,5 +55,13 @@ impl Reflex {
             }
         }
         scenario
+    }
+
+    /// What is computed before a thread yields or passes the token on.
+    fn compute(&self) -> Option<Step> {
+        let mean = (self.compute > Time::ZERO).then_some(self.compute)?;
+        Some(Step::Compute(Distribution::Varying(Varying::Exponential(
+            mean,
+        ))))
     }
 }

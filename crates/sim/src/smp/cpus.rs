@@ -56,6 +56,8 @@ pub(super) struct Cpu {
     pub(super) since_ns: u64,
     /// A decision of the scheduler that it is in the middle of.
     pub(super) decision: Option<Decision>,
+    /// When that began.
+    pub(super) decides_since_ns: u64,
     /// A timer interrupt is yet to be seen to.
     pub(super) ticks: bool,
     /// A task that has lost this CPU to another and waits.
@@ -77,6 +79,7 @@ impl Cpu {
             stamp: 0,
             since_ns: 0,
             decision: None,
+            decides_since_ns: 0,
             ticks: false,
             displaced: None,
             wakes: VecDeque::new(),

@@ -129,7 +129,9 @@ impl Simulation {
             Asked::Displaced(_) | Asked::Tick => {}
         }
         let decision = Decision::new(&mut self.queues, cpu, asked, self.now_ns);
-        self.cpus[cpu as usize].decision = decision;
+        let state = &mut self.cpus[cpu as usize];
+        state.decision = decision;
+        state.decides_since_ns = self.now_ns;
     }
 
     /// A decision is gone on with up to its next step, which takes what was
@@ -195,7 +197,10 @@ impl Simulation {
     fn end(&mut self, cpu: u32) -> bool {
         let state = &mut self.cpus[cpu as usize];
         match state.decision.take().map(Decision::decided) {
-            Some(Decided::Next(outcome, leaves)) => self.switch(cpu, outcome, leaves),
+            Some(Decided::Next(outcome, leaves)) => {
+                self.counts.schedules_ns += self.now_ns - state.decides_since_ns;
+                self.switch(cpu, outcome, leaves)
+            }
             Some(Decided::Ticked { expired }) => {
                 state.needs_schedule |= expired;
                 true

@@ -62,6 +62,9 @@ pub struct Machine {
 pub struct Counts {
     /// Calls of `schedule()`.
     pub schedules: u64,
+    /// What they took together, from the first step to the last, waits for
+    /// locks included.
+    pub schedules_ns: u64,
     /// Calls of `reschedule_idle()`.
     pub wakes: u64,
     /// Times that a CPU went from one task to another.

@@ -4,7 +4,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use prorata_user::Mechanism;
+use prorata_core::ids::ClientId;
+use prorata_user::{ClientActivity, Mechanism};
 
 use crate::add;
 use crate::support::witness::judge;
@@ -19,6 +20,7 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
         inflation,
     );
     add(trials, "a short quantum", mechanism, short_quantum);
+    add(trials, "quanta of their own", mechanism, own_quanta);
     add(
         trials,
         "many clients, very unequal",
@@ -132,6 +134,47 @@ fn short_quantum(mechanism: Mechanism) {
     let programs = hogs(&world, &[2, 1]);
     let time = Duration::from_secs(2);
     assert_shares(time, clocks_of(&programs), &[2, 1], QUANTUM_NS);
+}
+
+/// Turns last for a client's own quantum, however often the engine looks; shares stay
+/// what they are.
+fn own_quanta(mechanism: Mechanism) {
+    const LONG_NS: u64 = 5 * QUANTUM_NS;
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let programs = [Program::hog(), Program::hog()];
+    let clients = [0, 1].map(|index| world.enter(&format!("hog {index}"), 1, &programs[index]));
+    let set = |quantum_ns| {
+        for client in clients {
+            world.engine().set_client_quantum(client, quantum_ns);
+        }
+    };
+    set(Some(LONG_NS));
+    let time = Duration::from_secs(2);
+    let (turns, time_ns) = turns_during(&world, clients[0], time);
+    let most = time_ns / (2 * LONG_NS) + 2;
+    assert!(turns <= most, "{turns} turns, at most {most} are as long");
+    assert_shares(time, clocks_of(&programs), &[1, 1], LONG_NS);
+    set(None);
+    judge(excuse(QUANTUM_NS), || {
+        let (turns, time_ns) = turns_during(&world, clients[0], time);
+        match turns > time_ns / LONG_NS {
+            true => Ok(()),
+            false => Err(format!("{turns} turns in {time_ns} ns")),
+        }
+    });
+}
+
+/// How often a client was seen to win while some time passed, and how much did.
+fn turns_during(world: &World, client: ClientId, time: Duration) -> (u64, u64) {
+    let start = Instant::now();
+    let (mut turns, mut ran) = (0, false);
+    while start.elapsed() < time {
+        sleep(Duration::from_millis(2));
+        let runs = world.engine().state(client) == Some(ClientActivity::Running);
+        turns += u64::from(runs && !ran);
+        ran = runs;
+    }
+    (turns, start.elapsed().as_nanos() as u64)
 }
 
 fn many_clients(mechanism: Mechanism) {

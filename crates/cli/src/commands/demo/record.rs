@@ -276,6 +276,7 @@ mod tests {
             state: ClientState::Running,
             tickets: vec![(tickets, "me".to_owned())],
             value: 0.0,
+            quantum_ns: None,
             share: 0.5,
             specified_ns: specified_ms * 1_000_000,
             received_ns: received_ms * 1_000_000,

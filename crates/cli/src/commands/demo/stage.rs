@@ -160,6 +160,7 @@ impl Daemon {
                 pid,
                 name: Some(name.to_owned()),
                 funding,
+                quantum_ns: None,
                 adopts: false,
             },
         )? {

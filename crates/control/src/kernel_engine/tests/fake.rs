@@ -26,6 +26,7 @@ pub(super) struct Kernel {
 #[derive(Default)]
 pub(super) struct Books {
     pub nodes: BTreeMap<u32, Vec<Ticket>>,
+    pub quanta_ns: BTreeMap<u32, u64>,
     pub members: HashMap<u32, (ProcessId, u32)>,
     /// Threads that were taken back, so that they inherit nothing any more.
     taken_back: HashMap<u32, ProcessId>,
@@ -70,6 +71,7 @@ impl Kernel {
         books.failure = None;
         books.unloading = false;
         books.nodes.clear();
+        books.quanta_ns.clear();
         books.members.clear();
         books.taken_back.clear();
         books.accounts.clear();
@@ -152,6 +154,18 @@ impl InKernel for Kernel {
         Ok(())
     }
 
+    fn set_client_quantum_ns(&self, node: u32, quantum_ns: Option<u64>) -> Result<(), KernelError> {
+        let mut books = self.books();
+        if !books.nodes.contains_key(&node) {
+            return Err(KernelError::UnknownNode { node });
+        }
+        match quantum_ns {
+            Some(quantum_ns) => books.quanta_ns.insert(node, quantum_ns),
+            None => books.quanta_ns.remove(&node),
+        };
+        Ok(())
+    }
+
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         self.books().nodes.insert(node, tickets.to_vec());
         Ok(())
@@ -166,6 +180,7 @@ impl InKernel for Kernel {
             });
         }
         assert!(books.nodes.remove(&node).is_some());
+        books.quanta_ns.remove(&node);
         Ok(())
     }
 

@@ -281,6 +281,39 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
 }
 
 #[test]
+fn a_client_s_quantum_is_its_node_s_after_a_reload_too() {
+    let stage = Stage::new();
+    let clients = [300, 200, 100].map(|tickets| stage.client(tickets));
+    let sleepers = [(); 3].map(|()| Sleeper::start());
+    for (client, sleeper) in clients.iter().zip(&sleepers) {
+        stage.engine.manage(*client, sleeper.id()).unwrap();
+    }
+    let told = || stage.kernel.books().quanta_ns.clone();
+    let set = |client: usize, quantum_ns| {
+        stage.engine.set_client_quantum(clients[client], quantum_ns);
+    };
+    set(0, Some(5_000_000));
+    set(1, Some(6_000_000));
+    set(1, None);
+    set(2, Some(7_000_000));
+    let of = |client: usize| stage.node(clients[client]);
+    assert_eq!(told(), [(of(0), 5_000_000), (of(2), 7_000_000)].into());
+    stage.kernel.eject("runnable task stall");
+    eventually(|| (stage.kernel.books().loads == 2).then_some(()));
+    // Its lock is held until all is told.
+    drop(stage.engine.room());
+    assert_eq!(told(), [(of(0), 5_000_000), (of(2), 7_000_000)].into());
+    // A client that is gone has none.
+    stage.engine.release(clients[0]);
+    set(0, Some(8_000_000));
+    assert_eq!(told().get(&of(0)), Some(&5_000_000));
+    assert_eq!(
+        stage.trouble().map(|told| told.contains("stall")),
+        Some(true)
+    );
+}
+
+#[test]
 fn nobody_has_exited_because_the_scheduler_is_being_unloaded() {
     let stage = Stage::new();
     let client = stage.client(300);

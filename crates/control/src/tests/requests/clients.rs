@@ -128,6 +128,7 @@ fn only_a_parent_adopts_the_orphans_of_its_child() {
         pid,
         name: None,
         funding: funding(1, None),
+        quantum_ns: None,
         adopts: true,
     };
     let message = world.refused(ALICE, adopt(100));
@@ -274,4 +275,80 @@ fn suspended_clients_say_so_until_they_are_resumed() {
     }
     assert_eq!(world.clients(ALICE)[0].state, ClientState::Waiting);
     assert!(world.engine.books().suspended.is_empty());
+}
+
+fn set_quantum(client: &str, quantum_ns: Option<u64>) -> Request {
+    Request::SetQuantum {
+        client: client.into(),
+        quantum_ns,
+    }
+}
+
+#[test]
+fn a_client_has_a_quantum_of_its_own_within_the_limits_of_all() {
+    let mut world = World::of(ALICE);
+    let client = world.register(ALICE, 100, "player").id.parse().unwrap();
+    assert_eq!(world.clients(ALICE)[0].quantum_ns, None);
+    for quantum_ns in [0, 999_999, 1_000_000_001, u64::MAX] {
+        let message = world.refused(ALICE, set_quantum("player", Some(quantum_ns)));
+        assert!(
+            message.ends_with("cannot be enforced: give one from 1ms to 1s"),
+            "{message}"
+        );
+    }
+    for quantum_ns in [Some(1_000_000), Some(1_000_000_000), None] {
+        world.done(ALICE, set_quantum("player", quantum_ns));
+        assert_eq!(world.clients(ALICE)[0].quantum_ns, quantum_ns);
+        assert_eq!(world.engine.books().quanta_ns[&client], quantum_ns);
+    }
+    let message = world.refused(ALICE, set_quantum("plyer", None));
+    assert!(message.contains("did you mean 'player'?"), "{message}");
+    // It goes with the client.
+    world.done(ALICE, set_quantum("player", Some(1_000_000)));
+    let release = Request::Release {
+        client: "player".into(),
+    };
+    world.done(ALICE, release);
+    assert!(world.control.state.quanta_ns.is_empty());
+    assert_eq!(world.register(ALICE, 101, "player").quantum_ns, None);
+}
+
+#[test]
+fn a_client_is_registered_with_its_quantum_or_not_at_all() {
+    let mut world = World::of(ALICE);
+    let register = |quantum_ns| Request::Register {
+        pid: 100,
+        name: Some("player".into()),
+        funding: funding(100, None),
+        quantum_ns: Some(quantum_ns),
+        adopts: false,
+    };
+    world.refused(ALICE, register(999_999));
+    assert!(world.clients(ALICE).is_empty());
+    let Response::Client(report) = world.ask(ALICE, register(4_000_000)) else {
+        panic!()
+    };
+    assert_eq!(report.quantum_ns, Some(4_000_000));
+    let client = report.id.parse().unwrap();
+    assert_eq!(world.engine.books().quanta_ns[&client], Some(4_000_000));
+}
+
+/// Whoever has a long one makes others wait.
+#[test]
+fn quanta_are_for_owners_and_long_ones_for_the_daemon_s() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "player");
+    let message = world.refused(BOB, set_quantum("player", Some(4_000_000)));
+    assert!(
+        message.contains("may not change the quantum of client 'player'"),
+        "{message}"
+    );
+    world.done(ALICE, set_quantum("player", Some(20_000_000)));
+    let message = world.refused(ALICE, set_quantum("player", Some(20_000_001)));
+    assert!(
+        message.contains("may not give a client a longer quantum than that of all"),
+        "{message}"
+    );
+    world.done(0, set_quantum("player", Some(20_000_001)));
+    world.done(ALICE, set_quantum("player", None));
 }

@@ -132,6 +132,7 @@ pub(super) fn register(
         pid,
         name,
         funding,
+        quantum_ns: None,
         adopts: false,
     }
 }

@@ -1,0 +1,204 @@
+//! A machine in time: turns of up to a quantum, by feasible tickets, on CPUs
+//! that decide whenever one ends.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use prorata_core::run_queue::{
+    Change, Cpu, End, Layout, Pass, Place, QUANTUM_SERVICE, Ranking, Sequential, Task, TaskIndex,
+    Tickets, Turn,
+};
+
+pub const QUANTUM_NS: u64 = 10_000_000;
+
+pub struct Machine {
+    pub queues: Sequential<Pass>,
+    pub cpus: u32,
+    pub now_ns: u64,
+    /// When each turn ends, and where.
+    turns: BinaryHeap<Reverse<(u64, u32)>>,
+    /// By CPU: who runs, since when.
+    runs: Vec<Option<(usize, u64)>>,
+    received_ns: Vec<u64>,
+    /// By task, while they are blocked.
+    blocked: Vec<Option<Task>>,
+    random: u64,
+}
+
+/// A task that competes in a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    pub task: usize,
+    /// What it should be due by.
+    pub weight: f64,
+    /// What it goes by.
+    pub tickets: f64,
+    /// Service that it has had, at the start of its stride, beyond the virtual
+    /// time's; in quanta.
+    pub offset: f64,
+    /// What it has had of its turn, if it runs.
+    pub runs: Option<f64>,
+}
+
+impl Machine {
+    /// All tasks are blocked, and all CPUs idle.
+    pub fn new(layout: &Layout, cpus: u32, weights: &[u32], seed: u64) -> Self {
+        let ranking = Pass::weighted(QUANTUM_NS, weights.len() as u32).unwrap();
+        let tasks = weights.iter().zip(0..).map(|(&weight, index)| {
+            let mut task = Task::new(TaskIndex(index), Cpu(index % cpus));
+            task.tickets = Tickets::new(weight).unwrap();
+            Some(task)
+        });
+        Self {
+            queues: Sequential::new(ranking, layout, cpus).unwrap(),
+            cpus,
+            now_ns: 0,
+            turns: BinaryHeap::new(),
+            runs: vec![None; cpus as usize],
+            received_ns: vec![0; weights.len()],
+            blocked: tasks.collect(),
+            random: seed | 1,
+        }
+    }
+
+    /// All wake, before anybody runs.
+    pub fn wake_all(&mut self) {
+        for task in self.blocked.iter_mut().filter_map(Option::take) {
+            self.queues.wake(task).unwrap();
+        }
+    }
+
+    pub fn wake(&mut self, task: usize) {
+        if let Some(task) = self.blocked[task].take() {
+            self.queues.wake(task).unwrap();
+            self.settle();
+        }
+    }
+
+    pub fn set_tickets(&mut self, task: usize, weight: u32) {
+        let tickets = Tickets::new(weight).unwrap();
+        match &mut self.blocked[task] {
+            Some(task) => task.tickets = tickets,
+            None => {
+                let index = TaskIndex(task as u32);
+                self.queues.adjust(index, Change::Tickets(tickets));
+            }
+        }
+    }
+
+    pub fn balance(&mut self, cpu: u32) {
+        self.queues.balance(Cpu(cpu));
+        self.settle();
+    }
+
+    /// The next turn ends, and another begins there. False if nobody runs.
+    pub fn step(&mut self, end: End) -> bool {
+        let Some(Reverse((now_ns, cpu))) = self.turns.pop() else {
+            return false;
+        };
+        self.now_ns = now_ns;
+        self.decide(cpu, end);
+        self.settle();
+        true
+    }
+
+    fn decide(&mut self, cpu: u32, end: End) {
+        let ran = self.runs[cpu as usize].take();
+        let used_ns = ran.map_or(0, |(_, since_ns)| self.now_ns - since_ns);
+        if let Some((task, _)) = ran {
+            self.received_ns[task] += used_ns;
+        }
+        let outcome = self
+            .queues
+            .schedule(Cpu(cpu), Turn { end, used_ns }, self.now_ns);
+        if let Some(task) = outcome.blocked {
+            let index = task.index.0 as usize;
+            self.blocked[index] = Some(task);
+        }
+        if let Some(displaced) = outcome.displaced {
+            self.queues.run(&mut Place::displaced(displaced), |_| true);
+        }
+        if let Some(TaskIndex(task)) = outcome.next {
+            self.runs[cpu as usize] = Some((task as usize, self.now_ns));
+            let turn_ns = self.turn_ns();
+            self.turns.push(Reverse((self.now_ns + turn_ns, cpu)));
+        }
+    }
+
+    /// Idle CPUs that were told decide.
+    pub fn settle(&mut self) {
+        loop {
+            let told = self.queues.take_told();
+            if told.is_empty() {
+                break;
+            }
+            for Cpu(cpu) in told {
+                assert_eq!(self.runs[cpu as usize], None, "passes preempt nobody");
+                self.decide(cpu, End::Runnable);
+            }
+        }
+    }
+
+    /// Half of the turns last a quantum, the others end earlier.
+    fn turn_ns(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        match self.random % 2 {
+            0 => QUANTUM_NS,
+            _ => 1 + self.random / 2 % QUANTUM_NS,
+        }
+    }
+
+    /// CPU time by now, in quanta, running turns included.
+    pub fn received(&self) -> Vec<f64> {
+        let mut received_ns = self.received_ns.clone();
+        for &(task, since_ns) in self.runs.iter().flatten() {
+            received_ns[task] += self.now_ns - since_ns;
+        }
+        received_ns.into_iter().map(quanta).collect()
+    }
+
+    /// Those who compete, by pool, and the CPUs of the pool.
+    pub fn pools(&self) -> Vec<(u32, Vec<Member>)> {
+        let shared = self.queues.shared();
+        let pool_of = |cpu| shared.pool_of(Cpu(cpu));
+        let last = (0..self.cpus).map(pool_of).max().unwrap();
+        let mut pools = vec![(0, Vec::new()); last as usize + 1];
+        for cpu in 0..self.cpus {
+            pools[pool_of(cpu) as usize].0 += 1;
+        }
+        // Behind the CPUs' queues there are only those of real time.
+        let queues = self.queues.queues().iter().zip(0..self.cpus);
+        for (queue, cpu) in queues {
+            let clock = shared.clock(Cpu(cpu));
+            let members = queue.tasks().map(|(task, runs)| {
+                let turn = runs.then(|| self.runs[task.cpu.0 as usize].unwrap());
+                self.member(task, turn.map(|turn| turn.1), clock)
+            });
+            pools[pool_of(cpu) as usize].1.extend(members);
+        }
+        pools
+    }
+
+    fn member(&self, task: &Task, since_ns: Option<u64>, clock: u64) -> Member {
+        let ranking = self.queues.shared().ranking();
+        let tickets = ranking.in_force(task);
+        assert_eq!(ranking.feasible().unwrap().get(task.index), Some(tickets));
+        let runs = since_ns.map(|since_ns| quanta(self.now_ns - since_ns));
+        let remain = ranking.remain(task, clock) as f64 / QUANTUM_SERVICE as f64;
+        Member {
+            task: task.index.0 as usize,
+            weight: task.tickets.get().into(),
+            tickets: tickets.get().into(),
+            // Its stride ends after a quantum more, and is charged for at the
+            // end of the turn.
+            offset: remain - 1.0 + runs.unwrap_or(0.0),
+            runs,
+        }
+    }
+}
+
+fn quanta(ns: u64) -> f64 {
+    ns as f64 / QUANTUM_NS as f64
+}
