@@ -7,11 +7,12 @@ use std::path::Path;
 use prorata_sim::Scenario;
 use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation, StartError};
 
-const LAYOUTS: [LayoutName; 6] = [
+const LAYOUTS: [LayoutName; 7] = [
     LayoutName::GlobalList,
     LayoutName::PriorityLevels,
     LayoutName::MultiQueue,
     LayoutName::MultiQueueTournament,
+    LayoutName::LocalQueues,
     LayoutName::Pools(2),
     LayoutName::PoolsTournament(2),
 ];

@@ -60,6 +60,8 @@ pub(super) struct Cpu {
     pub(super) decides_since_ns: u64,
     /// A timer interrupt is yet to be seen to.
     pub(super) ticks: bool,
+    /// It is to look for work in other pools.
+    pub(super) balances: bool,
     /// A task that has lost this CPU to another and waits.
     pub(super) displaced: Option<Displaced>,
     /// Tasks that it has to wake, or was asked to, in this order.
@@ -81,6 +83,7 @@ impl Cpu {
             decision: None,
             decides_since_ns: 0,
             ticks: false,
+            balances: false,
             displaced: None,
             wakes: VecDeque::new(),
             leaves: None,
@@ -88,7 +91,8 @@ impl Cpu {
         }
     }
 
-    /// What it has to decide before its task can go on.
+    /// What it has to decide before its task can go on: what others wait for
+    /// first.
     pub(super) fn next_decision(&mut self) -> Option<Asked> {
         if std::mem::take(&mut self.ticks) && self.task != NO_THREAD {
             return Some(Asked::Tick);
@@ -102,6 +106,9 @@ impl Cpu {
         if let Some(leaves) = self.leaves.take() {
             return Some(Asked::Schedule(Some(leaves)));
         }
-        self.needs_schedule.then_some(Asked::Schedule(None))
+        if self.needs_schedule {
+            return Some(Asked::Schedule(None));
+        }
+        std::mem::take(&mut self.balances).then_some(Asked::Balance)
     }
 }

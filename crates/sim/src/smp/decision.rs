@@ -1,7 +1,8 @@
 //! A decision that a CPU is in the middle of.
 
 use prorata_core::run_queue::{
-    Cpu, Decision as _, Displaced, End, LockIndex, Outcome, Place, Schedule, Step, Tick, Turn,
+    Balance, Cpu, Decision as _, Displaced, End, LockIndex, Moving, Outcome, Place, Schedule, Step,
+    Tick, Turn,
 };
 
 use super::Costs;
@@ -19,6 +20,8 @@ pub(super) enum Asked {
     Displaced(Displaced),
     /// Whether a time slice has ended.
     Tick,
+    /// Whether a task is to come from another pool, and which.
+    Balance,
 }
 
 #[derive(Debug)]
@@ -26,6 +29,7 @@ enum Made {
     Schedule(Schedule, Option<Leaves>),
     Place(Place),
     Tick(Tick),
+    Balance(Balance),
 }
 
 /// A decision and how far it has come.
@@ -61,6 +65,8 @@ pub(super) enum Decided {
         /// The time slice has ended.
         expired: bool,
     },
+    /// Who comes from another pool is yet to be put into a queue of this one.
+    Balanced(Option<Moving>),
 }
 
 impl Decision {
@@ -85,14 +91,24 @@ impl Decision {
             Asked::Wake(task) => Made::Place(Place::woken(queues.take(task)?)),
             Asked::Displaced(displaced) => Made::Place(Place::displaced(displaced)),
             Asked::Tick => Made::Tick(Tick::new(Cpu(cpu))),
+            Asked::Balance => Made::Balance(Balance::new(Cpu(cpu))),
         };
-        Some(Decision {
+        Some(Decision::begun(made))
+    }
+
+    /// Into which queue a task goes that was taken out of another pool's.
+    pub(super) fn moved(moving: Moving) -> Decision {
+        Decision::begun(Made::Place(Place::moved(moving)))
+    }
+
+    fn begun(made: Made) -> Decision {
+        Decision {
             made,
             step: Step::Done,
             granted: false,
             lock: LockIndex(0),
             ahead: Ahead::default(),
-        })
+        }
     }
 
     pub(super) fn is_schedule(&self) -> bool {
@@ -123,11 +139,14 @@ impl Decision {
             (Made::Schedule(..), _) => lock == cpu,
             // Waits where it was, unless a CPU has become idle.
             (Made::Place(_), Step::Lock(_)) => true,
-            (Made::Place(_) | Made::Tick(_), _) => false,
+            (Made::Place(_) | Made::Tick(_) | Made::Balance(_), _) => false,
         };
-        let tasks = if self.is_schedule() { length } else { 0 };
+        let tasks = match &self.made {
+            Made::Schedule(..) | Made::Balance(_) => length,
+            Made::Place(_) | Made::Tick(_) => 0,
+        };
         let words = match compares {
-            true => Queues::PUBLISHED_WORDS + queues.compared_words(),
+            true => Queues::PUBLISHED_WORDS + queues.compared_words(cpu),
             false => Queues::PUBLISHED_WORDS,
         };
         self.ahead = Ahead {
@@ -140,7 +159,17 @@ impl Decision {
         if tasks > 0 {
             ns += queues.examine_ns(costs, cpu, lock as usize, tasks);
         }
-        ns + queues.look_ns(costs, cpu, words)
+        ns + queues.look_ns(costs, cpu, self.looks_at(queues, cpu), words)
+    }
+
+    /// The pool whose words are looked at: a CPU that balances publishes what
+    /// is left of a queue of another pool.
+    fn looks_at(&self, queues: &Queues, cpu: u32) -> u32 {
+        let LockIndex(lock) = self.lock;
+        queues.pool_of(match self.made {
+            Made::Balance(_) => lock,
+            _ => cpu,
+        })
     }
 
     /// What it wants next.
@@ -163,11 +192,13 @@ impl Decision {
     fn advance_for(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
         let mut ns = 0;
         loop {
+            let is_first = self.step == Step::Done;
             let (shared, memory) = (&queues.shared, &mut queues.memory);
             self.step = match &mut self.made {
                 Made::Schedule(made, _) => made.step(shared, memory, self.granted),
                 Made::Place(made) => made.step(shared, memory, self.granted),
                 Made::Tick(made) => made.step(shared, memory, self.granted),
+                Made::Balance(made) => made.step(shared, memory, self.granted),
             };
             match self.step {
                 Step::Examined { tasks, words } => {
@@ -176,7 +207,12 @@ impl Decision {
                         ns += queues.examine_ns(costs, cpu, self.lock.0 as usize, tasks);
                     }
                     let words = beyond(&mut self.ahead.words, words);
-                    ns += queues.look_ns(costs, cpu, words);
+                    // Who balances looks at what all queues count for before
+                    // all else.
+                    ns += match (&self.made, is_first) {
+                        (Made::Balance(_), true) => queues.look_at_loads_ns(costs, cpu),
+                        _ => queues.look_ns(costs, cpu, self.looks_at(queues, cpu), words),
+                    };
                 }
                 Step::Interrupt(_) | Step::Done => return ns,
                 Step::Lock(_) | Step::TryLock(_) | Step::Unlock(_) => {
@@ -197,6 +233,7 @@ impl Decision {
             Made::Tick(made) => Decided::Ticked {
                 expired: made.expired(),
             },
+            Made::Balance(made) => Decided::Balanced(made.moving()),
         }
     }
 }

@@ -104,16 +104,18 @@ impl Simulation {
         }
     }
 
-    /// The timer of a CPU ticks.
+    /// The timer of a CPU ticks. With each tick it balances pools, if there are
+    /// some; else an idle CPU has nothing to do then.
     pub(super) fn tick_due(&mut self, cpu: u32) {
         self.queue
             .push(self.now_ns + self.costs.tick.0, Due::Tick { cpu });
         let state = &mut self.cpus[cpu as usize];
-        if state.task == NO_THREAD {
+        if state.task == NO_THREAD && !self.queues.balances() {
             return;
         }
         state.ticks = true;
-        if state.doing == Doing::Computes {
+        state.balances = self.queues.balances();
+        if matches!(state.doing, Doing::Computes | Doing::Idles) {
             self.interrupt(cpu, self.costs.timer.0);
         }
     }
@@ -126,6 +128,7 @@ impl Simulation {
                 self.lengths.count(self.queues.length(cpu));
             }
             Asked::Wake(_) => self.counts.wakes += 1,
+            Asked::Balance => self.counts.balances += 1,
             Asked::Displaced(_) | Asked::Tick => {}
         }
         let decision = Decision::new(&mut self.queues, cpu, asked, self.now_ns);
@@ -205,7 +208,12 @@ impl Simulation {
                 state.needs_schedule |= expired;
                 true
             }
-            Some(Decided::Placed) | None => true,
+            Some(Decided::Balanced(Some(moving))) => {
+                self.counts.moves += 1;
+                state.decision = Some(Decision::moved(moving));
+                true
+            }
+            Some(Decided::Balanced(None) | Decided::Placed) | None => true,
         }
     }
 
@@ -215,6 +223,8 @@ impl Simulation {
         let next = outcome.next.map_or(NO_THREAD, |next| next.0);
         let last = std::mem::replace(&mut state.task, next);
         state.displaced = outcome.displaced;
+        // Before it idles, it looks for work elsewhere.
+        state.balances |= next == NO_THREAD && self.queues.balances();
         let left = outcome.blocked.is_some();
         match outcome.blocked {
             Some(_) if leaves == Some(Leaves::Exits) => {

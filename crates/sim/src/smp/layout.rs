@@ -15,8 +15,10 @@ pub enum LayoutName {
     MultiQueue,
     /// MQ with a tournament among the queues instead of a scan of them all.
     MultiQueueTournament,
-    /// MQ within pools of so many CPUs each (2001, 6); of one, every CPU keeps
-    /// to itself.
+    /// A queue for each CPU, which looks at no other: "schedulers incorporating
+    /// only this phase" (2001, 4).
+    LocalQueues,
+    /// MQ within pools of so many CPUs each, and balancing among them (2001, 6).
     Pools(u32),
     /// The same with a tournament in each.
     PoolsTournament(u32),
@@ -30,7 +32,7 @@ impl LayoutName {
             LayoutName::PriorityLevels => "PLS".to_owned(),
             LayoutName::MultiQueue => "MQ".to_owned(),
             LayoutName::MultiQueueTournament => "MQ by tournament".to_owned(),
-            LayoutName::Pools(1) => "local queues".to_owned(),
+            LayoutName::LocalQueues => "local queues".to_owned(),
             LayoutName::Pools(cpus) => format!("pools of {cpus}"),
             LayoutName::PoolsTournament(cpus) => format!("pools of {cpus} by tournament"),
         }

@@ -71,6 +71,10 @@ pub struct Counts {
     pub switches: u64,
     /// Of these, to a task that ran elsewhere before.
     pub migrations: u64,
+    /// Times that a CPU looked for work in other pools.
+    pub balances: u64,
+    /// Of these, how many took a task from there.
+    pub moves: u64,
     /// Steps that give way.
     pub yields: u64,
     /// Messages put into pipes.

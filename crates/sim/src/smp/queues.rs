@@ -19,9 +19,13 @@ pub(super) struct Queues {
     tasks: Lines,
     /// What the CPUs of each pool publish of themselves and their queues.
     words: Lines,
-    /// CPUs that share a queue, or look at each other's.
-    pool: u32,
+    /// What the queues of each pool count for when pools are balanced.
+    loads: Lines,
+    /// By pool: its CPUs, which share a queue, or look at each other's.
+    pools: Vec<u32>,
     has_levels: bool,
+    /// Whether tasks are moved among pools.
+    balances: bool,
     compares: Compares,
 }
 
@@ -53,23 +57,37 @@ impl Queues {
         let layout = layout(machine.layout, machine.cpus);
         let (shared, queues) = RunQueues::new(Goodness::X86, &layout, machine.cpus)?;
         let cpus = machine.cpus;
-        let (pool, compares) = match machine.layout {
-            LayoutName::GlobalList | LayoutName::PriorityLevels => (cpus, Compares::Nothing),
-            LayoutName::MultiQueue => (cpus, Compares::Scan),
-            LayoutName::MultiQueueTournament => (cpus, Compares::Tournament),
-            LayoutName::Pools(of) => (of.clamp(1, cpus), Compares::Scan),
-            LayoutName::PoolsTournament(of) => (of.clamp(1, cpus), Compares::Tournament),
+        let compares = match layout {
+            Layout::GlobalList | Layout::PriorityLevels => Compares::Nothing,
+            Layout::MultiQueue(Comparison::Scan) | Layout::Pools(_, Comparison::Scan) => {
+                Compares::Scan
+            }
+            Layout::MultiQueue(Comparison::Tournament)
+            | Layout::Pools(_, Comparison::Tournament) => Compares::Tournament,
         };
+        let pools = cpus_by_pool(&shared);
         Ok(Queues {
             tasks: Lines::new(queues.len(), cpus),
-            words: Lines::new(cpus.div_ceil(pool) as usize, cpus),
-            pool,
+            words: Lines::new(pools.len(), cpus),
+            loads: Lines::new(pools.len(), cpus),
+            balances: pools.len() > 1 && machine.layout != LayoutName::LocalQueues,
+            pools,
             compares,
             shared,
             memory: Memory(queues),
             blocked: Vec::new(),
             has_levels: machine.layout == LayoutName::PriorityLevels,
         })
+    }
+
+    /// Whether CPUs are to look for work in other pools.
+    pub(super) fn balances(&self) -> bool {
+        self.balances
+    }
+
+    /// The pool of a CPU.
+    pub(super) fn pool_of(&self, cpu: u32) -> u32 {
+        self.shared.pool_of(Cpu(cpu))
     }
 
     /// Number of locks.
@@ -123,10 +141,10 @@ impl Queues {
     }
 
     /// Words that a CPU looks at to choose from other queues.
-    pub(super) fn compared_words(&self) -> u32 {
+    pub(super) fn compared_words(&self, cpu: u32) -> u32 {
         match self.compares {
             Compares::Nothing => 0,
-            Compares::Scan => self.pool,
+            Compares::Scan => self.pools[self.pool_of(cpu) as usize],
             Compares::Tournament => 1,
         }
     }
@@ -168,8 +186,9 @@ impl Queues {
         if let (Some(before_words), Some(words)) = (before.published, now.published) {
             let pairs = before_words.iter().zip(words);
             let changed = pairs.filter(|(before, now)| *before != now).count();
-            let pool = before.queue / self.pool;
-            self.words.wrote(pool as usize, cpu, changed as u64);
+            let pool = self.pool_of(before.queue) as usize;
+            self.words.wrote(pool, cpu, changed as u64);
+            self.loads.wrote(pool, cpu, u64::from(tasks > 0));
         }
     }
 
@@ -185,16 +204,27 @@ impl Queues {
         costs.cold.0 + u64::from(self.has_levels) * costs.levels.0
     }
 
-    /// A CPU looks at words that the CPUs of its pool write. Returns the time
+    /// A CPU looks at words that the CPUs of a pool write. Returns the time
     /// that takes.
-    pub(super) fn look_ns(&mut self, costs: &Costs, cpu: u32, words: u32) -> u64 {
+    pub(super) fn look_ns(&mut self, costs: &Costs, cpu: u32, pool: u32, words: u32) -> u64 {
+        let pool = pool as usize;
         let of = match self.publish() {
-            true => self.pool * Self::PUBLISHED_WORDS,
-            false => self.pool,
+            true => self.pools[pool] * Self::PUBLISHED_WORDS,
+            false => self.pools[pool],
         };
-        let pool = (cpu / self.pool) as usize;
         let read = self.words.read(pool, cpu, words.into(), of.into());
         u64::from(words) * costs.look.0 + read * costs.transfer.0
+    }
+
+    /// A CPU looks at what each queue of the machine counts for, a word of each.
+    /// Returns the time that takes.
+    pub(super) fn look_at_loads_ns(&mut self, costs: &Costs, cpu: u32) -> u64 {
+        let pools = self.pools.iter().enumerate();
+        let read = pools.map(|(pool, &cpus)| {
+            let cpus = u64::from(cpus);
+            self.loads.read(pool, cpu, cpus, cpus)
+        });
+        read.sum::<u64>() * costs.transfer.0 + u64::from(self.shared.cpus()) * costs.look.0
     }
 }
 
@@ -207,6 +237,17 @@ pub(super) struct Seen {
     published: Option<[Rank; 2]>,
 }
 
+/// How many CPUs each pool has.
+fn cpus_by_pool(shared: &RunQueues<Goodness>) -> Vec<u32> {
+    let mut pools = Vec::new();
+    for cpu in (0..shared.cpus()).map(Cpu) {
+        let pool = shared.pool_of(cpu) as usize;
+        pools.resize(pools.len().max(pool + 1), 0);
+        pools[pool] += 1;
+    }
+    pools
+}
+
 fn layout(name: LayoutName, cpus: u32) -> Layout {
     let pools = |of: u32| (0..cpus).map(|cpu| cpu / of.max(1)).collect();
     match name {
@@ -214,6 +255,7 @@ fn layout(name: LayoutName, cpus: u32) -> Layout {
         LayoutName::PriorityLevels => Layout::PriorityLevels,
         LayoutName::MultiQueue => Layout::MultiQueue(Comparison::Scan),
         LayoutName::MultiQueueTournament => Layout::MultiQueue(Comparison::Tournament),
+        LayoutName::LocalQueues => Layout::Pools(pools(1), Comparison::Scan),
         LayoutName::Pools(of) => Layout::Pools(pools(of), Comparison::Scan),
         LayoutName::PoolsTournament(of) => Layout::Pools(pools(of), Comparison::Tournament),
     }

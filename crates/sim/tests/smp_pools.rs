@@ -1,0 +1,114 @@
+//! Pools of CPUs on the machine whose scheduler takes time: balancing among them
+//! (2001, 6), and what that costs.
+
+use std::path::Path;
+
+use prorata_sim::Scenario;
+use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
+
+fn start(text: &str, cpus: u32, layout: LayoutName, costs: Costs) -> Simulation {
+    let text = format!("title = \"t\"\nduration = \"1s\"\n{text}");
+    let scenario = Scenario::parse(Path::new("test.toml"), text);
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let machine = Machine {
+        cpus,
+        layout,
+        costs,
+    };
+    Simulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A process whose threads all begin in the pool of the first CPU.
+const LOPSIDED: &str = r#"
+[program.main]
+steps = [{ loop = { times = 8, steps = [{ fork = "work" }] } }]
+[program.work]
+steps = [{ loop = { steps = [{ compute = { exponential = "1ms" } }, { sleep = { exponential = "100us" } }] } }]
+[[client]]
+name = "a"
+program = "main"
+"#;
+
+/// All load is placed in one of two pools; both have as much in the end.
+#[test]
+fn a_load_that_begins_in_one_pool_ends_in_both() {
+    for layout in [LayoutName::Pools(2), LayoutName::PoolsTournament(2)] {
+        let mut simulation = start(LOPSIDED, 4, layout, Costs::default());
+        // Nobody balances before the first CPU falls idle, or its timer ticks.
+        simulation.run_to(2_000_000).expect("it can go on");
+        let lengths = simulation.queue_lengths();
+        assert_eq!((simulation.alive(), lengths[2] + lengths[3]), (8, 0));
+        simulation.run_to(200_000_000).expect("it can go on");
+        simulation.measure_afresh();
+        let mut runnable = [0.0; 2];
+        for part in 1..=100 {
+            simulation
+                .run_to(200_000_000 + part * 1_000_000)
+                .expect("it can go on");
+            let lengths = simulation.queue_lengths();
+            runnable[0] += f64::from(lengths[0] + lengths[1]) / 100.0;
+            runnable[1] += f64::from(lengths[2] + lengths[3]) / 100.0;
+        }
+        println!("{layout:?}: {runnable:?}, {:?}", simulation.counts());
+        assert!((runnable[0] - runnable[1]).abs() < 1.0, "{runnable:?}");
+    }
+    let mut alone = start(LOPSIDED, 4, LayoutName::LocalQueues, Costs::default());
+    alone.run_to(300_000_000).expect("it can go on");
+    assert_eq!(alone.counts().moves, 0);
+    assert_eq!(alone.queue_lengths()[1..4], [0; 3], "it is never balanced");
+}
+
+/// The second CPU has nothing left to do after a millisecond, long before its
+/// timer ticks, and takes one of the two threads that wait on the first.
+#[test]
+fn a_cpu_that_falls_idle_looks_for_work_at_once() {
+    let text = r#"
+[program.long]
+steps = [{ fork = "work" }, { fork = "work" }]
+[program.work]
+steps = [{ compute = "8ms" }]
+[program.short]
+steps = [{ compute = "1ms" }]
+[[client]]
+name = "long"
+program = "long"
+[[client]]
+name = "short"
+program = "short"
+"#;
+    let run = |layout| {
+        let mut simulation = start(text, 2, layout, Costs::default());
+        simulation.run().expect("it can go on");
+        (simulation.now_ns() / 1_000_000, simulation.counts().moves)
+    };
+    assert_eq!(run(LayoutName::LocalQueues), (16, 0));
+    assert_eq!(run(LayoutName::Pools(1)), (9, 1));
+}
+
+/// A thread on each of two CPUs for 100 ms, which are ten ticks: each time both
+/// look at what two queues count for, and nothing is to be moved. Nothing but
+/// that takes longer than without balancing.
+#[test]
+fn to_look_for_work_takes_a_look_at_each_queue() {
+    let text = r#"
+[program.work]
+steps = [{ compute = "100ms" }]
+[[client]]
+name = "a"
+count = 2
+program = "work"
+"#;
+    let run = |layout| {
+        let mut simulation = start(text, 2, layout, Costs::default());
+        simulation.run_to(99_000_000).expect("it can go on");
+        simulation.measure_afresh();
+        simulation.run().expect("it can go on");
+        simulation
+    };
+    let (alone, pools) = (run(LayoutName::LocalQueues), run(LayoutName::Pools(1)));
+    let costs = Costs::default();
+    println!("{:?}\n{:?}", alone.counts(), pools.counts());
+    // The other one's queue was written once, when its thread came.
+    let looks = 10 * 2 * costs.look.0 + costs.transfer.0;
+    assert_eq!(pools.now_ns() - alone.now_ns(), looks);
+}
