@@ -75,7 +75,7 @@ impl<R: Ranking> RunQueues<R> {
         let (pool, place) = (self.pool(cpu), self.place(cpu).place);
         let mut words = pool.offers.set(place, head);
         if self.pools.len() > 1 {
-            words += pool.loads.set(place, queue.load() as Rank);
+            words += pool.loads.set(place, queue.load());
         }
         let availability = self.availability(queue, cpu);
         words + pool.available.set(place, availability.word())
@@ -105,7 +105,11 @@ impl<R: Ranking> RunQueues<R> {
             // Clocks do not go back, so the queue is not behind the task.
             ranking.recalculate(&mut task, queue.recalculations.saturating_sub(as_of));
         }
-        // Weights may have been readjusted while it was on its way.
+        // Weights may have been readjusted while it was on its way: first its
+        // place, then its tickets (`feasible_tickets.rs`).
+        if let Some(feasible) = ranking.feasible() {
+            feasible.put(task.index, cpu);
+        }
         ranking.refresh_tickets(&mut task, pool.clock());
         (queue.insert(task, ranking), examined)
     }

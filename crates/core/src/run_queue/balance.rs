@@ -1,30 +1,42 @@
 //! Balancing among pools: the paper's "load balancing algorithms" (2001, 6).
 //!
-//! The rule. A pool's load is the sum over its tasks, by ranking their number
-//! or their tickets, and counts for each of its CPUs. A pool takes one task
-//! from a pool with more load a CPU: the heaviest that waits in one queue there
-//! with which the taker would still have less load a CPU than the giver had. It
-//! asks the pool with the most load a CPU first, and in a pool the queue with
-//! the most; then the next, until somebody may move. If nobody may, nothing
-//! moves.
+//! The rule. While a pool has no more tasks than CPUs, its load is their number
+//! for each CPU; with more tasks, which is more load than any such, it is what a
+//! CPU is worth by ranking: tasks, or feasible tickets (`load.rs`). A pool takes
+//! one task from a pool with more load: the heaviest that waits in one queue
+//! there with which the taker would still have less load than the giver had. It
+//! asks the pool with the most load first, and in a pool the queue with the
+//! most; then the next, until somebody may move. If nobody may, nothing moves.
 //!
-//! So the larger of the two loads a CPU falls with every move, and moves end.
-//! Where no move is left, the load a CPU of any pool is at most that of any
-//! other with one more of the tasks that wait in the first and may run in the
-//! second.
+//! So a pool that would leave a CPU idle takes from any where more tasks than
+//! CPUs are, however rich its own are. And the larger of the two loads falls
+//! with every move, so all loads, from the largest down, come earlier in the
+//! dictionary, and moves end:
+//!
+//! * The taker's is less then than the giver's was: so the rule. What a CPU of it
+//!   will be worth is the largest L at which the sum of all weights, none above
+//!   L, is L for each CPU. The rule reckons that whoever is cut has a whole CPU
+//!   and nobody else is; if that is not so afterwards the sum at each L is less,
+//!   and L too. A cut task that moves brings with it a whole CPU less.
+//! * The giver's falls: with one of more tasks than CPUs gone, that sum is less
+//!   at each L.
+//!
+//! Where no move is left, the load of any pool is at most that of any other with
+//! one more of the tasks that wait in the first and may run in the second.
 //!
 //! When to balance is the caller's business: from time to time, and when a CPU
 //! falls idle. Each move is a decision here and one of `Place`. Real-time tasks
 //! stay in their pool.
 
 use alloc::vec::Vec;
-use core::cmp::{Ordering, Reverse};
+use core::cmp::Reverse;
 
 use super::availability::Availability;
 use super::decision::{Decision, Held, Step, Steps};
 use super::layout::RunQueues;
+use super::load::PoolLoad;
 use super::queue::{Queue, Slot};
-use super::ranking::{NOBODY, Rank, Ranking};
+use super::ranking::{NOBODY, Ranking};
 use super::search::head;
 use super::task::{Cpu, Task};
 
@@ -79,29 +91,6 @@ enum Phase {
     End,
 }
 
-/// Load of a pool and its CPUs.
-#[derive(Clone, Copy)]
-struct Load {
-    sum: u128,
-    cpus: u128,
-}
-
-impl Load {
-    /// By load a CPU.
-    fn cmp(self, other: Self) -> Ordering {
-        (self.sum * other.cpus).cmp(&(other.sum * self.cpus))
-    }
-
-    fn is_less(self, other: Self) -> bool {
-        self.cmp(other).is_lt()
-    }
-
-    fn with(self, load: u32) -> Self {
-        let sum = self.sum + u128::from(load);
-        Self { sum, ..self }
-    }
-}
-
 impl Balance {
     /// The pool of `cpu` looks for a task to take.
     pub fn new(cpu: Cpu) -> Self {
@@ -126,15 +115,14 @@ impl Balance {
         }
         self.steps.examined(0, shared.cpus());
         let own = shared.pool_of(self.cpu);
-        // Nobody counts for less than 1.
-        let least = shared.load(own).with(1);
+        let least = shared.load(own).with(Some(0));
         let pools = (0..shared.pools.len() as u32).filter(|&pool| pool != own);
         let loads = pools.map(|pool| (shared.load(pool), &shared.pools[pool as usize]));
         let mut giving: Vec<_> = loads.filter(|(load, _)| least.is_less(*load)).collect();
         // Stable: the first among equals is asked first.
         giving.sort_by(|(a, _), (b, _)| b.cmp(*a));
         for (_, pool) in giving.into_iter().rev() {
-            let places = 0..pool.loads.places();
+            let places = 0..pool.offers.places();
             let some_wait = places.filter(|&place| pool.offers.get(place) != NOBODY);
             let mut places: Vec<_> = some_wait.collect();
             places.sort_by_key(|&place| (pool.loads.get(place), Reverse(place)));
@@ -189,14 +177,17 @@ impl Balance {
         let giver = shared.load(shared.pool_of(from));
         let taker = shared.load(shared.pool_of(self.cpu));
         let mut best: Option<(u32, Slot)> = None;
+        // Who is worth a CPU is heavier than anybody who is not.
+        let weight = |load: Option<u32>| load.unwrap_or(u32::MAX);
         for slot in queue.list(0).filter(|&slot| !queue.runs(slot)) {
             let task = queue.task(slot);
             let load = shared.ranking.load(task);
             let helps = taker.with(load).is_less(giver);
             let allowed = shared.pool(self.cpu).cpus.iter();
             let mut allowed = allowed.filter(|&&cpu| task.allowed.contains(cpu));
-            if helps && allowed.next().is_some() && best.is_none_or(|(most, _)| load > most) {
-                best = Some((load, slot));
+            if helps && allowed.next().is_some() && best.is_none_or(|(most, _)| weight(load) > most)
+            {
+                best = Some((weight(load), slot));
             }
         }
         best.map(|(_, slot)| slot)
@@ -204,14 +195,8 @@ impl Balance {
 }
 
 impl<R: Ranking> RunQueues<R> {
-    fn load(&self, pool: u32) -> Load {
-        let pool = &self.pools[pool as usize];
-        let loads = (0..pool.loads.places()).map(|place| pool.loads.get(place));
-        Load {
-            // Nothing is published before the first task comes.
-            sum: loads.map(|load| load.max(0) as u128).sum(),
-            cpus: pool.cpus.len() as u128,
-        }
+    fn load(&self, pool: u32) -> PoolLoad {
+        self.pools[pool as usize].loads.of_pool()
     }
 
     /// Of the pool of `cpu`, the CPU where `task` may run whose queue has the
@@ -223,8 +208,7 @@ impl<R: Ranking> RunQueues<R> {
             let place = self.place(cpu).place;
             let word = pool.available.get(place);
             let idle = matches!(Availability::from_word(word), Availability::Idle(_));
-            let load: Rank = pool.loads.get(place);
-            (!idle, load)
+            (!idle, pool.loads.get(place))
         };
         allowed.min_by_key(key).copied().unwrap_or(cpu)
     }

@@ -4,23 +4,35 @@
 //! whatever keeps these together, and read where a task is at hand: under the
 //! lock of its queue, or by the decision that moves it.
 //!
-//! No change is missed. Who writes visits all queues of the pool afterwards
-//! ([`Reweigh`](super::Reweigh)), one after another under their locks; a task
-//! that comes into a queue after the visit is put there by a decision that
-//! acquired the lock after the visitor released it, and so reads what was
-//! written. When changes overtake one another, the later visit of a queue reads
-//! at least what the earlier one did, by the same lock. So all accesses may be
-//! relaxed.
+//! No change is missed. Who writes a task's tickets then reads in whose queue it
+//! was put last, and visits that one under its lock
+//! ([`Reweigh`](super::Reweigh)); who puts a task into a queue, under that
+//! lock, first writes whose it is and then reads the tickets. All these are in
+//! one order (`SeqCst`): either the visitor comes to the queue where the task
+//! is being put, and finds it there once it has the lock, or who puts it there
+//! reads what was written. When changes overtake one another, the later visit
+//! of a queue reads at least what the earlier one did.
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::limits::{LimitError, MAX_WEIGHTED_TASKS, Tickets};
-use super::task::TaskIndex;
+use super::in_force::InForce;
+use super::limits::{LimitError, MAX_WEIGHTED_TASKS};
+use super::task::{Cpu, TaskIndex};
 
 /// By task index; nothing for those that do not compete.
 #[derive(Debug)]
-pub struct FeasibleTickets(Box<[AtomicU32]>);
+pub struct FeasibleTickets(Box<[Entry]>);
+
+#[derive(Debug)]
+struct Entry {
+    in_force: AtomicU64,
+    /// The CPU in whose queue it was put last.
+    cpu: AtomicU32,
+}
+
+/// Never put into a queue.
+const NOWHERE: u32 = u32::MAX;
 
 impl FeasibleTickets {
     /// Of tasks numbered below `tasks`, of whom nobody competes yet.
@@ -28,7 +40,11 @@ impl FeasibleTickets {
         if tasks > MAX_WEIGHTED_TASKS {
             return Err(LimitError::WeightedTasks(tasks));
         }
-        Ok(Self((0..tasks).map(|_| AtomicU32::new(0)).collect()))
+        let entry = |_| Entry {
+            in_force: AtomicU64::new(InForce::word(None)),
+            cpu: AtomicU32::new(NOWHERE),
+        };
+        Ok(Self((0..tasks).map(entry).collect()))
     }
 
     /// So many tasks can compete.
@@ -37,9 +53,9 @@ impl FeasibleTickets {
     }
 
     /// The feasible tickets of a task that competes.
-    pub fn get(&self, TaskIndex(task): TaskIndex) -> Option<Tickets> {
-        let word = self.0.get(task as usize)?;
-        Tickets::new(word.load(Ordering::Relaxed)).ok()
+    pub fn get(&self, TaskIndex(task): TaskIndex) -> Option<InForce> {
+        let entry = self.0.get(task as usize)?;
+        InForce::from_word(entry.in_force.load(Ordering::SeqCst))
     }
 
     /// Refuses a task that is beyond the last.
@@ -52,9 +68,24 @@ impl FeasibleTickets {
     }
 
     /// From now on a task, which passed the check, has these, or competes no more.
-    pub(super) fn set(&self, TaskIndex(task): TaskIndex, tickets: u32) {
-        if let Some(word) = self.0.get(task as usize) {
-            word.store(tickets, Ordering::Relaxed);
+    pub(super) fn set(&self, TaskIndex(task): TaskIndex, tickets: Option<InForce>) {
+        if let Some(entry) = self.0.get(task as usize) {
+            let word = InForce::word(tickets);
+            entry.in_force.store(word, Ordering::SeqCst);
+        }
+    }
+
+    /// In whose queue a task was put last.
+    pub(super) fn cpu(&self, TaskIndex(task): TaskIndex) -> Option<Cpu> {
+        let entry = self.0.get(task as usize)?;
+        let cpu = entry.cpu.load(Ordering::SeqCst);
+        (cpu != NOWHERE).then_some(Cpu(cpu))
+    }
+
+    /// A task is put into the queue of a CPU, whose lock is held.
+    pub(super) fn put(&self, TaskIndex(task): TaskIndex, Cpu(cpu): Cpu) {
+        if let Some(entry) = self.0.get(task as usize) {
+            entry.cpu.store(cpu, Ordering::SeqCst);
         }
     }
 }

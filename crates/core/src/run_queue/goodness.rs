@@ -102,8 +102,8 @@ impl Ranking for Goodness {
     }
 
     /// Every task counts alike.
-    fn load(&self, _task: &Task) -> u32 {
-        1
+    fn load(&self, _task: &Task) -> Option<u32> {
+        Some(1)
     }
 
     fn is_real_time(&self, task: &Task) -> bool {

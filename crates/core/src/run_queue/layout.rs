@@ -9,6 +9,7 @@ use super::availability::IDLE;
 use super::board::{Comparison, Offers};
 use super::decision::LockIndex;
 use super::limits::LimitError;
+use super::load::Loads;
 use super::queue::Queue;
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::task::{Cpu, Task};
@@ -64,7 +65,7 @@ pub(super) struct Pool {
     /// How available each CPU is, see `availability.rs`.
     pub(super) available: Offers,
     /// What each CPU's queue counts for; kept where there are other pools.
-    pub(super) loads: Offers,
+    pub(super) loads: Loads,
     /// The highest rank among real-time tasks that wait.
     real_time: AtomicI64,
     /// Times that a real-time task began to wait.
@@ -79,7 +80,7 @@ impl Pool {
             clock: AtomicU64::new(0),
             offers: Offers::new(places, comparison, NOBODY),
             available: Offers::new(places, comparison, IDLE),
-            loads: Offers::new(places, Comparison::Scan, NOBODY),
+            loads: Loads::new(places),
             real_time: AtomicI64::new(NOBODY),
             real_time_arrivals: AtomicU64::new(0),
         }
@@ -201,6 +202,15 @@ impl<R: Ranking> RunQueues<R> {
         match self.single {
             Some(_) => 1,
             None => self.cpus() + 2 * self.pools.len() as u32,
+        }
+    }
+
+    /// Number of queues, whose locks come first: those of CPUs, and behind them
+    /// those of real time.
+    pub fn queues(&self) -> u32 {
+        match self.single {
+            Some(_) => 1,
+            None => self.cpus() + self.pools.len() as u32,
         }
     }
 

@@ -34,8 +34,10 @@ mod board;
 mod decision;
 mod feasible_tickets;
 mod goodness;
+mod in_force;
 mod layout;
 mod limits;
+mod load;
 mod pass;
 mod place;
 mod queue;
@@ -57,6 +59,7 @@ pub use board::{Best, Comparison, Offers};
 pub use decision::{Decision, Held, LockIndex, Step};
 pub use feasible_tickets::FeasibleTickets;
 pub use goodness::{Goodness, MAX_PENALTY, MAX_RETURNED, REAL_TIME, fork_counter, return_counter};
+pub use in_force::{InForce, TICKET_PARTS};
 pub use layout::{Layout, LayoutError, MAX_CPUS, RunQueues};
 pub use limits::{
     Counter, LimitError, MAX_COUNTER, MAX_QUANTUM_NS, MAX_TICKETS, MAX_WEIGHTED_TASKS,

@@ -23,12 +23,17 @@
 //! or due beyond 2^15 quanta is forgotten.
 
 use super::feasible_tickets::FeasibleTickets;
+use super::in_force::{InForce, TICKET_PARTS};
 use super::limits::{LimitError, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Tickets};
 use super::ranking::{MAX_LEVELS, Precedence, Rank, Ranking, Scale};
 use super::task::{Cpu, Task};
 
-/// Service of one quantum, and so the stride of a single ticket.
-pub const QUANTUM_SERVICE: u64 = 1 << 32;
+/// Service of one quantum. The stride of a single ticket is [`TICKET_PARTS`] times
+/// smaller, as service is divided by parts of tickets.
+pub const QUANTUM_SERVICE: u64 = TICKET_PARTS as u64 * QUANTUM_PASS;
+
+/// The stride of a single ticket.
+const QUANTUM_PASS: u64 = 1 << 32;
 
 /// Most service that is owed or due to a sleeper.
 const MOST_REMAIN: i128 = (QUANTUM_SERVICE as i128) << 15;
@@ -40,10 +45,9 @@ const MAX_PASS: u64 = i64::MAX as u64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) pass: u64,
-    /// What it goes by since it came into the queue: its tickets, or those that
-    /// are feasible.
-    tickets: Tickets,
-    /// Part of a pass, in `1 / tickets`; below the tickets.
+    /// What it goes by since it came into the queue.
+    in_force: InForce,
+    /// Part of a pass, in fractions of it by the parts in force; below those.
     rest: u32,
     /// Service that is to be waited for, of a blocked task: the paper's remain
     /// times the tickets. Kept so, it needs no adjustment when tickets change
@@ -55,16 +59,16 @@ impl Standing {
     /// Of a task that never ran: a whole stride remains.
     pub(super) const NEW: Self = Self {
         pass: 0,
-        tickets: Tickets::ONE,
+        in_force: InForce::ONE,
         rest: 0,
         remain: QUANTUM_SERVICE as i64,
     };
 
-    fn enter(&mut self, tickets: Tickets, clock: u64) {
-        self.tickets = tickets;
-        let tickets = i64::from(tickets.get());
-        self.rest = self.remain.rem_euclid(tickets) as u32;
-        let passes = self.remain.div_euclid(tickets);
+    fn enter(&mut self, in_force: InForce, clock: u64) {
+        self.in_force = in_force;
+        let parts = i64::from(in_force.parts());
+        self.rest = self.remain.rem_euclid(parts) as u32;
+        let passes = self.remain.div_euclid(parts);
         // Near the start there is nothing before the first pass.
         self.pass = clock.saturating_add_signed(passes).min(MAX_PASS);
     }
@@ -75,16 +79,16 @@ impl Standing {
 
     fn remain(&self, clock: u64) -> i64 {
         let lead = i128::from(self.pass) - i128::from(clock);
-        let remain = lead * i128::from(self.tickets.get()) + i128::from(self.rest);
+        let remain = lead * i128::from(self.in_force.parts()) + i128::from(self.rest);
         remain.clamp(-MOST_REMAIN, MOST_REMAIN) as i64
     }
 
     fn charge(&mut self, service: u128) {
-        let tickets = u128::from(self.tickets.get());
+        let parts = u128::from(self.in_force.parts());
         let service = service + u128::from(self.rest);
-        let pass = u128::from(self.pass) + service / tickets;
+        let pass = u128::from(self.pass) + service / parts;
         self.pass = pass.min(u128::from(MAX_PASS)) as u64;
-        self.rest = (service % tickets) as u32;
+        self.rest = (service % parts) as u32;
     }
 }
 
@@ -130,16 +134,16 @@ impl Pass {
         task.standing.remain(clock)
     }
 
-    /// The tickets that a task in a queue goes by.
-    pub fn in_force(&self, task: &Task) -> Tickets {
-        task.standing.tickets
+    /// What a task in a queue goes by.
+    pub fn in_force(&self, task: &Task) -> InForce {
+        task.standing.in_force
     }
 
-    /// The tickets that a task is to go by.
-    fn tickets(&self, task: &Task) -> Tickets {
+    /// What a task is to go by.
+    fn to_go_by(&self, task: &Task) -> InForce {
         let feasible = self.feasible.as_ref();
         let feasible = feasible.and_then(|feasible| feasible.get(task.index));
-        feasible.unwrap_or(task.tickets)
+        feasible.unwrap_or(InForce::whole(task.tickets))
     }
 }
 
@@ -164,8 +168,11 @@ impl Ranking for Pass {
         false
     }
 
-    fn load(&self, task: &Task) -> u32 {
-        task.tickets.get()
+    /// What it goes by, so that what nobody can use attracts nothing and keeps
+    /// nothing away.
+    fn load(&self, task: &Task) -> Option<u32> {
+        let in_force = task.standing.in_force;
+        (!in_force.is_cut()).then_some(in_force.parts())
     }
 
     fn is_real_time(&self, _task: &Task) -> bool {
@@ -202,7 +209,7 @@ impl Ranking for Pass {
     }
 
     fn enter(&self, task: &mut Task, clock: u64) {
-        task.standing.enter(self.tickets(task), clock);
+        task.standing.enter(self.to_go_by(task), clock);
     }
 
     fn leave(&self, task: &mut Task, clock: u64) {
@@ -222,14 +229,14 @@ impl Ranking for Pass {
     }
 
     fn refresh_tickets(&self, task: &mut Task, clock: u64) {
-        let tickets = self.tickets(task);
-        if tickets != task.standing.tickets {
+        let in_force = self.to_go_by(task);
+        if in_force != task.standing.in_force {
             task.standing.leave(clock);
-            task.standing.enter(tickets, clock);
+            task.standing.enter(in_force, clock);
         }
     }
 
-    /// Service below a unit, 2^-32 of a quantum, is not counted.
+    /// Service below a unit, 2^-39 of a quantum, is not counted.
     fn charge(&self, task: &mut Task, used_ns: u64) {
         let service =
             u128::from(used_ns) * u128::from(QUANTUM_SERVICE) / u128::from(self.quantum_ns);

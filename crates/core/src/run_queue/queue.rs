@@ -11,6 +11,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::load::Load;
 use super::ranking::{MAX_LEVELS, NOBODY, Rank, Ranking, Scale};
 use super::task::{Cpu, Task, TaskIndex};
 
@@ -29,7 +30,7 @@ struct Entry {
     /// The list that it is in.
     level: u8,
     /// What it counts for in the load of the queue.
-    load: u32,
+    load: Option<u32>,
     previous: u32,
     next: u32,
 }
@@ -80,8 +81,7 @@ pub struct Queue {
     occupied: u64,
     /// Tasks that do not run.
     waiting: u32,
-    /// Sum of the loads of all tasks here.
-    load: u64,
+    load: Load,
     /// The CPUs, from `first_cpu` up.
     cpus: Vec<CpuState>,
     first_cpu: u32,
@@ -104,7 +104,7 @@ impl Queue {
             lists: vec![List::EMPTY; levels],
             occupied: 0,
             waiting: 0,
-            load: 0,
+            load: Load::default(),
             cpus: vec![CpuState::NEW; cpus as usize],
             first_cpu,
             recalculations: 0,
@@ -129,7 +129,7 @@ impl Queue {
     }
 
     /// What its tasks count for, those that run included.
-    pub fn load(&self) -> u64 {
+    pub(super) fn load(&self) -> Load {
         self.load
     }
 
@@ -204,7 +204,7 @@ impl Queue {
         while next != END && self.task(Slot(next)).since < task.since {
             next = self.entries[next as usize].next;
         }
-        let slot = self.put(task, 0);
+        let slot = self.put(task, Some(0));
         self.link_before(slot, next, 0);
         slot
     }
@@ -213,7 +213,7 @@ impl Queue {
     pub(super) fn remove(&mut self, slot: Slot) -> Task {
         self.unlink(slot);
         let entry = &mut self.entries[slot.0 as usize];
-        self.load -= u64::from(entry.load);
+        self.load.remove(entry.load);
         if !entry.running {
             self.waiting -= 1;
         }
@@ -252,7 +252,10 @@ impl Queue {
         let result = change(self.task_mut(slot));
         let load = ranking.load(self.task(slot));
         let before_load = core::mem::replace(&mut self.entries[slot.0 as usize].load, load);
-        self.load = self.load - u64::from(before_load) + u64::from(load);
+        if load != before_load {
+            self.load.remove(before_load);
+            self.load.add(load);
+        }
         if ranking.rank(self.task(slot)) != before {
             self.resort(slot, ranking);
         }
@@ -342,8 +345,8 @@ impl Queue {
         }
     }
 
-    fn put(&mut self, task: Task, load: u32) -> Slot {
-        self.load += u64::from(load);
+    fn put(&mut self, task: Task, load: Option<u32>) -> Slot {
+        self.load.add(load);
         let entry = Entry {
             task: Some(task),
             running: false,

@@ -57,8 +57,9 @@ pub trait Ranking {
     /// Whether a task of this rank must wait for a recalculation.
     fn is_spent(&self, rank: Rank) -> bool;
 
-    /// What the task counts for when pools are balanced.
-    fn load(&self, task: &Task) -> u32;
+    /// What a task in a queue counts for when pools are balanced; `None` if it is
+    /// worth a CPU or more, and so has one for itself.
+    fn load(&self, task: &Task) -> Option<u32>;
 
     /// Whether it goes before all that are not, in a queue of its own.
     fn is_real_time(&self, task: &Task) -> bool;

@@ -1,30 +1,44 @@
 //! Weights have been readjusted: tasks that stand in queues go by other tickets
 //! from now on.
 
+use alloc::vec::Vec;
+
 use super::decision::{Decision, Held, Step, Steps};
 use super::layout::RunQueues;
 use super::ranking::Ranking;
 use super::search::head;
-use super::task::Cpu;
+use super::task::{Cpu, TaskIndex};
 
-/// Visits each queue of a pool, one after another, and has everybody there go
-/// by the tickets that are feasible now. O(n) in the tasks of the pool.
+/// Visits each queue where somebody stands whose tickets have changed, one after
+/// another, and has everybody there go by the tickets that are feasible now.
+/// O(n) in the tasks of these queues.
 #[derive(Debug)]
 pub struct Reweigh {
-    /// A CPU of the pool.
-    cpu: Cpu,
-    /// The next queue, by its CPU's place in the pool.
-    place: u32,
+    /// CPUs of the queues that are still to be visited, the last one first.
+    /// Allocates only if somebody's tickets have changed.
+    cpus: Vec<Cpu>,
     is_held: bool,
     steps: Steps,
 }
 
 impl Reweigh {
-    /// The pool of `cpu`.
-    pub fn new(cpu: Cpu) -> Self {
+    /// After a change of [`Weights`](super::Weights), for those whom it gave
+    /// other tickets.
+    pub fn new<R: Ranking>(shared: &RunQueues<R>, changed: &[TaskIndex]) -> Self {
+        let feasible = shared.ranking.feasible().filter(|_| !changed.is_empty());
+        let mut cpus = match (shared.single, feasible) {
+            (_, None) => Vec::new(),
+            // A queue that serves all CPUs is visited once.
+            (Some(_), Some(_)) => Vec::from([Cpu(0)]),
+            (None, Some(feasible)) => {
+                let cpus = changed.iter().filter_map(|&task| feasible.cpu(task));
+                cpus.collect()
+            }
+        };
+        cpus.sort_unstable();
+        cpus.dedup();
         Self {
-            cpu,
-            place: 0,
+            cpus,
             is_held: false,
             steps: Steps::NONE,
         }
@@ -41,7 +55,7 @@ impl Reweigh {
         };
         self.steps.examined(queue.len(), words);
         self.steps.push(Step::Unlock(lock));
-        self.place += 1;
+        self.cpus.pop();
         self.is_held = false;
     }
 }
@@ -52,12 +66,7 @@ impl<R: Ranking> Decision<R> for Reweigh {
             if let Some(step) = self.steps.pop() {
                 return step;
             }
-            // A queue that serves all CPUs is visited once.
-            let cpu = match shared.single {
-                Some(_) => (self.place == 0).then_some(self.cpu),
-                None => shared.pool(self.cpu).cpus.get(self.place as usize).copied(),
-            };
-            match cpu {
+            match self.cpus.last().copied() {
                 Some(cpu) if self.is_held => self.visit(shared, held, cpu),
                 Some(cpu) => {
                     self.is_held = true;

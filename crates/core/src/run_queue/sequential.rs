@@ -110,14 +110,17 @@ impl<R: Ranking> Sequential<R> {
     /// weight from now on, or no longer. What that changes for others takes
     /// effect at once and is not among what the last decision looked at.
     fn weigh(&mut self, cpu: Cpu, task: TaskIndex, weight: Option<Tickets>) {
-        let weights = self.weights.get_mut(self.shared.pool_of(cpu) as usize);
-        let Some((weights, feasible)) = weights.zip(self.shared.ranking().feasible()) else {
+        let shared = &self.shared;
+        let weights = self.weights.get_mut(shared.pool_of(cpu) as usize);
+        let Some((weights, feasible)) = weights.zip(shared.ranking().feasible()) else {
             return;
         };
+        let Ok(changed) = weights.set(task, weight, feasible) else {
+            return;
+        };
+        let mut reweigh = Reweigh::new(shared, changed);
         let examined = self.examined;
-        if weights.set(task, weight, feasible) == Ok(true) {
-            self.run(&mut Reweigh::new(cpu), |_| true);
-        }
+        self.run(&mut reweigh, |_| true);
         self.examined = examined;
     }
 
@@ -129,22 +132,22 @@ impl<R: Ranking> Sequential<R> {
     }
 
     /// A task that stands in a queue changes; of a blocked one nothing is known
-    /// here. O(n) in all tasks.
-    pub fn adjust(&mut self, task: TaskIndex, change: Change) {
-        if let Change::Tickets(tickets) = change
-            && let Some(pool) = self.weights.iter().position(|pool| pool.competes(task))
-        {
-            let mut cpus = (0..self.shared.cpus()).map(Cpu);
-            let cpu = cpus.find(|&cpu| self.shared.pool_of(cpu) as usize == pool);
-            self.weigh(cpu.unwrap_or(Cpu(0)), task, Some(tickets));
-        }
-        for lock in (0..self.queues.queues.len() as u32).map(LockIndex) {
+    /// here. O(n) in all tasks. Whether it was found.
+    pub fn adjust(&mut self, task: TaskIndex, change: Change) -> bool {
+        for lock in (0..self.shared.queues()).map(LockIndex) {
             let mut decision = Adjust::new(lock, task, change);
             self.run(&mut decision, |_| true);
             if decision.found() {
-                break;
+                // Those behind the CPUs' are of real time, and have no weights.
+                if let Change::Tickets(tickets) = change
+                    && lock.0 < self.shared.cpus()
+                {
+                    self.weigh(Cpu(lock.0), task, Some(tickets));
+                }
+                return true;
             }
         }
+        false
     }
 
     /// The pool of `cpu` takes a task from another, if that makes them more

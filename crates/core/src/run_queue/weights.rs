@@ -8,6 +8,7 @@
 use alloc::vec::Vec;
 
 use super::feasible_tickets::FeasibleTickets;
+use super::in_force::InForce;
 use super::layout::MAX_CPUS;
 use super::limits::{LimitError, Tickets};
 use super::task::TaskIndex;
@@ -30,14 +31,14 @@ pub struct Weights {
     infeasible: Vec<u32>,
     /// Work space, kept to spare the allocations.
     spare: Vec<u32>,
+    /// Who was told of other tickets by the last change.
+    told: Vec<TaskIndex>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Member {
-    /// Zero exactly while it does not compete.
+    /// In parts of a ticket; zero exactly while it does not compete.
     weight: u32,
-    /// What it was told last.
-    tickets: u32,
     class: u8,
     class_place: u32,
     /// Whether it is in the list of those who are.
@@ -69,12 +70,14 @@ impl Weights {
             total: 0,
             infeasible: Vec::new(),
             spare: Vec::new(),
+            told: Vec::new(),
         })
     }
 
     /// A task competes with this weight from now on, or no longer; all have
-    /// their feasible tickets then. Returns whether anybody else has others
-    /// than before: up to twice as many as there are CPUs.
+    /// their feasible tickets then. Returns who competed before and has other
+    /// tickets now, by a part of one at least: twice as many as there are CPUs
+    /// at most, and one more.
     ///
     /// Cost: O(1), and O(m log m) on m CPUs where weights are infeasible.
     ///
@@ -85,42 +88,48 @@ impl Weights {
         task: TaskIndex,
         weight: Option<Tickets>,
         feasible: &FeasibleTickets,
-    ) -> Result<bool, LimitError> {
+    ) -> Result<&[TaskIndex], LimitError> {
         feasible.check(task)?;
+        self.told.clear();
         let TaskIndex(index) = task;
         if index as usize >= self.members.len() {
             self.members.resize(index as usize + 1, Member::default());
         }
         let before = self.members[index as usize];
-        let weight = weight.map_or(0, Tickets::get);
         if before.weight > 0
             && let Some(moved) = self.classes.remove(before.class, before.class_place)
         {
             self.members[moved as usize].class_place = before.class_place;
         }
+        let whole = weight.map(InForce::whole);
+        let weight = whole.map_or(0, InForce::parts);
         self.total = self.total - u64::from(before.weight) + u64::from(weight);
         let member = &mut self.members[index as usize];
         *member = Member {
             weight,
             ..Member::default()
         };
-        feasible.set(task, weight);
         if weight > 0 {
             member.class = member.demand().density_bits() as u8;
             member.class_place = self.classes.add(member.class, index);
-            member.tickets = weight;
         }
-        Ok(self.readjust(index, feasible))
+        let had = feasible.get(task);
+        feasible.set(task, whole);
+        self.readjust(task, feasible);
+        if before.weight > 0 && weight > 0 && feasible.get(task) != had {
+            self.told.push(task);
+        }
+        Ok(&self.told)
     }
 
     /// Whether a task competes here.
-    pub(super) fn competes(&self, TaskIndex(index): TaskIndex) -> bool {
+    pub fn competes(&self, TaskIndex(index): TaskIndex) -> bool {
         let member = self.members.get(index as usize);
         member.is_some_and(|member| member.weight > 0)
     }
 
-    /// Whether anybody but `index` is told of other tickets.
-    fn readjust(&mut self, index: u32, feasible: &FeasibleTickets) -> bool {
+    /// Cuts weights that are infeasible, and restores those that no longer are.
+    fn readjust(&mut self, changed: TaskIndex, feasible: &FeasibleTickets) {
         let members = &self.members;
         let demand = |index: u32| members[index as usize].demand();
         let (total, cpus) = (self.total, self.cpus);
@@ -130,34 +139,30 @@ impl Weights {
         core::mem::swap(&mut self.infeasible, &mut self.spare);
         let before = core::mem::take(&mut self.spare);
         let now = core::mem::take(&mut self.infeasible);
-        let mut others = false;
-        for &other in &before {
-            self.members[other as usize].infeasible = false;
+        for &index in &before {
+            self.members[index as usize].infeasible = false;
         }
-        for &other in &now {
-            self.members[other as usize].infeasible = true;
-            let demand = self.members[other as usize].demand();
-            let told = self.tell(other, readjustment.weight(demand), feasible);
-            others |= told && other != index;
+        let mut told = core::mem::take(&mut self.told);
+        let mut tell = |index: u32, tickets: Option<InForce>| {
+            let task = TaskIndex(index);
+            if feasible.get(task) != tickets {
+                feasible.set(task, tickets);
+                told.extend((task != changed).then_some(task));
+            }
+        };
+        for &index in &now {
+            let member = &mut self.members[index as usize];
+            member.infeasible = true;
+            let parts = readjustment.weight(member.demand());
+            tell(index, InForce::new(parts, true));
         }
-        for &other in &before {
-            let member = self.members[other as usize];
-            if !member.infeasible {
-                let told = self.tell(other, member.weight, feasible);
-                others |= told && other != index;
+        for &index in &before {
+            let member = self.members[index as usize];
+            // Who no longer competes here may do so elsewhere.
+            if !member.infeasible && member.weight > 0 {
+                tell(index, InForce::new(member.weight, false));
             }
         }
-        (self.spare, self.infeasible) = (before, now);
-        others
-    }
-
-    /// Whether these are other tickets than before.
-    fn tell(&mut self, index: u32, tickets: u32, feasible: &FeasibleTickets) -> bool {
-        let before = core::mem::replace(&mut self.members[index as usize].tickets, tickets);
-        let told = before != tickets;
-        if told {
-            feasible.set(TaskIndex(index), tickets);
-        }
-        told
+        (self.spare, self.infeasible, self.told) = (before, now, told);
     }
 }

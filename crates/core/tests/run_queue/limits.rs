@@ -1,9 +1,9 @@
 //! What a caller may hand in, at each limit and one past it.
 
 use prorata_core::run_queue::{
-    Counter, Cpu, CpuSet, Goodness, Layout, LimitError, MAX_COUNTER, MAX_CPUS, MAX_QUANTUM_NS,
-    MAX_TICKETS, MAX_WEIGHTED_TASKS, MIN_QUANTUM_NS, Nice, Pass, Ranking, Sequential, Task,
-    TaskIndex, Tickets, Weights,
+    Counter, Cpu, CpuSet, Goodness, InForce, Layout, LimitError, MAX_COUNTER, MAX_CPUS,
+    MAX_QUANTUM_NS, MAX_TICKETS, MAX_WEIGHTED_TASKS, MIN_QUANTUM_NS, Nice, Pass, Ranking,
+    Sequential, TICKET_PARTS, Task, TaskIndex, Tickets, Weights,
 };
 
 #[test]
@@ -64,8 +64,8 @@ fn weights() {
     let kept = ranking.feasible().unwrap();
     let mut weights = Weights::new(1).unwrap();
     let task = TaskIndex(MAX_WEIGHTED_TASKS - 1);
-    assert_eq!(weights.set(task, Some(Tickets::ONE), kept), Ok(false));
-    assert_eq!(kept.get(task), Some(Tickets::ONE));
+    assert_eq!(weights.set(task, Some(Tickets::ONE), kept), Ok(&[][..]));
+    assert_eq!(kept.get(task).map(InForce::parts), Some(TICKET_PARTS));
     let task = TaskIndex(MAX_WEIGHTED_TASKS);
     let tasks = MAX_WEIGHTED_TASKS;
     let refused = Err(LimitError::Task { task, tasks });

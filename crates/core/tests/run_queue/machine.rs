@@ -168,9 +168,10 @@ impl<R: Ranking> Machine<R> {
             }
             Event::Tickets(index, tickets) => match &mut self.blocked[index as usize] {
                 Some(task) => task.tickets = tickets,
-                None => self
-                    .queues
-                    .adjust(TaskIndex(index), Change::Tickets(tickets)),
+                None => {
+                    let change = Change::Tickets(tickets);
+                    assert!(self.queues.adjust(TaskIndex(index), change));
+                }
             },
         }
         self.settle(&mut decided);

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use prorata_core::run_queue::{
-    Change, Cpu, End, Layout, Pass, Place, QUANTUM_SERVICE, Ranking, Sequential, Task, TaskIndex,
-    Tickets, Turn,
+    Change, Cpu, End, Layout, Pass, Place, QUANTUM_SERVICE, Ranking, Sequential, TICKET_PARTS,
+    Task, TaskIndex, Tickets, Turn,
 };
 
 pub const QUANTUM_NS: u64 = 10_000_000;
@@ -81,14 +81,29 @@ impl Machine {
             Some(task) => task.tickets = tickets,
             None => {
                 let index = TaskIndex(task as u32);
-                self.queues.adjust(index, Change::Tickets(tickets));
+                assert!(self.queues.adjust(index, Change::Tickets(tickets)));
             }
         }
     }
 
-    pub fn balance(&mut self, cpu: u32) {
-        self.queues.balance(Cpu(cpu));
+    /// Whether the pool of `cpu` took a task.
+    pub fn balance(&mut self, cpu: u32) -> bool {
+        let moved = self.queues.balance(Cpu(cpu)).is_some();
         self.settle();
+        moved
+    }
+
+    /// A blocked task wakes where it ran last, in the view of the queues.
+    pub fn start_on(&mut self, task: usize, cpu: u32) {
+        if let Some(task) = &mut self.blocked[task] {
+            task.cpu = Cpu(cpu);
+        }
+        self.wake(task);
+    }
+
+    /// CPUs that run somebody.
+    pub fn running(&self) -> usize {
+        self.runs.iter().flatten().count()
     }
 
     /// The next turn ends, and another begins there. False if nobody runs.
@@ -190,11 +205,36 @@ impl Machine {
         Member {
             task: task.index.0 as usize,
             weight: task.tickets.get().into(),
-            tickets: tickets.get().into(),
+            tickets: f64::from(tickets.parts()) / f64::from(TICKET_PARTS),
             // Its stride ends after a quantum more, and is charged for at the
             // end of the turn.
             offset: remain - 1.0 + runs.unwrap_or(0.0),
             runs,
+        }
+    }
+}
+
+/// The CPUs due to each of these weights, from the definition: in proportion,
+/// but to nobody more than one, what is over going to the others.
+pub fn due(weights: &[f64], cpus: u32) -> Vec<f64> {
+    let mut due: Vec<Option<f64>> = vec![None; weights.len()];
+    loop {
+        let left = |due: &[Option<f64>]| {
+            let open = weights.iter().zip(due).filter(|(_, due)| due.is_none());
+            open.map(|(weight, _)| weight).sum::<f64>()
+        };
+        let cut = due.iter().flatten().count() as f64;
+        let share = (f64::from(cpus) - cut) / left(&due);
+        let mut more = false;
+        for (due, weight) in due.iter_mut().zip(weights).filter(|(due, _)| due.is_none()) {
+            if weight * share > 1.0 {
+                *due = Some(1.0);
+                more = true;
+            }
+        }
+        if !more {
+            let shares = due.iter().zip(weights);
+            return shares.map(|(due, w)| due.unwrap_or(w * share)).collect();
         }
     }
 }

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use prorata_core::run_queue::{
-    Balance, Cpu, Decision, Displaced, Held, Layout, LayoutError, LimitError, LockIndex, Outcome,
-    Place, Queue, Ranking, Reweigh, RunQueues, Schedule, Step, Task, TaskIndex, Tick, Tickets,
-    Turn, Weights,
+    Adjust, Balance, Change, Cpu, Decision, Displaced, Held, Layout, LayoutError, LimitError,
+    LockIndex, Outcome, Place, Queue, Ranking, Reweigh, RunQueues, Schedule, Step, Task, TaskIndex,
+    Tick, Tickets, Turn, Weights,
 };
 
 use super::lock::Lock;
@@ -24,6 +24,9 @@ pub struct Machine<R, L> {
     /// By pool, if the ranking goes by feasible tickets. Whoever has one of
     /// these locks waits for no other.
     weights: Box<[Line<Mutex<Weights>>]>,
+    /// Whoever adjusts a task holds it, before any other: what is changed last in
+    /// the queue is so in the weights, too.
+    adjusting: Line<L>,
     /// By CPU: whether it was told to decide anew and has not heard it yet.
     told: Box<[Line<AtomicBool>]>,
 }
@@ -45,6 +48,7 @@ impl<R: Ranking, L: Lock> Machine<R, L> {
                 .into_iter()
                 .map(|weights| Line(Mutex::new(weights)))
                 .collect(),
+            adjusting: Line(L::new(None)),
             told: (0..cpus).map(|_| Line(AtomicBool::new(false))).collect(),
             shared,
         })
@@ -135,18 +139,55 @@ impl<R: Ranking, L: Lock> Processor<'_, R, L> {
     /// weight from now on, or no longer. It is in no queue meanwhile but in our
     /// hands, so nobody else says the same of it.
     fn weigh(&mut self, cpu: Cpu, task: TaskIndex, weight: Option<Tickets>) {
-        let machine = self.machine;
-        let weights = machine.weights.get(machine.shared.pool_of(cpu) as usize);
-        let feasible = machine.shared.ranking().feasible();
-        let Some((Line(weights), feasible)) = weights.zip(feasible) else {
+        self.weigh_if(cpu, task, weight, |_| true);
+    }
+
+    fn weigh_if(
+        &mut self,
+        cpu: Cpu,
+        task: TaskIndex,
+        weight: Option<Tickets>,
+        is_so: impl FnOnce(&Weights) -> bool,
+    ) {
+        let shared = &self.machine.shared;
+        let weights = self.machine.weights.get(shared.pool_of(cpu) as usize);
+        let Some((Line(weights), feasible)) = weights.zip(shared.ranking().feasible()) else {
             return;
         };
         let mut weights = weights.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = weights.set(task, weight, feasible) == Ok(true);
-        drop(weights);
-        if others {
-            self.run(&mut Reweigh::new(cpu));
+        if !is_so(&weights) {
+            return;
         }
+        let changed = weights.set(task, weight, feasible).unwrap_or_default();
+        let mut reweigh = Reweigh::new(shared, changed);
+        drop(weights);
+        self.run(&mut reweigh);
+    }
+
+    /// A task that stands in a queue, or runs, changes. Whether it was found: if
+    /// not it is blocked, and its owner just sets the fields, or it is on its way
+    /// from one queue to another, and who asks again will find it. O(n) in all
+    /// tasks.
+    pub fn adjust(&mut self, task: TaskIndex, change: Change) -> bool {
+        let machine = self.machine;
+        L::between_steps();
+        let adjusting = machine.adjusting.0.lock();
+        let found = (0..machine.shared.queues()).map(LockIndex).find(|&lock| {
+            let mut decision = Adjust::new(lock, task, change);
+            self.run(&mut decision);
+            decision.found()
+        });
+        // Queues of real time, behind those of CPUs, have no weights.
+        let cpu = found.filter(|lock| lock.0 < machine.shared.cpus());
+        if let (Some(LockIndex(cpu)), Change::Tickets(tickets)) = (cpu, change) {
+            // It may have blocked or moved since; whoever counts it elsewhere, or
+            // again, has it from the queue, with these tickets.
+            self.weigh_if(Cpu(cpu), task, Some(tickets), |weights| {
+                weights.competes(task)
+            });
+        }
+        drop(adjusting);
+        found.is_some()
     }
 
     /// Finds another CPU for who was displaced.
