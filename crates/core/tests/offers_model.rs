@@ -167,6 +167,26 @@ fn three_cpus_change_at_a_time() {
     ends_with_the_best(&[9, 3, 6, NOBODY], &[(0, &[5]), (1, &[7]), (2, &[8])]);
 }
 
+/// The nearest of two equals is gone while somebody asks: the other one still
+/// offers as much.
+#[test]
+fn who_asks_for_the_nearest_is_told_of_somebody() {
+    let executions = check(3, || {
+        let offers = tournament(&[9, NOBODY, 9, NOBODY]);
+        let other = {
+            let offers = Arc::clone(&offers);
+            spawn(move || {
+                offers.set(2, NOBODY);
+            })
+        };
+        let asks = spawn(move || offers.best_near(3, &[]).0);
+        other.join().unwrap();
+        let found = asks.join().unwrap();
+        assert_eq!(found.map(|found| found.value), Some(9));
+    });
+    assert!(executions > 5);
+}
+
 /// While another queue withdraws its offer, a task comes to a queue and a CPU
 /// falls idle: one of the two sees the other.
 #[test]

@@ -22,10 +22,12 @@ use super::ranking::{NOBODY, Rank};
 pub enum Comparison {
     /// By looking at every entry, as in the paper.
     Scan,
-    /// By a tournament among them, which is kept up to date: reading the best
-    /// is one look, changing an entry at most one match for each doubling of
-    /// their number. Of equals it names the nearest to who asks, so that CPUs
-    /// that ask at the same time do not all want the same. What is given up:
+    /// By a tournament among them, which is kept up to date. For each doubling
+    /// of their number changing an entry is at most one match, and reading the
+    /// best at most one look: one look in all tells the best, but of equals it
+    /// names the nearest to who asks, so that CPUs that ask at the same time do
+    /// not all want the same; who passes some over looks around each of these.
+    /// What is given up:
     /// CPUs write to the same words near the root, while an entry changes the
     /// best may be another than the tournament says, and who finds the best
     /// one's lock held is content with what it has.
@@ -182,9 +184,12 @@ impl Offers {
         let mut node = (self.nodes.len() as u32 + place) / 2;
         while node > 1 {
             examined += 1;
-            let place = self.winner(node);
-            if self.get(place) == best.value && !except.contains(&place) {
-                return (self.offer(place), examined);
+            let offer = self.offer(self.winner(node));
+            let is_as_good = |offer: &Best| offer.value == best.value;
+            if let Some(offer) = offer.filter(is_as_good)
+                && !except.contains(&offer.place)
+            {
+                return (Some(offer), examined);
             }
             node /= 2;
         }

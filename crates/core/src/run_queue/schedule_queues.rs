@@ -203,10 +203,11 @@ impl Schedule {
     /// Whether it takes the best of its own queue although another offers a
     /// better one: where a tournament tells many CPUs of the same one, who was
     /// refused it does not go on to try one queue after another, as it does by
-    /// the paper.
+    /// the paper. Not if that is who yields, to let others go first.
     fn is_content<R: Ranking>(&self, shared: &RunQueues<R>) -> bool {
         let has_own = self.best.slot.is_some() && !shared.ranking.is_spent(self.best.total);
-        has_own && self.was_refused && shared.pool(self.cpu).offers.is_tournament()
+        let yields = self.ended().yields && self.best.runs();
+        has_own && !yields && self.was_refused && shared.pool(self.cpu).offers.is_tournament()
     }
 
     fn pass_over(&mut self, place: u32) {

@@ -197,9 +197,9 @@ fn a_sleep_and_a_migration_keep_what_remains() {
     );
 }
 
-/// Where queues offer better tasks than one's own and their locks are held: the
-/// attempts that a CPU makes, and whom it takes.
-fn refused(comparison: Comparison, has_own: bool) -> (u32, Option<TaskIndex>) {
+/// Where queues offer better tasks than one's own and so many of their locks are
+/// held: the attempts that a CPU makes, and whom it takes.
+fn refused(comparison: Comparison, has_own: bool, end: End, held: u32) -> (u32, Option<TaskIndex>) {
     let layout = Layout::MultiQueue(comparison);
     let mut queues = Sequential::new(Goodness::X86, &layout, 3).unwrap();
     let task = |index: u32, nice: i8| {
@@ -219,11 +219,11 @@ fn refused(comparison: Comparison, has_own: bool) -> (u32, Option<TaskIndex>) {
     if has_own {
         queues.wake(task(3, 19)).unwrap();
     }
-    let mut decision = Schedule::new(Cpu(0), turn(End::Blocks), 0);
+    let mut decision = Schedule::new(Cpu(0), turn(end), 0);
     let mut attempts = 0;
     queues.run(&mut decision, |_| {
         attempts += 1;
-        false
+        attempts > held
     });
     (attempts, decision.outcome().next)
 }
@@ -231,12 +231,26 @@ fn refused(comparison: Comparison, has_own: bool) -> (u32, Option<TaskIndex>) {
 #[test]
 fn who_is_refused_a_lock_goes_on_by_scan_and_is_content_by_tournament() {
     let [weak, first] = [3, 4].map(|index| Some(TaskIndex(index)));
-    assert_eq!(refused(Comparison::Scan, true), (2, weak));
-    assert_eq!(refused(Comparison::Tournament, true), (1, weak));
+    let blocks = |comparison, has_own| refused(comparison, has_own, End::Blocks, u32::MAX);
+    assert_eq!(blocks(Comparison::Scan, true), (2, weak));
+    assert_eq!(blocks(Comparison::Tournament, true), (1, weak));
     // Nobody idles while somebody waits: the last attempt is none, but waits.
     for comparison in [Comparison::Scan, Comparison::Tournament] {
-        let (attempts, next) = refused(comparison, false);
+        let (attempts, next) = blocks(comparison, false);
         assert!(attempts >= 2, "{comparison:?}");
         assert_eq!(next, first, "{comparison:?}");
     }
+}
+
+#[test]
+fn who_yields_and_is_refused_a_lock_goes_on_to_the_next_queue() {
+    for comparison in [Comparison::Scan, Comparison::Tournament] {
+        let (attempts, next) = refused(comparison, false, End::Yields, 1);
+        assert_eq!(attempts, 2, "{comparison:?}");
+        assert_eq!(next, Some(TaskIndex(5)), "{comparison:?}");
+    }
+    // Another one's turn is what who yields asked for.
+    let weak = Some(TaskIndex(3));
+    let content = refused(Comparison::Tournament, true, End::Yields, 1);
+    assert_eq!(content, (1, weak));
 }

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use prorata_core::feasible::{Demand, Readjustment};
 use prorata_core::run_queue::{
-    InForce, MAX_TICKETS, MIN_QUANTUM_NS, Pass, Ranking, TICKET_PARTS, TaskIndex, Tickets, Weights,
+    Comparison, Cpu, Decision, End, Held, InForce, Layout, LockIndex, MAX_TICKETS, MIN_QUANTUM_NS,
+    Pass, Ranking, Reweigh, RunQueues, Sequential, Step, TICKET_PARTS, Task, TaskIndex, Tickets,
+    Turn, Weights,
 };
 
 use super::turns::due;
@@ -133,4 +135,52 @@ fn one_and_two_thirds_of_a_cpu() {
     }
     let one = TICKET_PARTS;
     assert_eq!(pool.parts()[..4], [one, one, one, one + one / 2]);
+}
+
+/// A decision, and the locks that it takes.
+struct Locks<D>(D, Vec<LockIndex>);
+
+impl<R, D: Decision<R>> Decision<R> for Locks<D> {
+    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step {
+        let step = self.0.step(shared, held, granted);
+        self.1.extend(match step {
+            Step::Lock(lock) | Step::TryLock(lock) => Some(lock),
+            _ => None,
+        });
+        step
+    }
+}
+
+/// Only those queues are visited where somebody's tickets have changed.
+#[test]
+fn the_others_are_left_alone() {
+    let ranking = Pass::weighted(MIN_QUANTUM_NS, 9).unwrap();
+    let layout = Layout::MultiQueue(Comparison::Scan);
+    let mut queues = Sequential::new(ranking, &layout, 4).unwrap();
+    for index in 0..9 {
+        queues
+            .wake(Task::new(TaskIndex(index), Cpu(index % 4)))
+            .unwrap();
+    }
+    let visited = |queues: &mut Sequential<Pass>, changed: &[u32]| {
+        let changed: Vec<_> = changed.iter().copied().map(TaskIndex).collect();
+        let mut reweigh = Locks(Reweigh::new(queues.shared(), &changed), Vec::new());
+        queues.run(&mut reweigh, |_| true);
+        reweigh.1.sort();
+        reweigh.1.into_iter().map(|LockIndex(lock)| lock).collect()
+    };
+    let [nobody, one, two]: [Vec<u32>; 3] =
+        [&[][..], &[2], &[1, 3, 7]].map(|changed| visited(&mut queues, changed));
+    assert_eq!([nobody, one, two], [vec![], vec![2], vec![1, 3]]);
+    // CPU 2 has nobody of its own then, and fetches them.
+    let turn = Turn {
+        end: End::Blocks,
+        used_ns: 0,
+    };
+    for _ in 0..3 {
+        queues.schedule(Cpu(2), turn, 0);
+    }
+    let next = queues.schedule(Cpu(2), turn, 0).next.unwrap();
+    assert!(next.0 % 4 != 2);
+    assert_eq!(visited(&mut queues, &[next.0]), [2]);
 }
