@@ -19,7 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use prorata_core::run_queue::{Comparison, Cpu, Goodness, Layout, Pass, Ranking, Task};
+use prorata_core::run_queue::{
+    Comparison, Cpu, Goodness, Layout, Pass, Ranking, Task, TaskIndex, Tickets,
+};
 use prorata_core::topology::{PoolsBy, Topology};
 use prorata_load::run_queues::{
     Counts, Lock, LockStatistics, Machine, Metered, Plain, Tokens, Worker,
@@ -31,8 +33,11 @@ use serde::Serialize;
 
 /// Rings, and so tasks that are runnable at a time.
 const RUNNABLE: [u32; 2] = [16, 256];
-/// Of passes; weighted ones are kept feasible, of tasks that all weigh the same.
+/// Of passes.
 const QUANTUM_NS: u64 = 20_000_000;
+/// Where some are rich, every so manyth task has so many tickets, which is more
+/// than a CPU is worth, so what is feasible changes with each wake and block.
+const RICH: (u32, u32) = (8, 1000);
 /// Tasks of a ring.
 const THREADS: u32 = 4;
 /// Before and while decisions are counted.
@@ -54,11 +59,11 @@ fn main() {
                 runnable,
                 cpus: &cpus,
             };
-            rows.push(combination.measure("goodness", || Goodness::X86));
-            rows.push(combination.measure("pass", || Pass::new(QUANTUM_NS).unwrap()));
-            rows.push(combination.measure("weighted", || {
-                Pass::weighted(QUANTUM_NS, runnable * THREADS).unwrap()
-            }));
+            let weighted = || Pass::weighted(QUANTUM_NS, runnable * THREADS).unwrap();
+            rows.push(combination.measure("goodness", || Goodness::X86, equal));
+            rows.push(combination.measure("pass", || Pass::new(QUANTUM_NS).unwrap(), equal));
+            rows.push(combination.measure("weighted", weighted, equal));
+            rows.push(combination.measure("weighted, some rich", weighted, some_rich));
         }
     }
     print(&rows, cpus.len());
@@ -71,6 +76,19 @@ fn main() {
     std::fs::write(places.join("run_queues.json"), json).unwrap();
     let reached: Vec<Figure> = rows.iter().flat_map(|row| row.figures(&rows)).collect();
     figures::write(&target.join("bench/run_queues.json"), &reached).unwrap();
+}
+
+/// All have a single ticket.
+fn equal(_: TaskIndex) -> Tickets {
+    Tickets::ONE
+}
+
+fn some_rich(TaskIndex(index): TaskIndex) -> Tickets {
+    let (every, tickets) = RICH;
+    match index % every {
+        0 => Tickets::new(tickets).unwrap(),
+        _ => Tickets::ONE,
+    }
 }
 
 /// What makes a pool: the cache, unless the arguments say how many CPUs. cargo
@@ -130,14 +148,19 @@ struct Row {
 }
 
 impl Combination<'_> {
-    fn measure<R: Ranking + Sync>(&self, ranking: &'static str, new: impl Fn() -> R) -> Row {
+    fn measure<R: Ranking + Sync>(
+        &self,
+        ranking: &'static str,
+        new: impl Fn() -> R,
+        tickets: fn(TaskIndex) -> Tickets,
+    ) -> Row {
         let mut rates = Vec::new();
         let (mut counts, mut locks) = (Counts::default(), LockStatistics::default());
         for _ in 0..ROUNDS {
-            let plain = self.run(&self.machine::<R, Plain>(new()));
+            let plain = self.run(&self.machine::<R, Plain>(new()), tickets);
             rates.push(plain.decisions() as f64 / MEASURED.as_secs_f64());
             let machine = self.machine::<R, Metered>(new());
-            counts += self.run(&machine);
+            counts += self.run(&machine, tickets);
             machine.locks().for_each(|lock| locks += lock.statistics());
         }
         rates.sort_by(f64::total_cmp);
@@ -161,10 +184,16 @@ impl Combination<'_> {
     }
 
     /// Decisions of all CPUs within the time that is measured.
-    fn run<R: Ranking + Sync, L: Lock>(&self, machine: &Machine<R, L>) -> Counts {
+    fn run<R: Ranking + Sync, L: Lock>(
+        &self,
+        machine: &Machine<R, L>,
+        tickets: fn(TaskIndex) -> Tickets,
+    ) -> Counts {
         let cpus = self.cpus.len() as u32;
         let tokens = Tokens::new(self.runnable, THREADS, |index| {
-            Task::new(index, Cpu(index.0 / THREADS % cpus))
+            let mut task = Task::new(index, Cpu(index.0 / THREADS % cpus));
+            task.tickets = tickets(index);
+            task
         });
         tokens.start(&mut machine.processor(Cpu(0)));
         let barrier = Barrier::new(self.cpus.len() + 1);
@@ -213,7 +242,7 @@ fn print(rows: &[Row], cpus: usize) {
         "decisions on {cpus} CPUs; locks of run queues, holds and waits in us, mean (longest)"
     );
     println!(
-        "{:<16}{:<10}{:>8} {:>12} {:>11} {:>8}  {:<18}{:<18}",
+        "{:<16}{:<20}{:>8} {:>12} {:>11} {:>8}  {:<18}{:<18}",
         "layout", "ranking", "runnable", "decisions/s", "contention", "NF", "hold", "wait"
     );
     for row in rows {
@@ -221,7 +250,7 @@ fn print(rows: &[Row], cpus: usize) {
             format!("{:.2} ({:.0})", mean_ns / 1e3, longest_ns as f64 / 1e3)
         };
         println!(
-            "{:<16}{:<10}{:>8} {:>12.0} {:>10.1}% {:>7.1}%  {:<18}{:<18}",
+            "{:<16}{:<20}{:>8} {:>12.0} {:>10.1}% {:>7.1}%  {:<18}{:<18}",
             row.layout,
             row.ranking,
             row.runnable,

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::atomic::{AtomicUsize, Ordering as LoomOrdering};
 use loom::sync::{Mutex, MutexGuard};
 use prorata_core::run_queue::{
-    Class, Comparison, Counter, Cpu, Goodness, Layout, Nice, Pass, Queue, Ranking, Task, TaskIndex,
-    Tickets,
+    Class, Comparison, Counter, Cpu, Goodness, Layout, Nice, Pass, Queue, Ranking, TICKET_PARTS,
+    Task, TaskIndex, Tickets,
 };
 use prorata_load::run_queues::{Counts, Lock, Machine, TICK_NS, Tokens, Worker};
 
@@ -72,8 +72,11 @@ struct Model<R> {
     turns: u32,
     preemptions: usize,
     task: fn(TaskIndex) -> Task,
-    /// What is looked at when all turns are over.
-    inspect: fn(&Machine<R, Modelled>),
+    /// Who is given a single ticket while turns go on.
+    adjusted: Option<TaskIndex>,
+    /// What is looked at when all turns are over; whether it is what is to be
+    /// seen now and then.
+    inspect: fn(&Machine<R, Modelled>) -> bool,
 }
 
 /// What was seen in all executions together.
@@ -84,6 +87,8 @@ struct Seen {
     skipped: AtomicU64,
     recalculations: AtomicU64,
     moves: AtomicU64,
+    adjusted: AtomicU64,
+    inspected: AtomicU64,
 }
 
 impl Seen {
@@ -109,12 +114,15 @@ impl<R: Ranking + Send + Sync + 'static> Model<R> {
         let all = Arc::clone(&seen);
         explorer.check(move || self.execute(&all));
         println!(
-            "{} executions, {} schedules, {} skipped, {} recalculations, {} moves",
+            "{} executions, {} schedules, {} skipped, {} recalculations, {} moves, \
+             {} adjusted, {} as inspected",
             seen.executions.load(Ordering::Relaxed),
             seen.schedules.load(Ordering::Relaxed),
             seen.skipped.load(Ordering::Relaxed),
             seen.recalculations.load(Ordering::Relaxed),
             seen.moves.load(Ordering::Relaxed),
+            seen.adjusted.load(Ordering::Relaxed),
+            seen.inspected.load(Ordering::Relaxed),
         );
         seen
     }
@@ -143,13 +151,20 @@ impl<R: Ranking + Send + Sync + 'static> Model<R> {
                 })
             })
             .collect();
+        if let Some(task) = self.adjusted {
+            let mut processor = machine.processor(Cpu(0));
+            let done = tokens.set_tickets(task, Tickets::ONE, &mut processor);
+            seen.adjusted.fetch_add(u64::from(done), Ordering::Relaxed);
+        }
         for worker in workers {
             worker.join().unwrap();
         }
         tokens.audit(&machine);
         // Nobody who waits is left to a CPU that idles and was not told.
         assert_eq!(tokens.forgotten(&machine, self.cpus), []);
-        (self.inspect)(&machine);
+        let as_inspected = (self.inspect)(&machine);
+        seen.inspected
+            .fetch_add(u64::from(as_inspected), Ordering::Relaxed);
     }
 }
 
@@ -180,7 +195,8 @@ fn goodness(layout: Layout, task: fn(TaskIndex) -> Task) -> Model<Goodness> {
         turns: 3,
         preemptions: 2,
         task,
-        inspect: |_| (),
+        adjusted: None,
+        inspect: |_| false,
     }
 }
 
@@ -193,7 +209,8 @@ fn pass(new: fn() -> Pass, layout: Layout) -> Model<Pass> {
         turns: 3,
         preemptions: 2,
         task: ordinary,
-        inspect: |_| (),
+        adjusted: None,
+        inspect: |_| false,
     }
 }
 
@@ -236,7 +253,8 @@ fn heavy(index: TaskIndex) -> Task {
 }
 
 /// All who are in queues go by what is feasible of the weights of just these.
-fn check_tickets(machine: &Machine<Pass, Modelled>) {
+/// Whether somebody goes by less than its tickets.
+fn check_tickets(machine: &Machine<Pass, Modelled>) -> bool {
     let shared = machine.shared();
     let afresh = weighted();
     let mut weights = shared.weights();
@@ -246,12 +264,15 @@ fn check_tickets(machine: &Machine<Pass, Modelled>) {
             let weights = &mut weights[shared.pool_of(cpu) as usize];
             let kept = afresh.feasible().unwrap();
             weights.set(task.index, Some(task.tickets), kept).unwrap();
-            in_force.push((task.index, shared.ranking().in_force(task)));
+            in_force.push((task.index, task.tickets, shared.ranking().in_force(task)));
         }
     }
-    for (task, tickets) in in_force {
-        assert_eq!(Some(tickets), afresh.feasible().unwrap().get(task));
+    let mut some_are_cut = false;
+    for (task, tickets, in_force) in in_force {
+        assert_eq!(Some(in_force), afresh.feasible().unwrap().get(task));
+        some_are_cut |= in_force.parts() < tickets.get() * TICKET_PARTS;
     }
+    some_are_cut
 }
 
 fn weighted() -> Pass {
@@ -267,18 +288,38 @@ fn weights_on_two_cpus_of_multi_queue() {
     };
     let seen = model.check();
     assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+    assert!(seen.inspected.load(Ordering::Relaxed) > 0);
 }
 
 #[test]
-fn weights_on_two_cpus_in_two_pools() {
+fn weights_on_three_cpus_in_two_pools() {
     let model = Model {
         task: heavy,
         inspect: check_tickets,
+        cpus: 3,
         turns: 2,
-        ..pass(weighted, Layout::Pools(vec![0, 1], Comparison::Scan))
+        preemptions: 1,
+        ..pass(weighted, Layout::Pools(vec![0, 1, 0], Comparison::Scan))
     };
     let seen = model.check();
     assert!(seen.moves.load(Ordering::Relaxed) > 0);
+    // Nobody is worth more than the only CPU of a pool.
+    assert!(seen.inspected.load(Ordering::Relaxed) > 0);
+}
+
+/// One that was worth more than a CPU is given a single ticket while it runs,
+/// waits, blocks, sleeps or wakes.
+#[test]
+fn weights_that_change_on_two_cpus_of_multi_queue() {
+    let model = Model {
+        task: heavy,
+        adjusted: Some(TaskIndex(0)),
+        inspect: check_tickets,
+        turns: 2,
+        ..pass(weighted, Layout::MultiQueue(Comparison::Scan))
+    };
+    let seen = model.check();
+    assert!(seen.adjusted.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

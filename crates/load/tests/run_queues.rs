@@ -63,6 +63,15 @@ fn run_on<R: Ranking + Sync, L: Lock>(
     machine: &Machine<R, L>,
     task: fn(TaskIndex) -> Task,
 ) -> Counts {
+    run_beside(machine, task, |_, _, _| ())
+}
+
+/// The same, and before each turn of a CPU something else: its number is given.
+fn run_beside<R: Ranking + Sync, L: Lock>(
+    machine: &Machine<R, L>,
+    task: fn(TaskIndex) -> Task,
+    beside: impl Fn(&Tokens, Cpu, u32) + Sync,
+) -> Counts {
     let tokens = Tokens::new(RINGS, THREADS, task);
     tokens.start(&mut machine.processor(Cpu(0)));
     let turns = AtomicU32::new(0);
@@ -75,6 +84,7 @@ fn run_on<R: Ranking + Sync, L: Lock>(
         };
         let mut worker = Worker::new(machine, &tokens, cpu, clock);
         while turns.load(Ordering::Relaxed) < TURNS {
+            beside(&tokens, cpu, turns.load(Ordering::Relaxed));
             if worker.turn() {
                 turns.fetch_add(1, Ordering::Relaxed);
             } else {
@@ -166,5 +176,43 @@ fn check_tickets(machine: &Machine<Pass, Plain>) {
     assert_eq!(in_force.len() as u32, RINGS);
     for (task, tickets) in in_force {
         assert_eq!(Some(tickets), fresh.feasible().unwrap().get(task));
+    }
+}
+
+/// Each CPU gives its part of the tasks other tickets all the time, wherever
+/// they are: what was given last is what they go by.
+#[test]
+fn tickets_that_change_are_those_in_force() {
+    for layout in layouts() {
+        let pass = Pass::weighted(QUANTUM_NS, RINGS * THREADS).unwrap();
+        let machine = Machine::<_, Plain>::new(pass, &layout, CPUS).unwrap();
+        let tasks = 0..RINGS * THREADS;
+        let given: Vec<_> = tasks.clone().map(|_| AtomicU32::new(0)).collect();
+        run_beside(&machine, heavy, |tokens, Cpu(cpu), turn| {
+            let task = turn / 8 % tasks.end;
+            if task % CPUS != cpu || turn % 8 != 0 {
+                return;
+            }
+            let weight = 1 + turn % 1000;
+            let tickets = Tickets::new(weight).unwrap();
+            if tokens.set_tickets(TaskIndex(task), tickets, &mut machine.processor(Cpu(cpu))) {
+                given[task as usize].store(weight, Ordering::Relaxed);
+            }
+        });
+        check_tickets(&machine);
+        let queues: Vec<_> = machine.locks().map(|lock| lock.lock()).collect();
+        let queued = queues.iter().flat_map(|queue| queue.iter());
+        for (task, _) in queued.flat_map(|queue| queue.tasks()) {
+            let given = given[task.index.0 as usize].load(Ordering::Relaxed);
+            let tickets = match given {
+                0 => heavy(task.index).tickets,
+                given => Tickets::new(given).unwrap(),
+            };
+            assert_eq!(task.tickets, tickets, "{layout:?}");
+        }
+        let changed = given
+            .iter()
+            .filter(|given| given.load(Ordering::Relaxed) > 0);
+        assert!(changed.count() > tasks.len() / 2, "{layout:?}");
     }
 }

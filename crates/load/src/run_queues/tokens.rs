@@ -8,7 +8,7 @@ use std::mem::replace;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prorata_core::run_queue::{Cpu, LockIndex, Ranking, Task, TaskIndex};
+use prorata_core::run_queue::{Change, Cpu, LockIndex, Ranking, Task, TaskIndex, Tickets};
 
 use super::lock::Lock;
 use super::machine::{Machine, Processor};
@@ -101,6 +101,21 @@ impl Tokens {
             State::Awake => *state = State::Expected,
             State::Expected => unreachable!("a ring has one token"),
         }
+    }
+
+    /// Gives a task other tickets. Whether that was done: it is not while the task
+    /// is on its way between queues, or between blocking and sleeping.
+    pub fn set_tickets<R: Ranking, L: Lock>(
+        &self,
+        index: TaskIndex,
+        tickets: Tickets,
+        processor: &mut Processor<'_, R, L>,
+    ) -> bool {
+        if let State::Asleep(task) = &mut *self.state(index.0) {
+            task.tickets = tickets;
+            return true;
+        }
+        processor.adjust(index, Change::Tickets(tickets))
     }
 
     /// A task has blocked, unless its token has come meanwhile.
