@@ -131,7 +131,9 @@ fn ends_with_the_best(before: &'static [Rank], changes: &'static [(u32, &'static
         assert_eq!(offers.best_except(&[]).0, best);
         let value = |best: Option<Best>| best.map(|best| best.value);
         for place in 0..offers.places() {
-            assert_eq!(value(offers.best_near(place, &[]).0), value(best));
+            assert_eq!(value(offers.best_near(place, NOBODY, &[]).0), value(best));
+            let nearest = offers.nearest_above(place, NOBODY, &[]).0;
+            assert!(nearest.is_some() || best.is_none_or(|best| best.place == place));
         }
     });
     assert!(executions > 20);
@@ -179,7 +181,7 @@ fn who_asks_for_the_nearest_is_told_of_somebody() {
                 offers.set(2, NOBODY);
             })
         };
-        let asks = spawn(move || offers.best_near(3, &[]).0);
+        let asks = spawn(move || offers.best_near(3, NOBODY, &[]).0);
         other.join().unwrap();
         let found = asks.join().unwrap();
         assert_eq!(found.map(|found| found.value), Some(9));

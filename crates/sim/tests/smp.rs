@@ -191,11 +191,53 @@ steps = [{ loop = { steps = [{ compute = { exponential = "1ms" } }, "yield"] } }
 steps = [{ loop = { steps = [{ compute = { exponential = "1ms" } }, { sleep = { exponential = "2ms" } }] } }]
 "#;
 
+fn busy(cpus: u32) -> String {
+    format!("{BUSY}[[client]]\nname = \"a\"\ncount = {cpus}\nprogram = \"main\"\n")
+}
+
+/// Reflex, as in `scenarios/2001/pools.toml`: for each CPU two pairs of threads
+/// that pass a token, of 100 us computing on average and as many yields. Where
+/// most have used up their time slices, all look for others at the same time.
+fn tokens(cpus: u32) -> String {
+    let compute = r#"{ compute = { exponential = "100us" } }"#;
+    let yields = format!(r#"{{ loop = {{ chance = 0.5, steps = [{compute}, "yield"] }} }}"#);
+    let mut text = String::new();
+    for pair in 0..2 * cpus {
+        let [to_first, to_second] = ["a", "b"].map(|to| format!("{pair}{to}"));
+        let first = format!(
+            r#"{yields}, {compute}, {{ send = "{to_second}" }}, {{ receive = "{to_first}" }}"#
+        );
+        let second = format!(
+            r#"{{ receive = "{to_second}" }}, {yields}, {compute}, {{ send = "{to_first}" }}"#
+        );
+        let threads = [(to_first, first), (to_second, second)];
+        for (name, steps) in &threads {
+            let _ = writeln!(
+                text,
+                "[pipe.{name}]\ncapacity = 1\n[program.{name}]\nsteps = [{{ loop = {{ steps = [{steps}] }} }}]"
+            );
+        }
+        let forks = threads.map(|(name, _)| format!(r#"{{ fork = "{name}" }}"#));
+        let _ = writeln!(
+            text,
+            "[program.{pair}]\nsteps = [{}]\n[[client]]\nname = \"{pair}\"\nprogram = \"{pair}\"",
+            forks.join(", ")
+        );
+    }
+    text
+}
+
 /// What a call of `schedule()` takes on average, waits for locks included, in
 /// so many milliseconds after so many others.
-fn decision_ns(cpus: u32, layout: LayoutName, settles_ms: u64, measured_ms: u64) -> f64 {
-    let text = format!("{BUSY}[[client]]\nname = \"a\"\ncount = {cpus}\nprogram = \"main\"\n");
-    let mut simulation = start(&scenario(&text), &machine(cpus, layout, Costs::default()));
+fn decision_ns(
+    load: fn(u32) -> String,
+    cpus: u32,
+    layout: LayoutName,
+    settles_ms: u64,
+    measured_ms: u64,
+) -> f64 {
+    let scenario = scenario(&load(cpus));
+    let mut simulation = start(&scenario, &machine(cpus, layout, Costs::default()));
     let mut end_ns = 0;
     for part_ms in [settles_ms, measured_ms] {
         simulation.measure_afresh();
@@ -212,19 +254,30 @@ fn decision_ns(cpus: u32, layout: LayoutName, settles_ms: u64, measured_ms: u64)
     counts.schedules_ns as f64 / counts.schedules as f64
 }
 
+/// On eight it takes longer to see as many decisions.
+fn tournament_ns(load: fn(u32) -> String) -> [f64; 2] {
+    let layout = LayoutName::MultiQueueTournament;
+    let found = [(8, 2000), (1024, 100)].map(|(cpus, ms)| decision_ns(load, cpus, layout, 300, ms));
+    println!("{found:?}");
+    found
+}
+
 /// In time what `prorata_core` promises of what is looked at: the cost of a
 /// decision does not grow with the machine.
 #[test]
 fn a_decision_by_tournament_on_1024_cpus_takes_no_more_than_twice_that_on_8() {
-    let layout = LayoutName::MultiQueueTournament;
-    // On eight it takes longer to see as many decisions.
-    let tournament = [(8, 2000), (1024, 100)].map(|(cpus, ms)| decision_ns(cpus, layout, 300, ms));
-    println!("{tournament:?}");
+    let tournament = tournament_ns(busy);
     assert!(tournament[1] <= 2.0 * tournament[0], "{tournament:?}");
     // Not so by a scan, of which a moment is enough.
-    let scan = [8, 1024].map(|cpus| decision_ns(cpus, LayoutName::MultiQueue, 5, 5));
+    let scan = [8, 1024].map(|cpus| decision_ns(busy, cpus, LayoutName::MultiQueue, 5, 5));
     println!("{scan:?}");
     assert!(scan[1] > 10.0 * scan[0], "{scan:?}");
+}
+
+#[test]
+fn nor_does_it_where_most_have_used_up_their_time_slices() {
+    let tournament = tournament_ns(tokens);
+    assert!(tournament[1] <= 2.0 * tournament[0], "{tournament:?}");
 }
 
 #[test]

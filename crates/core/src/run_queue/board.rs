@@ -174,26 +174,47 @@ impl Offers {
         (best, examined)
     }
 
-    /// The same for who asks from a place: of equals, a tournament names one
-    /// below the lowest match above that place which one of them won.
-    pub fn best_near(&self, place: u32, except: &[u32]) -> (Option<Best>, u32) {
+    /// The same for who asks from a place, if it is above `bar`: of equals, a
+    /// tournament names one below the lowest match above that place which one of
+    /// them won.
+    pub fn best_near(&self, place: u32, bar: Rank, except: &[u32]) -> (Option<Best>, u32) {
         let (best, mut examined) = self.best_except(except);
-        let Some(best) = best.filter(|_| self.is_tournament()) else {
-            return (best, examined);
+        let Some(mut best) = best.filter(|best| best.value > bar) else {
+            return (None, examined);
         };
-        let mut node = (self.nodes.len() as u32 + place) / 2;
-        while node > 1 {
+        // From the root to the place, as long as somebody as good is below.
+        for node in self.matches_above(place).rev().skip(1) {
             examined += 1;
-            let offer = self.offer(self.winner(node));
-            let is_as_good = |offer: &Best| offer.value == best.value;
-            if let Some(offer) = offer.filter(is_as_good)
-                && !except.contains(&offer.place)
-            {
-                return (Some(offer), examined);
+            match self.offer(self.winner(node)) {
+                Some(offer) if offer.value < best.value => break,
+                Some(offer) if offer.value > best.value || except.contains(&offer.place) => {}
+                Some(offer) => best = offer,
+                None => break,
             }
-            node /= 2;
         }
         (Some(best), examined)
+    }
+
+    /// For who asks from a place and may not have the best of a tournament: who
+    /// won the lowest match above that place of which the winner is another one,
+    /// not in `except` and above `bar`. Who is better may lose to who is passed
+    /// over, and be missed.
+    pub fn nearest_above(&self, place: u32, bar: Rank, except: &[u32]) -> (Option<Best>, u32) {
+        let mut examined = 0;
+        let nearest = self.matches_above(place).find_map(|node| {
+            examined += 1;
+            let offer = self.offer(self.winner(node))?;
+            let fits = offer.place != place && !except.contains(&offer.place);
+            (fits && offer.value > bar).then_some(offer)
+        });
+        (nearest, examined)
+    }
+
+    /// The matches that a place takes part in, the last of which is the root.
+    fn matches_above(&self, place: u32) -> impl DoubleEndedIterator<Item = u32> {
+        let width = self.nodes.len() as u32;
+        let levels = width.checked_ilog2().unwrap_or(0);
+        (1..=levels).map(move |level| (width + place) >> level)
     }
 
     /// Whether the best is found by a tournament.

@@ -23,8 +23,8 @@ pub struct Schedule {
     pub(super) best: Candidate,
     /// Of the CPU's own queue, once it has been looked at.
     pub(super) heads: Option<Heads>,
-    /// The lock of another queue was held.
-    pub(super) was_refused: bool,
+    /// How often the lock of another queue was held.
+    pub(super) refusals: u32,
     /// Places that are passed over in this decision. Allocates only when one
     /// is.
     pub(super) tried: Vec<u32>,
@@ -82,7 +82,7 @@ impl Schedule {
             ended: None,
             best: Candidate::IDLE,
             heads: None,
-            was_refused: false,
+            refusals: 0,
             tried: Vec::new(),
             forbidden: Vec::new(),
             fetched: None,

@@ -22,8 +22,9 @@
 //! from the CPU where it ran last is offered without its affinity to that CPU;
 //! and address spaces are disregarded in what is offered.
 
+use super::board::Best;
 use super::decision::{Held, LockIndex, Step};
-use super::layout::RunQueues;
+use super::layout::{Pool, RunQueues};
 use super::place::Displaced;
 use super::queue::Slot;
 use super::ranking::{NOBODY, Precedence, Ranking};
@@ -31,6 +32,10 @@ use super::schedule::{Phase, Schedule};
 use super::search::{Candidate, head, scan};
 use super::task::Cpu;
 use super::turn::Ended;
+
+/// By a tournament, the times in a row that a CPU finds another queue's lock held:
+/// after that it waits for the next one, or goes on with who yielded.
+const MOST_REFUSALS: u32 = 2;
 
 impl Schedule {
     /// The next step among several queues.
@@ -47,7 +52,7 @@ impl Schedule {
             Phase::Compare => self.compare(shared, held),
             Phase::Verify(place) if granted => self.verify(shared, held, place),
             Phase::Verify(place) => {
-                self.was_refused = true;
+                self.refusals += 1;
                 self.pass_over(place);
             }
             Phase::Fetch(place) => self.fetch(shared, held, place),
@@ -95,7 +100,7 @@ impl Schedule {
         self.best = shared.default_candidate(queue, self.cpu, ended);
         let is_real_time =
             |slot| self.best.slot.is_some() && shared.ranking.is_real_time(queue.task(slot));
-        self.was_refused = false;
+        self.refusals = 0;
         self.tried.clone_from(&self.forbidden);
         self.heads = None;
         self.real_time_arrivals = pool.real_time_arrivals();
@@ -179,16 +184,22 @@ impl Schedule {
     fn compare<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held) {
         let pool = shared.pool(self.cpu);
         let own = shared.place(self.cpu).place;
-        let (offer, words) = pool.offers.best_near(own, &self.tried);
-        self.steps.examined(0, words);
+        let offer = match self.is_content(shared) {
+            true => None,
+            false => self.look_for_better(pool, own),
+        };
         match offer {
-            Some(offer) if offer.value > self.best.total && !self.is_content(shared) => {
-                if offer.place == own {
-                    // Only of somebody who may not run here.
-                    self.tried.push(own);
-                    self.forbidden.push(own);
+            // Only of somebody who may not run here.
+            Some(offer) if offer.place == own => {
+                self.tried.push(own);
+                self.forbidden.push(own);
+            }
+            Some(offer) => {
+                let lock = LockIndex(pool.cpus[offer.place as usize].0);
+                if self.refusals >= MOST_REFUSALS && pool.offers.is_tournament() {
+                    self.steps.push(Step::Unlock(self.own()));
+                    self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
                 } else {
-                    let lock = LockIndex(pool.cpus[offer.place as usize].0);
                     self.go_on(Step::TryLock(lock), Phase::Verify(offer.place));
                 }
             }
@@ -200,14 +211,32 @@ impl Schedule {
         }
     }
 
+    /// The best that another queue offers, if that is better than what it has. By
+    /// a tournament, all that are refused the best would go for the second best:
+    /// then it is the nearest that is better.
+    fn look_for_better(&mut self, pool: &Pool, own: u32) -> Option<Best> {
+        let (offers, bar) = (&pool.offers, self.best.total);
+        if self.refusals > 0 && offers.is_tournament() {
+            let (nearest, words) = offers.nearest_above(own, bar, &self.tried);
+            self.steps.examined(0, words);
+            if nearest.is_some() {
+                return nearest;
+            }
+        }
+        let (best, words) = offers.best_near(own, bar, &self.tried);
+        self.steps.examined(0, words);
+        best
+    }
+
     /// Whether it takes the best of its own queue although another offers a
     /// better one: where a tournament tells many CPUs of the same one, who was
     /// refused it does not go on to try one queue after another, as it does by
-    /// the paper. Not if that is who yields, to let others go first.
+    /// the paper. Not at once if that is who yields, to let others go first.
     fn is_content<R: Ranking>(&self, shared: &RunQueues<R>) -> bool {
         let has_own = self.best.slot.is_some() && !shared.ranking.is_spent(self.best.total);
         let yields = self.ended().yields && self.best.runs();
-        has_own && !yields && self.was_refused && shared.pool(self.cpu).offers.is_tournament()
+        let enough = if yields { MOST_REFUSALS } else { 1 };
+        has_own && self.refusals >= enough && shared.pool(self.cpu).offers.is_tournament()
     }
 
     fn pass_over(&mut self, place: u32) {
@@ -326,7 +355,7 @@ impl Schedule {
     }
 
     /// Only that queue is held: takes the best that may run here, whatever was
-    /// offered, and begins again with it.
+    /// offered, if it is better than all in its own, and begins again with it.
     fn fetch<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, place: u32) {
         let ranking = &shared.ranking;
         let pool = shared.pool(self.cpu);
@@ -335,10 +364,11 @@ impl Schedule {
         let queue = held.queue(lock);
         let examined = queue.catch_up(ranking, pool.clock());
         let found = scan(queue, ranking, self.cpu, None, Candidate::IDLE);
-        let slot = found.best.slot;
+        let is_better = found.best.total > self.best.total;
+        let slot = found.best.slot.filter(|_| is_better);
         self.fetched_at = queue.recalculations();
         self.fetched = slot.map(|slot| queue.remove(slot));
-        if slot.is_none() {
+        if found.best.slot.is_none() {
             self.forbidden.push(place);
         }
         let words = shared.publish(queue, cpu, found.heads.without(slot));

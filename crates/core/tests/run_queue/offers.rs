@@ -2,25 +2,53 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use prorata_core::run_queue::{Comparison, NOBODY, Offers};
+use prorata_core::run_queue::{Best, Comparison, NOBODY, Offers};
 
 /// Whoever asks from a place is told of as good a one as a scan knows; and
 /// where nobody is passed over, of no other than the nearest of those.
 fn check_near(scan: &Offers, tournament: &Offers, near: u32, except: &[u32]) {
     let best = scan.best_except(except).0;
-    assert_eq!(scan.best_near(near, except).0, best);
-    let (found, _) = tournament.best_near(near, except);
+    assert_eq!(scan.best_near(near, NOBODY, except).0, best);
+    let (found, _) = tournament.best_near(near, NOBODY, except);
     assert_eq!(found.map(|found| found.value), best.map(|best| best.value));
     assert!(found.is_none_or(|found| !except.contains(&found.place)));
-    let (nearest, examined) = tournament.best_near(near, &[]);
+    let (nearest, examined) = tournament.best_near(near, NOBODY, &[]);
     assert!(examined <= 1 + tournament.places().next_power_of_two().ilog2());
     let Some(nearest) = nearest else { return };
+    // Whom nobody beats, and where somebody has to be above, is one look.
+    for offers in [scan, tournament] {
+        let all = if offers.is_tournament() {
+            1
+        } else {
+            offers.places()
+        };
+        assert_eq!(offers.best_near(near, nearest.value, &[]), (None, all));
+        let less = offers.best_near(near, nearest.value - 1, &[]).0;
+        assert_eq!(less.map(|less| less.value), Some(nearest.value));
+    }
     // Matches between two places.
     let apart = |place: u32| u32::BITS - (place ^ near).leading_zeros();
     let equals = (0..scan.places()).filter(|&place| scan.get(place) == nearest.value);
     // The first match that it takes part in is with its neighbour.
     let least = equals.map(|place| apart(place).max(1)).min();
     assert_eq!(Some(apart(nearest.place).max(1)), least);
+}
+
+/// Who was refused is told of the first winner on its way up that is better and
+/// not passed over.
+fn check_nearest_above(scan: &Offers, tournament: &Offers, near: u32, bar: i64, except: &[u32]) {
+    let (found, examined) = tournament.nearest_above(near, bar, except);
+    let levels = tournament.places().next_power_of_two().ilog2();
+    assert!(examined <= levels);
+    let winner = |level: u32| {
+        let outside = |place: &u32| place >> level != near >> level;
+        let others: Vec<_> = (0..scan.places()).filter(outside).collect();
+        scan.best_except(&others).0
+    };
+    let fits =
+        |best: &Best| best.value > bar && best.place != near && !except.contains(&best.place);
+    let expected = (1..=levels).filter_map(winner).find(fits);
+    assert_eq!(found, expected);
 }
 
 proptest! {
@@ -51,6 +79,7 @@ proptest! {
             prop_assert_eq!(tournament.best_above_bar(fits).0, above);
             let near = place % places;
             check_near(&scan, &tournament, near, &except);
+            check_nearest_above(&scan, &tournament, near, value.min(8), &except);
         }
     }
 }

@@ -198,26 +198,32 @@ fn a_sleep_and_a_migration_keep_what_remains() {
 }
 
 /// Where queues offer better tasks than one's own and so many of their locks are
-/// held: the attempts that a CPU makes, and whom it takes.
-fn refused(comparison: Comparison, has_own: bool, end: End, held: u32) -> (u32, Option<TaskIndex>) {
+/// held, on so many CPUs: the attempts that a CPU makes, and whom it takes.
+fn refused(
+    comparison: Comparison,
+    cpus: u32,
+    has_own: bool,
+    end: End,
+    held: u32,
+) -> (u32, Option<TaskIndex>) {
     let layout = Layout::MultiQueue(comparison);
-    let mut queues = Sequential::new(Goodness::X86, &layout, 3).unwrap();
+    let mut queues = Sequential::new(Goodness::X86, &layout, cpus).unwrap();
     let task = |index: u32, nice: i8| {
-        let mut task = Task::new(TaskIndex(index), Cpu(index % 3));
+        let mut task = Task::new(TaskIndex(index), Cpu(index % cpus));
         task.nice = Nice::new(nice).unwrap();
         task
     };
     let turn = |end| Turn { end, used_ns: 0 };
-    for index in 0..3 {
+    for index in 0..cpus {
         queues.wake(task(index, -20)).unwrap();
         queues.schedule(Cpu(index), turn(End::Runnable), 0);
     }
     // Nobody gains by preemption: all wait where they ran.
-    for index in [4, 5] {
+    for index in cpus + 1..2 * cpus {
         queues.wake(task(index, -20)).unwrap();
     }
     if has_own {
-        queues.wake(task(3, 19)).unwrap();
+        queues.wake(task(cpus, 19)).unwrap();
     }
     let mut decision = Schedule::new(Cpu(0), turn(end), 0);
     let mut attempts = 0;
@@ -230,27 +236,37 @@ fn refused(comparison: Comparison, has_own: bool, end: End, held: u32) -> (u32, 
 
 #[test]
 fn who_is_refused_a_lock_goes_on_by_scan_and_is_content_by_tournament() {
-    let [weak, first] = [3, 4].map(|index| Some(TaskIndex(index)));
-    let blocks = |comparison, has_own| refused(comparison, has_own, End::Blocks, u32::MAX);
-    assert_eq!(blocks(Comparison::Scan, true), (2, weak));
-    assert_eq!(blocks(Comparison::Tournament, true), (1, weak));
-    // Nobody idles while somebody waits: the last attempt is none, but waits.
-    for comparison in [Comparison::Scan, Comparison::Tournament] {
-        let (attempts, next) = blocks(comparison, false);
-        assert!(attempts >= 2, "{comparison:?}");
-        assert_eq!(next, first, "{comparison:?}");
-    }
+    let all = |comparison, has_own| refused(comparison, 8, has_own, End::Blocks, u32::MAX);
+    let weak = Some(TaskIndex(8));
+    assert_eq!(all(Comparison::Scan, true), (7, weak));
+    assert_eq!(all(Comparison::Tournament, true), (1, weak));
+    // Nobody idles while somebody waits: it waits for a lock in the end.
+    let (attempts, next) = all(Comparison::Scan, false);
+    assert_eq!((attempts, next), (7, Some(TaskIndex(9))));
+    let (attempts, next) = all(Comparison::Tournament, false);
+    assert_eq!(attempts, 2);
+    assert!(next.is_some_and(|next| next > TaskIndex(8)), "{next:?}");
 }
 
 #[test]
 fn who_yields_and_is_refused_a_lock_goes_on_to_the_next_queue() {
     for comparison in [Comparison::Scan, Comparison::Tournament] {
-        let (attempts, next) = refused(comparison, false, End::Yields, 1);
+        let (attempts, next) = refused(comparison, 3, false, End::Yields, 1);
         assert_eq!(attempts, 2, "{comparison:?}");
         assert_eq!(next, Some(TaskIndex(5)), "{comparison:?}");
     }
     // Another one's turn is what who yields asked for.
-    let weak = Some(TaskIndex(3));
-    let content = refused(Comparison::Tournament, true, End::Yields, 1);
-    assert_eq!(content, (1, weak));
+    let content = refused(Comparison::Tournament, 3, true, End::Yields, 1);
+    assert_eq!(content, (1, Some(TaskIndex(3))));
+    let all = |comparison| refused(comparison, 8, false, End::Yields, u32::MAX);
+    let same = Some(TaskIndex(0));
+    assert_eq!(all(Comparison::Scan), (7, same));
+    assert_eq!(all(Comparison::Tournament), (2, same));
+}
+
+/// The others are refused the best of all, too: each goes for one nearby.
+#[test]
+fn who_is_refused_the_best_tries_the_nearest_that_is_better() {
+    let (attempts, next) = refused(Comparison::Tournament, 8, false, End::Blocks, 1);
+    assert_eq!((attempts, next), (2, Some(TaskIndex(10))));
 }
