@@ -315,7 +315,6 @@ fn weights_that_change_on_two_cpus_of_multi_queue() {
         task: heavy,
         adjusted: Some(TaskIndex(0)),
         inspect: check_tickets,
-        turns: 2,
         ..pass(weighted, Layout::MultiQueue(Comparison::Scan))
     };
     let seen = model.check();
