@@ -162,13 +162,15 @@ impl Claim {
     /// The verdict on what was measured.
     pub fn judge(&self, measured: &Measured) -> Metric {
         let distance = measured.value - self.paper;
+        let is_number = measured.value.is_finite();
         // Sums of decimal fractions must not decide at the very edge.
         let tolerance = self.tolerance + 1e-9 * self.paper.abs().max(1.0);
-        let ok = match self.rule {
+        let keeps_to_rule = match self.rule {
             Rule::Within => distance.abs() <= tolerance,
             Rule::AtMost => distance <= tolerance,
             Rule::AtLeast => distance >= -tolerance,
         };
+        let ok = keeps_to_rule && is_number;
         let known = self
             .differs
             .as_ref()
@@ -249,6 +251,8 @@ mod tests {
             (1.9, true, true, true),
             (1.89, false, true, false),
             (f64::NAN, false, false, false),
+            (f64::INFINITY, false, false, false),
+            (f64::NEG_INFINITY, false, false, false),
         ] {
             assert_eq!(ok(Rule::Within, value), within, "{value}");
             assert_eq!(ok(Rule::AtMost, value), at_most, "{value}");

@@ -83,7 +83,8 @@ impl ClaimTable {
 }
 
 /// All claims of a figure: those of tables first, then those that stand alone,
-/// each with its difference; or what is wrong with them.
+/// each with the difference of its metric, of which there may be several claims;
+/// or what is wrong with them.
 pub(crate) fn all_claims(
     tables: &[ClaimTable],
     alone: &[Claim],
@@ -96,19 +97,24 @@ pub(crate) fn all_claims(
     claims.extend(alone.iter().cloned());
     for difference in differences {
         for (metric, &ours) in &difference.ours {
-            let mut of_metric = claims.iter_mut().filter(|claim| claim.metric == *metric);
-            let claim = of_metric.next().ok_or_else(|| {
-                format!("says how '{metric}' differs, which is not printed: take it out")
-            })?;
-            if claim.differs.is_some() {
+            let of_metric = claims.iter_mut().filter(|claim| claim.metric == *metric);
+            let mut of_metric = of_metric.peekable();
+            if of_metric.peek().is_none() {
                 return Err(format!(
-                    "says twice how '{metric}' differs: take one of them out"
+                    "says how '{metric}' differs, which is not printed: take it out"
                 ));
             }
-            claim.differs = Some(Differs {
-                ours,
-                because: difference.because.clone(),
-            });
+            for claim in of_metric {
+                if claim.differs.is_some() {
+                    return Err(format!(
+                        "says twice how '{metric}' differs: take one of them out"
+                    ));
+                }
+                claim.differs = Some(Differs {
+                    ours,
+                    because: difference.because.clone(),
+                });
+            }
         }
     }
     Ok(claims)
@@ -159,6 +165,18 @@ mod tests {
         assert_eq!(claims[0].differs, None);
         let differs = claims[1].differs.as_ref().expect("it does");
         assert_eq!((differs.ours, differs.because.as_str()), (3.0, "of us"));
+    }
+
+    #[test]
+    fn a_difference_is_of_all_claims_on_its_metric() {
+        let tables = [table(), table()];
+        let claims = all_claims(&tables, &[], &[difference("DSS, 4 CPUs: hold")]);
+        let differ: Vec<bool> = claims
+            .expect("it is right")
+            .iter()
+            .map(|claim| claim.differs.is_some())
+            .collect();
+        assert_eq!(differ, [false, true, false, true]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
 use super::many_cpus::{
-    add_growth, add_lengths, add_locks, add_ratios, axis, of, on_cpus, pairs, paper_points,
+    Compared, add_growth, add_lengths, add_locks, add_ratios, axis, of, on_cpus, pairs,
+    paper_points,
 };
 use super::{Context, Result};
 use crate::finding::Findings;
@@ -29,7 +30,8 @@ pub struct ChatRooms {
     pub one_in: NonZeroU32,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
-    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    /// Runs that are averaged, each with a seed of its own. Of run queue lengths
+    /// those of the first are drawn.
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
@@ -55,28 +57,49 @@ struct Outcome {
 
 impl ChatRooms {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        context.over_runs(self.runs, |context| self.run_once(context))
+        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
+        for configuration in &self.configurations {
+            let label = self.label(configuration);
+            self.add_ratios(&mut findings, &label);
+            if self.cpus.len() > 1 {
+                let compared = Compared {
+                    label: &label,
+                    layouts: &self.layouts,
+                    cpus: &self.cpus,
+                };
+                let outcomes = outcomes(&findings, compared);
+                add_speedups(&mut findings, &outcomes);
+                compared.add_best_over_worst(&mut findings);
+                let title = format!("Chat {}", configuration.label());
+                findings.draw(&label, &throughput_chart(&title, &outcomes));
+                let panel = format!("{label}speedup");
+                findings.draw(&panel, &speedup_chart(context, &title, &outcomes));
+                let metrics = [
+                    ("contention", "%"),
+                    ("mean hold", "us"),
+                    ("mean wait", "us"),
+                ];
+                compared.draw(context, &mut findings, &metrics);
+            }
+        }
+        self.add_loads(&mut findings);
+        Ok(findings)
     }
 
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for configuration in &self.configurations {
-            let label = match self.configurations.len() {
-                1 => String::new(),
-                _ => format!("{} ", configuration.label()),
-            };
-            let outcomes = self.outcomes(context, configuration, &label, &mut findings)?;
-            self.add_ratios(&mut findings, &label);
-            if self.cpus.len() > 1 {
-                add_speedups(&mut findings, &outcomes);
-                let title = format!("Chat {}", configuration.label());
-                findings.draw(&label, &throughput_chart(&title, &outcomes));
-                let panel = format!("{label}speedup");
-                findings.draw(&panel, &speedup_chart(context, &title, &outcomes));
-            }
+            self.measure(context, configuration, &mut findings)?;
         }
-        self.add_loads(&mut findings);
         Ok(findings)
+    }
+
+    /// Stands before all metrics of a configuration, if there are several.
+    fn label(&self, configuration: &Configuration) -> String {
+        match self.configurations.len() {
+            1 => String::new(),
+            _ => format!("{} ", configuration.label()),
+        }
     }
 
     fn add_ratios(&self, findings: &mut Findings, label: &str) {
@@ -95,7 +118,8 @@ impl ChatRooms {
     }
 
     /// Run queues and hold times under the last configuration over those under
-    /// the first.
+    /// the first; and how far from proportional they are: where they are, a hold
+    /// takes the same for each task of the queue under all configurations.
     fn add_loads(&self, findings: &mut Findings) {
         let [first, .., last] = &self.configurations[..] else {
             return;
@@ -112,23 +136,31 @@ impl ChatRooms {
                     let metric = format!("{of} {what} of {} over {}", last.label(), first.label());
                     findings.add(metric, ratio, ": 1");
                 }
+                let configurations = self.configurations.iter();
+                let a_task = configurations.map(|configuration| {
+                    let label = configuration.label();
+                    let value = |what| findings.value(&format!("{label} {of} {what}"));
+                    value("mean hold") / value("mean run queue length")
+                });
+                let least = a_task.clone().fold(f64::INFINITY, f64::min);
+                let ratio = largest(a_task) / least;
+                let metric = format!("{of} hold for each task of the queue, most over least");
+                findings.add(metric, ratio, ": 1");
             }
         }
     }
 
-    fn outcomes(
+    fn measure(
         &self,
         context: &mut Context<'_>,
         configuration: &Configuration,
-        label: &str,
         findings: &mut Findings,
-    ) -> Result<Vec<Outcome>> {
+    ) -> Result<()> {
+        let label = self.label(configuration);
         let rooms = configuration.rooms;
         let messages = configuration.messages.div_ceil(self.one_in.get());
         let scenario = self.chat.scenario(rooms, messages);
-        let mut outcomes = Vec::new();
         for &layout in &self.layouts {
-            let mut throughput = Vec::new();
             for &cpus in &self.cpus {
                 let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
                 context.run_until(&mut simulation, 1_000_000, |_| false)?;
@@ -138,16 +170,32 @@ impl ChatRooms {
                 findings.add(format!("{of} throughput"), rate, "messages/s");
                 add_locks(findings, &of, &simulation);
                 add_lengths(findings, &of, &simulation);
-                throughput.push((cpus, rate));
                 if self.cpus.len() == 1 && context.run == 0 {
                     let title = format!("{}{label}", layout.title());
                     findings.draw(&title, &lengths_chart(&title, &simulation));
                 }
             }
-            outcomes.push(Outcome { layout, throughput });
         }
-        Ok(outcomes)
+        Ok(())
     }
+}
+
+/// What each scheduler came to, in the mean of all runs.
+fn outcomes(findings: &Findings, compared: Compared<'_>) -> Vec<Outcome> {
+    let layouts = compared.layouts.iter();
+    let outcomes = layouts.map(|&layout| {
+        let cpus = compared.cpus.iter();
+        let throughput = cpus.map(|&cpus| {
+            let of = of(layout, &on_cpus(cpus));
+            let rate = findings.value(&format!("{}{of} throughput", compared.label));
+            (cpus, rate)
+        });
+        Outcome {
+            layout,
+            throughput: throughput.collect(),
+        }
+    });
+    outcomes.collect()
 }
 
 impl Configuration {
@@ -207,12 +255,6 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
             let metric = format!("{} over {}: {what}", one.title(), other.title());
             findings.add(metric, ratio, ": 1");
         }
-    }
-    for &(cpus, _) in &first.throughput {
-        let rates = outcomes.iter().map(|outcome| outcome.at(cpus));
-        let smallest = rates.clone().fold(f64::INFINITY, f64::min);
-        let spread = largest(rates) / smallest;
-        findings.add(format!("{cpus} CPUs: best over worst"), spread, "");
     }
 }
 

@@ -37,7 +37,16 @@ pub struct Imbalance {
 
 impl Imbalance {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        context.over_runs(self.runs, |context| self.run_once(context))
+        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
+        for (one, other) in pairs(&self.layouts) {
+            let of = |layout: &LayoutName| {
+                findings.value(&format!("{}: mean deviation", layout.title()))
+            };
+            let ratio = of(one) / of(other);
+            let metric = format!("{} over {}: mean deviation", one.title(), other.title());
+            findings.add(metric, ratio, ": 1");
+        }
+        Ok(findings)
     }
 
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
@@ -51,14 +60,6 @@ impl Imbalance {
             findings.add(format!("{title}: largest deviation"), furthest, "tasks");
             findings.add(format!("{title}: mean deviation"), mean(&sizes), "tasks");
             findings.draw(&title, &self.chart(&title, &deviations));
-        }
-        for (one, other) in pairs(&self.layouts) {
-            let of = |layout: &LayoutName| {
-                findings.value(&format!("{}: mean deviation", layout.title()))
-            };
-            let ratio = of(one) / of(other);
-            let metric = format!("{} over {}: mean deviation", one.title(), other.title());
-            findings.add(metric, ratio, ": 1");
         }
         Ok(findings)
     }

@@ -8,7 +8,7 @@ use prorata_sim::scenario::Time;
 use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
-use super::many_cpus::{add_locks, add_ratios, axis, of, on_cpus};
+use super::many_cpus::{add_locks, add_ratios, axis, of, on_cpus, pairs};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::Reflex;
@@ -33,7 +33,7 @@ pub struct LargeMachines {
     pub settles: Time,
     /// Time that is measured.
     pub measured: Time,
-    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    /// Runs that are averaged, each with a seed of its own.
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
@@ -42,40 +42,54 @@ pub struct LargeMachines {
 
 impl LargeMachines {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        context.over_runs(self.runs, |context| self.run_once(context))
-    }
-
-    fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let in_full = self.cpus_in_full.iter().filter(|_| context.full);
         let cpus: Vec<u32> = self.cpus.iter().chain(in_full).copied().collect();
-        let mut findings = Findings::default();
-        let mut curves = Vec::new();
-        for (colour, &layout) in self.layouts.iter().enumerate() {
-            let mut points = Vec::new();
-            let is_measured =
-                |cpus: &&u32| layout != LayoutName::MultiQueue || **cpus <= self.largest_scan;
-            for &cpus in cpus.iter().filter(is_measured) {
-                let simulation = self.measure(context, layout, cpus)?;
-                let of = of(layout, &on_cpus(cpus));
-                let round_us = round_us(&simulation, cpus);
-                findings.add(format!("{of} round"), round_us, "us");
-                findings.add(format!("{of} decision"), decision_us(&simulation), "us");
-                add_locks(&mut findings, &of, &simulation);
-                points.push((f64::from(cpus).log2(), round_us.log2()));
-            }
-            curves.push(Curve {
-                name: layout.title(),
-                shape: Shape::Line,
-                colour,
-                points,
-            });
-        }
+        let mut findings = context.over_runs(self.runs, |context| self.run_once(context, &cpus))?;
         let sizes: Vec<String> = cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
         let metrics = ["round", "decision"];
         add_ratios(&mut findings, "", &self.layouts, &sizes, &metrics);
         self.add_growth(&mut findings, &cpus);
+        self.add_first_sizes(&mut findings, &cpus);
+        let curves = self.curves(&findings, &cpus);
         findings.draw("", &chart(context, curves));
         Ok(findings)
+    }
+
+    fn run_once(&self, context: &mut Context<'_>, cpus: &[u32]) -> Result<Findings> {
+        let mut findings = Findings::default();
+        for &layout in &self.layouts {
+            for cpus in self.measured_on(layout, cpus) {
+                let simulation = self.measure(context, layout, cpus)?;
+                let of = of(layout, &on_cpus(cpus));
+                findings.add(format!("{of} round"), round_us(&simulation, cpus), "us");
+                findings.add(format!("{of} decision"), decision_us(&simulation), "us");
+                add_locks(&mut findings, &of, &simulation);
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Sizes on which a layout is measured.
+    fn measured_on(&self, layout: LayoutName, cpus: &[u32]) -> impl Iterator<Item = u32> {
+        let scans = layout == LayoutName::MultiQueue;
+        let is_measured = move |cpus: &u32| !scans || *cpus <= self.largest_scan;
+        cpus.iter().copied().filter(is_measured)
+    }
+
+    fn curves(&self, findings: &Findings, cpus: &[u32]) -> Vec<Curve> {
+        let curves = self.layouts.iter().enumerate().map(|(colour, &layout)| {
+            let points = self.measured_on(layout, cpus).map(|cpus| {
+                let round_us = findings.value(&format!("{} round", of(layout, &on_cpus(cpus))));
+                (f64::from(cpus).log2(), round_us.log2())
+            });
+            Curve {
+                name: layout.title(),
+                shape: Shape::Line,
+                colour,
+                points: points.collect(),
+            }
+        });
+        curves.collect()
     }
 
     fn measure(
@@ -94,6 +108,18 @@ impl LargeMachines {
             context.run_until(&mut simulation, part_ns, |s| s.now_ns() >= end_ns)?;
         }
         Ok(simulation)
+    }
+
+    /// The first size on which rounds take longer in one layout than in another;
+    /// not a number if there is none.
+    fn add_first_sizes(&self, findings: &mut Findings, cpus: &[u32]) {
+        for (one, other) in pairs(&self.layouts) {
+            let pair = format!("{} over {}", one.title(), other.title());
+            let ratio = |cpus| findings.value(&format!("{pair}, {}: round", on_cpus(cpus)));
+            let first = cpus.iter().find(|&&cpus| ratio(cpus) > 1.0);
+            let first = first.map_or(f64::NAN, |&cpus| f64::from(cpus));
+            findings.add(format!("{pair}, first above 1: round"), first, "CPUs");
+        }
     }
 
     /// What a decision on each machine takes over one on the smallest.

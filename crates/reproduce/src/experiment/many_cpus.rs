@@ -3,14 +3,15 @@
 
 use std::num::NonZeroU32;
 
-use prorata_report::chart::{Axis, Curve, Shape};
+use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_sim::Scenario;
 use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
 
 use super::{Context, Result};
-use crate::claim::Source;
+use crate::claim::{Claim, Source};
 use crate::error::ReproduceError;
 use crate::finding::Findings;
+use crate::statistics::largest;
 
 impl Context<'_> {
     /// A machine with so many CPUs, about to run a scenario.
@@ -34,7 +35,9 @@ impl Context<'_> {
         })
     }
 
-    /// Means and deviations of several runs, each with a seed of its own.
+    /// Means and deviations of several runs, each with a seed of its own. What
+    /// is worked out of several numbers is to be worked out of their means, as
+    /// of what does not happen in every run no quotient is a number.
     pub fn over_runs(
         &mut self,
         runs: NonZeroU32,
@@ -50,9 +53,8 @@ impl Context<'_> {
 
     /// What the paper prints of a metric, to be drawn beside ours.
     pub fn printed(&self, metric: &str) -> Option<f64> {
-        let mut claims = self.claims.iter();
-        let claim = claims.find(|claim| claim.metric == metric)?;
-        (claim.source == Source::Printed).then_some(claim.paper)
+        let printed = |claim: &&Claim| claim.source == Source::Printed && claim.metric == metric;
+        self.claims.iter().find(printed).map(|claim| claim.paper)
     }
 
     /// Runs it until `enough`, or to its end, looking every so often.
@@ -97,6 +99,65 @@ pub(super) fn paper_points(
     })
 }
 
+/// Machines that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Compared<'a> {
+    /// Stands before all their metrics.
+    pub label: &'a str,
+    pub layouts: &'a [LayoutName],
+    pub cpus: &'a [u32],
+}
+
+impl Compared<'_> {
+    /// Draws means of some metrics over the number of CPUs, each in a panel of
+    /// its own, with what the paper prints of them.
+    pub fn draw(self, context: &Context<'_>, findings: &mut Findings, metrics: &[(&str, &str)]) {
+        for (metric, unit) in metrics {
+            let mut curves = Vec::new();
+            for (colour, &layout) in self.layouts.iter().enumerate() {
+                let of = |cpus| format!("{}{} {metric}", self.label, of(layout, &on_cpus(cpus)));
+                let points = |value: &dyn Fn(&str) -> Option<f64>| {
+                    let cpus = self.cpus.iter();
+                    let points = cpus.map(|&cpus| Some((f64::from(cpus), value(&of(cpus))?)));
+                    points.flatten().collect()
+                };
+                curves.push(Curve {
+                    name: layout.title(),
+                    shape: Shape::Line,
+                    colour,
+                    points: points(&|metric| Some(findings.value(metric))),
+                });
+                let printed = points(&|metric| context.printed(metric));
+                curves.extend(paper_points(layout, colour, printed));
+            }
+            let chart = Chart {
+                title: format!("{}: {metric}", context.figure.scenario.title),
+                caption: String::new(),
+                x: axis("CPUs"),
+                y: axis(&format!("{metric} ({unit})")),
+                curves,
+                rules: Vec::new(),
+            };
+            findings.draw(&format!("{}{metric}", self.label), &chart);
+        }
+    }
+
+    /// Of each size the highest throughput over the lowest.
+    pub fn add_best_over_worst(self, findings: &mut Findings) {
+        for &cpus in self.cpus {
+            let layouts = self.layouts.iter();
+            let rates = layouts.map(|&layout| {
+                let of = of(layout, &on_cpus(cpus));
+                findings.value(&format!("{}{of} throughput", self.label))
+            });
+            let smallest = rates.clone().fold(f64::INFINITY, f64::min);
+            let spread = largest(rates) / smallest;
+            let metric = format!("{}{cpus} CPUs: best over worst", self.label);
+            findings.add(metric, spread, "");
+        }
+    }
+}
+
 /// How metrics of one layout begin, on a machine or under a load of a certain
 /// size.
 pub(super) fn of(layout: LayoutName, size: &str) -> String {
@@ -138,11 +199,13 @@ pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName
     both.filter(|(one, other)| one != other)
 }
 
-/// How contention and times of each layout grow from two CPUs to most.
+/// How contention and times of each layout grow from two CPUs to most, and how
+/// much more they do so in one than in another.
 pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: u32) {
+    let grow = ["contention", "mean hold", "mean wait", "longest wait"];
     for &layout in layouts {
         let of_growth = format!("{}, 2 to {most} CPUs: growth of", layout.title());
-        for metric in ["contention", "mean hold", "mean wait", "longest wait"] {
+        for metric in grow {
             let value = |cpus| findings.value(&format!("{} {metric}", of(layout, &on_cpus(cpus))));
             let growth = value(most) / value(2);
             findings.add(format!("{of_growth} {metric}"), growth, ": 1");
@@ -152,6 +215,10 @@ pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: 
         let metric = format!("{of_growth} mean hold over that of contention");
         findings.add(metric, ratio, ": 1");
     }
+    let size = format!("2 to {most} CPUs");
+    let metrics = grow.map(|metric| format!("growth of {metric}"));
+    let metrics = metrics.each_ref().map(String::as_str);
+    add_ratios(findings, "", layouts, &[size], &metrics);
 }
 
 /// The locks of the run queues, as Lockmeter prints them.
@@ -161,6 +228,7 @@ pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &Simulati
     let without_tries = locks.contention_without_tries() * 100.0;
     findings.add(format!("{of} contention"), locks.contention() * 100.0, "%");
     findings.add(format!("{of} NF contention"), without_tries, "%");
+    findings.add(format!("{of} tries"), locks.tries as f64, "attempts");
     findings.add(format!("{of} mean hold"), us(locks.mean_hold_ns()), "us");
     findings.add(format!("{of} mean wait"), us(locks.mean_wait_ns()), "us");
     let longest = [

@@ -3,13 +3,12 @@
 
 use std::num::NonZeroU32;
 
-use prorata_report::chart::{Chart, Curve, Shape};
 use prorata_sim::scenario::Time;
-use prorata_sim::smp::{Costs, LayoutName};
+use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
 use super::many_cpus::{
-    add_growth, add_lengths, add_locks, add_ratios, axis, of, on_cpus, paper_points,
+    Compared, add_growth, add_lengths, add_locks, add_ratios, of, on_cpus, pairs,
 };
 use super::{Context, Result};
 use crate::finding::Findings;
@@ -27,7 +26,7 @@ pub struct QueueLengths {
     pub layouts: Vec<LayoutName>,
     /// How long it is measured, after a tenth of that.
     pub measured: Time,
-    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    /// Runs that are averaged, each with a seed of its own.
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
@@ -36,54 +35,74 @@ pub struct QueueLengths {
 
 impl QueueLengths {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        context.over_runs(self.runs, |context| self.run_once(context))
+        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
+        self.add_comparisons(&mut findings);
+        let metrics = [
+            ("contention", "%"),
+            ("mean hold", "us"),
+            ("mean wait", "us"),
+            ("mean run queue length", "tasks"),
+            ("longest run queue", "tasks"),
+        ];
+        self.compared().draw(context, &mut findings, &metrics);
+        Ok(findings)
+    }
+
+    fn compared(&self) -> Compared<'_> {
+        Compared {
+            label: "",
+            layouts: &self.layouts,
+            cpus: &self.cpus,
+        }
     }
 
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
-        let mut curves = Vec::new();
-        for (colour, &layout) in self.layouts.iter().enumerate() {
-            let (mut points, mut printed) = (Vec::new(), Vec::new());
+        for &layout in &self.layouts {
             for &cpus in &self.cpus {
-                let scenario = self.load.scenario(cpus);
-                let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
-                let mut end_ns = 0;
-                for part_ns in [self.measured.0 / 10, self.measured.0] {
-                    simulation.measure_afresh();
-                    end_ns += part_ns;
-                    context.run_until(&mut simulation, part_ns, |s| s.now_ns() >= end_ns)?;
-                }
+                let simulation = self.measure(context, layout, cpus)?;
                 let of = of(layout, &on_cpus(cpus));
+                let seconds = simulation.measured_ns() as f64 / 1e9;
+                let rate = simulation.counts().sleeps as f64 / seconds;
+                findings.add(format!("{of} throughput"), rate, "waits/s");
                 add_locks(&mut findings, &of, &simulation);
                 add_lengths(&mut findings, &of, &simulation);
-                let contention = simulation.lock_statistics().contention() * 100.0;
-                points.push((f64::from(cpus), contention));
-                let paper = context.printed(&format!("{of} contention"));
-                printed.extend(paper.map(|paper| (f64::from(cpus), paper)));
             }
-            curves.push(Curve {
-                name: layout.title(),
-                shape: Shape::Line,
-                colour,
-                points,
-            });
-            curves.extend(paper_points(layout, colour, printed));
         }
-        let sizes: Vec<String> = self.cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
-        let metrics = ["contention", "mean hold", "mean wait"];
-        add_ratios(&mut findings, "", &self.layouts, &sizes, &metrics);
-        if let Some(most) = self.cpus.last() {
-            add_growth(&mut findings, &self.layouts, *most);
-        }
-        let chart = Chart {
-            title: context.figure.scenario.title.clone(),
-            caption: String::new(),
-            x: axis("CPUs"),
-            y: axis("lock contention (%)"),
-            curves,
-            rules: Vec::new(),
-        };
-        findings.draw("", &chart);
         Ok(findings)
+    }
+
+    fn measure(
+        &self,
+        context: &mut Context<'_>,
+        layout: LayoutName,
+        cpus: u32,
+    ) -> Result<Simulation> {
+        let scenario = self.load.scenario(cpus);
+        let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
+        let mut end_ns = 0;
+        for part_ns in [self.measured.0 / 10, self.measured.0] {
+            simulation.measure_afresh();
+            end_ns += part_ns;
+            context.run_until(&mut simulation, part_ns, |s| s.now_ns() >= end_ns)?;
+        }
+        Ok(simulation)
+    }
+
+    fn add_comparisons(&self, findings: &mut Findings) {
+        let sizes: Vec<String> = self.cpus.iter().map(|cpus| on_cpus(*cpus)).collect();
+        let metrics = ["contention", "mean hold", "mean wait", "throughput"];
+        add_ratios(findings, "", &self.layouts, &sizes, &metrics);
+        for (one, other) in pairs(&self.layouts) {
+            for size in &sizes {
+                let pair = format!("{} over {}, {size}:", one.title(), other.title());
+                let gain = findings.value(&format!("{pair} throughput")) * 100.0 - 100.0;
+                findings.add(format!("{pair} gain in throughput"), gain, "%");
+            }
+        }
+        self.compared().add_best_over_worst(findings);
+        if let Some(most) = self.cpus.last() {
+            add_growth(findings, &self.layouts, *most);
+        }
     }
 }

@@ -6,7 +6,9 @@ use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 
-use super::many_cpus::{add_lengths, add_locks, add_ratios, of, on_cpus, pairs};
+use super::many_cpus::{
+    Compared, add_growth, add_lengths, add_locks, add_ratios, of, on_cpus, pairs,
+};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::Reflex;
@@ -26,7 +28,7 @@ pub struct Rounds {
     /// Rounds of each thread that can run which are measured, but no fewer in
     /// all than [`LEAST_ROUNDS`], after half as many that are not.
     pub rounds: u64,
-    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    /// Runs that are averaged, each with a seed of its own.
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
@@ -41,37 +43,72 @@ type Point = (f64, f64);
 
 impl Rounds {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
-        context.over_runs(self.runs, |context| self.run_once(context))
+        let mut findings = context.over_runs(self.runs, |context| self.run_once(context))?;
+        self.add_comparisons(&mut findings);
+        let curves = self.curves(&findings);
+        add_crossings(&mut findings, &curves);
+        findings.draw("", &self.chart(context, &curves));
+        if !self.sets_vary() {
+            let compared = Compared {
+                label: "",
+                layouts: &self.layouts,
+                cpus: &self.cpus,
+            };
+            let metrics = [
+                ("contention", "%"),
+                ("mean hold", "us"),
+                ("mean wait", "us"),
+            ];
+            compared.draw(context, &mut findings, &metrics);
+        }
+        Ok(findings)
     }
 
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
-        let mut curves: Vec<(LayoutName, Vec<Point>)> = Vec::new();
         for &layout in &self.layouts {
-            let mut points = Vec::new();
             for (cpus, sets) in self.loads() {
                 let simulation = self.measure(context, layout, cpus, sets)?;
-                let (x, size) = self.size(cpus, sets);
-                let round_us = round_us(&simulation);
-                let of = of(layout, &size);
-                findings.add(format!("{of} round"), round_us, "us");
+                let of = of(layout, &self.size(cpus, sets).1);
+                let counts = simulation.counts();
+                findings.add(format!("{of} round"), round_us(&simulation), "us");
+                findings.add(format!("{of} yields"), counts.yields as f64, "");
+                findings.add(format!("{of} tokens"), counts.sends as f64, "");
                 add_locks(&mut findings, &of, &simulation);
                 add_lengths(&mut findings, &of, &simulation);
-                points.push((x, round_us));
             }
-            curves.push((layout, points));
         }
-        let sizes: Vec<String> = self.loads().map(|(c, s)| self.size(c, s).1).collect();
-        add_ratios(
-            &mut findings,
-            "",
-            &self.layouts,
-            &sizes,
-            &["round", "contention", "mean hold"],
-        );
-        add_crossings(&mut findings, &curves);
-        findings.draw("", &self.chart(context, &curves));
         Ok(findings)
+    }
+
+    fn add_comparisons(&self, findings: &mut Findings) {
+        let sizes: Vec<String> = self.loads().map(|(c, s)| self.size(c, s).1).collect();
+        let metrics = ["round", "contention", "mean hold"];
+        add_ratios(findings, "", &self.layouts, &sizes, &metrics);
+        for &layout in &self.layouts {
+            for size in &sizes {
+                let of = of(layout, size);
+                let value = |what| findings.value(&format!("{of} {what}"));
+                let ratio = value("yields") / value("tokens");
+                findings.add(format!("{of} yields over tokens"), ratio, ": 1");
+            }
+        }
+        let most = self.cpus.last().filter(|_| self.cpus.contains(&2));
+        if let Some(most) = most.filter(|_| !self.sets_vary()) {
+            add_growth(findings, &self.layouts, *most);
+        }
+    }
+
+    /// What a round takes over what is varied, in the mean of all runs.
+    fn curves(&self, findings: &Findings) -> Vec<(LayoutName, Vec<Point>)> {
+        let points = |&layout: &LayoutName| {
+            let points = self.loads().map(|(cpus, sets)| {
+                let (x, size) = self.size(cpus, sets);
+                (x, findings.value(&format!("{} round", of(layout, &size))))
+            });
+            (layout, points.collect())
+        };
+        self.layouts.iter().map(points).collect()
     }
 
     /// CPUs and active sets of each measurement.

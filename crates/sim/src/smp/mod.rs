@@ -79,6 +79,8 @@ pub struct Counts {
     pub yields: u64,
     /// Messages put into pipes.
     pub sends: u64,
+    /// Sleeps begun.
+    pub sleeps: u64,
 }
 
 /// Something due at a time.

@@ -51,6 +51,7 @@ impl Simulation {
                 self.threads.all[task as usize].remaining_ns = self.threads.draw(task, draw);
             }
             Instruction::Sleep(draw) => {
+                self.counts.sleeps += 1;
                 let draw = &self.code.draws[draw as usize];
                 let wake_ns = self.now_ns + self.threads.draw(task, draw);
                 self.sleep(task, wake_ns);
