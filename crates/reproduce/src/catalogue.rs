@@ -50,6 +50,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "2001/figure-7",
     "2001/table-6",
     "2001/pools",
+    "2001/pools-by-topology",
 ];
 
 /// Names of all figures.

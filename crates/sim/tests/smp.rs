@@ -27,6 +27,7 @@ fn machine(cpus: u32, layout: LayoutName, costs: Costs) -> Machine {
         cpus,
         layout,
         costs,
+        topology: None,
     }
 }
 

@@ -4,16 +4,23 @@
 use std::path::Path;
 
 use prorata_sim::Scenario;
-use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
+use prorata_sim::smp::{
+    Costs, Description, DescriptionError, LayoutName, Machine, Shared, Simulation, StartError,
+};
 
 fn start(text: &str, cpus: u32, layout: LayoutName, costs: Costs) -> Simulation {
     let text = format!("title = \"t\"\nduration = \"1s\"\n{text}");
     let scenario = Scenario::parse(Path::new("test.toml"), text);
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    // Neighbours by number are in different packages.
+    let topology = Description {
+        packages: vec![vec!["0,2".to_owned()], vec!["1,3".to_owned()]],
+    };
     let machine = Machine {
         cpus,
         layout,
         costs,
+        topology: matches!(layout, LayoutName::PoolsBy(_)).then_some(topology),
     };
     Simulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -32,12 +39,20 @@ program = "main"
 /// All load is placed in one of two pools; both have as much in the end.
 #[test]
 fn a_load_that_begins_in_one_pool_ends_in_both() {
-    for layout in [LayoutName::Pools(2), LayoutName::PoolsTournament(2)] {
+    let of_two = [[0, 1], [2, 3]];
+    for (layout, pools) in [
+        (LayoutName::Pools(2), of_two),
+        (LayoutName::PoolsTournament(2), of_two),
+        (LayoutName::PoolsBy(Shared::Package), [[0, 2], [1, 3]]),
+    ] {
         let mut simulation = start(LOPSIDED, 4, layout, Costs::default());
+        let in_pools = |simulation: &Simulation| {
+            let lengths = simulation.queue_lengths();
+            pools.map(|[one, other]| lengths[one] + lengths[other])
+        };
         // Nobody balances before the first CPU falls idle, or its timer ticks.
         simulation.run_to(2_000_000).expect("it can go on");
-        let lengths = simulation.queue_lengths();
-        assert_eq!((simulation.alive(), lengths[2] + lengths[3]), (8, 0));
+        assert_eq!((simulation.alive(), in_pools(&simulation)[1]), (8, 0));
         simulation.run_to(200_000_000).expect("it can go on");
         simulation.measure_afresh();
         let mut runnable = [0.0; 2];
@@ -45,9 +60,8 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
             simulation
                 .run_to(200_000_000 + part * 1_000_000)
                 .expect("it can go on");
-            let lengths = simulation.queue_lengths();
-            runnable[0] += f64::from(lengths[0] + lengths[1]) / 100.0;
-            runnable[1] += f64::from(lengths[2] + lengths[3]) / 100.0;
+            let lengths = in_pools(&simulation);
+            runnable = [0, 1].map(|pool| runnable[pool] + f64::from(lengths[pool]) / 100.0);
         }
         println!("{layout:?}: {runnable:?}, {:?}", simulation.counts());
         assert!((runnable[0] - runnable[1]).abs() < 1.0, "{runnable:?}");
@@ -111,4 +125,19 @@ program = "work"
     // The other one's queue was written once, when its thread came.
     let looks = 10 * 2 * costs.look.0 + costs.transfer.0;
     assert_eq!(pools.now_ns() - alone.now_ns(), looks);
+}
+
+#[test]
+fn pools_by_what_is_not_said_are_refused() {
+    let text = "title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"a\"\n";
+    let scenario = Scenario::parse(Path::new("test.toml"), text.to_owned());
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let machine = Machine {
+        cpus: 4,
+        layout: LayoutName::PoolsBy(Shared::Package),
+        costs: Costs::default(),
+        topology: None,
+    };
+    let refused = Simulation::new(&scenario, &machine, 1).expect_err("nothing is said");
+    assert_eq!(refused, StartError::Topology(DescriptionError::Missing));
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use prorata_report::chart::{Chart, Curve, Shape};
 use prorata_sim::scenario::Time;
-use prorata_sim::smp::{Costs, LayoutName, Simulation};
+use prorata_sim::smp::{Costs, Description, LayoutName, Machine, Simulation};
 use serde::Deserialize;
 
 use super::many_cpus::{add_locks, add_ratios, axis, of, on_cpus, pairs};
@@ -38,6 +38,9 @@ pub struct LargeMachines {
     /// Where the machine is not the paper's.
     #[serde(default)]
     pub costs: Costs,
+    /// Which CPUs share what, if pools go by that; of all sizes.
+    #[serde(default)]
+    pub topology: Option<Description>,
 }
 
 impl LargeMachines {
@@ -100,7 +103,13 @@ impl LargeMachines {
     ) -> Result<Simulation> {
         let sets = self.reflex.sets_of_a_process.get() * cpus;
         let scenario = self.reflex.scenario(sets);
-        let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
+        let machine = Machine {
+            cpus,
+            layout,
+            costs: self.costs.clone(),
+            topology: self.topology.clone(),
+        };
+        let mut simulation = context.machine(&scenario, &machine)?;
         let mut end_ns = 0;
         for part_ns in [self.settles.0, self.measured.0] {
             simulation.measure_afresh();

@@ -22,14 +22,20 @@ impl Context<'_> {
         layout: LayoutName,
         costs: &Costs,
     ) -> Result<Simulation> {
-        self.step("")?;
         let machine = Machine {
             cpus,
             layout,
             costs: costs.clone(),
+            topology: None,
         };
+        self.machine(scenario, &machine)
+    }
+
+    /// A machine, about to run a scenario.
+    pub fn machine(&mut self, scenario: &Scenario, machine: &Machine) -> Result<Simulation> {
+        self.step("")?;
         let seed = self.seed(self.run);
-        Simulation::new(scenario, &machine, seed).map_err(|error| ReproduceError::Start {
+        Simulation::new(scenario, machine, seed).map_err(|error| ReproduceError::Start {
             id: self.figure.id.clone(),
             error: Box::new(error),
         })

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::topology::Shared;
+
 /// Where tasks wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -22,6 +24,9 @@ pub enum LayoutName {
     Pools(u32),
     /// The same with a tournament in each.
     PoolsTournament(u32),
+    /// MQ within pools of CPUs that share something, on a machine that is
+    /// described, and balancing among them.
+    PoolsBy(Shared),
 }
 
 impl LayoutName {
@@ -34,6 +39,8 @@ impl LayoutName {
             LayoutName::MultiQueueTournament => "MQ by tournament".to_owned(),
             LayoutName::LocalQueues => "local queues".to_owned(),
             LayoutName::Pools(cpus) => format!("pools of {cpus}"),
+            LayoutName::PoolsBy(Shared::LastLevelCache) => "pools by cache".to_owned(),
+            LayoutName::PoolsBy(Shared::Package) => "pools by package".to_owned(),
             LayoutName::PoolsTournament(cpus) => format!("pools of {cpus} by tournament"),
         }
     }

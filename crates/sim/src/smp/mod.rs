@@ -26,6 +26,7 @@ mod lines;
 mod locks;
 mod programs;
 mod queues;
+mod topology;
 
 use prorata_core::ledger::Ledger;
 use prorata_core::run_queue::LayoutError;
@@ -37,6 +38,7 @@ pub use lengths::Lengths;
 pub use locks::LockStatistics;
 use locks::Locks;
 use queues::Queues;
+pub use topology::{Description, DescriptionError, Shared};
 
 use crate::machine::RunError;
 use crate::machine::threads::Threads;
@@ -55,6 +57,8 @@ pub struct Machine {
     pub layout: LayoutName,
     /// What they spend.
     pub costs: Costs,
+    /// Which of them share what, if pools go by that.
+    pub topology: Option<Description>,
 }
 
 /// How often things happened.
@@ -105,6 +109,9 @@ pub enum StartError {
     /// The machine is.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// What its CPUs share is.
+    #[error(transparent)]
+    Topology(#[from] DescriptionError),
 }
 
 /// A run.

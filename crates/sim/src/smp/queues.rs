@@ -1,12 +1,11 @@
 //! Run queues in the simulator's hands, and what it costs to look at them.
 
 use prorata_core::run_queue::{
-    Comparison, Cpu, Goodness, Held, Layout, LayoutError, LockIndex, Queue, Rank, RunQueues, Task,
-    TaskIndex,
+    Comparison, Cpu, Goodness, Held, Layout, LockIndex, Queue, Rank, RunQueues, Task, TaskIndex,
 };
 
 use super::lines::Lines;
-use super::{Costs, LayoutName, Machine};
+use super::{Costs, DescriptionError, LayoutName, Machine, StartError};
 
 /// Run queues and the tasks that are in none.
 #[derive(Debug)]
@@ -53,8 +52,8 @@ impl Held for Memory {
 
 impl Queues {
     /// Run queues of a machine whose CPUs idle.
-    pub(super) fn new(machine: &Machine) -> Result<Queues, LayoutError> {
-        let layout = layout(machine.layout, machine.cpus);
+    pub(super) fn new(machine: &Machine) -> Result<Queues, StartError> {
+        let layout = layout(machine)?;
         let (shared, queues) = RunQueues::new(Goodness::X86, &layout, machine.cpus)?;
         let cpus = machine.cpus;
         let compares = match layout {
@@ -248,9 +247,10 @@ fn cpus_by_pool(shared: &RunQueues<Goodness>) -> Vec<u32> {
     pools
 }
 
-fn layout(name: LayoutName, cpus: u32) -> Layout {
+fn layout(machine: &Machine) -> Result<Layout, DescriptionError> {
+    let cpus = machine.cpus;
     let pools = |of: u32| (0..cpus).map(|cpu| cpu / of.max(1)).collect();
-    match name {
+    Ok(match machine.layout {
         LayoutName::GlobalList => Layout::GlobalList,
         LayoutName::PriorityLevels => Layout::PriorityLevels,
         LayoutName::MultiQueue => Layout::MultiQueue(Comparison::Scan),
@@ -258,5 +258,10 @@ fn layout(name: LayoutName, cpus: u32) -> Layout {
         LayoutName::LocalQueues => Layout::Pools(pools(1), Comparison::Scan),
         LayoutName::Pools(of) => Layout::Pools(pools(of), Comparison::Scan),
         LayoutName::PoolsTournament(of) => Layout::Pools(pools(of), Comparison::Tournament),
-    }
+        LayoutName::PoolsBy(shared) => {
+            let topology = machine.topology.as_ref();
+            let topology = topology.ok_or(DescriptionError::Missing)?;
+            Layout::Pools(topology.pools(shared, cpus)?, Comparison::Scan)
+        }
+    })
 }
