@@ -33,7 +33,7 @@ static void abbreviate_turn(s32 cpu, const struct task *task)
 
 	if (!other || !other->competes)
 		return;
-	used_ns = used_by(runs, other);
+	used_ns = other->dispensed_ns - other->charged_ns;
 	if (task->node == other->node && !is_alone(task) && !is_alone(other)) {
 		least = task->progress + progress_of(WORTH_A_SWITCH_NS, task->held);
 		pass = other->progress + progress_of(used_ns, other->held);

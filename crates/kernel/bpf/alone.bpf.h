@@ -123,14 +123,13 @@ static void count_out_alone(struct alone *self, u32 number, u32 held_tickets)
 	change_held(number, -(s64)held_tickets);
 }
 
-/* It has used service. */
+/* It has used service that the present pass has moved with. */
 static void charge_alone(struct alone *self, u32 number, u32 held_tickets, u64 service_ns, u64 now)
 {
 	struct rights *node = node_at(number);
 	u64 from = present_at(self->home);
 
 	note_winner(self->home, self->pass);
-	dispense(service_ns);
 	settle_alone(self, node);
 	if (lottery) {
 		follow_winner(self->pass);

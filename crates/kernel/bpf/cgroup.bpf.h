@@ -35,8 +35,6 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
-const volatile bool all_tasks;
-
 /* Groups that never were in use are from `first_unused` on, ROOT_CGROUP apart. */
 static u32 first_unused = 1;
 static u32 freed[GROUPS];

@@ -9,8 +9,8 @@
 #define PRORATA_CLIENT_BPF_H
 
 /*
- * How far a client may be behind the present pass on several CPUs, in quanta of those
- * who have the longest.
+ * How far a client may be behind the present pass in a whole system and on several CPUs,
+ * in quanta of those who have the longest.
  */
 #define LARGEST_LAG 2
 
@@ -82,6 +82,20 @@ __noinline int revalue(u32 number, u64 now)
 	return 0;
 }
 
+/*
+ * What remains of the wait of who comes back. In a whole system there are many that wake,
+ * wait for others' turns to end, use little and sleep again. What they are owed by that
+ * adds up; if one of them could have it all at once, nobody else would run for long. So
+ * it is owed no more than what it may have missed by waiting once.
+ */
+static s64 remain_on_return(const struct rights *node, s64 remain, worth_t worth)
+{
+	s64 least = -(s64)wait(node->stride, LARGEST_LAG * longest_quantum_ns);
+
+	remain = keep_remain(remain, worth, node->worth);
+	return all_tasks && remain < least ? least : remain;
+}
+
 /* The first of a node's tasks joins. */
 __noinline int enter(u32 number, u64 now)
 {
@@ -92,7 +106,7 @@ __noinline int enter(u32 number, u64 now)
 	node->settled_at = dispensed;
 	value(number, now);
 	if (node->known)
-		remain = keep_remain(remain, worth, node->worth);
+		remain = remain_on_return(node, remain, worth);
 	else
 		remain = wait_after(quantum_ns, node->stride);
 	node->known = true;
@@ -139,17 +153,17 @@ static void forgive_lag(struct rights *node)
 		node->pass = least;
 }
 
-/* One of its tasks has used service. */
+/* One of its tasks has used service that the present pass has moved with. */
 static void charge_client(u32 number, u32 tid, u64 service_ns, u64 now)
 {
 	struct rights *node = node_at(number);
 
-	/* With the pass that it won with, and at what it was worth in its turn. */
+	/* With the pass that it won with. */
 	follow_winner(node->pass);
-	dispense(service_ns);
 	/* In a race its next wait begins at the present moment, as in the core. */
 	if (lottery && before(node->pass, present()))
 		node->pass = present();
+	/* At what it was worth in its turn. */
 	__sync_fetch_and_add(&node->pass, wait_after(service_ns, node->stride));
 	if (!one_cpu && !lottery)
 		forgive_lag(node);

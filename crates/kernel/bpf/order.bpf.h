@@ -15,6 +15,37 @@
 static u32 ordered_up_to;
 static u64 order_next_at;
 
+/* By how much service clients are ahead of the present pass together, or behind it. */
+static s64 lead_ns;
+
+/* Counts a task's part of its node's lead: all of it, if one stands for the node. */
+static void count_lead(const struct task *task)
+{
+	const struct rights *node = node_at(task->node);
+	s64 remain = node->pass - present();
+	u32 parts = node->has_line || !node->runnable ? 1 : node->runnable;
+
+	if (remain < 0)
+		lead_ns -= service_of(-remain, node->worth) / parts;
+	else
+		lead_ns += service_of(remain, node->worth) / parts;
+}
+
+/*
+ * In a whole system the present pass is where those who compete on its only CPU stand in
+ * the mean, each by what it is worth (Stoica et al. 1996: virtual time). It leaves there
+ * by what sleepers are owed and never take, and by prices that were old. If all were
+ * behind it, who comes would have to wait for all, and what is owed to all would be
+ * another's whenever somebody's tickets change.
+ */
+static void center_present(void)
+{
+	if (lead_ns < 0)
+		ahead -= wait(common, -lead_ns);
+	else
+		ahead += wait(common, lead_ns);
+}
+
 /*
  * Who waits has a pass from when it was queued. If it is worth much more since,
  * its turn is to come sooner (1995, 2.3): all are put in their present order.
@@ -35,6 +66,8 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		if (!task || !task->competes)
 			continue;
 		node = node_at(task->node);
+		if (one_cpu)
+			count_lead(task);
 		if (is_alone(task)) {
 			if (!is_valued_alone(&task->alone, node, now))
 				revalue_alone(&task->alone, task->node, task->held, now);
@@ -54,17 +87,25 @@ static __noinline u32 reorder(u32 queue, u64 now)
 	return count;
 }
 
-static void reorder_if_due(u64 now)
+/* Of the task that goes on, too, if there is one. */
+static void reorder_if_due(const struct task *runs, u64 now)
 {
-	u32 up_to = rises, queue;
+	u32 up_to = rises, queue, count = nothing;
 	u64 pause = price_lasts_ns;
 
 	if (up_to == ordered_up_to || before(now, order_next_at))
 		return;
 	ordered_up_to = up_to;
 	order_next_at = now + pause;
+	lead_ns = 0;
 	bpf_for(queue, 0, queues)
-		pause += reorder(queue, now) * PAUSE_NS;
+		count += reorder(queue, now);
+	pause += count * PAUSE_NS;
+	if (one_cpu && all_tasks && !lottery && count <= REORDERED_AT_ONCE) {
+		if (runs)
+			count_lead(runs);
+		center_present();
+	}
 	if (!one_cpu) {
 		bpf_for(queue, ROAMERS, residents_of(cpus))
 			pause += reorder(queue, now) * PAUSE_NS;

@@ -19,6 +19,9 @@
 const volatile u32 cpus = 1;
 #define one_cpu (cpus == 1)
 
+/* Whether all tasks are scheduled here, or only those that were given. */
+const volatile bool all_tasks;
+
 /* The longest turn, unless a client has a quantum of its own; the loader sets it. */
 u64 quantum_ns;
 /* The longest of all these quanta. */

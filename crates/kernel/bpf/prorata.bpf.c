@@ -83,10 +83,13 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 					 enq_flags);
 		return;
 	}
-	if (!task->competes)
+	if (!task->competes) {
+		if (one_cpu)
+			dispense_turn();
 		join(p, task, scx_bpf_now());
-	else if (is_bound_anew(p, task))
+	} else if (is_bound_anew(p, task)) {
 		follow_assignment(p, task, scx_bpf_now());
+	}
 	if (!one_cpu || !goes_next(p, task, enq_flags)) {
 		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
 			wait_in_line(p, task, enq_flags);
@@ -114,7 +117,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	if (task)
 		charge(prev, task, now);
 	fill_vacancies();
-	reorder_if_due(now);
+	reorder_if_due(task, now);
 	next_here.known = false;
 	if (task) {
 		rival.nobody = hand_over(task);
@@ -146,6 +149,18 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	if (!one_cpu)
 		*running_on(scx_bpf_task_cpu(p)) = is_alone(task) ? 0 : task->node;
 	trace(DECISION_PICK, task->node, p->pid, 0);
+}
+
+/*
+ * Only on several CPUs: what runs on the others is too much to ask for when somebody
+ * joins, so the present pass is right but for what was used since their last ticks.
+ */
+void BPF_STRUCT_OPS(prorata_tick, struct task_struct *p)
+{
+	struct task *task = task_of(p);
+
+	if (task && task->competes)
+		dispense_for(task, p->se.sum_exec_runtime);
 }
 
 void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
@@ -316,6 +331,7 @@ SCX_OPS_DEFINE(prorata_ops,
 	       .enqueue = (void *)prorata_enqueue,
 	       .dispatch = (void *)prorata_dispatch,
 	       .running = (void *)prorata_running,
+	       .tick = (void *)prorata_tick,
 	       .stopping = (void *)prorata_stopping,
 	       .set_weight = (void *)prorata_set_weight,
 	       .enable = (void *)prorata_enable,

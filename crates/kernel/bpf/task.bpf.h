@@ -25,6 +25,8 @@ struct task {
 	u64 progress;
 	/* CPU time that it was charged for. */
 	u64 charged_ns;
+	/* CPU time that the present pass has moved with: never less. */
+	u64 dispensed_ns;
 	/* Waiting time that is accounted for. */
 	u64 delay_ns;
 	/* The node's pass when it was queued. */
@@ -186,6 +188,35 @@ static u64 used_by(const struct task_struct *p, const struct task *task)
 	return p->se.sum_exec_runtime - task->charged_ns;
 }
 
+/* The present pass moves with all the CPU time that a competing task has used by now. */
+static void dispense_for(struct task *task, u64 used_ns)
+{
+	s64 service_ns = used_ns - task->dispensed_ns;
+
+	if (service_ns <= 0)
+		return;
+	task->dispensed_ns = used_ns;
+	if (!is_alone(task))
+		follow_winner(node_at(task->node)->pass);
+	dispense(service_ns);
+}
+
+/*
+ * The same for who runs on the only CPU: who joins in the middle of a turn begins where
+ * all stand by then (1995, 2.2), and is not credited what the turn has used before.
+ */
+static void dispense_turn(void)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task *runs = task_of(current);
+	u64 uncounted_ns;
+
+	if (!runs || !runs->competes)
+		return;
+	uncounted_ns = scx_clock_task(0) - current->se.exec_start;
+	dispense_for(runs, current->se.sum_exec_runtime + uncounted_ns);
+}
+
 /* Charges a competing task for the CPU time that it used since last time. */
 static void charge(struct task_struct *p, struct task *task, u64 now)
 {
@@ -195,6 +226,7 @@ static void charge(struct task_struct *p, struct task *task, u64 now)
 	if (!service_ns)
 		return;
 	task->charged_ns += service_ns;
+	dispense_for(task, task->charged_ns);
 	if (task->node != task->assigned || is_bound_anew(p, task))
 		follow_assignment(p, task, now);
 	if (service_ns > MAX_SERVICE_NS)
@@ -242,6 +274,7 @@ static void count_turn(struct task_struct *p, struct task *task)
 static void begin_clocks(const struct task_struct *p, struct task *task)
 {
 	task->charged_ns = p->se.sum_exec_runtime;
+	task->dispensed_ns = task->charged_ns;
 	task->delay_ns = p->sched_info.run_delay;
 }
 

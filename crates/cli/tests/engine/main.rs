@@ -40,17 +40,10 @@ const CHECKS: [(&str, Check); 16] = [
     ),
 ];
 
-/// Does not hold each time yet: the client was off by 112 to 286 ms of some 2.7 s, where
-/// 96 ms are allowed, while programs of the root group run for moments. It is told as
-/// ignored, and made by `--include-ignored`.
-const NOT_YET: &str = "clients_share_with_services";
-
 fn main() {
     let mut arguments = Arguments::from_args();
     // There is one scheduler at a time.
     arguments.test_threads = Some(1);
-    let trials = CHECKS.map(|(name, check)| {
-        Trial::test(name, move || twice(check)).with_ignored_flag(name == NOT_YET)
-    });
+    let trials = CHECKS.map(|(name, check)| Trial::test(name, move || twice(check)));
     libtest_mimic::run(&arguments, trials.into()).exit();
 }

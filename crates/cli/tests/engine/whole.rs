@@ -1,10 +1,13 @@
 //! All of the machine under the scheduler: control groups are currencies.
 
+use std::array;
+
 use libtest_mimic::Failed;
 
-use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play, received};
+use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play};
 
-/// Control groups as a manager of services makes them, and what they used.
+/// Control groups as a manager of services makes them, and what they used: all in one
+/// look, since looks one after another wait for each other's turns.
 const SERVICES: &str = r#"
 echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
 echo +cpu > $GROUP/cgroup.subtree_control
@@ -16,23 +19,31 @@ service() {
         sh -c 'echo 0 > "$0/cgroup.procs"; exec sha256sum /dev/zero' "$GROUP/$1" >/dev/null &
     done
 }
-used() { sed -n 's/usage_usec //p' $GROUP/a/cpu.stat $GROUP/b/cpu.stat /sys/fs/cgroup/cpu.stat; }
+used() {
+    for group in $GROUP/[abc] /sys/fs/cgroup; do
+        while read -r key value; do [ "$key" != usage_usec ] || echo "$value"; done < $group/cpu.stat
+    done
+}
 "#;
 
-/// CPU time between two looks, in nanoseconds: of both services, and of all the
-/// machine.
-fn used(shown: &Shown, [before, after]: [&str; 2]) -> Result<[f64; 3], Failed> {
+/// CPU time between two looks, in nanoseconds: of so many groups, the last of which is
+/// all the machine.
+fn used<const GROUPS: usize>(
+    shown: &Shown,
+    [before, after]: [&str; 2],
+) -> Result<[f64; GROUPS], Failed> {
     let times = |name| -> Result<Vec<f64>, Failed> {
         let lines = part(shown, name)?.lines();
         Ok(lines.map(str::parse).collect::<Result<_, _>>()?)
     };
     let (before, after) = (times(before)?, times(after)?);
-    check(before.len() == 3 && after.len() == 3, "services", shown)?;
-    Ok([0, 1, 2].map(|group| (after[group] - before[group]) * 1e3))
+    let are_there = before.len() == GROUPS && after.len() == GROUPS;
+    check(are_there, "services", shown)?;
+    Ok(array::from_fn(|group| (after[group] - before[group]) * 1e3))
 }
 
 fn check_shares(shown: &Shown, looks: [&str; 2], weights: [f64; 2]) -> Result<(), Failed> {
-    let [a, b, _] = used(shown, looks)?;
+    let [a, b, _machine] = used(shown, looks)?;
     let pairs = [(a, weights[0]), (b, weights[1])];
     check(by_tickets(&pairs), looks[0], shown)
 }
@@ -64,15 +75,16 @@ pub fn clients() -> Result<(), Failed> {
     let script = format!(
         "GROUP={GROUP}
          {SERVICES}
-         service a 100 2; service b 100 1; hog 100 client; until_there 1; sleep 1
-         show before used; show client-before prorata ps --json; sleep {SECONDS}
-         show after used; show client-after prorata ps --json
+         service a 100 2; service b 100 1
+         mkdir $GROUP/c
+         prorata run -t 100 -n client -- sh -c 'echo 0 > \"$0/cgroup.procs\"
+             exec sha256sum /dev/zero' $GROUP/c >/dev/null &
+         until_there 1; sleep 1
+         show before used; sleep {SECONDS}; show after used
          prorata stop; until_unloaded"
     );
     let shown = play("--all", &script)?;
-    let [a, b, machine] = used(&shown, ["before", "after"])?;
-    let client = received(&shown, "client-before", "client-after")?;
-    let client = client.get("client").copied().unwrap_or(0.0);
+    let [a, b, client, machine] = used(&shown, ["before", "after"])?;
     let pairs = [(machine - client, 1.0), (client, 1.0)];
     check(by_tickets(&pairs), "the client's share", &shown)?;
     check(by_tickets(&[(a, 1.0), (b, 1.0)]), "services", &shown)

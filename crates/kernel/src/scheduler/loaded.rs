@@ -342,8 +342,11 @@ fn configure(
         Scope::Given => FLAGS | SWITCH_PARTIAL,
         Scope::All => FLAGS,
     };
-    if !traced && cpus == 1 {
-        operations.running = std::ptr::null_mut();
+    if cpus == 1 {
+        operations.tick = std::ptr::null_mut();
+        if !traced {
+            operations.running = std::ptr::null_mut();
+        }
     }
     if !kernel_knows(b"\0cgroup_set_idle\0") {
         operations.cgroup_set_idle = std::ptr::null_mut();

@@ -34,6 +34,10 @@ impl Group {
         Self::new(Path::new(ROOT), name, weight)
     }
 
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     pub fn set_weight(&self, weight: u32) -> Result<(), Failed> {
         Ok(fs::write(self.0.join("cpu.weight"), weight.to_string())?)
     }

@@ -22,7 +22,7 @@ use self::twice::twice;
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 33] = [
+const CHECKS: [(&str, Check); 35] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
@@ -65,6 +65,11 @@ const CHECKS: [(&str, Check); 33] = [
         whole::removed_groups,
     ),
     ("a_storm_in_a_control_group", whole::storm),
+    (
+        "a_client_shares_with_groups_that_nap",
+        whole::client_beside_groups,
+    ),
+    ("naps_save_nothing_up", whole::naps_save_nothing_up),
 ];
 
 /// Checks for three CPUs.

@@ -160,7 +160,8 @@ pub fn compensation() -> Result<(), Failed> {
 }
 
 /// Who sleeps in between, too, where it may end the other's quantum; else it
-/// would have at most the 4 ms in 24 that the other leaves it.
+/// would have at most the 4 ms in 24 that the other leaves it. For each 4 ms that it uses
+/// it sleeps for 1 ms, which are the other's alone, and has half of the rest.
 pub fn abbreviated_quanta() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     scheduler.set_abbreviated(true)?;
@@ -170,7 +171,7 @@ pub fn abbreviated_quanta() -> Result<(), Failed> {
     settle();
     check_shares(
         &scheduler,
-        &[(1, 1.0), (2, 1.0)],
+        &[(1, 4.0), (2, 5.0)],
         Duration::from_secs(3),
         3.0,
     )

@@ -6,11 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::Scheduler;
+use prorata_kernel::scheduler::{ROOT_CGROUP, ROOT_TICKETS, Scheduler};
 
 use crate::cgroups::{ALL, Group, ROOT, check};
-use crate::hogs::Hog;
+use crate::hogs::{Hog, used_ns};
 use crate::processors::bind;
+use crate::world::{QUANTUM_NS, TICK_NS, base, hog};
 
 /// Kernel threads are scheduled as others are, and get their turns beside those
 /// who always want to run.
@@ -135,4 +136,51 @@ pub fn bound_tasks() -> Result<(), Failed> {
     thread::sleep(Duration::from_millis(500));
     let used = || groups.iter().map(Group::used_ns).collect();
     check(&scheduler, &used, &[1.0, 3.0], Duration::from_secs(3), 6.0)
+}
+
+/// A client with as many base tickets as all groups together, beside groups of which one
+/// naps, as a thread of the root group does: so the others' worth changes all the time.
+pub fn client_beside_groups() -> Result<(), Failed> {
+    const CLIENT: u32 = 1;
+    let scheduler = Scheduler::load(&ALL)?;
+    let parent = Group::top("services", 100)?;
+    let groups = [
+        Group::new(parent.path(), "a", 100)?,
+        Group::new(parent.path(), "b", 100)?,
+        Group::new(parent.path(), "naps", 100)?,
+    ];
+    let _hogs = [groups[0].hog()?, groups[0].hog()?, groups[1].hog()?];
+    let naps = Hog::bursts(3, 30);
+    groups[2].add(&naps)?;
+    let root = Hog::bursts(1, 7);
+    let client = hog(&scheduler, CLIENT, &[base(ROOT_TICKETS)])?;
+    thread::sleep(Duration::from_millis(500));
+    let used = || {
+        let others = parent.used_ns() + used_ns(root.pid());
+        vec![used_ns(client.pid()), others]
+    };
+    let time = Duration::from_secs(8);
+    check(&scheduler, &used, &[1.0, 1.0], time, 6.0)?;
+    // Who naps does not wait for longer than a turn or two.
+    let account = scheduler.account(ROOT_CGROUP)?;
+    let mean_ns = account.waited_ns / account.dispatches.max(1);
+    eprintln!("    threads of the root group waited for {mean_ns} ns in the mean");
+    match mean_ns < 2 * (QUANTUM_NS + TICK_NS) {
+        true => Ok(()),
+        false => Err(format!("they waited for {mean_ns} ns in the mean").into()),
+    }
+}
+
+/// Who wakes, waits for others' turns to end, uses little and sleeps again is not owed all
+/// that when it wants more: others go on at once.
+pub fn naps_save_nothing_up() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&ALL)?;
+    let groups = [Group::top("a", 100)?, Group::top("b", 100)?];
+    let _hog = groups[0].hog()?;
+    let naps = Hog::bursts(1, 3);
+    groups[1].add(&naps)?;
+    thread::sleep(Duration::from_secs(6));
+    let _second = groups[1].hog()?;
+    let used = || groups.iter().map(Group::used_ns).collect();
+    check(&scheduler, &used, &[1.0, 1.0], Duration::from_secs(2), 4.0)
 }
