@@ -148,7 +148,7 @@ _Static_assert(sizeof(struct change_request) == 16, "src/scheduler/loaded.rs wri
 
 /* What the trace tells of nodes as clients, see trace.bpf.h. */
 enum decision_kind {
-	/* Competes, from this pass on. */
+	/* Competes, from this pass on; not for the first time. */
 	DECISION_JOIN,
 	/* Ceases to. */
 	DECISION_LEAVE,
@@ -158,6 +158,14 @@ enum decision_kind {
 	DECISION_PICK,
 	/* One of its tasks used service; this is the client's pass now. */
 	DECISION_CHARGE,
+	/* Competes, from this pass on, for the first time. */
+	DECISION_NEW,
+	/* Not a decision: all that was told before is to be forgotten, the state follows. */
+	STATE_BEGINS,
+	/* Part of the state: it competes. */
+	STATE_COMPETES,
+	/* Part of the state: it does not, and had this pass when it ceased to. */
+	STATE_SLEEPS,
 };
 
 struct decision {
@@ -169,11 +177,17 @@ struct decision {
 	u64 time_ns;
 	u64 pass;
 	u64 worth;
-	/* The present pass. */
+	/* The present pass; of one that sleeps, that when it ceased to compete. */
 	u64 present;
 	u64 service_ns;
+	/* Its longest turn. */
+	u64 quantum_ns;
+	/* Its tasks that compete. */
+	u32 tasks;
+	/* Whether a lottery decides. */
+	u32 drawn;
 };
 
-_Static_assert(sizeof(struct decision) == 56, "src/scheduler/trace.rs reads these bytes");
+_Static_assert(sizeof(struct decision) == 72, "src/scheduler/trace.rs reads these bytes");
 
 #endif

@@ -14,11 +14,6 @@
  */
 #define LARGEST_LAG 2
 
-static u64 quantum_of(const struct rights *node)
-{
-	return node->quantum_ns ? node->quantum_ns : quantum_ns;
-}
-
 /* Accounts for what was due to the node's tasks until now. */
 static void settle(struct rights *node)
 {
@@ -102,16 +97,17 @@ __noinline int enter(u32 number, u64 now)
 	struct rights *node = node_at(number);
 	worth_t worth = node->worth;
 	s64 remain = held(node->pass - node->left_at);
+	bool known = node->known;
 
 	node->settled_at = dispensed;
 	value(number, now);
-	if (node->known)
+	if (known)
 		remain = remain_on_return(node, remain, worth);
 	else
 		remain = wait_after(quantum_ns, node->stride);
 	node->known = true;
 	node->pass = present() + remain;
-	trace(DECISION_JOIN, number, 0, 0);
+	trace(known ? DECISION_JOIN : DECISION_NEW, number, 0, 0);
 	return 0;
 }
 

@@ -28,6 +28,12 @@ u64 quantum_ns;
 u64 longest_quantum_ns;
 bool lottery;
 
+/* The longest turn of a node's tasks. */
+static u64 quantum_of(const struct rights *node)
+{
+	return node->quantum_ns ? node->quantum_ns : quantum_ns;
+}
+
 /* Passes of service that was charged to anybody, for each active base ticket. */
 u64 dispensed;
 

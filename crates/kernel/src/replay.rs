@@ -4,18 +4,24 @@
 //! The core is told who joins, leaves, is worth something else and uses what, and
 //! says how far a pass moves for what was used. A pick is allowed if nobody who
 //! competes has a lesser pass. What remains of a wait is kept over a sleep, and
-//! rescaled with the tickets. The kernel has four rules more than the core:
+//! rescaled with the tickets. The kernel has five rules more than the core:
 //!
 //! * Who joins may be put further back, behind others of its node, but not further
 //!   in front.
 //! * Who wakes an idle CPU has it.
 //! * Who wakes while one runs and nobody waits is next, if it deserves to run at the
 //!   latest when that one's quantum is over (`bpf/next.bpf.h`).
+//! * Who has been taken for the CPU has it, though somebody joins before it does:
+//!   tasks outside the scheduler can come in between.
 //! * Nobody waits longer than eight seconds.
+//!
+//! A trace may begin with the state ([`DecisionKind::Begin`]). Whose turn it was then, and
+//! who was to be next, it does not say: so the first [`UNKNOWN_TURNS`] turns after it are
+//! not judged.
 //!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
@@ -23,6 +29,17 @@ use crate::scheduler::{Decision, DecisionKind};
 
 /// Tickets of the core's, which are whole, for each base ticket.
 const SCALE: f64 = 1000.0;
+
+/// A quantum of the core's. Whoever used another time is charged for that, so what it is
+/// makes no difference.
+const QUANTUM_NS: f64 = 20e6;
+
+/// The core's passes wrap around here: 2^64 in strides of 2^44.
+const WRAP: f64 = (1 << 20) as f64;
+
+/// Turns that may have been decided about before a trace began: of who ran, and of those
+/// in the CPU's own queue, who are two at most (`bpf/next.bpf.h`).
+const UNKNOWN_TURNS: u32 = 3;
 
 /// Units of [`Decision::pass`] that are a nanosecond for each base ticket.
 const PASS_UNITS: f64 = (1 << 20) as f64;
@@ -77,6 +94,12 @@ pub enum Disallowed {
         /// How far; positive if it has more of a wait than is due.
         off_ns: i64,
     },
+    /// Not stride scheduling's: whoever is picked, a lottery allows it.
+    #[error("after pick {pick} a lottery decides, which may pick anybody")]
+    Drawn {
+        /// Picks before.
+        pick: u64,
+    },
     /// The core refuses the decision: something is missing before it.
     #[error("the trace is not whole at client {node}: {error}")]
     NotWhole {
@@ -93,22 +116,35 @@ pub enum Disallowed {
 pub struct Replay {
     core: Stride,
     tasks: HashMap<u32, Task>,
-    quantum_ns: u64,
-    /// The longest turn: a quantum, and what the kernel looks too late.
-    turn_ns: u64,
-    /// Who was picked last, and what it has used since.
-    turn: Option<(u32, u64)>,
-    /// Who found the CPU idle, or nobody waiting for it, until the next pick.
+    tick_ns: u64,
+    turn: Option<Turn>,
+    /// Turns that are not judged from now on.
+    unknown_turns: u32,
+    /// Who found the CPU idle, or nobody waiting for it, until it is picked.
     first: Option<u32>,
+    /// Who joined since a turn ended, or might have: somebody may have been taken before.
+    late: HashSet<u32>,
     picks: u64,
     /// The kernel's pass that is 0 here; its passes wrap around.
     origin: Option<u64>,
+}
+
+/// The turn that began last.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    tid: u32,
+    /// None once its client has left.
+    node: Option<u32>,
+    used_ns: u64,
 }
 
 #[derive(Debug)]
 struct Task {
     index: ClientIndex,
     tickets: u32,
+    /// The longest that a turn lasts that is its. A turn is measured out when its task
+    /// begins to wait, so each quantum that it had counts.
+    turn_ns: u64,
     competes: bool,
     /// Its place, while it competes.
     pass: f64,
@@ -119,16 +155,17 @@ struct Task {
 }
 
 impl Replay {
-    /// Of a trace from its beginning, of a scheduler with this quantum on a kernel
-    /// that looks at the end of a turn once a tick.
-    pub fn new(quantum_ns: u64, tick_ns: u64) -> Self {
+    /// Of a trace from its beginning, or with the state before it, on a kernel that looks
+    /// at the end of a turn once a tick.
+    pub fn new(tick_ns: u64) -> Self {
         Self {
             core: Stride::new(),
             tasks: HashMap::new(),
-            quantum_ns,
-            turn_ns: quantum_ns + tick_ns,
+            tick_ns,
             turn: None,
+            unknown_turns: 0,
             first: None,
+            late: HashSet::new(),
             picks: 0,
             origin: None,
         }
@@ -139,46 +176,89 @@ impl Replay {
         self.picks
     }
 
-    /// The next decision. Cost: for a pick, one look at each task.
+    /// The next decision. Cost: for a pick and a charge, one look at each task.
     ///
     /// # Errors
     ///
     /// If the policy does not allow it. What follows is not to be judged then.
     pub fn step(&mut self, decision: &Decision) -> Result<(), Disallowed> {
+        if decision.kind == DecisionKind::Begin {
+            *self = Self {
+                unknown_turns: UNKNOWN_TURNS,
+                picks: self.picks,
+                ..Self::new(self.tick_ns)
+            };
+            return Ok(());
+        }
+        if decision.drawn {
+            return Err(Disallowed::Drawn { pick: self.picks });
+        }
         let node = decision.node;
+        let tickets = self.enter(decision);
+        let origin = *self.origin.get_or_insert(decision.present);
+        let present = self.passes(decision.present, origin);
+        let pass = self.passes(decision.pass, origin);
+        match decision.kind {
+            DecisionKind::Begin => {}
+            DecisionKind::Pick => return self.pick(node, decision.tid),
+            DecisionKind::New => {
+                self.task(node).remain = None;
+                self.join(node, tickets, pass, present)?;
+            }
+            DecisionKind::Join => self.join(node, tickets, pass, present)?,
+            DecisionKind::Leave => self.leave(node, pass - present)?,
+            DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present)?,
+            DecisionKind::Charge => self.charge(decision, pass)?,
+            DecisionKind::Competes => self.compete(node, tickets)?,
+            DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, tickets)),
+        }
+        let share = if decision.tasks > 1 {
+            decision.tasks
+        } else {
+            1
+        };
+        let longest = LONGEST_WAIT_NS / QUANTUM_NS / f64::from(share);
+        let latest = present + longest / self.core.total_tickets() as f64;
+        let task = self.task(node);
+        task.pass = pass;
+        task.key = pass.min(latest);
+        if decision.kind == DecisionKind::Charge && self.earlier_than(node).is_none() {
+            self.prolong(node);
+        }
+        Ok(())
+    }
+
+    /// Who runs is first still, and so may begin another turn.
+    fn prolong(&mut self, node: u32) {
+        if let Some(turn) = &mut self.turn
+            && turn.node == Some(node)
+        {
+            turn.used_ns = 0;
+        }
+    }
+
+    /// What is told of a node with each decision. Gives back its tickets of the core's.
+    fn enter(&mut self, decision: &Decision) -> u32 {
         let next = ClientIndex(self.tasks.len() as u32);
         // Out of range is the nearest in it.
         let tickets = ((decision.tickets * SCALE).round() as u32).max(1);
-        self.tasks.entry(node).or_insert(Task {
+        let task = self.tasks.entry(decision.node).or_insert(Task {
             index: next,
             tickets,
+            turn_ns: 0,
             competes: false,
             pass: 0.0,
             key: 0.0,
             remain: None,
         });
-        let origin = *self.origin.get_or_insert(decision.present);
-        let present = self.passes(decision.present, origin);
-        let pass = self.passes(decision.pass, origin);
-        let told = match decision.kind {
-            DecisionKind::Pick => return self.pick(node),
-            DecisionKind::Join => self.join(node, tickets, pass, present),
-            DecisionKind::Leave => self.leave(node, pass - present),
-            DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present),
-            DecisionKind::Charge => self.charge(node, decision.service_ns, pass),
-        };
-        told?;
-        let longest = LONGEST_WAIT_NS / self.quantum_ns as f64 / self.core.total_tickets() as f64;
-        let task = self.task(node);
-        task.pass = pass;
-        task.key = pass.min(present + longest);
-        Ok(())
+        task.turn_ns = task.turn_ns.max(decision.quantum_ns + self.tick_ns);
+        tickets
     }
 
     /// A pass of the kernel's as one of the core's.
     fn passes(&self, pass: u64, origin: u64) -> f64 {
         let units = pass.wrapping_sub(origin).cast_signed() as f64;
-        units / PASS_UNITS / self.quantum_ns as f64 / SCALE
+        units / PASS_UNITS / QUANTUM_NS / SCALE
     }
 
     fn task(&mut self, node: u32) -> &mut Task {
@@ -195,15 +275,13 @@ impl Replay {
             // Who is new waits a whole stride.
             None => 1.0 / f64::from(tickets),
         };
-        let index = task.index;
-        task.tickets = tickets;
-        task.competes = true;
-        let joined = self.core.join(index, tickets);
-        joined.map_err(|error| Disallowed::NotWhole { node, error })?;
+        let turn_ns = task.turn_ns;
+        self.compete(node, tickets)?;
+        self.late.insert(node);
         // A node's new task may stand where its node does, which is up to a turn
         // in front of where a new client of the core's would.
-        let early_ns = (due - given) * f64::from(tickets) * self.quantum_ns as f64;
-        if early_ns > self.turn_ns as f64 + TOLERANCE_NS {
+        let early_ns = (due - given) * f64::from(tickets) * QUANTUM_NS;
+        if early_ns > turn_ns as f64 + TOLERANCE_NS {
             return Err(Disallowed::Join {
                 pick: self.picks,
                 node,
@@ -213,6 +291,15 @@ impl Replay {
         Ok(())
     }
 
+    fn compete(&mut self, node: u32, tickets: u32) -> Result<(), Disallowed> {
+        let task = self.task(node);
+        task.tickets = tickets;
+        task.competes = true;
+        let index = task.index;
+        let joined = self.core.join(index, tickets);
+        joined.map_err(|error| Disallowed::NotWhole { node, error })
+    }
+
     /// Whether who wakes with this pass is next: nobody waits, and who runs, if anybody
     /// does, will have at least that pass when its quantum is over.
     fn is_next(&self, pass: f64) -> bool {
@@ -220,15 +307,21 @@ impl Replay {
         let Some((node, runs)) = competing.next() else {
             return true;
         };
-        let quantum = 1.0 + TOLERANCE_NS / self.quantum_ns as f64;
+        let quantum_ns = (runs.turn_ns - self.tick_ns) as f64;
+        let quantum = (quantum_ns + TOLERANCE_NS) / QUANTUM_NS;
         competing.next().is_none()
-            && self.turn.is_some_and(|turn| turn.0 == *node)
+            && self.turn.is_some_and(|turn| turn.node == Some(*node))
             && pass <= runs.key + quantum / f64::from(runs.tickets)
     }
 
     fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {
-        self.turn = self.turn.filter(|turn| turn.0 != node);
+        if let Some(turn) = &mut self.turn
+            && turn.node == Some(node)
+        {
+            turn.node = None;
+        }
         self.first = self.first.filter(|first| *first != node);
+        self.late.clear();
         let task = self.task(node);
         task.competes = false;
         task.remain = Some((remain, task.tickets));
@@ -253,28 +346,34 @@ impl Replay {
         self.check_pass(node, pass, due)
     }
 
-    fn charge(&mut self, node: u32, service_ns: u64, pass: f64) -> Result<(), Disallowed> {
-        if let Some((running, used_ns)) = &mut self.turn
-            && *running == node
+    fn charge(&mut self, decision: &Decision, pass: f64) -> Result<(), Disallowed> {
+        let (node, service_ns) = (decision.node, decision.service_ns);
+        // Whoever belongs elsewhere, or is nicer, while it runs leaves and joins: its turn
+        // goes on.
+        if let Some(turn) = &mut self.turn
+            && (turn.tid == decision.tid || turn.node == Some(node))
         {
-            *used_ns += service_ns;
+            turn.node = Some(node);
+            turn.used_ns += service_ns;
         }
         let index = self.task(node).index;
         let before = self.core.pass(index);
-        let charged = self.core.charge(index, service_ns, self.quantum_ns);
+        let charged = self.core.charge(index, service_ns, QUANTUM_NS as u64);
         charged.map_err(|error| Disallowed::NotWhole { node, error })?;
+        self.late.clear();
         let moved = self.core.pass(index).zip(before);
-        let due = self.task(node).pass + moved.map_or(0.0, |(after, before)| after - before);
+        let moved = moved.map_or(0.0, |(after, before)| (after - before).rem_euclid(WRAP));
+        let due = self.task(node).pass + moved;
         self.check_pass(node, pass, due)
     }
 
     fn check_pass(&mut self, node: u32, pass: f64, due: f64) -> Result<(), Disallowed> {
-        let quantum_ns = self.quantum_ns as f64;
         let picks = self.picks;
-        let tickets = f64::from(self.task(node).tickets);
-        let off_ns = (pass - due) * tickets * quantum_ns;
+        let task = self.task(node);
+        let tickets = f64::from(task.tickets);
+        let off_ns = (pass - due) * tickets * QUANTUM_NS;
         // The core's tickets are whole.
-        let rounding_ns = self.turn_ns as f64 / tickets;
+        let rounding_ns = task.turn_ns as f64 / tickets;
         if off_ns.abs() > TOLERANCE_NS + rounding_ns {
             return Err(Disallowed::Pass {
                 pick: picks,
@@ -285,36 +384,56 @@ impl Replay {
         Ok(())
     }
 
-    fn pick(&mut self, node: u32) -> Result<(), Disallowed> {
+    fn pick(&mut self, node: u32, tid: u32) -> Result<(), Disallowed> {
         self.picks += 1;
-        let resumes = self.turn.is_some_and(|(turn, used_ns)| {
+        let task = self.task(node);
+        let turn_ns = task.turn_ns;
+        if !task.competes {
+            let error = PolicyError::NotJoined(task.index);
+            return Err(Disallowed::NotWhole { node, error });
+        }
+        let resumes = self.turn.is_some_and(|turn| {
             // Tasks outside the scheduler came in between.
-            turn == node && used_ns < self.turn_ns
+            turn.node == Some(node) && turn.used_ns < turn_ns
         });
         if resumes {
             return Ok(());
         }
-        self.turn = Some((node, 0));
-        if self.first.take() == Some(node) {
+        self.turn = Some(Turn {
+            tid,
+            node: Some(node),
+            used_ns: 0,
+        });
+        if self.first == Some(node) {
+            self.first = None;
             return Ok(());
         }
-        let picked = self.task(node).key;
-        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
-        let keys = competing.map(|(node, task)| (task.key, *node));
-        let Some((first, instead_of)) = keys.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+        if self.unknown_turns > 0 {
+            self.unknown_turns -= 1;
             return Ok(());
-        };
-        let all = self.core.total_tickets() as f64;
-        let early_ns = (picked - first) * all * self.quantum_ns as f64;
-        if early_ns > TOLERANCE_NS {
-            return Err(Disallowed::Pick {
+        }
+        match self.earlier_than(node) {
+            None => Ok(()),
+            Some((instead_of, early_ns)) => Err(Disallowed::Pick {
                 pick: self.picks,
                 node,
                 instead_of,
-                early_ns: early_ns as u64,
-            });
+                early_ns,
+            }),
         }
-        Ok(())
+    }
+
+    /// Who comes before this one of those that compete, and by how much CPU time of all
+    /// together. Those who are late count for others who are.
+    fn earlier_than(&self, node: u32) -> Option<(u32, u64)> {
+        let is_late = self.late.contains(&node);
+        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let competing = competing.filter(|(other, _)| is_late || !self.late.contains(other));
+        let keys = competing.map(|(node, task)| (task.key, *node));
+        let (first, instead_of) = keys.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let all = self.core.total_tickets() as f64;
+        let early_ns = (self.tasks[&node].key - first) * all * QUANTUM_NS;
+        (early_ns > TOLERANCE_NS).then_some((instead_of, early_ns as u64))
     }
 }
 

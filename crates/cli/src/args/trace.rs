@@ -17,7 +17,8 @@ Where a daemon with the kernel engine runs, its scheduler is traced: it must hav
 Examples:
   prorata start --engine kernel --trace && prorata trace --seconds 20
   prorata trace --seconds 2 --perfetto trace.json   open it on ui.perfetto.dev
-  prorata trace --check                             is each decision one that tickets allow?
+  prorata trace --check                             is each decision one that tickets allow, from
+                                                    now on, the daemon's or its own?
   prorata vm run -- prorata trace --check --json    in a machine of its own")]
 pub struct Trace {
     /// How long it records
@@ -33,7 +34,7 @@ pub struct Trace {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
     /// Replay the decisions against stride scheduling as prorata-core has it, and tell the first
-    /// that it does not allow (on one CPU, where no daemon has the kernel engine)
+    /// that it does not allow (on one CPU)
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]

@@ -18,7 +18,7 @@ const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 18] = [
     ("shares_follow_tickets", given::shares),
     ("transfers_move_shares", given::transfers),
     ("settings_change_live", given::settings),
@@ -28,6 +28,8 @@ const CHECKS: [(&str, Check); 16] = [
     ("what_cannot_be_is_refused", given::refusals),
     ("the_demo_shares_3_2_1", given::demo),
     ("the_daemon_s_decisions_are_traced", traced::traced),
+    ("the_daemon_s_decisions_are_allowed", traced::allowed),
+    ("all_of_the_machine_s_are_allowed", traced::all_allowed),
     ("what_cannot_be_traced_is_refused", traced::refused),
     ("services_share_by_weight", whole::services),
     ("clients_share_with_services", whole::clients),

@@ -3,7 +3,8 @@
 use libtest_mimic::Failed;
 use serde_json::Value;
 
-use crate::script::{check, json, part, play};
+use crate::script::{GROUP, Shown, check, json, part, play};
+use crate::whole::SERVICES;
 
 /// The group of the CPUs' tracks.
 const CPUS: u32 = 1 << 22;
@@ -51,6 +52,63 @@ pub fn traced() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Everything that a daemon changes, while its decisions are replayed from the midst of its
+/// life on.
+pub fn allowed() -> Result<(), Failed> {
+    let script = "
+         hog 3 three; hog 1 one
+         prorata run -t 2 -n two -- sh -c 'while :; do sleep 0.01; done' >/dev/null &
+         until_there 3; sleep 0.5
+         prorata trace --seconds 10 --check --json > /tmp/prorata.test/checked & trace=$!
+         sleep 1
+         prorata set one 4; prorata mkcur ours; prorata mktkt 2 --fund ours >/dev/null
+         sleep 0.5
+         transfer=$(prorata transfer three one=2)
+         prorata run -t 100 --currency ours -n four --quantum 5ms -- timeout 2 sha256sum /dev/zero >/dev/null &
+         until_there 4; sleep 0.5
+         prorata transfer --end \"$transfer\"
+         prorata quantum one 40ms; prorata configure --quantum 10ms >/dev/null
+         until_there 3
+         hog 2 five; until_there 4
+         wait $trace && show code echo 0
+         show checked cat /tmp/prorata.test/checked
+         prorata stop";
+    is_allowed(&play("--trace", script)?)
+}
+
+/// The same of all ordinary programs, with control groups that come and go.
+pub fn all_allowed() -> Result<(), Failed> {
+    let script = format!(
+        "GROUP={GROUP}
+         {SERVICES}
+         hog 3 three; service a 300 1; service b 100 3
+         until_there 1; sleep 0.5
+         prorata trace --seconds 8 --check --json > /tmp/prorata.test/checked & trace=$!
+         sleep 1
+         service c 50 2
+         sleep 0.5
+         prorata set three 6000; echo 300 > $GROUP/b/cpu.weight
+         sleep 0.5
+         echo 1 > $GROUP/c/cgroup.kill; while ! rmdir $GROUP/c; do sleep 0.1; done
+         service d 80 1
+         hog 1 one; until_there 2
+         wait $trace && show code echo 0
+         show checked cat /tmp/prorata.test/checked
+         prorata stop; until_unloaded"
+    );
+    is_allowed(&play("--all --trace", &script)?)
+}
+
+fn is_allowed(shown: &Shown) -> Result<(), Failed> {
+    let checked = json(shown, "checked")?;
+    let picks = checked["picks"].as_u64().unwrap_or(0);
+    let is_clean = checked["checked"] == true && checked["not_allowed"].is_null();
+    if !is_clean || checked["lost"] != 0 || picks < 100 {
+        return Err(format!("{checked}").into());
+    }
+    check(part(shown, "code")? == "0", "the exit code", shown)
+}
+
 /// A scheduler that was loaded without a trace has none, and settings are the
 /// daemon's.
 pub fn refused() -> Result<(), Failed> {
@@ -60,13 +118,14 @@ pub fn refused() -> Result<(), Failed> {
          prorata stop; until_unloaded
          prorata start --engine kernel --cpus 0 --trace >/dev/null
          show settings refused prorata trace --seconds 1 --quantum 5ms
-         show check refused prorata trace --seconds 1 --check
+         prorata configure --policy lottery >/dev/null
+         show lottery refused prorata trace --seconds 1 --check
          prorata stop";
     let shown = play("", script)?;
     for (name, reason) in [
         ("untraced", "prorata start --engine kernel --trace"),
         ("settings", "prorata configure"),
-        ("check", "prorata stop"),
+        ("lottery", "prorata configure --policy stride"),
     ] {
         let told = part(&shown, name)?;
         let is_refused = told.contains(reason) && !told.contains("accepted");

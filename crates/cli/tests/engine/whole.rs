@@ -8,7 +8,7 @@ use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play};
 
 /// Control groups as a manager of services makes them, and what they used: all in one
 /// look, since looks one after another wait for each other's turns.
-const SERVICES: &str = r#"
+pub const SERVICES: &str = r#"
 echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
 echo +cpu > $GROUP/cgroup.subtree_control
 # Name, weight, number of processes.

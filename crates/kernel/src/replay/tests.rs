@@ -1,6 +1,7 @@
 use super::*;
 
 const QUANTUM_NS: u64 = 20_000_000;
+const TICK_NS: u64 = 4_000_000;
 
 /// A kernel of one CPU that keeps to the rules, unless told otherwise.
 struct Kernel {
@@ -20,7 +21,7 @@ impl Kernel {
 
     /// A decision about a task whose tickets are its number.
     fn tell(&mut self, kind: DecisionKind, node: u32, service_ns: u64) {
-        let units = SCALE * QUANTUM_NS as f64 * PASS_UNITS;
+        let units = SCALE * super::QUANTUM_NS * PASS_UNITS;
         let pass = self.core.pass(ClientIndex(node)).unwrap_or(0.0);
         self.trace.push(Decision {
             kind,
@@ -32,7 +33,20 @@ impl Kernel {
             cpu: 0,
             present: (self.core.global_pass() * units) as u64,
             service_ns,
+            quantum_ns: QUANTUM_NS,
+            tasks: 1,
+            drawn: false,
         });
+    }
+
+    /// A trace begins here, with the state: these compete, in the order of their passes or
+    /// not.
+    fn begin(&mut self, competing: &[u32]) {
+        self.trace.clear();
+        self.tell(DecisionKind::Begin, 0, 0);
+        for node in competing {
+            self.tell(DecisionKind::Competes, *node, 0);
+        }
     }
 
     fn join(&mut self, node: u32) {
@@ -58,8 +72,15 @@ impl Kernel {
         }
     }
 
+    /// With another quantum of one of them.
+    fn replay_with(&mut self, node: u32, quantum_ns: u64) -> Result<u64, Disallowed> {
+        let its = self.trace.iter_mut().filter(|told| told.node == node);
+        its.for_each(|told| told.quantum_ns = quantum_ns);
+        self.replay()
+    }
+
     fn replay(&self) -> Result<u64, Disallowed> {
-        let mut replay = Replay::new(QUANTUM_NS, 4_000_000);
+        let mut replay = Replay::new(TICK_NS);
         let steps = self.trace.iter().try_for_each(|d| replay.step(d));
         steps.map(|()| replay.picks())
     }
@@ -86,7 +107,7 @@ fn the_first_pick_out_of_turn_is_found() {
     kernel.turns(12);
     // The poor one takes turn upon turn.
     for _ in 0..3 {
-        kernel.run(1, QUANTUM_NS + 4_000_000);
+        kernel.run(1, QUANTUM_NS + TICK_NS);
     }
     let found = kernel.replay().expect_err("it is out of turn");
     let Disallowed::Pick {
@@ -166,7 +187,7 @@ fn who_finds_the_cpu_idle_has_it() {
     let mut kernel = Kernel::new();
     [1, 2].into_iter().for_each(|node| kernel.join(node));
     // The second deserves more, but came when the CPU was given away.
-    kernel.run(1, QUANTUM_NS + 4_000_000);
+    kernel.run(1, QUANTUM_NS + TICK_NS);
     assert_eq!(kernel.replay(), Ok(1));
     kernel.run(1, 1_000_000);
     assert!(kernel.replay().is_err(), "only once");
@@ -174,7 +195,7 @@ fn who_finds_the_cpu_idle_has_it() {
 
 #[test]
 fn who_wakes_while_nobody_waits_is_next_within_a_quantum() {
-    let units = SCALE * QUANTUM_NS as f64 * PASS_UNITS;
+    let units = SCALE * super::QUANTUM_NS * PASS_UNITS;
     // How far it stands behind who runs, in that one's quanta.
     for (behind, others, allowed) in [(0.9, 0, true), (1.1, 0, false), (0.9, 1, false)] {
         let mut kernel = Kernel::new();
@@ -203,4 +224,188 @@ fn a_trace_without_its_beginning_is_not_whole() {
         matches!(found, Disallowed::NotWhole { node: 1, .. }),
         "{found}"
     );
+}
+
+#[test]
+fn a_trace_may_begin_with_the_state() {
+    let mut kernel = Kernel::new();
+    [3, 2, 1].into_iter().for_each(|node| kernel.join(node));
+    kernel.turns(50);
+    kernel.begin(&[1, 2, 3]);
+    kernel.turns(50);
+    assert_eq!(kernel.replay(), Ok(50));
+    // What is wrong is found as from the beginning.
+    for _ in 0..3 {
+        kernel.run(1, QUANTUM_NS + TICK_NS);
+    }
+    let found = kernel.replay().expect_err("it is out of turn");
+    assert!(matches!(found, Disallowed::Pick { node: 1, .. }), "{found}");
+}
+
+#[test]
+fn turns_from_before_the_state_are_not_judged_and_no_more() {
+    for (turns, allowed) in [(UNKNOWN_TURNS, true), (UNKNOWN_TURNS + 1, false)] {
+        let mut kernel = Kernel::new();
+        [3, 1, 2].into_iter().for_each(|node| kernel.join(node));
+        kernel.turns(12);
+        kernel.begin(&[1, 2, 3]);
+        // The two poor ones only, in turns.
+        for turn in 0..turns {
+            kernel.run(1 + turn % 2, QUANTUM_NS + TICK_NS);
+        }
+        let replayed = kernel.replay();
+        assert_eq!(replayed.is_ok(), allowed, "{turns}: {replayed:?}");
+    }
+}
+
+#[test]
+fn who_sleeps_in_the_state_gains_nothing_by_that() {
+    for (gained, allowed) in [(0.0, true), (2.0, false)] {
+        let mut kernel = Kernel::new();
+        kernel.join(1);
+        kernel.turns(5);
+        kernel.tell(DecisionKind::Begin, 0, 0);
+        kernel.tell(DecisionKind::Competes, 1, 0);
+        // It waits for as long as two quanta of its own.
+        let wait = 2.0 * QUANTUM_NS as f64 / 4.0 * PASS_UNITS;
+        for kind in [DecisionKind::Sleeps, DecisionKind::Join] {
+            kernel.tell(kind, 4, 0);
+            let told = kernel.trace.last_mut().expect("it was told");
+            told.pass = told.present.wrapping_add(wait as u64);
+        }
+        let join = kernel.trace.last_mut().expect("it was told");
+        join.pass = join.pass.wrapping_sub((gained * wait / 2.0) as u64);
+        let replayed = kernel.replay();
+        assert_eq!(replayed.is_ok(), allowed, "{gained}: {replayed:?}");
+    }
+}
+
+#[test]
+fn a_number_can_be_another_client_s_later() {
+    let strides = super::QUANTUM_NS * PASS_UNITS;
+    for (kind, allowed) in [(DecisionKind::New, true), (DecisionKind::Join, false)] {
+        let mut kernel = Kernel::new();
+        // It goes with a long wait before it, and comes with a short one.
+        for (kind, wait) in [
+            (DecisionKind::New, 5.0),
+            (DecisionKind::Leave, 5.0),
+            (kind, 0.25),
+        ] {
+            kernel.tell(kind, 4, 0);
+            kernel.trace.last_mut().expect("it was told").pass = (wait * strides) as u64;
+        }
+        let replayed = kernel.replay();
+        assert_eq!(replayed.is_ok(), allowed, "{kind:?}: {replayed:?}");
+    }
+}
+
+#[test]
+fn each_client_has_its_own_quantum() {
+    for (quantum_ns, allowed) in [(QUANTUM_NS, false), (2 * QUANTUM_NS, true)] {
+        let mut kernel = Kernel::new();
+        [1, 2].into_iter().for_each(|node| kernel.join(node));
+        kernel.turns(6);
+        // Its turn is interrupted when it has used more than the other one may.
+        kernel.run(2, QUANTUM_NS + TICK_NS);
+        kernel.run(2, QUANTUM_NS / 2);
+        let replayed = kernel.replay_with(2, quantum_ns);
+        assert_eq!(replayed.is_ok(), allowed, "{quantum_ns}: {replayed:?}");
+    }
+}
+
+#[test]
+fn a_turn_goes_on_in_another_node() {
+    for (tid, allowed) in [(2, true), (3, false)] {
+        let mut kernel = Kernel::new();
+        [1, 2].into_iter().for_each(|node| kernel.join(node));
+        kernel.turns(6);
+        kernel.run(2, QUANTUM_NS / 2);
+        kernel.core.leave(ClientIndex(2)).expect("it is there");
+        kernel.tell(DecisionKind::Leave, 2, 0);
+        kernel.join(3);
+        // Far behind the other one, which waits.
+        let join = kernel.trace.last_mut().expect("it was told");
+        join.pass += (5.0 * super::QUANTUM_NS * PASS_UNITS) as u64;
+        let charge = Decision {
+            kind: DecisionKind::Charge,
+            tid,
+            ..*join
+        };
+        kernel.trace.push(charge);
+        kernel.trace.push(Decision {
+            kind: DecisionKind::Pick,
+            ..charge
+        });
+        let replayed = kernel.replay();
+        assert_eq!(replayed.is_ok(), allowed, "{tid}: {replayed:?}");
+    }
+}
+
+#[test]
+fn who_joins_after_somebody_was_taken_is_late() {
+    for (joins_after, allowed) in [(true, true), (false, false)] {
+        let mut kernel = Kernel::new();
+        [1, 2, 3].into_iter().for_each(|node| kernel.join(node));
+        kernel.turns(12);
+        if !joins_after {
+            kernel.join(1000);
+        }
+        let next = kernel.core.pick().expect("somebody competes").0;
+        let taken = if joins_after { next } else { 1 };
+        kernel.run(taken, QUANTUM_NS);
+        if joins_after {
+            let next = kernel.core.pick().expect("somebody competes").0;
+            kernel.join(1000);
+            kernel.tell(DecisionKind::Pick, next, 0);
+        } else {
+            kernel.tell(DecisionKind::Pick, 1, 0);
+        }
+        let replayed = kernel.replay();
+        assert_eq!(replayed.is_ok(), allowed, "{joins_after}: {replayed:?}");
+    }
+}
+
+#[test]
+fn the_core_s_passes_wrap_around() {
+    let mut kernel = Kernel::new();
+    [1, 4].into_iter().for_each(|node| kernel.join(node));
+    let charge = |kernel: &mut Kernel, node| {
+        let charged = kernel
+            .core
+            .charge(ClientIndex(node), QUANTUM_NS, QUANTUM_NS);
+        charged.expect("it is there");
+        kernel.tell(DecisionKind::Charge, node, QUANTUM_NS);
+    };
+    for _ in 0..50 {
+        charge(&mut kernel, 1);
+    }
+    // What it is owed is a thousand times the wait at a thousandth of its tickets: that is
+    // before the first pass.
+    let set = kernel.core.set_tickets(ClientIndex(4), 4);
+    set.expect("it is there");
+    let mut told = DecisionKind::Tickets;
+    let mut passes = Vec::new();
+    for _ in 0..50 {
+        kernel.tell(told, 4, QUANTUM_NS);
+        let pass = kernel.core.pass(ClientIndex(4)).expect("it competes");
+        let pass = if pass > WRAP / 2.0 { pass - WRAP } else { pass };
+        passes.push(pass);
+        let last = kernel.trace.last_mut().expect("it was told");
+        last.tickets /= SCALE;
+        last.pass = (pass * SCALE * super::QUANTUM_NS * PASS_UNITS) as i64 as u64;
+        told = DecisionKind::Charge;
+        let charged = kernel.core.charge(ClientIndex(4), QUANTUM_NS, QUANTUM_NS);
+        charged.expect("it is there");
+    }
+    assert!(passes[0] < 0.0 && passes[49] > 0.0, "{passes:?}");
+    assert_eq!(kernel.replay(), Ok(0));
+}
+
+#[test]
+fn a_lottery_is_not_judged() {
+    let mut kernel = Kernel::new();
+    kernel.join(1);
+    kernel.turns(3);
+    kernel.trace.last_mut().expect("it was told").drawn = true;
+    assert_eq!(kernel.replay(), Err(Disallowed::Drawn { pick: 3 }));
 }

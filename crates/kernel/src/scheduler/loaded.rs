@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, MapCore, MapFlags, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, ProgramInput, ProgramMut};
 
 use super::graph::Graph;
 use super::quanta::Quanta;
@@ -236,7 +236,7 @@ impl Loaded {
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         let ring = self.decisions.as_ref().ok_or(KernelError::NotTraced)?;
         let decisions = ring.take();
-        let lost = lost_in(&lock(&self.skeleton).maps.prorata_lost)?;
+        let lost = trace::count_in(&lock(&self.skeleton).maps.prorata_lost)?;
         Ok(Trace { decisions, lost })
     }
 
@@ -331,7 +331,12 @@ fn configure(
     data.online = online_cpus();
     Quanta::new(options.quantum_ns).write(data, options.scope);
     if !traced {
-        for map in [&mut open.maps.prorata_trace, &mut open.maps.prorata_lost] {
+        let maps = &mut open.maps;
+        for map in [
+            &mut maps.prorata_trace,
+            &mut maps.prorata_lost,
+            &mut maps.prorata_asked,
+        ] {
             map.set_autocreate(false)?;
         }
     }
@@ -352,18 +357,6 @@ fn configure(
         operations.cgroup_set_idle = std::ptr::null_mut();
     }
     Ok(queues)
-}
-
-/// What the trace's counter says.
-pub(super) fn lost_in(map: &dyn MapCore) -> Result<u64, KernelError> {
-    let unreadable = |why: &dyn std::fmt::Display| KernelError::Trace(why.to_string());
-    let first = 0_u32.to_ne_bytes();
-    let count = map.lookup(&first, MapFlags::ANY);
-    let count = count.map_err(|error| unreadable(&error))?;
-    let bytes = count.ok_or_else(|| unreadable(&"the number of those lost is not there"))?;
-    let bytes = bytes.try_into();
-    let bytes = bytes.map_err(|_| unreadable(&"the number of those lost has another length"))?;
-    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// Whether the kernel's types mention a name.

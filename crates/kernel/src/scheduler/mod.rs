@@ -191,7 +191,7 @@ impl Scheduler {
     }
 
     /// What was decided since the last call, and how many decisions the kernel had
-    /// no room for: call sooner. There is room for some 18,000. Refused if it was not
+    /// no room for: call sooner. There is room for some 13,000. Refused if it was not
     /// loaded with a trace.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         self.loaded.take_decisions()
@@ -300,7 +300,9 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Decisions are taken from now on. Of several at a time each gets a part of them.
+    /// Decisions are taken from the next one on; before them comes the state
+    /// ([`DecisionKind::Begin`]). Of several at a time each gets a part of them.
+    /// Cost: the next decision takes a millisecond longer.
     ///
     /// # Errors
     ///

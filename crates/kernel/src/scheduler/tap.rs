@@ -1,16 +1,17 @@
 //! The trace of a scheduler that another process has loaded, by the names of its maps.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use libbpf_rs::MapHandle;
 use libbpf_rs::query::MapInfoIter;
 
-use super::loaded::lost_in;
 use super::ring::Ring;
-use super::trace::{self, Decision, Trace};
+use super::trace::{self, Decision, DecisionKind, Trace};
 use crate::{KernelError, attach};
 
-/// The ring and the number of decisions that it had no room for, as in
-/// `bpf/trace.bpf.h`.
-const MAPS: [&str; 2] = ["prorata_trace", "prorata_lost"];
+/// The ring, the number of decisions that it had no room for, and how often the state
+/// was asked for, as in `bpf/trace.bpf.h`.
+const MAPS: [&str; 3] = ["prorata_trace", "prorata_lost", "prorata_asked"];
 
 pub struct Tap {
     decisions: Ring<Decision>,
@@ -19,21 +20,25 @@ pub struct Tap {
     lost: MapHandle,
     /// Lost before anybody was here to take them.
     lost_before: u64,
+    /// Whether the state has come that was asked for: decisions before that say nothing.
+    has_begun: AtomicBool,
 }
 
 impl Tap {
     pub fn open() -> Result<Self, KernelError> {
-        let [ring, lost] = MAPS.map(newest);
-        let (ring, lost) = (ring?, lost?);
+        let [ring, lost, asked] = MAPS.map(newest);
+        let (ring, lost, asked) = (ring?, lost?, asked?);
         let decisions = Ring::new(&ring, trace::decode).map_err(unreadable)?;
         // Decided when nobody listened: what came next may be lost.
         drop(decisions.take());
-        let lost_before = lost_in(&lost)?;
+        let lost_before = trace::count_in(&lost)?;
+        trace::set_count_in(&asked, trace::count_in(&asked)?.wrapping_add(1))?;
         Ok(Self {
             decisions,
             _ring: ring,
             lost,
             lost_before,
+            has_begun: AtomicBool::new(false),
         })
     }
 
@@ -41,10 +46,19 @@ impl Tap {
         if !attach::is_loaded() {
             return Err(KernelError::Trace("it was unloaded".to_owned()));
         }
-        let decisions = self.decisions.take();
-        let lost = lost_in(&self.lost)?.saturating_sub(self.lost_before);
+        let mut decisions = self.decisions.take();
+        if !self.has_begun.load(Ordering::Relaxed) {
+            let begin = decisions.iter().position(is_begin);
+            self.has_begun.store(begin.is_some(), Ordering::Relaxed);
+            drop(decisions.drain(..begin.unwrap_or(decisions.len())));
+        }
+        let lost = trace::count_in(&self.lost)?.saturating_sub(self.lost_before);
         Ok(Trace { decisions, lost })
     }
+}
+
+fn is_begin(decision: &Decision) -> bool {
+    decision.kind == DecisionKind::Begin
 }
 
 /// The map of this name that was made last: that of a scheduler that is gone may

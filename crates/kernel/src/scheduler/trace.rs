@@ -1,9 +1,16 @@
 //! Decisions of the scheduler in the kernel, as its trace tells them.
 
+#[cfg(feature = "bpf")]
+use libbpf_rs::{MapCore, MapFlags};
+
+#[cfg(feature = "bpf")]
+use crate::KernelError;
+
 /// What was decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionKind {
-    /// The node competes from now on: one of its tasks wants to run.
+    /// The node competes from now on, as it did before at times: one of its tasks wants
+    /// to run.
     Join,
     /// It ceases to, with this pass.
     Leave,
@@ -13,6 +20,23 @@ pub enum DecisionKind {
     Pick,
     /// One of its tasks used service, and now it has this pass.
     Charge,
+    /// The node competes from now on, for the first time.
+    New,
+    /// Not a decision: what came before is to be forgotten, and the state follows, node by
+    /// node. So a trace begins that is taken when decisions have been made already.
+    Begin,
+    /// Part of the state: the node competes, with this pass.
+    Competes,
+    /// Part of the state: the node does not compete; this was its pass, and the present
+    /// one, when it ceased to.
+    Sleeps,
+}
+
+impl DecisionKind {
+    /// Whether it tells of the state rather than of a decision.
+    pub fn is_state(self) -> bool {
+        matches!(self, Self::Begin | Self::Competes | Self::Sleeps)
+    }
 }
 
 /// A decision about a node, as a client of the scheduler's.
@@ -38,6 +62,12 @@ pub struct Decision {
     pub present: u64,
     /// Of a charge: CPU time used.
     pub service_ns: u64,
+    /// The longest turn of its tasks.
+    pub quantum_ns: u64,
+    /// Its tasks that compete.
+    pub tasks: u32,
+    /// Whether a lottery decides, and not stride scheduling.
+    pub drawn: bool,
 }
 
 /// A part of a trace.
@@ -51,7 +81,7 @@ pub struct Trace {
 }
 
 #[cfg(feature = "bpf")]
-const BYTES: usize = 56;
+const BYTES: usize = 72;
 
 /// Reads `struct decision` of `bpf/abi.h`; nothing if these bytes are none.
 #[cfg(feature = "bpf")]
@@ -67,6 +97,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         2 => DecisionKind::Tickets,
         3 => DecisionKind::Pick,
         4 => DecisionKind::Charge,
+        5 => DecisionKind::New,
+        6 => DecisionKind::Begin,
+        7 => DecisionKind::Competes,
+        8 => DecisionKind::Sleeps,
         _ => return None,
     };
     Some(Decision {
@@ -79,5 +113,30 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         tickets: super::worth::to_f64(word(4)),
         present: word(5),
         service_ns: word(6),
+        quantum_ns: word(7),
+        tasks: word(8) as u32,
+        drawn: word(8) >> 32 != 0,
     })
 }
+
+/// What is in a map of one number, as `bpf/trace.bpf.h` has them.
+#[cfg(feature = "bpf")]
+pub(super) fn count_in(map: &dyn MapCore) -> Result<u64, KernelError> {
+    let unreadable = |why: &dyn std::fmt::Display| KernelError::Trace(why.to_string());
+    let count = map.lookup(&FIRST, MapFlags::ANY);
+    let count = count.map_err(|error| unreadable(&error))?;
+    let bytes = count.ok_or_else(|| unreadable(&"a map of one number has none"))?;
+    let bytes = bytes.try_into();
+    let bytes = bytes.map_err(|_| unreadable(&"a map of one number has another length"))?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Changes it.
+#[cfg(feature = "bpf")]
+pub(super) fn set_count_in(map: &dyn MapCore, count: u64) -> Result<(), KernelError> {
+    let set = map.update(&FIRST, &count.to_ne_bytes(), MapFlags::ANY);
+    set.map_err(|error| KernelError::Trace(error.to_string()))
+}
+
+#[cfg(feature = "bpf")]
+const FIRST: [u8; 4] = 0_u32.to_ne_bytes();

@@ -22,7 +22,7 @@ use self::twice::twice;
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 35] = [
+const CHECKS: [(&str, Check); 36] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
@@ -46,6 +46,10 @@ const CHECKS: [(&str, Check); 35] = [
     ("thousands_of_control_groups", cgroups::many),
     ("nice_values_are_tickets", cgroups::nice),
     ("every_pick_is_the_core_s", replay::picks),
+    (
+        "every_pick_from_the_midst_is_the_core_s",
+        replay::picks_from_the_midst,
+    ),
     ("who_yields_gets_no_more_for_it", next::who_yields),
     (
         "who_always_wakes_before_turns_end_stops_no_line",

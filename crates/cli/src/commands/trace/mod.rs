@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::Signal;
+use prorata_kernel::replay::Replay;
 use prorata_report::table::{Side, Table};
 use prorata_user::procfs;
 use rustix::time::{ClockId, clock_getres};
@@ -41,7 +42,7 @@ pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
         );
     }
     let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
-    let replay = args.check.then(|| settings.replay(tick_ns()));
+    let replay = args.check.then(|| Replay::new(tick_ns()));
     let (mut recording, ended, lost) = {
         let source = Source::open(&settings)?;
         let file = args.perfetto.as_deref().map(create).transpose()?;

@@ -90,7 +90,7 @@ impl<W: io::Write> Recording<W> {
     }
 
     fn note(&mut self, decision: &Decision) {
-        self.decisions += 1;
+        self.decisions += u64::from(!decision.kind.is_state());
         if let Some(replay) = &mut self.replay
             && let Err(disallowed) = replay.step(decision)
         {
@@ -101,8 +101,12 @@ impl<W: io::Write> Recording<W> {
         let now_ns = decision.time_ns.saturating_sub(first_ns);
         // These are of a client, all of whose tasks compete as one.
         match decision.kind {
-            DecisionKind::Tickets => return,
-            DecisionKind::Join => {
+            DecisionKind::Tickets | DecisionKind::Sleeps => return,
+            DecisionKind::Begin => {
+                self.competing = 0;
+                return;
+            }
+            DecisionKind::Join | DecisionKind::New | DecisionKind::Competes => {
                 self.competing += 1;
                 return self.count(now_ns);
             }
@@ -241,6 +245,9 @@ mod tests {
             tickets: 1.0,
             present: time_ns << 20,
             service_ns,
+            quantum_ns: 20_000_000,
+            tasks: 1,
+            drawn: false,
         }
     }
 
@@ -305,8 +312,21 @@ mod tests {
     }
 
     #[test]
+    fn the_state_is_no_decision() {
+        let mut recording: Recording<Vec<u8>> = Recording::new(None, None, find);
+        recording.take(&trace(vec![
+            decision(DecisionKind::New, 12, 1_000, 0),
+            decision(DecisionKind::Begin, 0, 2_000, 0),
+            decision(DecisionKind::Competes, 10, 2_000, 0),
+            decision(DecisionKind::Sleeps, 11, 2_000, 0),
+        ]));
+        assert_eq!((recording.decisions, recording.competing), (1, 1));
+        assert!(recording.tasks.is_empty());
+    }
+
+    #[test]
     fn the_first_decision_that_is_not_allowed_is_kept() {
-        let replay = || Some(Replay::new(20_000_000, 4_000_000));
+        let replay = || Some(Replay::new(4_000_000));
         let mut recording: Recording<Vec<u8>> = Recording::new(None, replay(), find);
         // Nobody has joined.
         let wrong = trace(vec![

@@ -4,7 +4,6 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use prorata_control::protocol::{PolicyKind, StatusReport};
 use prorata_kernel::KernelError;
-use prorata_kernel::replay::Replay;
 use prorata_kernel::scheduler::Trace as Decisions;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope, Tap};
 
@@ -41,14 +40,6 @@ impl Settings {
                     )
                     .into());
                 }
-                if args.check {
-                    return Err(WrongUsage(
-                        "--check is for a scheduler that is loaded for it, so that all of its \
-                         decisions are known: end the daemon first, with `prorata stop`"
-                            .to_owned(),
-                    )
-                    .into());
-                }
                 if let ("none", Some(trouble)) = (daemon.mechanism.as_str(), &daemon.trouble) {
                     bail!("nothing is decided in the kernel any more: {trouble}");
                 }
@@ -74,15 +65,11 @@ impl Settings {
             },
         };
         if args.check && settings.policy == Policy::Lottery {
-            let only = "a lottery may pick anybody: give --check with --policy stride";
+            let only = "a lottery may pick anybody: give --check with stride scheduling (--policy \
+                        stride, or `prorata configure --policy stride` where the daemon decides)";
             return Err(WrongUsage(only.to_owned()).into());
         }
         Ok(settings)
-    }
-
-    /// What judges decisions that are made so.
-    pub fn replay(&self, tick_ns: u64) -> Replay {
-        Replay::new(self.quantum_ns, tick_ns)
     }
 }
 
