@@ -143,9 +143,12 @@ pub fn roamers() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Two packages, each with a queue for its two CPUs: shares are those of one queue,
-/// because each takes from the other what deserves more to run.
-pub fn caches() -> Result<(), Failed> {
+/// Nodes, and the parts that are due to them.
+type Shares = Vec<(u32, f64)>;
+
+/// Seven hogs under two packages, each with a queue for its two CPUs, and what is due to
+/// each.
+fn in_packages() -> Result<(Scheduler, Vec<Hog>, Shares), Failed> {
     let options = Options {
         queues: Queues::Cache,
         ..STRIDE
@@ -159,14 +162,31 @@ pub fn caches() -> Result<(), Failed> {
         shares.push((node, amount as f64));
     }
     settle();
+    Ok((scheduler, hogs, shares))
+}
+
+/// Each package takes from the other's queue what deserves more to run, and nobody waits in
+/// vain.
+pub fn caches() -> Result<(), Failed> {
+    let (scheduler, _hogs, shares) = in_packages()?;
     let before = scheduler.statistics()?.steals;
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 4.0)?;
+    let nodes: Vec<u32> = shares.iter().map(|share| share.0).collect();
+    let received = received(&scheduler, &nodes, Duration::from_secs(3))?;
     let steals = scheduler.statistics()?.steals - before;
     eprintln!("    {steals} steals");
     if steals == 0 {
         return Err("each kept to its own queue".into());
     }
-    Ok(())
+    match received.iter().all(|received_ns| *received_ns > 0.0) {
+        true => Ok(()),
+        false => Err(format!("received {received:?} ns").into()),
+    }
+}
+
+/// So shares are those of one queue.
+pub fn shares_over_caches() -> Result<(), Failed> {
+    let (scheduler, _hogs, shares) = in_packages()?;
+    check_shares(&scheduler, &shares, Duration::from_secs(3), 4.0)
 }
 
 /// A CPU goes and comes back: everybody runs on, those too that were bound to it.
