@@ -16,7 +16,7 @@
 //! * Nobody waits longer than eight seconds.
 //!
 //! A trace may begin with the state ([`DecisionKind::Begin`]). Whose turn it was then, and
-//! who was to be next, it does not say: so the first [`UNKNOWN_TURNS`] turns after it are
+//! who was to be next, it does not say: so the first `UNKNOWN_TURNS` turns after it are
 //! not judged.
 //!
 //! Holds for one CPU: on several, a CPU takes who waits first where it looks.
