@@ -6,7 +6,6 @@ use super::layout::RunQueues;
 use super::limits::{Nice, Tickets};
 use super::queue::Queue;
 use super::ranking::Ranking;
-use super::search::head;
 use super::single_pass::SinglePass;
 use super::task::{Cpu, TaskIndex};
 
@@ -81,10 +80,7 @@ impl<R: Ranking> RunQueues<R> {
                 Change::Nice(nice) => task.nice = nice,
             });
         }
-        let words = match self.single {
-            Some(_) => 0,
-            None => self.publish(queue, cpu, head(queue, ranking)),
-        };
+        let words = self.publish_afresh(queue, cpu);
         (slot.is_some(), (examined, words))
     }
 

@@ -81,6 +81,14 @@ impl<R: Ranking> RunQueues<R> {
         words + pool.available.set(place, availability.word())
     }
 
+    /// The same, with what it offers now: O(n) in those there.
+    pub(super) fn publish_afresh(&self, queue: &Queue, cpu: Cpu) -> u32 {
+        match self.single {
+            Some(_) => 0,
+            None => self.publish(queue, cpu, head(queue, &self.ranking)),
+        }
+    }
+
     /// What all CPUs may read of a CPU's own queue and of the CPU without a
     /// lock: whom it offers, and how available the CPU is. For drivers that
     /// model whose cache has these words.

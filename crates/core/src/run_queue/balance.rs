@@ -37,7 +37,6 @@ use super::layout::RunQueues;
 use super::load::PoolLoad;
 use super::queue::{Queue, Slot};
 use super::ranking::{NOBODY, Ranking};
-use super::search::head;
 use super::task::{Cpu, Task};
 
 /// A pool takes a task from another one, if that makes them more even. The
@@ -148,7 +147,7 @@ impl Balance {
         let examined = caught_up + queue.len();
         let task = taken.map(|slot| queue.remove(slot));
         let words = match task.is_some() || caught_up > 0 {
-            true => shared.publish(queue, from, head(queue, &shared.ranking)),
+            true => shared.publish_afresh(queue, from),
             false => 0,
         };
         self.steps.examined(examined, words);

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use super::decision::{Decision, Held, Step, Steps};
 use super::layout::RunQueues;
 use super::ranking::Ranking;
-use super::search::head;
 use super::task::{Cpu, TaskIndex};
 
 /// Visits each queue where somebody stands whose tickets have changed, one after
@@ -49,10 +48,7 @@ impl Reweigh {
         let lock = shared.queue_of(cpu);
         let queue = held.queue(lock);
         queue.change_all(ranking, |task| ranking.refresh_tickets(task, pool.clock()));
-        let words = match shared.single {
-            Some(_) => 0,
-            None => shared.publish(queue, cpu, head(queue, ranking)),
-        };
+        let words = shared.publish_afresh(queue, cpu);
         self.steps.examined(queue.len(), words);
         self.steps.push(Step::Unlock(lock));
         self.cpus.pop();

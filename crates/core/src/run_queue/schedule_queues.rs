@@ -418,7 +418,7 @@ impl Schedule {
         let lock = LockIndex(cpu.0);
         let queue = held.queue(lock);
         let examined = queue.catch_up(&shared.ranking, pool.clock());
-        let words = shared.publish(queue, cpu, head(queue, &shared.ranking));
+        let words = shared.publish_afresh(queue, cpu);
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
         self.visit_from(shared, place + 1);

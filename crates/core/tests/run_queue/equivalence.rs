@@ -1,18 +1,16 @@
 //! DSS and PLS decide the same (2001, 3), and MQ what DSS would (2001, 4).
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use prorata_core::run_queue::{Comparison, Goodness, Layout, Pass};
 
 use super::machine::{Machine, Nature, WITHOUT_MM, events, natures};
 use super::reference::check_decisions;
+use super::seeded;
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2001),
         cases: 400,
-        ..ProptestConfig::default()
+        ..seeded(2001)
     }
 }
 

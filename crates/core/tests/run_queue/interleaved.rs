@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use prorata_core::run_queue::{
     Balance, Comparison, Cpu, Decision, End, Goodness, Held, Layout, LockIndex, Pass, Place, Queue,
     Ranking, RunQueues, Schedule, Step, Task, TaskIndex, Tick, Turn,
 };
 
 use super::machine::{CPUS, Nature, TASKS, WITHOUT_MM, natures, task};
+use super::seeded;
 
 /// What a CPU is asked to do next.
 #[derive(Clone, Copy, Debug)]
@@ -334,10 +334,8 @@ fn who_is_taken_from_a_recalculated_queue_is_recalculated_once() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2001),
         cases: 300,
-        ..ProptestConfig::default()
+        ..seeded(2001)
     })]
 
     #[test]

@@ -15,3 +15,14 @@ mod reference;
 mod shares;
 mod turns;
 mod weights;
+
+use proptest::test_runner::{Config, RngSeed};
+
+/// Random histories that are the same each time.
+fn seeded(seed: u64) -> Config {
+    Config {
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
+        ..Config::default()
+    }
+}

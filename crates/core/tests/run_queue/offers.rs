@@ -1,8 +1,9 @@
 //! What queues offer: a tournament finds what a scan finds.
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use prorata_core::run_queue::{Best, Comparison, NOBODY, Offers};
+
+use super::seeded;
 
 /// Whoever asks from a place is told of as good a one as a scan knows; and
 /// where nobody is passed over, of no other than the nearest of those.
@@ -52,11 +53,7 @@ fn check_nearest_above(scan: &Offers, tournament: &Offers, near: u32, bar: i64, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2001),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(2001))]
 
     #[test]
     fn a_tournament_finds_what_a_scan_finds(

@@ -3,18 +3,14 @@
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use prorata_core::run_queue::{Comparison, Cpu, End, Goodness, Layout, Pass, Ranking, Task};
 
 use super::machine::{CPUS, Event, Machine, Nature, events, natures};
+use super::seeded;
 use super::turns;
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2001),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(2001))]
 
     #[test]
     fn one_pool_is_mq(natures in natures(true), events in events()) {
@@ -244,11 +240,7 @@ fn idle_cpus_beside_a_rich_task_take_from_others() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2001),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(2001))]
 
     #[test]
     fn balancing_by_feasible_tickets_ends_and_leaves_no_cpu_idle(

@@ -4,9 +4,10 @@
 use std::cell::RefCell;
 
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestRunner};
+use proptest::test_runner::TestRunner;
 use prorata_core::run_queue::{Comparison, End, Layout};
 
+use super::seeded;
 use super::turns::{Machine, Member, due};
 
 /// Weights are rounded to parts of tickets, and passes compared without their parts.
@@ -185,9 +186,8 @@ fn happen(machine: &mut Machine, event: Event) {
 
 fn explore<S: Strategy>(strategy: &S, test: impl Fn(S::Value)) {
     let config = ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(1995),
-        ..ProptestConfig::with_cases(40)
+        cases: 40,
+        ..seeded(1995)
     };
     let run = TestRunner::new(config).run(strategy, |value| {
         test(value);

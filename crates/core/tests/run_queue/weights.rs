@@ -1,7 +1,6 @@
 //! Tickets that are feasible: as if all were worked out afresh.
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use prorata_core::feasible::{Demand, Readjustment};
 use prorata_core::run_queue::{
     Comparison, Cpu, Decision, End, Held, InForce, Layout, LockIndex, MAX_TICKETS, MIN_QUANTUM_NS,
@@ -9,6 +8,7 @@ use prorata_core::run_queue::{
     Turn, Weights,
 };
 
+use super::seeded;
 use super::turns::due;
 
 /// The tickets of all, in parts, from the papers' definition.
@@ -66,11 +66,7 @@ impl Pool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2001),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(2001))]
 
     /// Just those are told who competed and have other tickets then.
     #[test]
