@@ -41,17 +41,9 @@ static void settle_alone(struct alone *self, struct rights *node)
 /* Works out what so many tickets in its node are worth. */
 static void value_alone(struct alone *self, u32 number, u32 held, u64 now)
 {
-	struct rights *node = node_at(number);
-	worth_t worth;
-	s64 active;
+	worth_t worth = worth_of_part(number, held, now);
 
-	if (!is_priced(node, now))
-		price(number, now);
-	worth = node->value;
-	active = node->active;
-	if (held < active)
-		worth = product(worth, quotient(worth_of_amount(held), worth_of_amount(active)));
-	self->worth_priced_at = node->priced_at;
+	self->worth_priced_at = node_at(number)->priced_at;
 	if (worth == self->worth)
 		return;
 	self->worth = worth;
@@ -72,11 +64,6 @@ static void revalue_alone(struct alone *self, u32 number, u32 held_tickets, u64 
 	self->pass = from + keep_remain(self->pass - from, worth, self->worth);
 }
 
-static bool is_valued_alone(const struct alone *self, const struct rights *node, u64 now)
-{
-	return is_priced(node, now) && self->worth_priced_at == node->priced_at;
-}
-
 /* What remains of the wait of who was charged last in the node, at this worth. */
 static s64 remain_of_last(const struct rights *node, const struct alone *self)
 {
@@ -95,7 +82,7 @@ static void count_in_alone(struct alone *self, u32 number, u32 held_tickets, u32
 {
 	struct rights *node = node_at(number);
 	worth_t worth = self->worth;
-	s64 remain, least;
+	s64 remain;
 
 	__sync_fetch_and_add(&node->alone, 1);
 	__sync_fetch_and_add(&node->alone_held, held_tickets);
@@ -105,10 +92,9 @@ static void count_in_alone(struct alone *self, u32 number, u32 held_tickets, u32
 	value_alone(self, number, held_tickets, now);
 	remain = self->known ? keep_remain(held(self->pass), worth, self->worth)
 			     : remain_of_last(node, self);
-	least = -(s64)wait(self->stride, LARGEST_LAG * longest_quantum_ns);
 	self->known = true;
 	self->home = home;
-	self->pass = present_at(home) + (remain < least ? least : remain);
+	self->pass = present_at(home) + owed_at_most(remain, self->stride);
 }
 
 static void count_out_alone(struct alone *self, u32 number, u32 held_tickets)
@@ -140,9 +126,8 @@ static void charge_alone(struct alone *self, u32 number, u32 held_tickets, u64 s
 	node->alone_pass = self->pass;
 	node->alone_home = self->home;
 	node->alone_worth = self->worth;
-	__sync_fetch_and_add(&node->received_ns, service_ns);
-	__sync_fetch_and_add(&totals.charged_ns, service_ns);
-	if (!is_valued_alone(self, node, now))
+	count_received(node, service_ns);
+	if (!is_valued(node, self->worth_priced_at, now))
 		revalue_alone(self, number, held_tickets, now);
 }
 

@@ -24,9 +24,46 @@ static void settle(struct rights *node)
 		__sync_fetch_and_add(&node->specified_ns, service_of(passed, node->worth));
 }
 
-static bool is_valued(const struct rights *node, u64 now)
+/* Whether what was worked out from a node's price of then is right still. */
+static bool is_valued(const struct rights *node, u64 worth_priced_at, u64 now)
 {
-	return is_priced(node, now) && node->worth_priced_at == node->priced_at;
+	return is_priced(node, now) && worth_priced_at == node->priced_at;
+}
+
+/* What those are worth that hold so many of the tickets that are active in a node. */
+static worth_t worth_of_part(u32 number, s64 held, u64 now)
+{
+	struct rights *node = node_at(number);
+	s64 active;
+
+	if (!is_priced(node, now))
+		price(number, now);
+	active = node->active;
+	if (held >= active)
+		return node->value;
+	return product(node->value,
+		       quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
+}
+
+/* How far behind who waited for others' turns to end can be: a wait. */
+static u64 largest_lag(struct stride stride)
+{
+	return wait(stride, LARGEST_LAG * longest_quantum_ns);
+}
+
+/* What remains of the wait of one that is owed no more than that. */
+static s64 owed_at_most(s64 remain, struct stride stride)
+{
+	s64 least = -(s64)largest_lag(stride);
+
+	return remain < least ? least : remain;
+}
+
+/* Service is in a node's account. */
+static void count_received(struct rights *node, u64 service_ns)
+{
+	__sync_fetch_and_add(&node->received_ns, service_ns);
+	__sync_fetch_and_add(&totals.charged_ns, service_ns);
 }
 
 /* Works out what a node's tasks are worth together. */
@@ -34,18 +71,8 @@ __noinline int value(u32 number, u64 now)
 {
 	struct rights *node = node_at(number);
 	u32 runnable = node->runnable;
-	s64 held, active;
-	worth_t worth;
+	worth_t worth = worth_of_part(number, node->held - node->alone_held, now);
 
-	if (!is_priced(node, now))
-		price(number, now);
-	worth = node->value;
-	held = node->held - node->alone_held;
-	active = node->active;
-	if (held < active)
-		worth = product(
-			worth,
-			quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
 	if (!one_cpu) {
 		node->single = single_of(worth) / (runnable ? runnable : 1);
 		readjust();
@@ -85,10 +112,8 @@ __noinline int revalue(u32 number, u64 now)
  */
 static s64 remain_on_return(const struct rights *node, s64 remain, worth_t worth)
 {
-	s64 least = -(s64)wait(node->stride, LARGEST_LAG * longest_quantum_ns);
-
 	remain = keep_remain(remain, worth, node->worth);
-	return all_tasks && remain < least ? least : remain;
+	return all_tasks ? owed_at_most(remain, node->stride) : remain;
 }
 
 /* The first of a node's tasks joins. */
@@ -143,7 +168,7 @@ static void count_out(u32 number, u32 held)
  */
 static void forgive_lag(struct rights *node)
 {
-	u64 least = present() - wait(node->stride, LARGEST_LAG * longest_quantum_ns);
+	u64 least = present() - largest_lag(node->stride);
 
 	if (before(node->pass, least))
 		node->pass = least;
@@ -164,9 +189,8 @@ static void charge_client(u32 number, u32 tid, u64 service_ns, u64 now)
 	if (!one_cpu && !lottery)
 		forgive_lag(node);
 	trace(DECISION_CHARGE, number, tid, service_ns);
-	__sync_fetch_and_add(&node->received_ns, service_ns);
-	__sync_fetch_and_add(&totals.charged_ns, service_ns);
-	if (!is_valued(node, now))
+	count_received(node, service_ns);
+	if (!is_valued(node, node->worth_priced_at, now))
 		revalue(number, now);
 }
 

@@ -99,23 +99,27 @@ static void represent_by(struct task *runs)
 	runs->place = REPRESENTS;
 }
 
+/* Whose turn it is on the only CPU, if it competes; nobody, if it is its own that ends. */
+static struct task *who_runs_beside(const struct task_struct *p)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task *runs = current == p ? NULL : task_of(current);
+
+	return runs && runs->competes ? runs : NULL;
+}
+
 /* Whether it went to the CPU's own queue. */
-static bool goes_next(struct task_struct *p, struct task *task, u64 enq_flags)
+static bool goes_next(struct task_struct *p, struct task *task, struct task *runs, u64 enq_flags)
 {
 	struct rights *node = node_at(task->node);
-	struct task_struct *current = bpf_get_current_task_btf();
-	struct task *runs;
 	u64 key;
 
-	if (current == p) {
+	if (bpf_get_current_task_btf() == p) {
 		if (vacant || node->in_line || !follows_next(task) || scx_bpf_dsq_nr_queued(0))
 			return false;
 		compared = false;
 		key = key_of(node);
 	} else {
-		runs = task_of(current);
-		if (runs && !runs->competes)
-			runs = NULL;
 		if (runs && runs->node == task->node)
 			represent_by(runs);
 		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0))

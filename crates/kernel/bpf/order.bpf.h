@@ -15,6 +15,12 @@
 static u32 ordered_up_to;
 static u64 order_next_at;
 
+/* Whether the present pass is to be where those who compete stand in the mean. */
+static bool is_centered(void)
+{
+	return one_cpu && all_tasks && !lottery;
+}
+
 /* By how much service clients are ahead of the present pass together, or behind it. */
 static s64 lead_ns;
 
@@ -66,12 +72,12 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		if (!task || !task->competes)
 			continue;
 		node = node_at(task->node);
-		if (one_cpu)
+		if (is_centered())
 			count_lead(task);
 		if (is_alone(task)) {
-			if (!is_valued_alone(&task->alone, node, now))
+			if (!is_valued(node, task->alone.worth_priced_at, now))
 				revalue_alone(&task->alone, task->node, task->held, now);
-		} else if (!is_valued(node, now)) {
+		} else if (!is_valued(node, node->worth_priced_at, now)) {
 			revalue(task->node, now);
 		}
 		key = key_for(task);
@@ -101,7 +107,7 @@ static void reorder_if_due(const struct task *runs, u64 now)
 	bpf_for(queue, 0, queues)
 		count += reorder(queue, now);
 	pause += count * PAUSE_NS;
-	if (one_cpu && all_tasks && !lottery && count <= REORDERED_AT_ONCE) {
+	if (is_centered() && count <= REORDERED_AT_ONCE) {
 		if (runs)
 			count_lead(runs);
 		center_present();

@@ -72,7 +72,7 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 
 void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct task *task = task_of(p);
+	struct task *task = task_of(p), *runs;
 
 	if (!task) {
 		/* Here by a will of its own: it has no tickets. */
@@ -83,14 +83,15 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 					 enq_flags);
 		return;
 	}
+	runs = one_cpu ? who_runs_beside(p) : NULL;
 	if (!task->competes) {
-		if (one_cpu)
-			dispense_turn();
+		if (runs)
+			dispense_turn(runs);
 		join(p, task, scx_bpf_now());
 	} else if (is_bound_anew(p, task)) {
 		follow_assignment(p, task, scx_bpf_now());
 	}
-	if (!one_cpu || !goes_next(p, task, enq_flags)) {
+	if (!one_cpu || !goes_next(p, task, runs, enq_flags)) {
 		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
 			wait_in_line(p, task, enq_flags);
 		else

@@ -205,15 +205,11 @@ static void dispense_for(struct task *task, u64 used_ns)
  * The same for who runs on the only CPU: who joins in the middle of a turn begins where
  * all stand by then (1995, 2.2), and is not credited what the turn has used before.
  */
-static void dispense_turn(void)
+static void dispense_turn(struct task *runs)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-	struct task *runs = task_of(current);
-	u64 uncounted_ns;
+	const struct task_struct *current = bpf_get_current_task_btf();
+	u64 uncounted_ns = scx_clock_task(0) - current->se.exec_start;
 
-	if (!runs || !runs->competes)
-		return;
-	uncounted_ns = scx_clock_task(0) - current->se.exec_start;
 	dispense_for(runs, current->se.sum_exec_runtime + uncounted_ns);
 }
 

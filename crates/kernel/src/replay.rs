@@ -212,12 +212,7 @@ impl Replay {
             DecisionKind::Competes => self.compete(node, tickets)?,
             DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, tickets)),
         }
-        let share = if decision.tasks > 1 {
-            decision.tasks
-        } else {
-            1
-        };
-        let longest = LONGEST_WAIT_NS / QUANTUM_NS / f64::from(share);
+        let longest = LONGEST_WAIT_NS / QUANTUM_NS / f64::from(decision.tasks.max(1));
         let latest = present + longest / self.core.total_tickets() as f64;
         let task = self.task(node);
         task.pass = pass;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use prorata_core::cpu_list;
+
 use super::Queues;
 
 /// What the kernel tells about CPUs.
@@ -48,8 +50,7 @@ fn first_sharer(cpus: &Path, cpu: u32) -> u32 {
 
 /// The first CPU of a list such as `0-3,8`.
 fn first_in(list: &str) -> Option<u32> {
-    let end = list.find(|c: char| !c.is_ascii_digit());
-    list[..end.unwrap_or(list.len())].parse().ok()
+    cpu_list::parse(list).ok()?.first().copied()
 }
 
 #[cfg(test)]
