@@ -7,6 +7,8 @@
 //! there with which the taker would still have less load than the giver had. It
 //! asks the pool with the most load first, and in a pool the queue with the
 //! most; then the next, until somebody may move. If nobody may, nothing moves.
+//! A pool is asked only if the least that anybody can count for would be little
+//! enough, so pools that are even take no lock.
 //!
 //! So a pool that would leave a CPU idle takes from any where more tasks than
 //! CPUs are, however rich its own are. And the larger of the two loads falls
@@ -27,6 +29,9 @@
 //! When to balance is the caller's business: from time to time, and when a CPU
 //! falls idle. Each move is a decision here and one of `Place`. Real-time tasks
 //! stay in their pool.
+//!
+//! A look at the sum of each pool tells which to ask (`load.rs`); only of the
+//! pools that are asked each queue is looked at.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -47,9 +52,11 @@ pub struct Balance {
     cpu: Cpu,
     phase: Phase,
     steps: Steps,
-    /// Where somebody may wait who could move: first to ask last. Allocates only
-    /// when other pools have more load.
+    /// With more load: first to ask last. Allocates only when there are some.
+    pools: Vec<u32>,
+    /// Of the pool that is asked, where somebody waits: first to ask last.
     to_ask: Vec<Cpu>,
+    looks_at: Option<u32>,
     moving: Option<Moving>,
 }
 
@@ -82,11 +89,18 @@ impl Moving {
     }
 }
 
+/// Both pools' loads are looked at again before somebody moves.
+const LOADS_OF_TWO: u32 = 2;
+
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Start,
+    /// Nothing is held: the next queue, or the next pool.
+    Ask,
     /// The queue to take from is held, of the CPU.
     Take(Cpu),
+    /// Nothing is held, somebody moves.
+    Find,
     End,
 }
 
@@ -97,7 +111,9 @@ impl Balance {
             cpu,
             phase: Phase::Start,
             steps: Steps::NONE,
+            pools: Vec::new(),
             to_ask: Vec::new(),
+            looks_at: None,
             moving: None,
         }
     }
@@ -107,63 +123,97 @@ impl Balance {
         self.moving
     }
 
+    /// The pool whose CPUs' words the last [`Step::Examined`] was about; none
+    /// if it was about what each pool counts for. For drivers that model whose
+    /// cache has these words.
+    pub fn looks_at(&self) -> Option<u32> {
+        self.looks_at
+    }
+
     fn start<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         self.phase = Phase::End;
         if shared.single.is_some() || shared.pools.len() == 1 {
             return;
         }
-        self.steps.examined(0, shared.cpus());
+        let pools = shared.pools.len() as u32;
+        self.steps.examined(0, pools);
         let own = shared.pool_of(self.cpu);
-        let least = shared.load(own).with(Some(0));
-        let pools = (0..shared.pools.len() as u32).filter(|&pool| pool != own);
-        let loads = pools.map(|pool| (shared.load(pool), &shared.pools[pool as usize]));
-        let mut giving: Vec<_> = loads.filter(|(load, _)| least.is_less(*load)).collect();
-        // Stable: the first among equals is asked first.
-        giving.sort_by(|(a, _), (b, _)| b.cmp(*a));
-        for (_, pool) in giving.into_iter().rev() {
-            let places = 0..pool.offers.places();
-            let some_wait = places.filter(|&place| pool.offers.get(place) != NOBODY);
-            let mut places: Vec<_> = some_wait.collect();
-            places.sort_by_key(|&place| (pool.loads.get(place), Reverse(place)));
-            let cpus = places.into_iter().map(|place| pool.cpus[place as usize]);
-            self.to_ask.extend(cpus);
-        }
-        self.ask_next(shared);
+        let least = shared.ranking.least_load();
+        let with_least = shared.load(own).with(Some(least));
+        let others = (0..pools).filter(|&pool| pool != own);
+        let loads = others.map(|pool| (shared.load(pool), pool));
+        let mut giving: Vec<_> = loads
+            .filter(|(load, _)| with_least.is_less(*load))
+            .collect();
+        // The first among equals is asked first.
+        giving.sort_by(|(a, first), (b, second)| a.cmp(*b).then(second.cmp(first)));
+        self.pools = giving.into_iter().map(|(_, pool)| pool).collect();
+        self.phase = Phase::Ask;
     }
 
-    fn ask_next<R: Ranking>(&mut self, shared: &RunQueues<R>) {
-        self.phase = Phase::End;
+    fn ask<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         if let Some(cpu) = self.to_ask.pop() {
             self.steps.push(Step::Lock(shared.queue_of(cpu)));
             self.phase = Phase::Take(cpu);
+        } else if let Some(pool) = self.pools.pop() {
+            self.looks_at = Some(pool);
+            self.look_at(shared, pool);
+        } else {
+            self.phase = Phase::End;
         }
+    }
+
+    /// In whose queues somebody waits.
+    fn look_at<R: Ranking>(&mut self, shared: &RunQueues<R>, pool: u32) {
+        let pool = &shared.pools[pool as usize];
+        let places = 0..pool.offers.places();
+        let some_wait = places.filter(|&place| pool.offers.get(place) != NOBODY);
+        let mut waiting: Vec<_> = some_wait
+            .map(|place| (pool.loads.get(place), Reverse(place)))
+            .collect();
+        waiting.sort_unstable();
+        let words = pool.offers.places() + waiting.len() as u32;
+        self.steps.examined(0, words);
+        let cpus = waiting.iter();
+        self.to_ask
+            .extend(cpus.map(|(_, Reverse(place))| pool.cpus[*place as usize]));
     }
 
     fn take<R: Ranking>(&mut self, shared: &RunQueues<R>, held: &mut impl Held, from: Cpu) {
         let lock = shared.queue_of(from);
         let queue = held.queue(lock);
         let caught_up = queue.catch_up(&shared.ranking, shared.pool(from).clock());
-        let taken = self.heaviest(shared, queue, from);
         let examined = caught_up + queue.len();
+        let taken = self.heaviest(shared, queue, from);
         let task = taken.map(|slot| queue.remove(slot));
-        let words = match task.is_some() || caught_up > 0 {
-            true => shared.publish_afresh(queue, from),
-            false => 0,
-        };
+        let mut words = LOADS_OF_TWO;
+        if task.is_some() || caught_up > 0 {
+            words += shared.publish_afresh(queue, from);
+        }
         self.steps.examined(examined, words);
         self.steps.push(Step::Unlock(lock));
-        let Some(mut task) = task else {
-            return self.ask_next(shared);
-        };
-        let to = shared.least_loaded(self.cpu, &task);
-        let as_of = shared.change_pool(&mut task, from, to);
-        self.moving = Some(Moving {
-            task,
-            from,
-            to,
-            as_of,
-        });
+        self.phase = Phase::Ask;
+        if let Some(mut task) = task {
+            let as_of = shared.change_pool(&mut task, from, self.cpu);
+            self.moving = Some(Moving {
+                task,
+                from,
+                to: self.cpu,
+                as_of,
+            });
+            self.phase = Phase::Find;
+        }
+    }
+
+    /// Somebody moves: to which queue of the pool.
+    fn find<R: Ranking>(&mut self, shared: &RunQueues<R>) {
         self.phase = Phase::End;
+        self.looks_at = Some(shared.pool_of(self.cpu));
+        if let Some(moving) = &mut self.moving {
+            let words;
+            (moving.to, words) = shared.least_loaded(self.cpu, &moving.task);
+            self.steps.examined(0, words);
+        }
     }
 
     /// Who is to move out of the queue, if anybody is.
@@ -199,8 +249,8 @@ impl<R: Ranking> RunQueues<R> {
     }
 
     /// Of the pool of `cpu`, the CPU where `task` may run whose queue has the
-    /// least load, an idle one before all.
-    fn least_loaded(&self, cpu: Cpu, task: &Task) -> Cpu {
+    /// least load, an idle one before all; and the words looked at.
+    fn least_loaded(&self, cpu: Cpu, task: &Task) -> (Cpu, u32) {
         let pool = self.pool(cpu);
         let allowed = pool.cpus.iter().filter(|&&cpu| task.allowed.contains(cpu));
         let key = |&&cpu: &&Cpu| {
@@ -209,7 +259,8 @@ impl<R: Ranking> RunQueues<R> {
             let idle = matches!(Availability::from_word(word), Availability::Idle(_));
             (!idle, pool.loads.get(place))
         };
-        allowed.min_by_key(key).copied().unwrap_or(cpu)
+        let words = 2 * allowed.clone().count() as u32;
+        (allowed.min_by_key(key).copied().unwrap_or(cpu), words)
     }
 }
 
@@ -221,7 +272,9 @@ impl<R: Ranking> Decision<R> for Balance {
             }
             match self.phase {
                 Phase::Start => self.start(shared),
+                Phase::Ask => self.ask(shared),
                 Phase::Take(from) => self.take(shared, held, from),
+                Phase::Find => self.find(shared),
                 Phase::End => return Step::Done,
             }
         }

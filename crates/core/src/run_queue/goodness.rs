@@ -103,7 +103,11 @@ impl Ranking for Goodness {
 
     /// Every task counts alike.
     fn load(&self, _task: &Task) -> Option<u32> {
-        Some(1)
+        Some(self.least_load())
+    }
+
+    fn least_load(&self) -> u32 {
+        1
     }
 
     fn is_real_time(&self, task: &Task) -> bool {

@@ -45,10 +45,18 @@ impl Load {
     }
 }
 
-/// What each queue of a pool counts for, to be read without its lock. Numbers
-/// of one queue that are read while it changes may not belong together.
+/// What each queue of a pool counts for, and all together, to be read without
+/// their locks. Numbers that are read while they change may not belong together.
+///
+/// Whoever changes what a queue counts for does so under its lock and adds the
+/// difference to the sum. So a part of the sum is at any time what each queue
+/// counted for at some time: never less than nothing, and right when all changes
+/// are over.
 #[derive(Debug)]
-pub(super) struct Loads(Box<[Line]>);
+pub(super) struct Loads {
+    queues: Box<[Line]>,
+    sum: Line,
+}
 
 /// On a cache line of its own (two, as they are fetched in pairs).
 #[repr(align(128))]
@@ -59,50 +67,69 @@ struct Line {
     tasks: AtomicU64,
 }
 
-impl Loads {
-    pub(super) fn new(places: u32) -> Self {
-        let line = |_| Line {
+impl Line {
+    fn new() -> Self {
+        Self {
             whole: AtomicU64::new(0),
             shared: AtomicU64::new(0),
             tasks: AtomicU64::new(0),
+        }
+    }
+
+    fn get(&self) -> Load {
+        Load {
+            whole: self.whole.load(Ordering::Relaxed),
+            shared: self.shared.load(Ordering::Relaxed),
+            tasks: self.tasks.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Adds what one queue counts for now, and takes off what it did before.
+    /// Only what differs is written.
+    fn change(&self, before: Load, after: Load) {
+        let add = |part: &AtomicU64, before: u64, after: u64| {
+            if before != after {
+                part.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+            }
         };
-        Self((0..places).map(line).collect())
+        add(&self.whole, before.whole, after.whole);
+        add(&self.shared, before.shared, after.shared);
+        add(&self.tasks, before.tasks, after.tasks);
+    }
+}
+
+impl Loads {
+    pub(super) fn new(places: u32) -> Self {
+        Self {
+            queues: (0..places).map(|_| Line::new()).collect(),
+            sum: Line::new(),
+        }
     }
 
     pub(super) fn get(&self, place: u32) -> Load {
-        let line = &self.0[place as usize];
-        Load {
-            whole: line.whole.load(Ordering::Relaxed),
-            shared: line.shared.load(Ordering::Relaxed),
-            tasks: line.tasks.load(Ordering::Relaxed),
-        }
+        self.queues[place as usize].get()
     }
 
     /// To be called under the lock of the queue. Written only when it changes.
-    /// Returns the words of other CPUs that were written or compared.
+    /// Returns the lines of other CPUs that were written or compared.
     pub(super) fn set(&self, place: u32, load: Load) -> u32 {
-        if self.get(place) != load {
-            let line = &self.0[place as usize];
-            line.whole.store(load.whole, Ordering::Relaxed);
-            line.shared.store(load.shared, Ordering::Relaxed);
-            line.tasks.store(load.tasks, Ordering::Relaxed);
+        let queue = &self.queues[place as usize];
+        let before = queue.get();
+        if before == load {
+            return 1;
         }
-        1
+        // Nobody else writes to it.
+        queue.change(before, load);
+        self.sum.change(before, load);
+        2
     }
 
     /// Of all together.
     pub(super) fn of_pool(&self) -> PoolLoad {
-        let places = 0..self.0.len() as u32;
-        let sum = places.fold(Load::default(), |sum, place| {
-            let load = self.get(place);
-            Load {
-                whole: sum.whole + load.whole,
-                shared: sum.shared + load.shared,
-                tasks: sum.tasks + load.tasks,
-            }
-        });
-        let cpus = self.0.len() as u64;
-        PoolLoad { sum, cpus }
+        PoolLoad {
+            sum: self.sum.get(),
+            cpus: self.queues.len() as u64,
+        }
     }
 }
 

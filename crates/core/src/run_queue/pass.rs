@@ -175,6 +175,11 @@ impl Ranking for Pass {
         (!in_force.is_cut()).then_some(in_force.parts())
     }
 
+    /// A ticket: who is not cut goes by all that it has.
+    fn least_load(&self) -> u32 {
+        TICKET_PARTS
+    }
+
     fn is_real_time(&self, _task: &Task) -> bool {
         false
     }

@@ -61,6 +61,9 @@ pub trait Ranking {
     /// worth a CPU or more, and so has one for itself.
     fn load(&self, task: &Task) -> Option<u32>;
 
+    /// The least that any task can count for.
+    fn least_load(&self) -> u32;
+
     /// Whether it goes before all that are not, in a queue of its own.
     fn is_real_time(&self, task: &Task) -> bool;
 

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use prorata_core::run_queue::{
-    Balance, Change, Class, Cpu, CpuSet, Decision, Displaced, End, Goodness, Layout, LockIndex,
-    Nice, Outcome, Place, Ranking, Schedule, Sequential, Task, TaskIndex, Tickets, Turn,
+    Balance, Change, Class, Cpu, CpuSet, Decision, Displaced, End, Goodness, Held, Layout,
+    LockIndex, Nice, Outcome, Place, Ranking, RunQueues, Schedule, Sequential, Step, Task,
+    TaskIndex, Tickets, Turn,
 };
 
 pub const CPUS: u32 = 4;
@@ -216,5 +217,19 @@ impl<R: Ranking> Machine<R> {
         }
         assert!(seen.iter().all(|&times| times == 1), "{seen:?}");
         assert!(busy.iter().all(|&tasks| tasks <= 1), "{busy:?}");
+    }
+}
+
+/// A decision, and the locks that it takes.
+pub struct Locks<D>(pub D, pub Vec<LockIndex>);
+
+impl<R, D: Decision<R>> Decision<R> for Locks<D> {
+    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step {
+        let step = self.0.step(shared, held, granted);
+        self.1.extend(match step {
+            Step::Lock(lock) | Step::TryLock(lock) => Some(lock),
+            _ => None,
+        });
+        step
     }
 }

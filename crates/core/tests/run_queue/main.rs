@@ -1,5 +1,6 @@
 //! Run queues of many CPUs, driven without contention: random histories.
 
+mod balancing;
 mod baseline;
 mod cost;
 mod equivalence;

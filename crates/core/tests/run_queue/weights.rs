@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use prorata_core::feasible::{Demand, Readjustment};
 use prorata_core::run_queue::{
-    Comparison, Cpu, Decision, End, Held, InForce, Layout, LockIndex, MAX_TICKETS, MIN_QUANTUM_NS,
-    Pass, Ranking, Reweigh, RunQueues, Sequential, Step, TICKET_PARTS, Task, TaskIndex, Tickets,
-    Turn, Weights,
+    Comparison, Cpu, End, InForce, Layout, LockIndex, MAX_TICKETS, MIN_QUANTUM_NS, Pass, Ranking,
+    Reweigh, Sequential, TICKET_PARTS, Task, TaskIndex, Tickets, Turn, Weights,
 };
 
+use super::machine::Locks;
 use super::seeded;
 use super::turns::due;
 
@@ -131,20 +131,6 @@ fn one_and_two_thirds_of_a_cpu() {
     }
     let one = TICKET_PARTS;
     assert_eq!(pool.parts()[..4], [one, one, one, one + one / 2]);
-}
-
-/// A decision, and the locks that it takes.
-struct Locks<D>(D, Vec<LockIndex>);
-
-impl<R, D: Decision<R>> Decision<R> for Locks<D> {
-    fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step {
-        let step = self.0.step(shared, held, granted);
-        self.1.extend(match step {
-            Step::Lock(lock) | Step::TryLock(lock) => Some(lock),
-            _ => None,
-        });
-        step
-    }
 }
 
 /// Only those queues are visited where somebody's tickets have changed.

@@ -162,14 +162,14 @@ impl Decision {
         ns + queues.look_ns(costs, cpu, self.looks_at(queues, cpu), words)
     }
 
-    /// The pool whose words are looked at: a CPU that balances publishes what
-    /// is left of a queue of another pool.
+    /// The pool whose words are looked at: a CPU that balances looks at those of
+    /// another one, too.
     fn looks_at(&self, queues: &Queues, cpu: u32) -> u32 {
-        let LockIndex(lock) = self.lock;
-        queues.pool_of(match self.made {
-            Made::Balance(_) => lock,
-            _ => cpu,
-        })
+        let other = match &self.made {
+            Made::Balance(made) => made.looks_at(),
+            _ => None,
+        };
+        other.unwrap_or(queues.pool_of(cpu))
     }
 
     /// What it wants next.
@@ -192,7 +192,6 @@ impl Decision {
     fn advance_for(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
         let mut ns = 0;
         loop {
-            let is_first = self.step == Step::Done;
             let (shared, memory) = (&queues.shared, &mut queues.memory);
             self.step = match &mut self.made {
                 Made::Schedule(made, _) => made.step(shared, memory, self.granted),
@@ -207,10 +206,12 @@ impl Decision {
                         ns += queues.examine_ns(costs, cpu, self.lock.0 as usize, tasks);
                     }
                     let words = beyond(&mut self.ahead.words, words);
-                    // Who balances looks at what all queues count for before
-                    // all else.
-                    ns += match (&self.made, is_first) {
-                        (Made::Balance(_), true) => queues.look_at_loads_ns(costs, cpu),
+                    // Who balances looks at what all pools count for before all
+                    // else.
+                    ns += match &self.made {
+                        Made::Balance(made) if made.looks_at().is_none() => {
+                            queues.look_at_loads_ns(costs, cpu)
+                        }
                         _ => queues.look_ns(costs, cpu, self.looks_at(queues, cpu), words),
                     };
                 }

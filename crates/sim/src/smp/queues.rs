@@ -215,15 +215,13 @@ impl Queues {
         u64::from(words) * costs.look.0 + read * costs.transfer.0
     }
 
-    /// A CPU looks at what each queue of the machine counts for, a word of each.
-    /// Returns the time that takes.
+    /// A CPU looks at what each pool counts for, a line of each. Returns the time
+    /// that takes.
     pub(super) fn look_at_loads_ns(&mut self, costs: &Costs, cpu: u32) -> u64 {
-        let pools = self.pools.iter().enumerate();
-        let read = pools.map(|(pool, &cpus)| {
-            let cpus = u64::from(cpus);
-            self.loads.read(pool, cpu, cpus, cpus)
-        });
-        read.sum::<u64>() * costs.transfer.0 + u64::from(self.shared.cpus()) * costs.look.0
+        let pools = 0..self.pools.len();
+        let looks = pools.len() as u64;
+        let read = pools.map(|pool| self.loads.read(pool, cpu, 1, 1));
+        read.sum::<u64>() * costs.transfer.0 + looks * costs.look.0
     }
 }
 
