@@ -10,6 +10,9 @@ extern crate alloc;
 #[path = "../src/run_queue/board.rs"]
 mod board;
 
+#[path = "../src/run_queue/place_set.rs"]
+mod place_set;
+
 /// What offers are compared by, as in the library.
 mod ranking {
     pub use prorata_core::run_queue::{NOBODY, Rank};
@@ -81,6 +84,7 @@ use std::sync::atomic::{AtomicU64 as Count, Ordering::Relaxed};
 
 use board::{Best, Comparison, Offers};
 use loom::thread::spawn;
+use place_set::PlaceSet;
 use ranking::{NOBODY, Rank};
 
 /// Explores; returns how many executions there were.
@@ -129,6 +133,8 @@ fn ends_with_the_best(before: &'static [Rank], changes: &'static [(u32, &'static
         assert!(offers.is_tournament() && !scan.is_tournament());
         let (best, _) = scan.best_except(&[]);
         assert_eq!(offers.best_except(&[]).0, best);
+        let all = PlaceSet::new(offers.places(), 0..offers.places());
+        assert_eq!(offers.best_of(&all).0, best);
         let value = |best: Option<Best>| best.map(|best| best.value);
         for place in 0..offers.places() {
             assert_eq!(value(offers.best_near(place, NOBODY, &[]).0), value(best));
@@ -189,8 +195,8 @@ fn who_asks_for_the_nearest_is_told_of_somebody() {
     assert!(executions > 5);
 }
 
-/// While another queue withdraws its offer, a task comes to a queue and a CPU
-/// falls idle: one of the two sees the other.
+/// While another queue withdraws its offer, a task comes to a queue that may run
+/// on two CPUs, and one of these falls idle: one of the two sees the other.
 #[test]
 fn who_waits_and_who_idles_do_not_miss_each_other() {
     let executions = check(3, || {
@@ -207,7 +213,7 @@ fn who_waits_and_who_idles_do_not_miss_each_other() {
             let (offers, idle) = (Arc::clone(&offers), Arc::clone(&idle));
             spawn(move || {
                 offers.set(1, 3);
-                idle.best_above_bar(|place| place != 2).0.is_some()
+                idle.best_of_above_bar(&PlaceSet::new(3, 0..2)).0.is_some()
             })
         };
         idle.set(0, 4);

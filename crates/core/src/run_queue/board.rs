@@ -15,6 +15,7 @@
 use alloc::boxed::Box;
 
 use super::atomic::{AtomicI64, AtomicU64, Ordering};
+use super::place_set::PlaceSet;
 use super::ranking::{NOBODY, Rank};
 
 /// How the best of many entries is found.
@@ -167,9 +168,24 @@ impl Offers {
         let mut examined = 0;
         let best = if self.nodes.is_empty() {
             examined = self.places();
-            self.scan(|place| !except.contains(&place))
+            self.scan((0..self.places()).filter(|place| !except.contains(place)))
         } else {
             self.best_below(1, except, &mut examined)
+        };
+        (best, examined)
+    }
+
+    /// The best of some, if any of these offers something, and the entries looked
+    /// at: each of them, or, by a tournament, less than twice as many, and where
+    /// they are neighbours four at most for each doubling of their number. While
+    /// others publish, a tournament may miss some.
+    pub fn best_of(&self, places: &PlaceSet) -> (Option<Best>, u32) {
+        let mut examined = 0;
+        let best = if self.nodes.is_empty() {
+            let each = places.iter().inspect(|_| examined += 1);
+            self.scan(each)
+        } else {
+            self.best_between(0, self.nodes.len() as u32, places, &mut examined)
         };
         (best, examined)
     }
@@ -232,6 +248,21 @@ impl Offers {
     /// at. Whoever was published before is not missed, whatever others publish
     /// meanwhile.
     pub fn best_above_bar(&self, fits: impl Fn(u32) -> bool) -> (Option<Best>, u32) {
+        self.above_bar(&fits, 0..self.places())
+    }
+
+    /// The same among some places only, which is all that is looked at.
+    pub fn best_of_above_bar(&self, places: &PlaceSet) -> (Option<Best>, u32) {
+        self.above_bar(&|place| places.contains(place), places.iter())
+    }
+
+    /// The best above the bar of those in `among` that fit, as do none beside
+    /// these.
+    fn above_bar(
+        &self,
+        fits: &impl Fn(u32) -> bool,
+        among: impl Iterator<Item = u32>,
+    ) -> (Option<Best>, u32) {
         let mut examined = 0;
         if !self.nodes.is_empty() {
             examined = 2;
@@ -244,13 +275,40 @@ impl Offers {
                 return (None, examined);
             }
         }
-        let best = self.scan(fits).filter(|best| best.value > self.bar);
-        (best, examined + self.places())
+        let each = among.inspect(|_| examined += 1);
+        let best = self.scan(each.filter(|&place| fits(place)));
+        (best.filter(|best| best.value > self.bar), examined)
     }
 
-    fn scan(&self, fits: impl Fn(u32) -> bool) -> Option<Best> {
-        let places = (0..self.places()).filter(|&place| fits(place));
+    fn scan(&self, places: impl Iterator<Item = u32>) -> Option<Best> {
         places.fold(None, |best, place| better(best, self.offer(place)))
+    }
+
+    /// The best of some places from `start` up and below `end`, which are the
+    /// leaves below a node. Looks at the lowest match that all of them are below,
+    /// and if its winner is none of them at each side of it.
+    fn best_between(
+        &self,
+        start: u32,
+        end: u32,
+        places: &PlaceSet,
+        examined: &mut u32,
+    ) -> Option<Best> {
+        let (first, last) = places.ends(start, end)?;
+        *examined += 1;
+        if first == last {
+            return self.offer(first);
+        }
+        let levels = u32::BITS - (first ^ last).leading_zeros();
+        let node = (self.nodes.len() as u32 + first) >> levels;
+        let winner = self.winner(node);
+        if places.contains(winner) {
+            return self.offer(winner);
+        }
+        let middle = last >> (levels - 1) << (levels - 1);
+        let left = self.best_between(first, middle, places, examined);
+        let right = self.best_between(middle, last + 1, places, examined);
+        better(left, right)
     }
 
     fn best_below(&self, node: u32, except: &[u32], examined: &mut u32) -> Option<Best> {

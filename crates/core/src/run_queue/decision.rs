@@ -58,6 +58,11 @@ pub trait Decision<R> {
     fn step(&mut self, shared: &RunQueues<R>, held: &mut impl Held, granted: bool) -> Step;
 }
 
+/// How often a decision that finds a queue's lock held, or what it read of that
+/// queue no longer so, goes for another one: after that it waits for a lock, or
+/// is content with what it has.
+pub(super) const MOST_REFUSALS: u32 = 2;
+
 /// Steps that are settled but not yet taken: at most [`Steps::MOST`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {

@@ -10,6 +10,7 @@ use super::board::{Comparison, Offers};
 use super::decision::LockIndex;
 use super::limits::LimitError;
 use super::load::Loads;
+use super::place_set::PlaceSet;
 use super::queue::Queue;
 use super::ranking::{NOBODY, Rank, Ranking};
 use super::task::{Cpu, Task};
@@ -287,15 +288,27 @@ impl<R: Ranking> RunQueues<R> {
         feasible.map_or(Ok(()), |feasible| feasible.check(task_index))
     }
 
+    /// The places in the pool of `cpu` that a task may run on, but for those in
+    /// `except`; nothing if it may run everywhere. Allocates if not.
+    pub(super) fn may_run(&self, task: &Task, cpu: Cpu, except: &[u32]) -> Option<PlaceSet> {
+        let pool = self.place(cpu).pool;
+        let cpus = task.allowed.named()?;
+        let places = cpus.filter_map(|Cpu(cpu)| self.places.get(cpu as usize));
+        let places = places
+            .filter(|place| place.pool == pool)
+            .map(|place| place.place);
+        let places = places.filter(|place| !except.contains(place));
+        Some(PlaceSet::new(self.pool(cpu).offers.places(), places))
+    }
+
     /// Where a task goes when no CPU is ready for it: where it was, if it may
     /// run there, else the first CPU where it may.
     pub fn home(&self, task: &Task) -> Cpu {
         if task.allowed.contains(task.cpu) {
             return task.cpu;
         }
-        let mut cpus = (0..self.cpus()).map(Cpu);
-        let allowed = cpus.find(|&cpu| task.allowed.contains(cpu));
-        allowed.unwrap_or(task.cpu)
+        let first = task.allowed.named().and_then(|mut cpus| cpus.next());
+        first.filter(|cpu| cpu.0 < self.cpus()).unwrap_or(task.cpu)
     }
 }
 

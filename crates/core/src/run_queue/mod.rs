@@ -40,6 +40,7 @@ mod limits;
 mod load;
 mod pass;
 mod place;
+mod place_set;
 mod queue;
 mod ranking;
 mod reweigh;
@@ -67,6 +68,7 @@ pub use limits::{
 };
 pub use pass::{Pass, QUANTUM_SERVICE};
 pub use place::{Displaced, Place};
+pub use place_set::PlaceSet;
 pub use queue::{Queue, Slot};
 pub use ranking::{MAX_LEVELS, NOBODY, Precedence, Rank, Ranking, Scale};
 pub use reweigh::Reweigh;

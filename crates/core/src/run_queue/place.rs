@@ -11,12 +11,17 @@
 //! one of real time, and one that woke when no CPU was ready. Who is told
 //! finds it among the offers. There an idle CPU is told under the lock of its
 //! queue, so that two tasks which wait do not tell the same.
+//!
+//! A task that may not run everywhere is found a CPU by one search of what is
+//! published of those where it may. Who wakes and is refused twice, as a lock was
+//! held or a CPU no longer what it seemed, waits where it ran last, and has somebody
+//! told from there.
 
 use alloc::vec::Vec;
 
 use super::availability::Availability;
 use super::balance::Moving;
-use super::decision::{Decision, Held, LockIndex, Step, Steps};
+use super::decision::{Decision, Held, LockIndex, MOST_REFUSALS, Step, Steps};
 use super::layout::RunQueues;
 use super::queue::{Queue, Slot};
 use super::ranking::{Rank, Ranking};
@@ -45,8 +50,8 @@ pub struct Place {
     steps: Steps,
     /// The recalculations that who woke has been through.
     as_of: u64,
-    /// CPUs, by their place in the pool, that are out of the question.
-    /// Allocates only when there are some.
+    /// CPUs, by their place in the pool, that seemed ready and were not, or whose
+    /// lock was held: at most [`MOST_REFUSALS`]. Allocates only when there are some.
     tried: Vec<u32>,
 }
 
@@ -173,7 +178,11 @@ impl Place {
             self.phase = Phase::End;
             return;
         };
-        match self.best_published(shared, &task) {
+        let target = match (self.tried.len() as u32) < MOST_REFUSALS {
+            true => self.best_published(shared, &task),
+            false => None,
+        };
+        match target {
             Some(Target { cpu, .. }) => {
                 self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu));
             }
@@ -205,24 +214,17 @@ impl Place {
                 return best;
             }
         }
-        let mut examined = 1;
-        while let (Some(offer), words) = pool.available.best_except(&self.tried) {
-            examined += words;
-            let cpu = pool.cpus[offer.place as usize];
-            if !task.allowed.contains(cpu) {
-                self.tried.push(offer.place);
-                continue;
-            }
-            let other = target(cpu, offer.value);
-            best = match (best, other) {
-                (Some(at_home), Some(other)) if other.gain <= at_home.gain => best,
-                (_, None) => best,
-                _ => other,
-            };
-            break;
+        let (offer, words) = match shared.may_run(task, home, &self.tried) {
+            Some(places) => pool.available.best_of(&places),
+            None => pool.available.best_except(&self.tried),
+        };
+        self.steps.examined(0, 1 + words);
+        let other = offer.and_then(|offer| target(pool.cpus[offer.place as usize], offer.value));
+        match (best, other) {
+            (Some(at_home), Some(other)) if other.gain <= at_home.gain => best,
+            (_, None) => best,
+            _ => other,
         }
-        self.steps.examined(0, examined);
-        best
     }
 
     /// The queue of a CPU that seemed ready is held.
@@ -316,8 +318,10 @@ impl Place {
         let mut idle = target.filter(is_idle).map(|target| target.cpu);
         let pool = shared.pool(shared.home(&task));
         if idle.is_none() && (self.has_told || pool.available.may_miss()) {
-            let may_run = |place: u32| task.allowed.contains(pool.cpus[place as usize]);
-            let (best, words) = pool.available.best_above_bar(may_run);
+            let (best, words) = match shared.may_run(&task, shared.home(&task), &[]) {
+                Some(places) => pool.available.best_of_above_bar(&places),
+                None => pool.available.best_above_bar(|_| true),
+            };
             self.steps.examined(0, words);
             idle = best.map(|best| pool.cpus[best.place as usize]);
         }

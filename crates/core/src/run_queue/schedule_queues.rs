@@ -23,7 +23,7 @@
 //! and address spaces are disregarded in what is offered.
 
 use super::board::Best;
-use super::decision::{Held, LockIndex, Step};
+use super::decision::{Held, LockIndex, MOST_REFUSALS, Step};
 use super::layout::{Pool, RunQueues};
 use super::place::Displaced;
 use super::queue::Slot;
@@ -32,10 +32,6 @@ use super::schedule::{Phase, Schedule};
 use super::search::{Candidate, head, scan};
 use super::task::Cpu;
 use super::turn::Ended;
-
-/// By a tournament, the times in a row that a CPU finds another queue's lock held:
-/// after that it waits for the next one, or goes on with who yielded.
-const MOST_REFUSALS: u32 = 2;
 
 impl Schedule {
     /// The next step among several queues.

@@ -2,6 +2,7 @@
 
 use super::limits::{Counter, Nice, Tickets};
 use super::pass::Standing;
+use super::place_set::set_bits;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -46,6 +47,14 @@ impl CpuSet {
             words[word] |= 1u64 << (cpu % u64::BITS);
         }
         Self::Only(words.into())
+    }
+
+    /// Those that are named one by one, in order; nothing where every one is.
+    pub(super) fn named(&self) -> Option<impl Iterator<Item = Cpu>> {
+        match self {
+            Self::All => None,
+            Self::Only(words) => Some(set_bits(words).map(Cpu)),
+        }
     }
 
     /// Whether `cpu` is one of them.

@@ -15,6 +15,7 @@ mod real_time;
 mod reference;
 mod shares;
 mod turns;
+mod wakes;
 mod weights;
 
 use proptest::test_runner::{Config, RngSeed};

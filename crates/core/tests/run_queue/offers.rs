@@ -1,7 +1,7 @@
 //! What queues offer: a tournament finds what a scan finds.
 
 use proptest::prelude::*;
-use prorata_core::run_queue::{Best, Comparison, NOBODY, Offers};
+use prorata_core::run_queue::{Best, Comparison, NOBODY, Offers, PlaceSet};
 
 use super::seeded;
 
@@ -52,6 +52,34 @@ fn check_nearest_above(scan: &Offers, tournament: &Offers, near: u32, bar: i64, 
     assert_eq!(found, expected);
 }
 
+/// One search among some places, of less than twice so many looks; where they are
+/// neighbours, of four at most for each doubling.
+fn check_some(scan: &Offers, tournament: &Offers, some: &[u32]) {
+    let places = PlaceSet::new(scan.places(), some.iter().copied());
+    let number = places.iter().count() as u32;
+    let (best, each) = scan.best_of(&places);
+    assert_eq!(each, number);
+    let fits = |place| places.contains(place);
+    let others: Vec<_> = (0..scan.places()).filter(|&place| !fits(place)).collect();
+    assert_eq!(best, scan.best_except(&others).0);
+    let (found, examined) = tournament.best_of(&places);
+    assert_eq!(found, best);
+    assert!(examined <= (2 * number).saturating_sub(1));
+    let above = scan.best_above_bar(fits).0;
+    assert_eq!(scan.best_of_above_bar(&places), (above, number));
+    let (found, examined) = tournament.best_of_above_bar(&places);
+    assert_eq!(found, above);
+    assert!(examined <= number + 2);
+    let ends = places.iter().min().zip(places.iter().max());
+    if let Some((first, last)) = ends {
+        let (_, examined) = tournament.best_of(&PlaceSet::new(scan.places(), first..=last));
+        assert!(
+            examined <= 1 + 4 * (last - first + 1).ilog2(),
+            "{first} to {last}: {examined}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(seeded(2001))]
 
@@ -75,6 +103,7 @@ proptest! {
             prop_assert_eq!(above, scan.best_except(&except).0.filter(|best| best.value > 4));
             prop_assert_eq!(tournament.best_above_bar(fits).0, above);
             let near = place % places;
+            check_some(&scan, &tournament, &except);
             check_near(&scan, &tournament, near, &except);
             check_nearest_above(&scan, &tournament, near, value.min(8), &except);
         }

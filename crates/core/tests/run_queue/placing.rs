@@ -2,8 +2,8 @@
 //! does to a time slice, and migration to a pass.
 
 use prorata_core::run_queue::{
-    Comparison, Cpu, End, Goodness, Layout, Nice, Pass, Ranking, Schedule, Sequential, Task,
-    TaskIndex, Tickets, Turn,
+    Comparison, Cpu, End, Goodness, Layout, Nice, Pass, Place, Queue, Ranking, Schedule,
+    Sequential, Task, TaskIndex, Tickets, Turn,
 };
 
 use super::machine::{CPUS, Machine, Nature, TASKS, WITHOUT_MM};
@@ -269,4 +269,38 @@ fn who_yields_and_is_refused_a_lock_goes_on_to_the_next_queue() {
 fn who_is_refused_the_best_tries_the_nearest_that_is_better() {
     let (attempts, next) = refused(Comparison::Tournament, 8, false, End::Blocks, 1);
     assert_eq!((attempts, next), (2, Some(TaskIndex(10))));
+}
+
+/// A task that ran last on CPU 0 of eight, the only one that does not idle, wakes
+/// while so many locks are held: the attempts that are made, in whose queue it
+/// stands then, and who is told.
+fn woken(comparison: Comparison, held: u32) -> (u32, usize, Vec<Cpu>) {
+    let layout = Layout::MultiQueue(comparison);
+    let mut queues = Sequential::new(WITHOUT_MM, &layout, 8).unwrap();
+    let task = |index| Task::new(TaskIndex(index), Cpu(0));
+    queues.wake(task(0)).unwrap();
+    let turn = Turn {
+        end: End::Runnable,
+        used_ns: 0,
+    };
+    queues.schedule(Cpu(0), turn, 0);
+    queues.take_told();
+    let mut attempts = 0;
+    queues.run(&mut Place::woken(task(1)), |_| {
+        attempts += 1;
+        attempts > held
+    });
+    let stands = |queue: &Queue| queue.tasks().any(|(task, _)| task.index == TaskIndex(1));
+    let queue = queues.queues().iter().position(stands).unwrap();
+    (attempts, queue, queues.take_told())
+}
+
+#[test]
+fn who_wakes_and_is_refused_twice_waits_where_it_ran_and_an_idle_cpu_is_told() {
+    for comparison in [Comparison::Scan, Comparison::Tournament] {
+        assert_eq!(woken(comparison, 0), (1, 1, vec![Cpu(1)]));
+        assert_eq!(woken(comparison, 1), (2, 2, vec![Cpu(2)]));
+        assert_eq!(woken(comparison, 2), (2, 0, vec![Cpu(1)]));
+        assert_eq!(woken(comparison, u32::MAX), (2, 0, vec![Cpu(1)]));
+    }
 }
