@@ -365,3 +365,21 @@ fn three_cpus_in_three_pools() {
     let seen = model.check();
     assert!(seen.moves.load(Ordering::Relaxed) > 0);
 }
+
+/// What a pool of three offers, and who is available there, are tournaments of two
+/// rounds.
+#[test]
+fn four_cpus_in_two_pools_by_tournament() {
+    let model = Model {
+        cpus: 4,
+        turns: 2,
+        preemptions: 1,
+        ..goodness(
+            Layout::Pools(vec![0, 1, 0, 0], Comparison::Tournament),
+            ordinary,
+        )
+    };
+    let seen = model.check();
+    assert!(seen.moves.load(Ordering::Relaxed) > 0);
+    assert!(seen.skipped.load(Ordering::Relaxed) > 0);
+}

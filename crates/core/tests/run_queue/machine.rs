@@ -85,6 +85,9 @@ pub struct Machine<R: Ranking> {
     /// none.
     pub grants: Vec<bool>,
     tries: usize,
+    /// Of each decision of who runs next that the last event led to: the tries
+    /// that were refused.
+    pub refusals: Vec<u32>,
 }
 
 impl<R: Ranking> Machine<R> {
@@ -96,20 +99,26 @@ impl<R: Ranking> Machine<R> {
             now_ns: 0,
             grants: Vec::new(),
             tries: 0,
+            refusals: Vec::new(),
         }
     }
 
-    pub fn run(&mut self, decision: &mut impl Decision<R>) {
+    /// Carries out a decision; returns the tries that were refused.
+    pub fn run(&mut self, decision: &mut impl Decision<R>) -> u32 {
         let Self {
             queues,
             grants,
             tries,
             ..
         } = self;
+        let mut refused = 0;
         queues.run(decision, |_: LockIndex| {
             *tries += 1;
-            grants.is_empty() || grants[*tries % grants.len()]
+            let granted = grants.is_empty() || grants[*tries % grants.len()];
+            refused += u32::from(!granted);
+            granted
         });
+        refused
     }
 
     /// Who wakes is placed. Whether it was blocked.
@@ -128,7 +137,8 @@ impl<R: Ranking> Machine<R> {
         let used_ns = 1000 >> (self.now_ns / 1000 % 3);
         let turn = Turn { end, used_ns };
         let mut decision = Schedule::new(Cpu(cpu), turn, self.now_ns);
-        self.run(&mut decision);
+        let refused = self.run(&mut decision);
+        self.refusals.push(refused);
         let mut outcome = decision.outcome();
         if let Some(task) = outcome.blocked.take() {
             let index = task.index.0 as usize;
@@ -157,6 +167,7 @@ impl<R: Ranking> Machine<R> {
     /// One event, and the decisions that it leads to at once, by CPU.
     pub fn happen(&mut self, event: Event) -> Vec<(Cpu, Outcome)> {
         let mut decided = Vec::new();
+        self.refusals.clear();
         match event {
             Event::Wake(index) => {
                 self.wake(index);

@@ -13,6 +13,7 @@ mod placing;
 mod pools;
 mod real_time;
 mod reference;
+mod refusals;
 mod shares;
 mod turns;
 mod wakes;

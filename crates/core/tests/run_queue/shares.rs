@@ -22,6 +22,9 @@ struct Promise {
     /// By how many quanta it may fall short.
     bound: f64,
     received: f64,
+    /// Its pool, and the turns that had begun there past a smaller pass.
+    pool: usize,
+    past_smaller: u32,
 }
 
 /// What is promised from now on.
@@ -34,7 +37,7 @@ impl Segment {
     fn new(machine: &Machine) -> Self {
         let received = machine.received();
         let mut promises = Vec::new();
-        for (cpus, members) in machine.pools() {
+        for (pool, (cpus, members)) in machine.pools().into_iter().enumerate() {
             let weights: Vec<_> = members.iter().map(|member| member.weight).collect();
             for (place, due) in due(&weights, cpus).into_iter().enumerate() {
                 let task = members[place].task;
@@ -43,6 +46,8 @@ impl Segment {
                     due,
                     bound: bound(&members, place, cpus),
                     received: received[task],
+                    pool,
+                    past_smaller: machine.past_smaller[pool],
                 });
             }
         }
@@ -52,13 +57,16 @@ impl Segment {
         }
     }
 
-    /// By how much each task falls short by now, and by how much it may.
-    fn short(&self, machine: &Machine) -> Vec<(f64, f64)> {
+    /// By how much each task falls short by now, by how much it may, and by how
+    /// much more as turns have begun past a smaller pass.
+    fn short(&self, machine: &Machine) -> Vec<(f64, f64, f64)> {
         let time = (machine.now_ns - self.start_ns) as f64 / super::turns::QUANTUM_NS as f64;
         let received = machine.received();
         let short = |promise: &Promise| {
             let had = received[promise.task] - promise.received;
-            (promise.due * time - had, promise.bound)
+            let past = machine.past_smaller[promise.pool] - promise.past_smaller;
+            let more = promise.due * f64::from(past);
+            (promise.due * time - had, promise.bound, more)
         };
         self.promises.iter().map(short).collect()
     }
@@ -100,6 +108,11 @@ struct Seen {
     closest: f64,
     /// Promises of a whole CPU, of which others would have been due less.
     infeasible: u32,
+    /// Times that somebody fell further short than without refused locks.
+    beyond: u32,
+    /// By how many quanta at most, and the largest part of what it might be.
+    furthest_beyond: f64,
+    closest_beyond: f64,
 }
 
 impl Seen {
@@ -109,11 +122,16 @@ impl Seen {
     }
 
     fn now(&mut self, segment: &Segment, machine: &Machine, layout: &Layout) {
-        for (short, bound) in segment.short(machine) {
+        for (short, bound, more) in segment.short(machine) {
             assert!(
-                short <= bound + ROUNDING,
-                "{layout:?}: {short} quanta short, by {bound} at most"
+                short <= bound + more + ROUNDING,
+                "{layout:?}: {short} quanta short, by {bound} and {more} at most"
             );
+            self.beyond += u32::from(short > bound + ROUNDING);
+            self.furthest_beyond = self.furthest_beyond.max(short - bound);
+            if more >= 0.5 {
+                self.closest_beyond = self.closest_beyond.max((short - bound) / more);
+            }
             if bound >= 0.5 {
                 self.closest = self.closest.max(short / bound);
             }
@@ -125,6 +143,7 @@ impl Seen {
     fn check(&self) {
         println!("{self:?}");
         assert!(self.closest > 0.75, "the bound is loose: {self:?}");
+        assert_eq!(self.beyond, 0);
         assert!(self.infeasible > 100, "all is feasible: {self:?}");
     }
 }
@@ -242,4 +261,39 @@ fn after_each_change_nobody_falls_further_short_than_the_state_says() {
         }
     });
     seen.borrow().check();
+}
+
+/// Where locks are refused now and then, nobody falls further short than by what
+/// is due to it in the turns that begin past a smaller pass; where none is,
+/// there are none.
+#[test]
+fn refused_locks_put_off_by_the_turns_begun_past_a_smaller_pass() {
+    let seen = RefCell::new(Seen::default());
+    let turns_past = RefCell::new([0; 2]);
+    let sets = prop::collection::vec(weight(), 12);
+    let strategy = (sets, history(12), 2..6u32, any::<u64>(), 1..9u64);
+    explore(&strategy, |(weights, history, cpus, seed, granted_of)| {
+        for layout in layouts(cpus) {
+            let mut machine = Machine::new(&layout, cpus, &weights, seed);
+            machine.granted_of = granted_of;
+            for &(event, turns) in &history {
+                happen(&mut machine, event);
+                let segment = Segment::new(&machine);
+                for _ in 0..3 * turns {
+                    machine.step(End::Runnable);
+                    seen.borrow_mut().now(&segment, &machine, &layout);
+                }
+            }
+            let past: u32 = machine.past_smaller.iter().sum();
+            turns_past.borrow_mut()[usize::from(granted_of > 1)] += past;
+        }
+    });
+    println!(
+        "{:?}, turns past a smaller pass {turns_past:?}",
+        seen.borrow()
+    );
+    assert_eq!(turns_past.borrow()[0], 0);
+    assert!(turns_past.borrow()[1] > 1000 && seen.borrow().beyond > 100);
+    // A quarter of that would not do.
+    assert!(seen.borrow().closest_beyond > 0.25);
 }

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use prorata_core::run_queue::{
-    Change, Cpu, End, Layout, Pass, Place, QUANTUM_SERVICE, Ranking, Sequential, TICKET_PARTS,
-    Task, TaskIndex, Tickets, Turn,
+    Change, Cpu, End, Layout, Outcome, Pass, Place, QUANTUM_SERVICE, Ranking, Schedule, Sequential,
+    TICKET_PARTS, Task, TaskIndex, Tickets, Turn,
 };
 
 pub const QUANTUM_NS: u64 = 10_000_000;
@@ -23,6 +23,10 @@ pub struct Machine {
     /// By task, while they are blocked.
     blocked: Vec<Option<Task>>,
     random: u64,
+    /// Of so many tries of a lock one is granted, but for who blocks.
+    pub granted_of: u64,
+    /// By pool: turns that began although somebody with a smaller pass waited.
+    pub past_smaller: Vec<u32>,
 }
 
 /// A task that competes in a pool.
@@ -58,6 +62,8 @@ impl Machine {
             received_ns: vec![0; weights.len()],
             blocked: tasks.collect(),
             random: seed | 1,
+            granted_of: 1,
+            past_smaller: vec![0; cpus as usize],
         }
     }
 
@@ -123,9 +129,11 @@ impl Machine {
         if let Some((task, _)) = ran {
             self.received_ns[task] += used_ns;
         }
-        let outcome = self
-            .queues
-            .schedule(Cpu(cpu), Turn { end, used_ns }, self.now_ns);
+        let turn = Turn { end, used_ns };
+        let outcome = match end {
+            End::Blocks => self.queues.schedule(Cpu(cpu), turn, self.now_ns),
+            _ => self.decide_where_locks_are_held(cpu, turn),
+        };
         if let Some(task) = outcome.blocked {
             let index = task.index.0 as usize;
             self.blocked[index] = Some(task);
@@ -135,9 +143,35 @@ impl Machine {
         }
         if let Some(TaskIndex(task)) = outcome.next {
             self.runs[cpu as usize] = Some((task as usize, self.now_ns));
+            if self.waits_before(cpu) {
+                self.past_smaller[self.queues.shared().pool_of(Cpu(cpu)) as usize] += 1;
+            }
             let turn_ns = self.turn_ns();
             self.turns.push(Reverse((self.now_ns + turn_ns, cpu)));
         }
+    }
+
+    fn decide_where_locks_are_held(&mut self, cpu: u32, turn: Turn) -> Outcome {
+        let mut decision = Schedule::new(Cpu(cpu), turn, self.now_ns);
+        let (random, of) = (&mut self.random, self.granted_of);
+        self.queues.run(&mut decision, |_| {
+            of == 1 || next(random).is_multiple_of(of)
+        });
+        decision.outcome()
+    }
+
+    /// Whether somebody with a smaller pass than who runs on a CPU waits in its
+    /// pool.
+    fn waits_before(&self, cpu: u32) -> bool {
+        let shared = self.queues.shared();
+        let pool = shared.pool_of(Cpu(cpu));
+        let rank = |task: &Task| shared.ranking().rank(task);
+        let lock = shared.queue_of(Cpu(cpu)).0 as usize;
+        let runs = self.queues.queues()[lock].current(Cpu(cpu)).map(rank);
+        let queues = self.queues.queues().iter().zip(0..self.cpus);
+        let of_pool = queues.filter(|(_, cpu)| shared.pool_of(Cpu(*cpu)) == pool);
+        let mut all = of_pool.flat_map(|(queue, _)| queue.tasks());
+        all.any(|(task, is_running)| !is_running && Some(rank(task)) > runs)
     }
 
     /// Idle CPUs that were told decide.
@@ -156,12 +190,10 @@ impl Machine {
 
     /// Half of the turns last a quantum, the others end earlier.
     fn turn_ns(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        match self.random % 2 {
+        let random = next(&mut self.random);
+        match random % 2 {
             0 => QUANTUM_NS,
-            _ => 1 + self.random / 2 % QUANTUM_NS,
+            _ => 1 + random / 2 % QUANTUM_NS,
         }
     }
 
@@ -237,6 +269,14 @@ pub fn due(weights: &[f64], cpus: u32) -> Vec<f64> {
             return shares.map(|(due, w)| due.unwrap_or(w * share)).collect();
         }
     }
+}
+
+/// Another number each time.
+fn next(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
 }
 
 fn quanta(ns: u64) -> f64 {
