@@ -166,12 +166,23 @@ enum decision_kind {
 	STATE_COMPETES,
 	/* Part of the state: it does not, and had this pass when it ceased to. */
 	STATE_SLEEPS,
+	/*
+	 * Of tasks in the queues of several CPUs: one is about to wait in a queue, or elsewhere
+	 * in it.
+	 */
+	TASK_WAITS,
+	/* This CPU begins to look at the queues. */
+	CPU_LOOKS,
+	/* It has taken one that waited from a queue. */
+	TASK_TAKEN,
+	/* One does not wait any more. */
+	TASK_GOES,
 };
 
 struct decision {
 	u32 kind;
 	u32 node;
-	/* Of a pick and a charge. */
+	/* Of a pick, a charge and what is told of tasks. */
 	u32 tid;
 	u32 cpu;
 	u64 time_ns;
@@ -186,8 +197,12 @@ struct decision {
 	u32 tasks;
 	/* Whether a lottery decides. */
 	u32 drawn;
+	/* Of one that waits: where in which queue, and whether it is a client of its own. */
+	u64 key;
+	u32 queue;
+	u32 alone;
 };
 
-_Static_assert(sizeof(struct decision) == 72, "src/scheduler/trace.rs reads these bytes");
+_Static_assert(sizeof(struct decision) == 88, "src/scheduler/trace.rs reads these bytes");
 
 #endif

@@ -50,6 +50,7 @@ static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flag
 	u64 key = key_for(task);
 
 	task->queued_pass = pass_for(task);
+	trace_wait(p, task, queue, key);
 	note_key(queue, key);
 	scx_bpf_dsq_insert_vtime(p, queue, turn_of(node_at(task->node)), key, enq_flags);
 	wake_idle_cpu(p);
@@ -83,6 +84,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 			break;
 		}
 		task->queued_pass = node->pass;
+		trace_wait(p, task, queue, key);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0)) {
 			__sync_fetch_and_add(&node->in_line, -1);
@@ -91,6 +93,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 			promoted = 1;
 			break;
 		}
+		trace_task(TASK_GOES, task, queue, key);
 		__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE);
 	}
 	return promoted;

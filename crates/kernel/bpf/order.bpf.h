@@ -86,9 +86,12 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		if (pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
 		task->queued_pass = pass;
+		trace_wait(p, task, queue, key);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
 			__sync_fetch_and_add(&totals.reordered, 1);
+		else
+			trace_task(TASK_GOES, task, queue, key);
 	}
 	return count;
 }

@@ -53,8 +53,11 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 		/* In the last attempt the order is good enough: somebody is to run. */
 		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
 			task->queued_pass = pass;
-			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_for(task));
-			scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
+			key = key_for(task);
+			trace_wait(p, task, queue, key);
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
+			if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
+				trace_task(TASK_GOES, task, queue, key);
 			return AGAIN;
 		}
 		if (!comes_first(task, key, rival))
@@ -68,6 +71,7 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 		}
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
 			return AGAIN;
+		trace_task(pass == task->queued_pass ? TASK_TAKEN : TASK_GOES, task, queue, key);
 		leave_place(task);
 		return TAKEN;
 	}
@@ -127,6 +131,7 @@ static bool take_on(s32 cpu, struct rival *rival)
 	struct rival first = *rival;
 	u32 bound = 0;
 
+	trace_look();
 	if (scx_bpf_dsq_nr_queued(residents_of(cpu)) > 0 &&
 	    take_from(residents_of(cpu), cpu, &first, true))
 		bound = residents_of(cpu);

@@ -40,6 +40,8 @@ struct task {
 	/* enum place */
 	u32 place;
 	s32 cpu;
+	/* Its number, since it joined. */
+	u32 tid;
 	/* The control group's node. */
 	u32 group;
 	struct alone alone;
@@ -105,6 +107,8 @@ static u32 tickets_by_nice(const struct task_struct *p)
 	return weights[nice < 40 ? nice : 39] * TICKETS_A_WEIGHT;
 }
 
+#include "trace_task.bpf.h"
+
 static void join(const struct task_struct *p, struct task *task, u64 now)
 {
 	struct alone *alone = &task->alone;
@@ -113,6 +117,7 @@ static void join(const struct task_struct *p, struct task *task, u64 now)
 	bool comes = task->node != task->assigned;
 
 	task->node = task->assigned;
+	task->tid = p->pid;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
 	alone->is = is_bound(p);
@@ -159,6 +164,7 @@ static void leave_place(struct task *task)
 
 static void leave(struct task *task)
 {
+	trace_task(TASK_GOES, task, 0, 0);
 	leave_place(task);
 	task->competes = false;
 	if (is_alone(task))

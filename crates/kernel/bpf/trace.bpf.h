@@ -33,6 +33,26 @@ struct {
 
 static u64 answered;
 
+/* Tells it with what it does not say of itself yet. */
+static __noinline int put(struct decision *decision)
+{
+	const struct rights *node = node_at(decision->node);
+	u64 *lost;
+	u32 zero = 0;
+
+	decision->cpu = bpf_get_smp_processor_id();
+	decision->time_ns = scx_bpf_now();
+	decision->quantum_ns = quantum_of(node);
+	decision->tasks = node->runnable;
+	decision->drawn = lottery;
+	if (!bpf_ringbuf_output(&prorata_trace, decision, sizeof(*decision), 0))
+		return 0;
+	lost = bpf_map_lookup_elem(&prorata_lost, &zero);
+	if (lost)
+		__sync_fetch_and_add(lost, 1);
+	return 0;
+}
+
 __noinline int tell(u32 kind, u32 number, u32 tid, u64 service_ns)
 {
 	const struct rights *node = node_at(number);
@@ -40,25 +60,13 @@ __noinline int tell(u32 kind, u32 number, u32 tid, u64 service_ns)
 		.kind = kind,
 		.node = number,
 		.tid = tid,
-		.cpu = bpf_get_smp_processor_id(),
-		.time_ns = scx_bpf_now(),
 		.pass = node->pass,
 		.worth = node->worth,
 		.present = kind == STATE_SLEEPS ? node->left_at : present(),
 		.service_ns = service_ns,
-		.quantum_ns = quantum_of(node),
-		.tasks = node->runnable,
-		.drawn = lottery,
 	};
-	u64 *lost;
-	u32 zero = 0;
 
-	if (!bpf_ringbuf_output(&prorata_trace, &decision, sizeof(decision), 0))
-		return 0;
-	lost = bpf_map_lookup_elem(&prorata_lost, &zero);
-	if (lost)
-		__sync_fetch_and_add(lost, 1);
-	return 0;
+	return put(&decision);
 }
 
 /*

@@ -33,8 +33,9 @@ pub struct Trace {
     /// Write the decisions for ui.perfetto.dev to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
-    /// Replay the decisions against stride scheduling as prorata-core has it, and tell the first
-    /// that it does not allow (on one CPU)
+    /// Replay the decisions against stride scheduling, and tell the first that it does not allow:
+    /// on one CPU all against prorata-core, on several each pick against the queue that it was
+    /// taken from
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]

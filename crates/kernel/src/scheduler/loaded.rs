@@ -375,7 +375,7 @@ fn kernel_knows(name: &[u8]) -> bool {
 }
 
 /// CPUs that there are or could be; 1 if the kernel does not say.
-pub(super) fn possible_cpus() -> u32 {
+pub fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u32)
 }
 

@@ -36,6 +36,12 @@ use tap::Tap as Tapped;
 
 pub use trace::{Decision, DecisionKind, Trace};
 
+/// CPUs that there are or could be; 1 if the kernel does not say, or without the feature
+/// `bpf`.
+pub fn possible_cpus() -> u32 {
+    loaded::possible_cpus()
+}
+
 /// The base currency's node.
 pub const BASE: u32 = 0;
 /// Numbers of the nodes that are the caller's to use, [`BASE`] among them, are
@@ -191,7 +197,7 @@ impl Scheduler {
     }
 
     /// What was decided since the last call, and how many decisions the kernel had
-    /// no room for: call sooner. There is room for some 13,000. Refused if it was not
+    /// no room for: call sooner. There is room for some 10,000. Refused if it was not
     /// loaded with a trace.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         self.loaded.take_decisions()

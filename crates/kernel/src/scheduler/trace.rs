@@ -30,12 +30,22 @@ pub enum DecisionKind {
     /// Part of the state: the node does not compete; this was its pass, and the present
     /// one, when it ceased to.
     Sleeps,
+    /// On several CPUs: a task is about to wait in a queue, or elsewhere in it. It is there
+    /// for certain when this CPU decides anything else.
+    Wait,
+    /// This CPU begins to look at the queues.
+    Look,
+    /// It has taken a task that waited there.
+    Take,
+    /// A task does not wait any more.
+    Go,
 }
 
 impl DecisionKind {
-    /// Whether it tells of the state rather than of a decision.
-    pub fn is_state(self) -> bool {
-        matches!(self, Self::Begin | Self::Competes | Self::Sleeps)
+    /// Whether it decides about a client, rather than tells of the state or of the queues.
+    pub fn is_decision(self) -> bool {
+        use DecisionKind::{Charge, Join, Leave, New, Pick, Tickets};
+        matches!(self, Join | Leave | Tickets | Pick | Charge | New)
     }
 }
 
@@ -46,7 +56,7 @@ pub struct Decision {
     pub kind: DecisionKind,
     /// The node.
     pub node: u32,
-    /// Of a pick and a charge: the task, by its number in the kernel's own name
+    /// Of a pick, a charge and what is told of tasks: the task, by its number in the kernel's own name
     /// space. Else 0.
     pub tid: u32,
     /// The CPU that decided: of a pick, the one that is given.
@@ -68,6 +78,14 @@ pub struct Decision {
     pub tasks: u32,
     /// Whether a lottery decides, and not stride scheduling.
     pub drawn: bool,
+    /// Of a task that waits: its place in the queue, which is its pass, unless that means
+    /// too long a wait.
+    pub key: u64,
+    /// Of a task that waits, or is taken: the queue.
+    pub queue: u32,
+    /// Of a task that waits, or is taken: whether it is a client of its own, for being bound
+    /// to some of the CPUs. The pass is its own then.
+    pub is_alone: bool,
 }
 
 /// A part of a trace.
@@ -81,7 +99,7 @@ pub struct Trace {
 }
 
 #[cfg(feature = "bpf")]
-const BYTES: usize = 72;
+const BYTES: usize = 88;
 
 /// Reads `struct decision` of `bpf/abi.h`; nothing if these bytes are none.
 #[cfg(feature = "bpf")]
@@ -101,6 +119,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         6 => DecisionKind::Begin,
         7 => DecisionKind::Competes,
         8 => DecisionKind::Sleeps,
+        9 => DecisionKind::Wait,
+        10 => DecisionKind::Look,
+        11 => DecisionKind::Take,
+        12 => DecisionKind::Go,
         _ => return None,
     };
     Some(Decision {
@@ -116,6 +138,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         quantum_ns: word(7),
         tasks: word(8) as u32,
         drawn: word(8) >> 32 != 0,
+        key: word(9),
+        queue: word(10) as u32,
+        is_alone: word(10) >> 32 != 0,
     })
 }
 

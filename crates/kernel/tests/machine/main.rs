@@ -77,7 +77,7 @@ const CHECKS: [(&str, Check); 36] = [
 ];
 
 /// Checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 8] = [
+const CHECKS_ON_THREE: [(&str, Check); 10] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -96,6 +96,14 @@ const CHECKS_ON_THREE: [(&str, Check); 8] = [
         processors::roamers,
     ),
     ("cpus_come_and_go", processors::hotplug),
+    (
+        "every_pick_from_one_queue_is_of_the_least_pass",
+        replay::picks_from_one_queue,
+    ),
+    (
+        "every_pick_from_queues_per_cpu_is_of_the_least_pass",
+        replay::picks_from_queues_per_cpu,
+    ),
     ("bound_elsewhere_again_and_again", tasks::affinity_changes),
     ("bound_tasks_of_control_groups", whole::bound_tasks),
 ];

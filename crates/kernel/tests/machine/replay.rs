@@ -1,14 +1,18 @@
 //! The trace of decisions, replayed against the core.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
 use prorata_kernel::KernelError;
 use prorata_kernel::replay::{Disallowed, Replay};
-use prorata_kernel::scheduler::{Decision, DecisionKind, Scheduler, Tap, Trace};
+use prorata_kernel::scheduler::{
+    Decision, DecisionKind, Options, Queues, Scheduler, Tap, Trace, possible_cpus,
+};
 
 use crate::hogs::Hog;
+use crate::processors::bind;
 use crate::world::{QUANTUM_NS, STRIDE, TICK_NS, base, hog, place, settle, ticket};
 
 /// Picks in a trace below which it says nothing.
@@ -32,7 +36,7 @@ fn record(take: Take, time: Duration, decisions: &mut Vec<Decision>) -> Result<(
 
 /// Gives back the picks, all of which are allowed.
 fn replay(decisions: &[Decision]) -> Result<u64, Disallowed> {
-    let mut replay = Replay::new(TICK_NS);
+    let mut replay = Replay::new(TICK_NS, possible_cpus());
     decisions.iter().try_for_each(|told| replay.step(told))?;
     Ok(replay.picks())
 }
@@ -121,4 +125,99 @@ fn wrong_picks_are_found(decisions: &[Decision]) -> Result<(), Failed> {
 
 fn is_pick(told: &Decision) -> bool {
     told.kind == DecisionKind::Pick
+}
+
+pub fn picks_from_one_queue() -> Result<(), Failed> {
+    picks_from(Queues::One)
+}
+
+pub fn picks_from_queues_per_cpu() -> Result<(), Failed> {
+    picks_from(Queues::Cpu)
+}
+
+/// On several CPUs, with more tasks than CPUs, some of them in one node and some bound.
+fn picks_from(queues: Queues) -> Result<(), Failed> {
+    let scheduler = Scheduler::load_traced(&Options { queues, ..STRIDE })?;
+    let mut programs = programs(&scheduler)?;
+    for node in 10..16 {
+        programs.push(hog(&scheduler, node, &[base(u64::from(node) * 10)])?);
+    }
+    for _ in 0..3 {
+        let another = Hog::start();
+        scheduler.give(10, another.pid())?;
+        programs.push(another);
+    }
+    for (node, cpu) in [(11, 1), (12, 1), (13, 2)] {
+        let bound = Hog::start();
+        bind(&bound, cpu);
+        scheduler.give(node, bound.pid())?;
+        programs.push(bound);
+    }
+    settle();
+    let tap = Tap::open()?;
+    let take = || tap.take_decisions();
+    let mut decisions = Vec::new();
+    let mut go_on = |seconds| record(&take, Duration::from_secs(seconds), &mut decisions);
+    go_on(2)?;
+    scheduler.set_tickets(1, &[base(50)])?;
+    scheduler.set_tickets(14, &[base(500)])?;
+    scheduler.give(15, programs[1].pid())?;
+    drop(programs.pop());
+    go_on(2)?;
+    check(&decisions)?;
+    wrongly_taken_is_found(&decisions)
+}
+
+/// What was real, but that a CPU takes who stands furthest back in its queue, once.
+fn wrongly_taken_is_found(decisions: &[Decision]) -> Result<(), Failed> {
+    let mut waiting = BTreeMap::new();
+    // The place of each CPU's last word, by now and when a CPU began to look.
+    let (mut words, mut looks) = (BTreeMap::new(), BTreeMap::new());
+    for (place, told) in decisions.iter().enumerate() {
+        let taken = waiting.get(&told.tid).copied();
+        match told.kind {
+            DecisionKind::Wait => drop(waiting.insert(told.tid, (place, *told))),
+            DecisionKind::Look => drop(looks.insert(told.cpu, words.clone())),
+            DecisionKind::Take | DecisionKind::Go | DecisionKind::Pick => {
+                waiting.remove(&told.tid);
+            }
+            _ => {}
+        }
+        words.insert(told.cpu, place);
+        let (Some((since, taken)), DecisionKind::Take) = (taken, told.kind) else {
+            continue;
+        };
+        // In its place before the look: its CPU had said something else by then.
+        let was_there = |since: usize, cpu: u32| {
+            let said: Option<&BTreeMap<u32, usize>> = looks.get(&told.cpu);
+            said.and_then(|said| said.get(&cpu))
+                .is_some_and(|last| *last > since)
+        };
+        let behind = |other: &Decision| other.key.wrapping_sub(taken.key).cast_signed();
+        let others = waiting.values();
+        let others = others.filter(|(since, other)| was_there(*since, other.cpu));
+        let others = others.map(|(_, other)| *other);
+        // Where others of a node run, its pass is known up to what they use.
+        let others = others.filter(|other| other.queue == told.queue && other.tasks == 1);
+        let Some(last) = others.max_by_key(behind) else {
+            continue;
+        };
+        let lead_ns = behind(&last) as f64 / f64::from(1 << 20) * taken.tickets;
+        let is_there = taken.tasks == 1 && was_there(since, taken.cpu);
+        if !is_there || lead_ns < QUANTUM_NS as f64 / 10.0 {
+            continue;
+        }
+        let mut changed = decisions.to_vec();
+        changed[place] = Decision {
+            kind: DecisionKind::Take,
+            cpu: told.cpu,
+            time_ns: told.time_ns,
+            ..last
+        };
+        return match replay(&changed) {
+            Err(Disallowed::Pick { node, .. }) if node == last.node => Ok(()),
+            found => Err(format!("{last:?} instead of {taken:?}: {found:?}").into()),
+        };
+    }
+    Err("nobody stood behind another".into())
 }

@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use prorata_kernel::replay::Replay;
+use prorata_kernel::scheduler::possible_cpus;
 use prorata_report::table::{Side, Table};
 use prorata_user::procfs;
 use rustix::time::{ClockId, clock_getres};
@@ -34,15 +35,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
     let daemon = source::daemon(caller)?;
     let settings = Settings::new(daemon.as_ref(), args)?;
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if args.check && cpus > 1 {
-        bail!(
-            "--check is for one CPU, and there are {cpus}: decide on one, as by \
-             `prorata vm run --cpus 1 -- prorata trace --check`"
-        );
-    }
     let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
-    let replay = args.check.then(|| Replay::new(tick_ns()));
+    let replay = args.check.then(|| Replay::new(tick_ns(), possible_cpus()));
     let (mut recording, ended, lost) = {
         let source = Source::open(&settings)?;
         let file = args.perfetto.as_deref().map(create).transpose()?;

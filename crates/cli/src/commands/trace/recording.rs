@@ -90,7 +90,7 @@ impl<W: io::Write> Recording<W> {
     }
 
     fn note(&mut self, decision: &Decision) {
-        self.decisions += u64::from(!decision.kind.is_state());
+        self.decisions += u64::from(decision.kind.is_decision());
         if let Some(replay) = &mut self.replay
             && let Err(disallowed) = replay.step(decision)
         {
@@ -101,7 +101,12 @@ impl<W: io::Write> Recording<W> {
         let now_ns = decision.time_ns.saturating_sub(first_ns);
         // These are of a client, all of whose tasks compete as one.
         match decision.kind {
-            DecisionKind::Tickets | DecisionKind::Sleeps => return,
+            DecisionKind::Tickets
+            | DecisionKind::Sleeps
+            | DecisionKind::Wait
+            | DecisionKind::Look
+            | DecisionKind::Take
+            | DecisionKind::Go => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;
@@ -248,6 +253,9 @@ mod tests {
             quantum_ns: 20_000_000,
             tasks: 1,
             drawn: false,
+            key: 0,
+            queue: 0,
+            is_alone: false,
         }
     }
 
@@ -319,6 +327,9 @@ mod tests {
             decision(DecisionKind::Begin, 0, 2_000, 0),
             decision(DecisionKind::Competes, 10, 2_000, 0),
             decision(DecisionKind::Sleeps, 11, 2_000, 0),
+            // And neither is what is told of queues.
+            decision(DecisionKind::Look, 0, 2_000, 0),
+            decision(DecisionKind::Wait, 10, 2_000, 0),
         ]));
         assert_eq!((recording.decisions, recording.competing), (1, 1));
         assert!(recording.tasks.is_empty());
@@ -326,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_first_decision_that_is_not_allowed_is_kept() {
-        let replay = || Some(Replay::new(4_000_000));
+        let replay = || Some(Replay::new(4_000_000, 1));
         let mut recording: Recording<Vec<u8>> = Recording::new(None, replay(), find);
         // Nobody has joined.
         let wrong = trace(vec![

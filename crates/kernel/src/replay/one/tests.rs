@@ -36,6 +36,9 @@ impl Kernel {
             quantum_ns: QUANTUM_NS,
             tasks: 1,
             drawn: false,
+            key: 0,
+            queue: 0,
+            is_alone: false,
         });
     }
 
@@ -80,7 +83,7 @@ impl Kernel {
     }
 
     fn replay(&self) -> Result<u64, Disallowed> {
-        let mut replay = Replay::new(TICK_NS);
+        let mut replay = OnOne::new(TICK_NS);
         let steps = self.trace.iter().try_for_each(|d| replay.step(d));
         steps.map(|()| replay.picks())
     }

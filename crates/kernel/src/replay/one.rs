@@ -1,5 +1,4 @@
-//! A trace of decisions replayed against the core: every step must be one that
-//! stride scheduling (1995, 2) allows.
+//! On one CPU: each decision against the core's stride scheduling (1995, 2).
 //!
 //! The core is told who joins, leaves, is worth something else and uses what, and
 //! says how far a pass moves for what was used. A pick is allowed if nobody who
@@ -18,13 +17,12 @@
 //! A trace may begin with the state ([`DecisionKind::Begin`]). Whose turn it was then, and
 //! who was to be next, it does not say: so the first `UNKNOWN_TURNS` turns after it are
 //! not judged.
-//!
-//! Holds for one CPU: on several, a CPU takes who waits first where it looks.
 
 use std::collections::{HashMap, HashSet};
 
 use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
+use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
 use crate::scheduler::{Decision, DecisionKind};
 
 /// Tickets of the core's, which are whole, for each base ticket.
@@ -41,79 +39,14 @@ const WRAP: f64 = (1 << 20) as f64;
 /// in the CPU's own queue, who are two at most (`bpf/next.bpf.h`).
 const UNKNOWN_TURNS: u32 = 3;
 
-/// Units of [`Decision::pass`] that are a nanosecond for each base ticket.
-const PASS_UNITS: f64 = (1 << 20) as f64;
-
 /// Nobody waits longer because of having few tickets, or none; as in
 /// `bpf/pass.bpf.h`.
 const LONGEST_WAIT_NS: f64 = 8e9;
 
-/// How much CPU time a decision may be off by: what rounding adds up to.
-const TOLERANCE_NS: f64 = 100_000.0;
-
-/// Why a trace is not one of stride scheduling.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum Disallowed {
-    /// Somebody else deserved to run more.
-    #[error(
-        "pick {pick} is not allowed: client {node} comes {early_ns} ns of CPU time too early, before \
-         task {instead_of}"
-    )]
-    Pick {
-        /// How many picks there were, this one counted.
-        pick: u64,
-        /// Who was picked.
-        node: u32,
-        /// Who should have been.
-        instead_of: u32,
-        /// Until when, in CPU time of all together.
-        early_ns: u64,
-    },
-    /// Somebody joins further in front than its last leave or its newness allows.
-    #[error(
-        "after pick {pick} client {node} joins with {early_ns} ns of CPU time more than is due"
-    )]
-    Join {
-        /// Picks before.
-        pick: u64,
-        /// Who joined.
-        node: u32,
-        /// How much it gains.
-        early_ns: u64,
-    },
-    /// A pass moved otherwise than by what was used, or by the change of tickets.
-    #[error(
-        "after pick {pick} the pass of client {node} is {off_ns} ns of CPU time from where the core \
-         has it"
-    )]
-    Pass {
-        /// Picks before.
-        pick: u64,
-        /// Whose pass.
-        node: u32,
-        /// How far; positive if it has more of a wait than is due.
-        off_ns: i64,
-    },
-    /// Not stride scheduling's: whoever is picked, a lottery allows it.
-    #[error("after pick {pick} a lottery decides, which may pick anybody")]
-    Drawn {
-        /// Picks before.
-        pick: u64,
-    },
-    /// The core refuses the decision: something is missing before it.
-    #[error("the trace is not whole at client {node}: {error}")]
-    NotWhole {
-        /// Whose decision.
-        node: u32,
-        /// What the core says.
-        error: PolicyError,
-    },
-}
-
 /// Tasks as the core sees them. Passes are the core's: quanta for each of its
 /// tickets.
 #[derive(Debug)]
-pub struct Replay {
+pub struct OnOne {
     core: Stride,
     tasks: HashMap<u32, Task>,
     tick_ns: u64,
@@ -154,7 +87,7 @@ struct Task {
     remain: Option<(f64, u32)>,
 }
 
-impl Replay {
+impl OnOne {
     /// Of a trace from its beginning, or with the state before it, on a kernel that looks
     /// at the end of a turn once a tick.
     pub fn new(tick_ns: u64) -> Self {
@@ -199,7 +132,11 @@ impl Replay {
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
         match decision.kind {
-            DecisionKind::Begin => {}
+            DecisionKind::Begin
+            | DecisionKind::Wait
+            | DecisionKind::Look
+            | DecisionKind::Take
+            | DecisionKind::Go => return Ok(()),
             DecisionKind::Pick => return self.pick(node, decision.tid),
             DecisionKind::New => {
                 self.task(node).remain = None;
