@@ -93,7 +93,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 			promoted = 1;
 			break;
 		}
-		trace_task(TASK_GOES, task, queue, key);
+		trace_task(TASK_GOES, p, task, queue, key);
 		__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE);
 	}
 	return promoted;

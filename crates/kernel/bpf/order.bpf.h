@@ -91,7 +91,7 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
 			__sync_fetch_and_add(&totals.reordered, 1);
 		else
-			trace_task(TASK_GOES, task, queue, key);
+			trace_task(TASK_GOES, p, task, queue, key);
 	}
 	return count;
 }

@@ -172,7 +172,7 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 		charge(p, task, scx_bpf_now());
 		count_turn(p, task);
 		if (!runnable)
-			leave(task);
+			leave(p, task);
 	}
 	/* It comes before who was to be next: another kind of task runs meanwhile. */
 	if (one_cpu && runnable && p->scx.slice)
@@ -205,7 +205,7 @@ void BPF_STRUCT_OPS(prorata_disable, struct task_struct *p)
 	struct task *task = task_of(p);
 
 	if (task && task->competes)
-		leave(task);
+		leave(p, task);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
@@ -238,7 +238,7 @@ void BPF_STRUCT_OPS(prorata_exit_task, struct task_struct *p, struct scx_exit_ta
 
 	if (task && task->present) {
 		task->present = false;
-		end(task);
+		end(p, task);
 	}
 }
 

@@ -56,7 +56,7 @@ int take_back(struct change_request *request)
 		if (all_tasks) {
 			belong_elsewhere(task, task->group);
 		} else if (!task->competes) {
-			end(task);
+			end(p, task);
 			bpf_task_storage_delete(&tasks, p);
 		}
 	}

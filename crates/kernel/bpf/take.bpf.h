@@ -57,7 +57,7 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 			trace_wait(p, task, queue, key);
 			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 			if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
-				trace_task(TASK_GOES, task, queue, key);
+				trace_task(TASK_GOES, p, task, queue, key);
 			return AGAIN;
 		}
 		if (!comes_first(task, key, rival))
@@ -71,7 +71,7 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 		}
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
 			return AGAIN;
-		trace_task(pass == task->queued_pass ? TASK_TAKEN : TASK_GOES, task, queue, key);
+		trace_task(pass == task->queued_pass ? TASK_TAKEN : TASK_GOES, p, task, queue, key);
 		leave_place(task);
 		return TAKEN;
 	}

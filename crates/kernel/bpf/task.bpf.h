@@ -40,8 +40,6 @@ struct task {
 	/* enum place */
 	u32 place;
 	s32 cpu;
-	/* Its number, since it joined. */
-	u32 tid;
 	/* The control group's node. */
 	u32 group;
 	struct alone alone;
@@ -117,7 +115,6 @@ static void join(const struct task_struct *p, struct task *task, u64 now)
 	bool comes = task->node != task->assigned;
 
 	task->node = task->assigned;
-	task->tid = p->pid;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
 	alone->is = is_bound(p);
@@ -162,9 +159,9 @@ static void leave_place(struct task *task)
 		note_vacancy(task->node);
 }
 
-static void leave(struct task *task)
+static void leave(const struct task_struct *p, struct task *task)
 {
-	trace_task(TASK_GOES, task, 0, 0);
+	trace_task(TASK_GOES, p, task, 0, 0);
 	leave_place(task);
 	task->competes = false;
 	if (is_alone(task))
@@ -176,7 +173,7 @@ static void leave(struct task *task)
 /* It belongs elsewhere, is nicer, or is bound to other CPUs, since it joined. */
 static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
 {
-	leave(task);
+	leave(p, task);
 	join(p, task, now);
 }
 
@@ -302,12 +299,12 @@ static void belong_elsewhere(struct task *task, u32 number)
 }
 
 /* A task has ended, or is let go. */
-static void end(struct task *task)
+static void end(const struct task_struct *p, struct task *task)
 {
 	u32 number = task->assigned;
 
 	if (task->competes)
-		leave(task);
+		leave(p, task);
 	if (__sync_fetch_and_add(&node_at(number)->tasks, -1) == 1 && number < CGROUP_NODES)
 		bpf_ringbuf_output(&exits, &number, sizeof(number), 0);
 }

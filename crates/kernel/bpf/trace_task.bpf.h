@@ -13,30 +13,37 @@
 #ifndef PRORATA_TRACE_TASK_BPF_H
 #define PRORATA_TRACE_TASK_BPF_H
 
-static __always_inline void trace_task(u32 kind, const struct task *task, u32 queue, u64 key)
+static __noinline int tell_of_task(u32 kind, u32 tid, const struct task *task, u32 queue, u64 key)
 {
+	const struct rights *node = node_at(task->node);
 	struct decision decision = {
 		.kind = kind,
 		.node = task->node,
-		.tid = task->tid,
+		.tid = tid,
+		.pass = is_alone(task) ? task->alone.pass : node->pass,
+		.worth = is_alone(task) ? task->alone.worth : node->worth,
+		.present = present(),
 		.queue = queue,
 		.key = key,
 		.alone = is_alone(task),
 	};
 
-	if (!traced || one_cpu)
-		return;
-	decision.pass = decision.alone ? task->alone.pass : node_at(task->node)->pass;
-	decision.worth = decision.alone ? task->alone.worth : node_at(task->node)->worth;
-	decision.present = present();
-	put(&decision);
+	return put(&decision);
+}
+
+static __always_inline void trace_task(u32 kind, const struct task_struct *p,
+				       const struct task *task, u32 queue, u64 key)
+{
+	if (traced && !one_cpu)
+		tell_of_task(kind, p->pid, task, queue, key);
 }
 
 /* One that the kernel holds on its CPU for a moment is passed over by the others. */
 static __always_inline void trace_wait(const struct task_struct *p, const struct task *task,
 				       u32 queue, u64 key)
 {
-	trace_task(p->migration_disabled ? TASK_GOES : TASK_WAITS, task, queue, key);
+	if (traced)
+		trace_task(p->migration_disabled ? TASK_GOES : TASK_WAITS, p, task, queue, key);
 }
 
 static __always_inline void trace_look(void)
