@@ -143,14 +143,12 @@ static void forgive_lead(struct alone *self, const struct rights *node)
 		self->pass = furthest_ahead;
 }
 
-/* Where it stands in a queue: its pass, unless that means too long a wait. */
-static u64 key_alone(const struct alone *self)
+/* Where it stands in a queue with this pass: there, unless that means too long a wait. */
+static u64 key_alone(const struct alone *self, u64 pass)
 {
 	u64 latest = present_at(self->home) + longest;
 
-	if (!mantissa_of(self->worth) || before(latest, self->pass))
-		return latest;
-	return self->pass;
+	return !mantissa_of(self->worth) || before(latest, pass) ? latest : pass;
 }
 
 #endif

@@ -47,9 +47,9 @@ static void wait_in_line(struct task_struct *p, const struct task *task, u64 enq
 static void wait_in_queue(struct task_struct *p, struct task *task, u64 enq_flags)
 {
 	u32 queue = queue_for(p, task);
-	u64 key = key_for(task);
+	u64 pass = pass_for(task), key = key_for(task, pass);
 
-	task->queued_pass = pass_for(task);
+	task->queued_pass = pass;
 	trace_wait(p, task, queue, key);
 	note_key(queue, key);
 	scx_bpf_dsq_insert_vtime(p, queue, turn_of(node_at(task->node)), key, enq_flags);
@@ -69,7 +69,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
-		u64 key = key_of(node);
+		u64 pass = READ_ONCE(node->pass), key = key_of(node, pass);
 
 		if (!task)
 			continue;
@@ -83,7 +83,7 @@ __noinline int promote(u32 number, u64 progress, bool anybody, bool at_once)
 			promoted = 1;
 			break;
 		}
-		task->queued_pass = node->pass;
+		task->queued_pass = pass;
 		trace_wait(p, task, queue, key);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0)) {

@@ -118,13 +118,13 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 		if (vacant || node->in_line || !follows_next(task) || scx_bpf_dsq_nr_queued(0))
 			return false;
 		compared = false;
-		key = key_of(node);
+		key = key_of(node, node->pass);
 	} else {
 		if (runs && runs->node == task->node)
 			represent_by(runs);
 		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0))
 			return false;
-		key = key_of(node);
+		key = key_of(node, node->pass);
 		if (!wakes_next(task, runs, key, &enq_flags) || !represents(task, runs))
 			return false;
 	}

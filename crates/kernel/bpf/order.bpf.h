@@ -80,18 +80,13 @@ static __noinline u32 reorder(u32 queue, u64 now)
 		} else if (!is_valued(node, node->worth_priced_at, now)) {
 			revalue(task->node, now);
 		}
-		key = key_for(task);
 		pass = pass_for(task);
+		key = key_for(task, pass);
 		/* The longest wait is shorter, too, when more tickets are active. */
 		if (pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
-		task->queued_pass = pass;
-		trace_wait(p, task, queue, key);
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
+		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass))
 			__sync_fetch_and_add(&totals.reordered, 1);
-		else
-			trace_task(TASK_GOES, p, task, queue, key);
 	}
 	return count;
 }

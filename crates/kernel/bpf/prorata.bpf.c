@@ -123,7 +123,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	if (task) {
 		rival.nobody = hand_over(task);
 		rival.node = rivals_node(task);
-		rival.pass = key_for(task);
+		rival.pass = key_for(task, pass_for(task));
 		rival.progress = task->progress;
 	}
 	other = next_here.known || take(cpu, &rival);

@@ -38,34 +38,54 @@ static u64 turn_of(const struct rights *node)
 }
 
 /*
- * Where a node stands in a queue: its pass, unless that means too long a wait
- * for one of its tasks.
+ * Where a node with this pass stands in a queue: there, unless that means too long a
+ * wait for one of its tasks.
  */
-static u64 key_of(const struct rights *node)
+static u64 key_of(const struct rights *node, u64 pass)
 {
 	u32 tasks = node->runnable;
 	u64 latest = present() + (tasks > 1 ? longest / tasks : longest);
 
-	if (!mantissa_of(node->worth) || before(latest, node->pass))
-		return latest;
-	return node->pass;
+	return !mantissa_of(node->worth) || before(latest, pass) ? latest : pass;
 }
 
-/* Where a task stands in a queue. */
-static u64 key_for(const struct task *task)
-{
-	return is_alone(task) ? key_alone(&task->alone) : key_of(node_at(task->node));
-}
-
-/* The pass that its place follows. */
+/*
+ * The pass that a task's place follows. It is read once for both a place and
+ * `queued_pass`: others of its node move it meanwhile, and if that one were later than
+ * the place, nobody would see that the place is old.
+ */
 static u64 pass_for(const struct task *task)
 {
-	return is_alone(task) ? task->alone.pass : node_at(task->node)->pass;
+	return is_alone(task) ? task->alone.pass : READ_ONCE(node_at(task->node)->pass);
+}
+
+/* Where a task with this pass stands in a queue. */
+static u64 key_for(const struct task *task, u64 pass)
+{
+	return is_alone(task) ? key_alone(&task->alone, pass) : key_of(node_at(task->node), pass);
 }
 
 static u32 queue_for(const struct task_struct *p, const struct task *task)
 {
 	return is_alone(task) ? home_queue_for(p) : queue_of(scx_bpf_task_cpu(p));
+}
+
+/*
+ * Puts one that waits in a queue in its place there, in a loop over those who do. The pass
+ * comes after the place: who sees it sees the task there, or fails to take it from where it
+ * was. False if it waits there no more, or somebody else has put it elsewhere.
+ */
+static __always_inline bool put_in_place(struct bpf_iter_scx_dsq *waiting, struct task_struct *p,
+					 struct task *task, u32 queue, u64 key, u64 pass)
+{
+	trace_wait(p, task, queue, key);
+	scx_bpf_dsq_move_set_vtime(waiting, key);
+	if (!scx_bpf_dsq_move_vtime(waiting, p, queue, 0)) {
+		trace_task(TASK_GOES, p, task, queue, key);
+		return false;
+	}
+	task->queued_pass = pass;
+	return true;
 }
 
 /* A key has come into a queue. */

@@ -52,12 +52,8 @@ static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival,
 		pass = pass_for(task);
 		/* In the last attempt the order is good enough: somebody is to run. */
 		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
-			task->queued_pass = pass;
-			key = key_for(task);
-			trace_wait(p, task, queue, key);
-			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
-			if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0))
-				trace_task(TASK_GOES, p, task, queue, key);
+			key = key_for(task, pass);
+			put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass);
 			return AGAIN;
 		}
 		if (!comes_first(task, key, rival))
