@@ -105,6 +105,7 @@ static u32 tickets_by_nice(const struct task_struct *p)
 	return weights[nice < 40 ? nice : 39] * TICKETS_A_WEIGHT;
 }
 
+/* It tells of tasks, and what follows is traced. */
 #include "trace_task.bpf.h"
 
 static void join(const struct task_struct *p, struct task *task, u64 now)

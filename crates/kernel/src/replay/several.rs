@@ -244,8 +244,9 @@ impl OnSeveral {
         let Some(taken) = self.waiting.remove(&word.tid) else {
             return;
         };
-        // Another CPU may not have put it in its new place yet.
-        let is_placed = taken.cpu == word.cpu || taken.sure.is_some();
+        // It was where its pass was, unless that is not its place: another CPU may not have
+        // put it in its new one yet.
+        let is_placed = !taken.is_fixed() || taken.cpu == word.cpu || taken.sure.is_some();
         if taken.queue == ROAMERS || !is_placed {
             return;
         }

@@ -56,8 +56,8 @@ pub struct Decision {
     pub kind: DecisionKind,
     /// The node.
     pub node: u32,
-    /// Of a pick, a charge and what is told of tasks: the task, by its number in the kernel's own name
-    /// space. Else 0.
+    /// Of a pick, a charge and what is told of tasks: the task, by its number in the kernel's
+    /// own name space. Else 0.
     pub tid: u32,
     /// The CPU that decided: of a pick, the one that is given.
     pub cpu: u32,

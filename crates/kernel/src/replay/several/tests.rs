@@ -144,18 +144,28 @@ fn who_is_about_to_wait_is_not_there_yet() {
 }
 
 #[test]
-fn who_is_about_to_be_put_behind_may_be_taken_first() {
-    for (cpu, is_there, allowed) in [(1, false, true), (1, true, false), (0, false, false)] {
+fn who_is_about_to_be_put_behind_is_not_taken_by_its_pass() {
+    // Whose place is not its pass may be taken from where it was.
+    for (cpu, is_there, is_bound, allowed) in [
+        (1, false, false, false),
+        (1, false, true, true),
+        (1, true, true, false),
+        (0, false, true, false),
+    ] {
         let mut words = two();
         words.says(0);
-        words.word(DecisionKind::Wait, cpu, 30, 30_000_000);
+        words.word(DecisionKind::Wait, cpu, 30, 30_000_000).is_alone = is_bound;
         if is_there {
             words.says(cpu);
         }
         words.word(DecisionKind::Take, 0, 30, 30_000_000);
         words.says(1);
         words.says(1);
-        assert_eq!(words.judged().is_ok(), allowed, "{cpu} {is_there}");
+        assert_eq!(
+            words.judged().is_ok(),
+            allowed,
+            "{cpu} {is_there} {is_bound}"
+        );
     }
 }
 
