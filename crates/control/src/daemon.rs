@@ -168,7 +168,7 @@ pub fn serve(
             Failure::System(error) => system("connections cannot be served")(error),
         })
     };
-    let end = take_locks(place).and_then(|_locks| {
+    let end = take_locks(place, LOCK_PATIENCE).and_then(|_locks| {
         // Of a daemon before us.
         let _ = fs::remove_file(place.stop_note());
         // However this ends, it has dropped the engine, and so released all
@@ -216,16 +216,17 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
         .join(" ")
 }
 
-/// At most one daemon a run-time directory, and one a state directory.
-fn take_locks(place: &Place) -> Result<[fs::File; 2], DaemonError> {
-    let lock = |directory: &PathBuf| {
-        let file = lock_until(
-            &directory.join("daemon.lock"),
-            Instant::now() + LOCK_PATIENCE,
-        )?;
+/// At most one daemon a run-time directory, and one a state directory. Both can be the same
+/// one, so the locks have different names.
+fn take_locks(place: &Place, patience: Duration) -> Result<[fs::File; 2], DaemonError> {
+    let lock = |directory: &PathBuf, name: &str| {
+        let file = lock_until(&directory.join(name), Instant::now() + patience)?;
         file.ok_or_else(|| DaemonError::Running(directory.clone()))
     };
-    Ok([lock(&place.runtime)?, lock(&place.state)?])
+    Ok([
+        lock(&place.runtime, "daemon.lock")?,
+        lock(&place.state, "journal.lock")?,
+    ])
 }
 
 /// Prepares for signals and for as many connections and processes as the
@@ -323,5 +324,34 @@ fn announce(line: &str) {
     // The starter's pipe is not ours to keep.
     if let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SocketPath;
+
+    #[test]
+    fn each_directory_is_one_daemon_s_and_both_may_be_the_same() {
+        let directories = [0, 1].map(|_| tempfile::tempdir().unwrap());
+        let place = |runtime: usize, state: usize| {
+            let [runtime, state] = [runtime, state].map(|which| directories[which].path());
+            Place {
+                runtime: runtime.into(),
+                state: state.into(),
+                socket: SocketPath::new(runtime.join("socket")).unwrap(),
+            }
+        };
+        for (runtime, state, other_is_refused) in [
+            (0, 0, [true, true]),
+            (0, 1, [true, true]),
+            (1, 0, [true, false]),
+        ] {
+            let _locks = take_locks(&place(runtime, state), Duration::ZERO).unwrap();
+            let others = [place(0, 0), place(0, 1)].map(|other| take_locks(&other, Duration::ZERO));
+            let refused = others.map(|other| matches!(other, Err(DaemonError::Running(_))));
+            assert_eq!(refused, other_is_refused, "{runtime} {state}");
+        }
     }
 }
