@@ -4,6 +4,8 @@
 //!
 //! All files run over one scheduler, as to load one takes seconds there.
 
+#[path = "../../../stage/tests/conformance/suite.rs"]
+mod suite;
 #[path = "../../../kernel/tests/machine/twice.rs"]
 mod twice;
 
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // There is one scheduler at a time.
     arguments.test_threads = Some(1);
-    let trials = files().into_iter().map(|file| {
+    let trials = suite::files().into_iter().map(|file| {
         let name = file.file_stem().expect("it has a name").to_string_lossy();
         let name = format!("{name} on the kernel engine");
         Trial::test(name, move || twice(|| conforms(&file)))
@@ -37,17 +39,6 @@ fn main() -> ExitCode {
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     // The process ends, and with it the scheduler.
     conclusion.exit_code()
-}
-
-/// The suite, by name.
-fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/conformance");
-    let entries = std::fs::read_dir(directory).expect("the suite is there");
-    let paths = entries.map(|entry| entry.expect("readable").path());
-    let mut files: Vec<_> = paths.collect();
-    files.sort();
-    assert!(files.len() >= 15, "{files:?}");
-    files
 }
 
 /// The kernel engine over the scheduler that stays loaded.

@@ -7,10 +7,11 @@
 
 mod actions;
 mod endings;
+mod suite;
 #[path = "../../../user/tests/support/witness.rs"]
 mod witness;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     // All share one CPU.
     arguments.test_threads = Some(1);
     let mut trials = Vec::new();
-    for file in files() {
+    for file in suite::files() {
         let name = file.file_stem().expect("it has a name").to_string_lossy();
         let name = format!("{name} on the user engine");
         trials.push(Trial::test(name, move || conforms(&file)));
@@ -36,17 +37,6 @@ fn main() -> ExitCode {
     actions::list(&mut trials);
     endings::list(&mut trials);
     libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-/// The suite, by name.
-fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/conformance");
-    let entries = std::fs::read_dir(directory).expect("the suite is there");
-    let paths = entries.map(|entry| entry.expect("readable").path());
-    let mut files: Vec<_> = paths.collect();
-    files.sort();
-    assert!(files.len() >= 15, "{files:?}");
-    files
 }
 
 /// What the engine cannot do, and must refuse, with the place.
