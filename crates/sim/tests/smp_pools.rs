@@ -72,6 +72,39 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
     assert_eq!(alone.queue_lengths()[1..4], [0; 3], "it is never balanced");
 }
 
+/// 64 threads on 16 CPUs, all begun on one CPU of the first pool: how long until the
+/// second pool has as many that can run, but for one on each CPU, and what is done in
+/// the first 100 ms beside one pool, where each CPU takes tasks from any other, and
+/// queues of their own, where nobody balances. Some 28 threads are to move; each of the
+/// eight CPUs takes one when it idles and one with each tick of 10 ms: four ticks do.
+#[test]
+fn a_lopsided_load_is_even_soon_and_costs_little_throughput() {
+    let text = LOPSIDED.replace("times = 8", "times = 64");
+    let run = |layout| {
+        let mut simulation = start(&text, 16, layout, Costs::default());
+        let mut even_ms = None;
+        for ms in 1..=100 {
+            simulation.run_to(ms * 1_000_000).expect("it can go on");
+            let lengths = simulation.queue_lengths();
+            let of = |cpus: &[u32]| cpus.iter().sum::<u32>();
+            let (first, second) = (of(&lengths[..8]), of(&lengths[8..]));
+            if even_ms.is_none() && first.abs_diff(second) <= 8 {
+                even_ms = Some(ms);
+            }
+        }
+        let counts = simulation.counts();
+        println!("{layout:?}: even after {even_ms:?} ms, {counts:?}");
+        (even_ms, counts.sleeps as f64)
+    };
+    let (mq, local) = (run(LayoutName::MultiQueue), run(LayoutName::LocalQueues));
+    assert!(local.0.is_none() && local.1 < mq.1 / 10.0, "{local:?}");
+    for layout in [LayoutName::Pools(8), LayoutName::PoolsTournament(8)] {
+        let (even_ms, done) = run(layout);
+        assert!(even_ms.is_some_and(|ms| ms <= 40), "{even_ms:?}");
+        assert!(done > 0.9 * mq.1, "{done} of {}", mq.1);
+    }
+}
+
 /// The second CPU has nothing left to do after a millisecond, long before its
 /// timer ticks, and takes one of the two threads that wait on the first.
 #[test]

@@ -26,8 +26,14 @@ pub struct ChatRooms {
     pub configurations: Vec<Configuration>,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
+    /// Larger ones than the paper's. Peaks and speedups do not go by them.
+    #[serde(default)]
+    pub cpus_past: Vec<u32>,
     /// One of so many messages is sent: whole runs in less time.
     pub one_in: NonZeroU32,
+    /// In full the largest of the paper's machines is measured with so many, too.
+    #[serde(default)]
+    pub one_in_in_full: Option<NonZeroU32>,
     /// Schedulers; the first is what the others are compared with.
     pub layouts: Vec<LayoutName>,
     /// Runs that are averaged, each with a seed of its own. Of run queue lengths
@@ -48,6 +54,14 @@ pub struct Configuration {
     pub messages: u32,
 }
 
+/// How often it is looked whether the benchmark's clock runs.
+const BEGINS_WITHIN_NS: u64 = 100_000;
+
+/// Stands before all metrics of longer runs.
+fn one_in_label(one_in: NonZeroU32) -> String {
+    format!("one in {one_in} ")
+}
+
 /// What one scheduler came to.
 struct Outcome {
     layout: LayoutName,
@@ -62,14 +76,19 @@ impl ChatRooms {
             let label = self.label(configuration);
             self.add_ratios(&mut findings, &label);
             if self.cpus.len() > 1 {
-                let compared = Compared {
+                let compared = |cpus| Compared {
                     label: &label,
                     layouts: &self.layouts,
-                    cpus: &self.cpus,
+                    cpus,
                 };
+                let papers = outcomes(&findings, compared(&self.cpus));
+                add_speedups(&mut findings, &papers);
+                self.add_requests(&mut findings, &label);
+                self.add_past(&mut findings, &label);
+                compared(&self.cpus).add_best_over_worst(&mut findings);
+                let sizes = self.sizes();
+                let compared = compared(&sizes);
                 let outcomes = outcomes(&findings, compared);
-                add_speedups(&mut findings, &outcomes);
-                compared.add_best_over_worst(&mut findings);
                 let title = format!("Chat {}", configuration.label());
                 findings.draw(&label, &throughput_chart(&title, &outcomes));
                 let panel = format!("{label}speedup");
@@ -89,9 +108,35 @@ impl ChatRooms {
     fn run_once(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
         for configuration in &self.configurations {
-            self.measure(context, configuration, &mut findings)?;
+            let label = self.label(configuration);
+            let cpus = self.sizes();
+            self.measure(
+                context,
+                configuration,
+                (self.one_in, &label, &cpus),
+                &mut findings,
+            )?;
+            if let (Some(one_in), [.., most]) = (self.longer(context), &self.cpus[..]) {
+                let label = format!("{label}{}", one_in_label(one_in));
+                self.measure(
+                    context,
+                    configuration,
+                    (one_in, &label, &[*most]),
+                    &mut findings,
+                )?;
+            }
         }
         Ok(findings)
+    }
+
+    /// All sizes of the machine.
+    fn sizes(&self) -> Vec<u32> {
+        self.cpus.iter().chain(&self.cpus_past).copied().collect()
+    }
+
+    /// One of how many messages longer runs send, if there are some.
+    fn longer(&self, context: &Context<'_>) -> Option<NonZeroU32> {
+        self.one_in_in_full.filter(|_| context.full)
     }
 
     /// Stands before all metrics of a configuration, if there are several.
@@ -114,6 +159,47 @@ impl ChatRooms {
         add_ratios(findings, label, &self.layouts, &sizes, &metrics);
         if let Some(most) = self.cpus.last().filter(|_| self.cpus.contains(&2)) {
             add_growth(findings, &self.layouts, *most);
+        }
+    }
+
+    /// How much more often the run queues' locks are asked for, for each message, on
+    /// the largest of the paper's machines than on two CPUs: worked out of what the
+    /// paper prints of locks, so that its numbers and ours are made in one way. Who
+    /// asks finds a lock held for as much of the time as the other CPUs hold it.
+    fn add_requests(&self, findings: &mut Findings, label: &str) {
+        let [.., most] = &self.cpus[..] else {
+            return;
+        };
+        for &layout in &self.layouts {
+            let for_a_message = |cpus: u32| {
+                let of = of(layout, &on_cpus(cpus));
+                let value = |what| findings.value(&format!("{label}{of} {what}"));
+                let held = value("contention") * f64::from(cpus) / f64::from(cpus - 1);
+                held / value("mean hold") / value("throughput")
+            };
+            let growth = for_a_message(*most) / for_a_message(BASE_CPUS);
+            let title = layout.title();
+            let metric = format!("{label}{title}, {BASE_CPUS} to {most} CPUs: growth of requests");
+            findings.add(metric, growth, ": 1");
+        }
+    }
+
+    /// Throughput on machines larger than the paper's over that on its largest.
+    fn add_past(&self, findings: &mut Findings, label: &str) {
+        let [.., most] = &self.cpus[..] else {
+            return;
+        };
+        for &layout in &self.layouts {
+            for &past in &self.cpus_past {
+                let rate = |cpus: u32| {
+                    let of = of(layout, &on_cpus(cpus));
+                    findings.value(&format!("{label}{of} throughput"))
+                };
+                let ratio = rate(past) / rate(*most);
+                let title = layout.title();
+                let metric = format!("{label}{title}, {past} over {most} CPUs: throughput");
+                findings.add(metric, ratio, ": 1");
+            }
         }
     }
 
@@ -154,15 +240,17 @@ impl ChatRooms {
         &self,
         context: &mut Context<'_>,
         configuration: &Configuration,
+        (one_in, label, cpus): (NonZeroU32, &str, &[u32]),
         findings: &mut Findings,
     ) -> Result<()> {
-        let label = self.label(configuration);
         let rooms = configuration.rooms;
-        let messages = configuration.messages.div_ceil(self.one_in.get());
+        let messages = configuration.messages.div_ceil(one_in.get());
         let scenario = self.chat.scenario(rooms, messages);
         for &layout in &self.layouts {
-            for &cpus in &self.cpus {
+            for &cpus in cpus {
                 let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
+                context.run_until(&mut simulation, BEGINS_WITHIN_NS, Chat::has_begun)?;
+                simulation.measure_afresh();
                 context.run_until(&mut simulation, 1_000_000, |_| false)?;
                 let of = format!("{label}{}", of(layout, &on_cpus(cpus)));
                 let seconds = simulation.measured_ns() as f64 / 1e9;
@@ -170,7 +258,7 @@ impl ChatRooms {
                 findings.add(format!("{of} throughput"), rate, "messages/s");
                 add_locks(findings, &of, &simulation);
                 add_lengths(findings, &of, &simulation);
-                if self.cpus.len() == 1 && context.run == 0 {
+                if self.cpus.len() == 1 && context.run == 0 && one_in == self.one_in {
                     let title = format!("{}{label}", layout.title());
                     findings.draw(&title, &lengths_chart(&title, &simulation));
                 }

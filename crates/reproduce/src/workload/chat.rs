@@ -1,6 +1,7 @@
 //! Chat: rooms whose users send each other messages (2001, 5.2).
 
 use prorata_sim::scenario::{Distribution, Pipe, Scenario, Step, Time};
+use prorata_sim::smp::Simulation;
 use serde::Deserialize;
 
 use super::{add_process, empty, repeat};
@@ -10,18 +11,19 @@ const USERS: u32 = 20;
 /// Who receives each message.
 const OTHERS: u32 = USERS - 1;
 
-/// How the benchmark is run, but for rooms and messages. A user is four
-/// threads:
+/// How the benchmark is run, but for rooms and messages: as its published source
+/// has it (`chat_s.c` and `chat_c.c`, version 1.0.1). A user is four threads:
 ///
 /// ```text
-///   client send --socket--> server receive --list--> server send of the others
-///                                                        |socket
-///                                                        v
-///                                                    client receive
+///   client send --socket--> server receive --semaphore--> server send
+///                                                             |  into each socket
+///                                                             v  of the 19 others
+///                                                      client receive
 /// ```
 ///
-/// A socket takes so many messages before who writes to it waits; a list inside
-/// the server takes as many as there are.
+/// A socket takes so many messages before who writes to it waits. All threads are
+/// there, and wait, before the first message is sent; then each of the client's lets
+/// the next one begin, as System V semaphores of Linux 2.4 do.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
@@ -31,10 +33,13 @@ pub struct Chat {
     pub write: Time,
     /// CPU time to read a message from a socket.
     pub read: Time,
-    /// CPU time to put a message into a list inside the server, or to take it
-    /// from there: a mutex, the list, and a semaphore that counts messages.
-    pub queue: Time,
 }
+
+/// In which all threads come to wait for the beginning.
+const STARTS_AFTER: Time = Time::from_secs(1);
+
+/// What lets a thread of the client begin.
+const BEGIN: &str = "begin";
 
 impl Chat {
     /// So many rooms whose users send so many messages each.
@@ -43,37 +48,45 @@ impl Chat {
         let users: Vec<(u32, u32)> = (0..rooms)
             .flat_map(|room| (0..USERS).map(move |user| (room, user)))
             .collect();
+        let mut pipe = |name: String, capacity| scenario.pipes.insert(name, Pipe { capacity });
+        pipe(BEGIN.to_owned(), 1);
         for (room, user) in &users {
-            let pipe = |name: &str, capacity| (format!("{name} {room}.{user}"), Pipe { capacity });
-            scenario.pipes.extend([
-                pipe("up", self.socket),
-                pipe("list", messages * OTHERS),
-                pipe("down", self.socket),
-            ]);
+            pipe(format!("up {room}.{user}"), self.socket);
+            pipe(format!("semaphore {room}.{user}"), messages);
+            pipe(format!("down {room}.{user}"), self.socket);
         }
         let threads = |roles: [(&str, Role); 2]| {
-            let mut threads = Vec::new();
-            for (role, steps) in roles {
-                let of_role = users.iter().map(|&(room, user)| {
+            let of_user = |&(room, user): &(u32, u32)| {
+                roles.map(|(role, steps)| {
                     let name = format!("{role} {room}.{user}");
                     (name, steps(self, room, user, messages))
-                });
-                threads.extend(of_role);
-            }
-            threads
+                })
+            };
+            users.iter().flat_map(of_user).collect()
         };
-        // Those who receive are there before anybody sends.
         let server: [(&str, Role); 2] = [
-            ("server-send", Chat::server_send),
             ("server-receive", Chat::server_receive),
+            ("server-send", Chat::server_send),
         ];
         let client: [(&str, Role); 2] = [
-            ("client-receive", Chat::client_receive),
             ("client-send", Chat::client_send),
+            ("client-receive", Chat::client_receive),
         ];
         add_process(&mut scenario, "server", threads(server));
+        let begin = vec![
+            Step::Sleep(Distribution::Fixed(STARTS_AFTER)),
+            Step::Send(BEGIN.to_owned()),
+        ];
         add_process(&mut scenario, "client", threads(client));
+        let client = scenario.programs.entry("client".to_owned());
+        client.and_modify(|client| client.steps.extend(begin));
         scenario
+    }
+
+    /// Whether the clock of the benchmark runs: before, its threads are made, and
+    /// wait.
+    pub fn has_begun(simulation: &Simulation) -> bool {
+        simulation.counts().sends > 0
     }
 
     /// Messages that arrive in all, and were sent once for all.
@@ -83,28 +96,25 @@ impl Chat {
 
     fn client_send(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
         let steps = vec![compute(self.write), Step::Send(format!("up {room}.{user}"))];
-        vec![repeat(Some(messages), steps)]
+        begins(repeat(Some(messages), steps))
     }
 
     fn server_receive(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
-        let mut steps = vec![
+        let steps = vec![
             Step::Receive(format!("up {room}.{user}")),
             compute(self.read),
+            Step::Send(format!("semaphore {room}.{user}")),
         ];
-        for other in (0..USERS).filter(|other| *other != user) {
-            steps.push(compute(self.queue));
-            steps.push(Step::Send(format!("list {room}.{other}")));
-        }
         vec![repeat(Some(messages), steps)]
     }
 
     fn server_send(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
-        let steps = vec![
-            Step::Receive(format!("list {room}.{user}")),
-            compute(Time(self.queue.0 + self.write.0)),
-            Step::Send(format!("down {room}.{user}")),
-        ];
-        vec![repeat(Some(OTHERS * messages), steps)]
+        let mut steps = vec![Step::Receive(format!("semaphore {room}.{user}"))];
+        for other in (0..USERS).filter(|other| *other != user) {
+            steps.push(compute(self.write));
+            steps.push(Step::Send(format!("down {room}.{other}")));
+        }
+        vec![repeat(Some(messages), steps)]
     }
 
     fn client_receive(&self, room: u32, user: u32, messages: u32) -> Vec<Step> {
@@ -112,7 +122,7 @@ impl Chat {
             Step::Receive(format!("down {room}.{user}")),
             compute(self.read),
         ];
-        vec![repeat(Some(OTHERS * messages), steps)]
+        begins(repeat(Some(OTHERS * messages), steps))
     }
 }
 
@@ -121,4 +131,10 @@ type Role = fn(&Chat, u32, u32, u32) -> Vec<Step>;
 
 fn compute(time: Time) -> Step {
     Step::Compute(Distribution::Fixed(time))
+}
+
+/// Who may begin lets the next one begin.
+fn begins(then: Step) -> Vec<Step> {
+    let begin = || BEGIN.to_owned();
+    vec![Step::Receive(begin()), Step::Send(begin()), then]
 }
