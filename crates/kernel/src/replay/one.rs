@@ -69,6 +69,9 @@ struct Turn {
     /// None once its client has left.
     node: Option<u32>,
     used_ns: u64,
+    /// Whether it was first when the last turn may have ended: then it may have begun
+    /// another one.
+    goes_on: bool,
 }
 
 #[derive(Debug)]
@@ -154,18 +157,19 @@ impl OnOne {
         let task = self.task(node);
         task.pass = pass;
         task.key = pass.min(latest);
-        if decision.kind == DecisionKind::Charge && self.earlier_than(node).is_none() {
-            self.prolong(node);
+        if matches!(decision.kind, DecisionKind::Charge | DecisionKind::Tickets) {
+            self.prolong();
         }
         Ok(())
     }
 
-    /// Who runs is first still, and so may begin another turn.
-    fn prolong(&mut self, node: u32) {
-        if let Some(turn) = &mut self.turn
-            && turn.node == Some(node)
-        {
-            turn.used_ns = 0;
+    /// Who runs may begin another turn if it is first. That is decided when it was charged,
+    /// and all who wait have the places that are due to what they are worth by then.
+    fn prolong(&mut self) {
+        let node = self.turn.and_then(|turn| turn.node);
+        let goes_on = node.is_some_and(|node| self.earlier_than(node).is_none());
+        if let Some(turn) = &mut self.turn {
+            turn.goes_on = goes_on;
         }
     }
 
@@ -286,7 +290,8 @@ impl OnOne {
             && (turn.tid == decision.tid || turn.node == Some(node))
         {
             turn.node = Some(node);
-            turn.used_ns += service_ns;
+            turn.used_ns = service_ns + if turn.goes_on { 0 } else { turn.used_ns };
+            turn.goes_on = false;
         }
         let index = self.task(node).index;
         let before = self.core.pass(index);
@@ -326,7 +331,7 @@ impl OnOne {
         }
         let resumes = self.turn.is_some_and(|turn| {
             // Tasks outside the scheduler came in between.
-            turn.node == Some(node) && turn.used_ns < turn_ns
+            turn.node == Some(node) && (turn.goes_on || turn.used_ns < turn_ns)
         });
         if resumes {
             return Ok(());
@@ -335,6 +340,7 @@ impl OnOne {
             tid,
             node: Some(node),
             used_ns: 0,
+            goes_on: false,
         });
         if self.first == Some(node) {
             self.first = None;

@@ -317,6 +317,43 @@ fn each_client_has_its_own_quantum() {
 }
 
 #[test]
+fn who_is_worth_more_when_it_was_charged_may_begin_another_turn() {
+    let turn_ns = QUANTUM_NS + TICK_NS;
+    for (tickets, used_ns, allowed) in [
+        (4.0, turn_ns - 1, true),
+        // That turn is over, too.
+        (4.0, turn_ns, false),
+        // The other one is first all the same.
+        (2.1, turn_ns - 1, false),
+    ] {
+        let mut kernel = Kernel::new();
+        let mut tell = |kind, node, tickets: f64, wait_ns: f64, service_ns| {
+            kernel.tell(kind, node, service_ns);
+            let told = kernel.trace.last_mut().expect("it was told");
+            told.tickets = tickets;
+            told.pass = (wait_ns * PASS_UNITS) as u64;
+        };
+        tell(DecisionKind::Join, 1, 1.0, 40e6, 0);
+        tell(DecisionKind::Join, 2, 2.0, 32e6, 0);
+        tell(DecisionKind::Pick, 2, 2.0, 32e6, 0);
+        tell(DecisionKind::Charge, 2, 2.0, 44e6, turn_ns);
+        let wait_ns = 88e6 / tickets;
+        tell(DecisionKind::Tickets, 2, tickets, wait_ns, 0);
+        // It waits until the turn is over.
+        tell(DecisionKind::Join, 3, 3.0, 8e6, 0);
+        let wait_ns = wait_ns + used_ns as f64 / tickets;
+        tell(DecisionKind::Charge, 2, tickets, wait_ns, used_ns);
+        tell(DecisionKind::Pick, 2, tickets, wait_ns, 0);
+        let replayed = kernel.replay();
+        assert_eq!(
+            replayed.is_ok(),
+            allowed,
+            "{tickets} {used_ns}: {replayed:?}"
+        );
+    }
+}
+
+#[test]
 fn a_turn_goes_on_in_another_node() {
     for (tid, allowed) in [(2, true), (3, false)] {
         let mut kernel = Kernel::new();
