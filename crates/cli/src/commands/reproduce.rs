@@ -90,7 +90,8 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
         |(figure, engine): &(Figure, Engine)| *engine != Engine::Sim || figure.has_more_in_full();
     if args.full && !runs.iter().any(goes_further) {
         let only = "--full changes nothing of these by simulation: \
-                    give it with --engine user or kernel, or with 2001/pools";
+                    give it with --engine user or kernel, or with 2001/pools, \
+                    2001/figure-3 or 2001/figure-4";
         return Err(WrongUsage(only.to_owned()).into());
     }
     Ok(runs)
