@@ -50,6 +50,7 @@ fn main() -> ExitCode {
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::All,
                 queues: Queues::One,
+                abbreviated: false,
             });
             let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
             measure();

@@ -121,6 +121,7 @@ fn measure_all() {
             quantum_ns: 20_000_000,
             scope: Scope::All,
             queues: Queues::One,
+            abbreviated: false,
         })
         .expect("it loads");
         measure();

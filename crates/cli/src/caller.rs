@@ -90,6 +90,9 @@ pub fn arguments(options: KernelOptions) -> Vec<String> {
     if options.queues != at_first.queues {
         arguments.push(format!("--queues={}", options.queues));
     }
+    if options.abbreviated {
+        arguments.push("--abbreviated".to_owned());
+    }
     if options.traced {
         arguments.push("--trace".to_owned());
     }

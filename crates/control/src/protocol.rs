@@ -298,6 +298,10 @@ pub struct StatusReport {
     /// Where tasks wait in the kernel (`cpu`, `one`), with the kernel engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<String>,
+    /// Whether who wakes and deserves to run more ends the quantum of who runs, with
+    /// the kernel engine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abbreviated: bool,
     /// Whether the decisions of the scheduler in the kernel can be traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traced: bool,

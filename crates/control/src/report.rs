@@ -52,6 +52,7 @@ impl Reporter<'_> {
             engine: status.engine.to_owned(),
             mechanism: status.mechanism.to_owned(),
             queues: status.in_kernel.map(|options| options.queues.to_string()),
+            abbreviated: status.in_kernel.is_some_and(|options| options.abbreviated),
             traced: status.in_kernel.is_some_and(|options| options.traced),
             policy: self.state.settings.policy,
             quantum_ns: self.state.settings.quantum_ns,

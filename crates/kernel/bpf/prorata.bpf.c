@@ -131,6 +131,8 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	if (!one_cpu && !other && !goes_on)
 		catch_up(cpu);
 	if (other || !goes_on) {
+		if (abbreviated)
+			*chosen_on(cpu) = true;
 		fill_vacancies();
 		return;
 	}
@@ -140,7 +142,10 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	__sync_fetch_and_add(&totals.prolonged, 1);
 }
 
-/* Only on several CPUs, or if decisions are traced: else the loader leaves it out. */
+/*
+ * Only on several CPUs, or if quanta are abbreviated or decisions traced: else the loader
+ * leaves it out.
+ */
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
 	struct task *task = task_of(p);
@@ -149,6 +154,8 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 		return;
 	if (!one_cpu)
 		*running_on(scx_bpf_task_cpu(p)) = is_alone(task) ? 0 : task->node;
+	if (abbreviated)
+		look_again(scx_bpf_task_cpu(p), task);
 	trace(DECISION_PICK, task->node, p->pid, 0);
 }
 

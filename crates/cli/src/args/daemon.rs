@@ -34,6 +34,9 @@ pub struct EngineChoice {
     /// With the kernel engine: where tasks wait; at first cpu
     #[arg(long, requires = "engine")]
     pub queues: Option<QueueLayout>,
+    /// With the kernel engine: who wakes and deserves to run more ends the quantum of who runs
+    #[arg(long, requires = "engine")]
+    pub abbreviated: bool,
     /// With the kernel engine: let `prorata trace` see its decisions, for some 0.2 us each
     #[arg(long, requires = "engine")]
     pub trace: bool,
@@ -67,13 +70,14 @@ impl EngineChoice {
             engine,
             all,
             queues,
+            abbreviated,
             trace,
         } = self;
         match engine {
             None => Ok(None),
-            Some(Engine::User) if all || queues.is_some() || trace => Err(WrongUsage(
-                "--all, --queues and --trace are for --engine kernel: the user engine manages \
-                 clients only, and decides itself"
+            Some(Engine::User) if all || queues.is_some() || abbreviated || trace => Err(WrongUsage(
+                "--all, --queues, --abbreviated and --trace are for --engine kernel: the user engine \
+                 manages clients only, and decides itself"
                     .to_owned(),
             )),
             Some(Engine::User) => Ok(Some(EngineKind::User)),
@@ -82,6 +86,7 @@ impl EngineChoice {
                 Ok(Some(EngineKind::Kernel(KernelOptions {
                     scope: if all { Scope::All } else { at_first.scope },
                     queues: queues.map_or(at_first.queues, Queues::from),
+                    abbreviated,
                     traced: trace,
                 })))
             }
@@ -97,7 +102,9 @@ runs already, --quantum and --policy take effect at once; other --cpus or anothe
 
 With --engine kernel a scheduler inside the kernel decides, at every switch between tasks. It needs \
 root, a kernel with sched_ext, and a prorata built with it. If the kernel unloads it, it is loaded \
-again once; if the daemon ends in any way, programs go on under the kernel's own scheduler.
+again once; if the daemon ends in any way, programs go on under the kernel's own scheduler. With \
+--abbreviated it answers sooner, for more switches: who wakes need not wait for a quantum's end, and \
+shares stay what they are.
 
 `prorata run` binds its command to the CPUs that are shared out. A running process that `prorata \
 set` takes over is not bound: it may run on others too, unless you bind it yourself (taskset -p).
@@ -106,6 +113,7 @@ Examples:
   prorata start --quantum 10ms
   prorata start --cpus 0-3 --policy lottery
   prorata start --engine kernel
+  prorata start --engine kernel --abbreviated
   prorata start --engine kernel --queues one --trace")]
 pub struct Start {
     #[command(flatten)]

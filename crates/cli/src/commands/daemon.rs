@@ -68,6 +68,7 @@ fn name_in(status: &StatusReport) -> String {
             status.engine == "kernel"
                 && scope == options.scope
                 && status.queues == Some(options.queues.to_string())
+                && status.abbreviated == options.abbreviated
                 && status.traced == options.traced
         }
     };
@@ -77,13 +78,15 @@ fn name_in(status: &StatusReport) -> String {
 
 /// Every engine that can be chosen.
 fn every_kind() -> Vec<EngineKind> {
+    const EITHER: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
     let mut kinds = vec![EngineKind::User];
     for scope in [Scope::Given, Scope::All] {
         for queues in [Queues::Cpu, Queues::Cache, Queues::One] {
-            for traced in [false, true] {
+            for (abbreviated, traced) in EITHER {
                 kinds.push(EngineKind::Kernel(KernelOptions {
                     scope,
                     queues,
+                    abbreviated,
                     traced,
                 }));
             }
@@ -140,9 +143,12 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         ("clients", status.clients.to_string()),
     ];
     let queues = status.queues.clone().map(|queues| ("queues", queues));
+    let abbreviated = status
+        .abbreviated
+        .then(|| ("abbreviated", "yes".to_owned()));
     let traced = status.traced.then(|| ("traced", "yes".to_owned()));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
-    let more = [queues, traced, trouble];
+    let more = [queues, abbreviated, traced, trouble];
     rows.iter()
         .chain(more.iter().flatten())
         .try_for_each(|(name, value)| {
@@ -231,10 +237,11 @@ mod tests {
         let at_first = EngineKind::Kernel(KernelOptions::default());
         assert_eq!(engine_named("kernel"), Some(at_first));
         assert_eq!(engine_named("kernel --queues=none"), None);
-        let all = engine_named("kernel --all --queues=one --trace");
+        let all = engine_named("kernel --all --queues=one --abbreviated --trace");
         let expected = KernelOptions {
             scope: Scope::All,
             queues: Queues::One,
+            abbreviated: true,
             traced: true,
         };
         assert_eq!(all, Some(EngineKind::Kernel(expected)));

@@ -46,7 +46,12 @@ fn an_engine_is_chosen_at_the_start_alone() {
 #[test]
 fn some_options_are_for_the_kernel_engine() {
     let real = Real::start();
-    for option in [&["--all"][..], &["--queues", "one"], &["--trace"]] {
+    for option in [
+        &["--all"][..],
+        &["--queues", "one"],
+        &["--abbreviated"],
+        &["--trace"],
+    ] {
         for engine in [&["start"][..], &["start", "--engine", "user"]] {
             let ended = output(real.prorata().args([engine, option].concat()));
             assert_eq!(ended.status.code(), Some(2), "{}", stderr(&ended));

@@ -62,6 +62,7 @@ fn over_one(
                 quantum_ns: 20_000_000,
                 scope: options.scope,
                 queues: options.queues,
+                abbreviated: options.abbreviated,
             })?);
             SCHEDULER.get_or_init(|| loaded)
         }

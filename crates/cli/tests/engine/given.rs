@@ -117,6 +117,34 @@ pub fn quanta() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Who sleeps now and then waits until who computes has had its quantum, up to some 20 ms,
+/// but not where quanta are abbreviated.
+pub fn abbreviated() -> Result<(), Failed> {
+    let script = "
+         hog 1 hog
+         prorata run -t 9 -n prompt -- sh -c 'while :; do sleep 0.01; done' >/dev/null &
+         until_there 2; sleep 4
+         show status prorata status --json
+         show clients prorata ps --json
+         prorata stop";
+    for (options, is_abbreviated) in [("", false), ("--abbreviated", true)] {
+        let shown = play(options, script)?;
+        let told = &json(&shown, "status")?["abbreviated"];
+        check((told == true) == is_abbreviated, "abbreviated", &shown)?;
+        let clients = json(&shown, "clients")?;
+        let mut clients = clients.as_array().into_iter().flatten();
+        let prompt = clients.find(|client| client["name"] == "prompt");
+        let waits = &prompt.ok_or("no such client")?["turns"];
+        let longest_ns = waits["wait_99th_ns"].as_u64().unwrap_or(0);
+        let is_due = match is_abbreviated {
+            true => longest_ns <= 1 << 23,
+            false => longest_ns > 1 << 23,
+        };
+        check(is_due, "waits", &shown)?;
+    }
+    Ok(())
+}
+
 pub fn policies() -> Result<(), Failed> {
     let script = "
          chrt --batch 0 sh -c 'sha256sum /dev/zero & wait' & batch=$!

@@ -18,11 +18,12 @@ const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
     ("shares_follow_tickets", given::shares),
     ("transfers_move_shares", given::transfers),
     ("settings_change_live", given::settings),
     ("clients_have_quanta_of_their_own", given::quanta),
+    ("who_wakes_need_not_wait", given::abbreviated),
     ("policies_are_put_back", given::policies),
     ("ends_are_noticed", given::ends),
     ("what_cannot_be_is_refused", given::refusals),

@@ -63,6 +63,8 @@ pub struct KernelOptions {
     pub scope: Scope,
     /// Where they wait.
     pub queues: Queues,
+    /// Whether who wakes and deserves to run more ends the quantum of who runs.
+    pub abbreviated: bool,
     /// Whether its decisions can be traced, by [`prorata_kernel::scheduler::Tap`].
     pub traced: bool,
 }
@@ -72,6 +74,7 @@ impl Default for KernelOptions {
         Self {
             scope: Scope::Given,
             queues: Queues::Cpu,
+            abbreviated: false,
             traced: false,
         }
     }
@@ -212,6 +215,7 @@ impl ForKernel {
             quantum_ns: lock(&dispatcher).machine().quantum_ns,
             scope: options.scope,
             queues: options.queues,
+            abbreviated: options.abbreviated,
         };
         let room = {
             let mut dispatcher = lock(&dispatcher);

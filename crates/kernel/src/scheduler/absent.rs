@@ -30,10 +30,6 @@ impl Loaded {
         match self.0 {}
     }
 
-    pub fn set_abbreviated(&self, _: bool) -> Result<(), KernelError> {
-        match self.0 {}
-    }
-
     pub fn set_tickets(&self, _: u32, _: &[Ticket]) -> Result<(), KernelError> {
         match self.0 {}
     }

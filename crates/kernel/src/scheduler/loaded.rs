@@ -106,10 +106,6 @@ impl Loaded {
         })
     }
 
-    pub fn set_abbreviated(&self, abbreviated: bool) -> Result<(), KernelError> {
-        self.with_data(|data| data.abbreviated = abbreviated)
-    }
-
     pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         let mut rights = lock(&self.rights);
         let Rights { graph, room, .. } = &mut *rights;
@@ -325,6 +321,7 @@ fn configure(
     constants.queues = queues;
     constants.queue_by_cpu[..queue_by_cpu.len()].copy_from_slice(&queue_by_cpu);
     constants.traced = traced;
+    constants.abbreviated = options.abbreviated;
     constants.all_tasks = options.scope == Scope::All;
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
@@ -349,7 +346,7 @@ fn configure(
     };
     if cpus == 1 {
         operations.tick = std::ptr::null_mut();
-        if !traced {
+        if !traced && !options.abbreviated {
             operations.running = std::ptr::null_mut();
         }
     }

@@ -116,6 +116,11 @@ pub struct Options {
     pub scope: Scope,
     /// Fixed.
     pub queues: Queues,
+    /// Whether a task that wakes and deserves to run more than who runs on its CPU
+    /// ends that one's quantum, for no less than a millisecond of its own (shares stay
+    /// what they are: both have used what they are charged for). Else it waits for the
+    /// quantum's end. Fixed.
+    pub abbreviated: bool,
 }
 
 /// A ticket: an amount of a currency.
@@ -206,13 +211,6 @@ impl Scheduler {
     /// Goes on under another policy, from the next charge of each task on.
     pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
         self.loaded.set_policy(policy)
-    }
-
-    /// Whether a task that wakes and deserves to run more than who runs on its
-    /// CPU ends that one's quantum (it then runs the sooner again, so shares
-    /// stay what they are). At first it waits for the quantum's end.
-    pub fn set_abbreviated(&self, abbreviated: bool) -> Result<(), KernelError> {
-        self.loaded.set_abbreviated(abbreviated)
     }
 
     /// Changes the quantum, from the next turn of each task on.

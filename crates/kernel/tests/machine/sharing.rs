@@ -163,8 +163,11 @@ pub fn compensation() -> Result<(), Failed> {
 /// would have at most the 4 ms in 24 that the other leaves it. For each 4 ms that it uses
 /// it sleeps for 1 ms, which are the other's alone, and has half of the rest.
 pub fn abbreviated_quanta() -> Result<(), Failed> {
-    let scheduler = Scheduler::load(&STRIDE)?;
-    scheduler.set_abbreviated(true)?;
+    let options = Options {
+        abbreviated: true,
+        ..STRIDE
+    };
+    let scheduler = Scheduler::load(&options)?;
     let bursts = Hog::bursts(4, 1);
     place(&scheduler, 1, &[base(100)], &bursts)?;
     let _hog = hog(&scheduler, 2, &[base(100)])?;

@@ -18,6 +18,7 @@ pub const STRIDE: Options = Options {
     quantum_ns: QUANTUM_NS,
     scope: Scope::Given,
     queues: Queues::One,
+    abbreviated: false,
 };
 
 pub const fn ticket(currency: u32, amount: u64) -> Ticket {

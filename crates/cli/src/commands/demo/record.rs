@@ -309,6 +309,7 @@ mod tests {
             decisions: 0,
             clients: 2,
             queues: None,
+            abbreviated: false,
             traced: false,
             trouble: None,
         }

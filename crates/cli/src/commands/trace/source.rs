@@ -95,6 +95,7 @@ impl Source {
             quantum_ns: settings.quantum_ns,
             scope: Scope::All,
             queues: Queues::One,
+            abbreviated: false,
         };
         let scheduler = Scheduler::load_traced(&options)?;
         Ok(Self::Own(Box::new(scheduler)))

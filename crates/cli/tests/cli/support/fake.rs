@@ -127,6 +127,7 @@ pub fn status() -> StatusReport {
         decisions: 0,
         clients: 0,
         queues: None,
+        abbreviated: false,
         traced: false,
         trouble: None,
     }
