@@ -9,10 +9,17 @@
 #define PRORATA_CLIENT_BPF_H
 
 /*
- * How far a client may be behind the present pass in a whole system and on several CPUs,
- * in quanta of those who have the longest.
+ * How far who comes back in a whole system, or to some CPUs that it is bound to, may be
+ * behind the present pass, in quanta of those who have the longest.
  */
 #define LARGEST_LAG 2
+
+/*
+ * How far who competes may be behind on several CPUs, in the same. The present pass follows
+ * who wins, and who wins while most who stand before it run elsewhere is ahead: by as much
+ * for who is due a whole CPU before that counts (`most_owed_ns`).
+ */
+#define LARGEST_SHORTFALL 6
 
 /* Accounts for what was due to the node's tasks until now. */
 static void settle(struct rights *node)
@@ -168,7 +175,7 @@ static void count_out(u32 number, u32 held)
  */
 static void forgive_lag(struct rights *node)
 {
-	u64 least = present() - largest_lag(node->stride);
+	u64 least = present() - wait(node->stride, LARGEST_SHORTFALL * longest_quantum_ns);
 
 	if (before(node->pass, least))
 		node->pass = least;
