@@ -46,9 +46,7 @@ fn main() -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("--measure") => measure_all(),
         Some("--echo") => echo(),
-        Some("--yield") => loop {
-            thread::yield_now();
-        },
+        Some("--yield") => give_way(),
         _ => return compare(),
     }
     ExitCode::SUCCESS
@@ -146,7 +144,8 @@ fn measure() {
     echo.round_trips(SWITCHES);
     println!("{:.0}", cheapest(SWITCHES, || echo.round_trips(SWITCHES)));
     drop(echo);
-    let partner = Partner::start("--yield");
+    let mut partner = Partner::start("--yield");
+    partner.await_byte();
     let yields = || (0..SWITCHES).for_each(|_| thread::yield_now());
     yields();
     println!("{:.0}", cheapest(SWITCHES, yields));
@@ -204,6 +203,12 @@ impl Partner {
         Self(child.expect("it runs"))
     }
 
+    /// One that still begins would yield to nobody.
+    fn await_byte(&mut self) {
+        let output = self.0.stdout.as_mut().expect("it is a pipe");
+        output.read_exact(&mut [0]).expect("it begins");
+    }
+
     fn round_trips(&mut self, count: u32) {
         let input = self.0.stdin.as_mut().expect("it is a pipe");
         let output = self.0.stdout.as_mut().expect("it is a pipe");
@@ -218,6 +223,14 @@ impl Drop for Partner {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// Says that it has begun, and yields from then on.
+fn give_way() -> ! {
+    let _ = rustix::io::write(rustix::stdio::stdout(), b"x");
+    loop {
+        thread::yield_now();
     }
 }
 
