@@ -89,10 +89,15 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
     let goes_further =
         |(figure, engine): &(Figure, Engine)| *engine != Engine::Sim || figure.has_more_in_full();
     if args.full && !runs.iter().any(goes_further) {
-        let only = "--full changes nothing of these by simulation: \
-                    give it with --engine user or kernel, or with 2001/pools, \
-                    2001/figure-3 or 2001/figure-4";
-        return Err(WrongUsage(only.to_owned()).into());
+        let mut longer = find(&[])?;
+        longer.retain(Figure::has_more_in_full);
+        let longer: Vec<String> = longer.into_iter().map(|figure| figure.id).collect();
+        let only = format!(
+            "--full changes nothing of these by simulation: \
+             give it with --engine user or kernel, or with one of {}",
+            longer.join(", ")
+        );
+        return Err(WrongUsage(only).into());
     }
     Ok(runs)
 }

@@ -16,6 +16,11 @@
 //! published of those where it may. Who wakes and is refused twice, as a lock was
 //! held or a CPU no longer what it seemed, waits where it ran last, and has somebody
 //! told from there.
+//!
+//! That has no limit: a CPU that seemed idle and is not, once its lock is held, is
+//! passed over, as often as it takes, since who gave up might wait beside another
+//! one that idles. Each time that CPU was told by somebody else in between, or has
+//! found work, so what one goes on with another has done.
 
 use alloc::vec::Vec;
 

@@ -165,12 +165,16 @@ impl ChatRooms {
     /// How much more often the run queues' locks are asked for, for each message, on
     /// the largest of the paper's machines than on two CPUs: worked out of what the
     /// paper prints of locks, so that its numbers and ours are made in one way. Who
-    /// asks finds a lock held for as much of the time as the other CPUs hold it.
+    /// asks finds a lock held for as much of the time as the other CPUs hold it. That
+    /// is of one lock, so it is of DSS and PLS only.
     fn add_requests(&self, findings: &mut Findings, label: &str) {
         let [.., most] = &self.cpus[..] else {
             return;
         };
-        for &layout in &self.layouts {
+        let has_one_lock = |layout: &LayoutName| {
+            matches!(layout, LayoutName::GlobalList | LayoutName::PriorityLevels)
+        };
+        for layout in self.layouts.iter().copied().filter(has_one_lock) {
             let for_a_message = |cpus: u32| {
                 let of = of(layout, &on_cpus(cpus));
                 let value = |what| findings.value(&format!("{label}{of} {what}"));
@@ -184,20 +188,21 @@ impl ChatRooms {
         }
     }
 
-    /// Throughput on machines larger than the paper's over that on its largest.
+    /// Throughput on machines larger than the paper's over that on the next smaller
+    /// one, the first of which is the paper's largest.
     fn add_past(&self, findings: &mut Findings, label: &str) {
-        let [.., most] = &self.cpus[..] else {
-            return;
-        };
+        let largest_of_paper = self.cpus.len().saturating_sub(1);
+        let sizes = self.sizes();
         for &layout in &self.layouts {
-            for &past in &self.cpus_past {
+            for size in sizes[largest_of_paper..].windows(2) {
+                let (smaller, larger) = (size[0], size[1]);
                 let rate = |cpus: u32| {
                     let of = of(layout, &on_cpus(cpus));
                     findings.value(&format!("{label}{of} throughput"))
                 };
-                let ratio = rate(past) / rate(*most);
+                let ratio = rate(larger) / rate(smaller);
                 let title = layout.title();
-                let metric = format!("{label}{title}, {past} over {most} CPUs: throughput");
+                let metric = format!("{label}{title}, {larger} over {smaller} CPUs: throughput");
                 findings.add(metric, ratio, ": 1");
             }
         }
