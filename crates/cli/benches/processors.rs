@@ -1,11 +1,15 @@
-//! Shares on one to eight CPUs, in machines whose clocks count instructions: programs with
-//! 1, 2, 3 and 4 hundred tickets, two for each CPU, and on several CPUs one more that is
-//! entitled to more than a CPU. Each is set beside what it is due with feasible weights, by
-//! the core's readjustment.
+//! Shares on one to eight CPUs, under Linux's own scheduler and under ours, in machines whose
+//! clocks count instructions: programs with weights of 100, 200, 300 and 400, two for each
+//! CPU but four at least, and on several CPUs one more that is entitled to more than a CPU.
+//! First as they are, then just after the weights of every fourth have become five times
+//! what they were. Each program is set beside what it is due with feasible weights, by the
+//! core's readjustment.
 //!
-//! Run by hand with `--measure` it does the measurement where it is.
+//! Run by hand with `--measure` it does the measurement where it is, with
+//! `--measure-stride` under our scheduler.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
@@ -13,53 +17,103 @@ use std::time::Duration;
 use prorata_core::feasible::{Demand, Readjustment};
 use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
 use prorata_report::figures::{self, Figure, Quantity};
+use prorata_report::table::{Side, Table};
 
 /// The current series.
 const KERNEL: &str = "7";
 /// An instruction lasts so many nanoseconds: a second takes a fraction of one.
 const ICOUNT: &str = "--icount=16";
 const MOST_CPUS: u32 = 8;
-/// How long shares are looked at, and what it takes everybody to begin.
+/// How long shares are looked at, what it takes everybody to begin, and what a change is
+/// given to show.
 const TIME: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_secs(2);
+const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// A tick: turns last no less.
 const QUANTUM_NS: u64 = 4_000_000;
-/// Far more than a CPU's worth.
+/// Far more than a CPU's worth, and the largest `cpu.weight` that there is.
 const RICH: u32 = 10_000;
+/// Every so many programs one has a change of weight, to so many times what it was.
+const CHANGED: usize = 4;
+const GROWTH: u32 = 5;
 /// By how many per cent anybody may be off.
 const TARGET: f64 = 2.0;
+
+const ROOT: &str = "/sys/fs/cgroup";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("--measure") => measure(),
+        Some("--measure") => measure(None),
+        Some("--measure-stride") => {
+            let scheduler = Scheduler::load(&Options {
+                policy: Policy::Stride,
+                quantum_ns: QUANTUM_NS,
+                scope: Scope::Given,
+                queues: Queues::Cpu,
+                abbreviated: false,
+            });
+            let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
+            measure(Some(&scheduler));
+            if let Some(failure) = scheduler.failure() {
+                panic!("{failure}");
+            }
+        }
         // Not `spin_loop`: the machine would stop at each of its instructions.
         Some("--hog") => loop {
             std::hint::black_box(0);
         },
-        _ => return all_sizes(),
+        _ => return compare(),
     }
     ExitCode::SUCCESS
 }
 
-/// Starts a machine of each size.
-fn all_sizes() -> ExitCode {
+/// What came out, in per cent.
+#[derive(Clone, Copy)]
+struct Errors {
+    /// By how much whoever is off most is, of what it is due.
+    most: f64,
+    /// CPU time that went to others than it was due to.
+    misplaced: f64,
+    /// The same just after the change.
+    after_change: f64,
+}
+
+/// Starts machines of each size and sets side by side what they come to.
+fn compare() -> ExitCode {
+    let mut table = Table::new(&[
+        ("CPUS", Side::Right),
+        ("EEVDF: OFF BY", Side::Right),
+        ("MISPLACED", Side::Right),
+        ("AFTER CHANGE", Side::Right),
+        ("PRORATA: OFF BY", Side::Right),
+        ("MISPLACED", Side::Right),
+        ("AFTER CHANGE", Side::Right),
+    ]);
     let mut all = Vec::new();
     for cpus in 1..=MOST_CPUS {
-        let Some(off) = in_machine(cpus) else {
+        let runs = ["--measure", "--measure-stride"].map(|measure| in_machine(cpus, measure));
+        let [Some(eevdf), Some(stride)] = runs else {
             eprintln!("no machine to measure in: see `prorata vm fetch`");
             return ExitCode::FAILURE;
         };
-        println!("{cpus} CPUs: off by at most {off:.2} %");
+        let percent = |error: f64| format!("{error:.2} %");
+        let columns =
+            |errors: Errors| [errors.most, errors.misplaced, errors.after_change].map(percent);
+        let row = [cpus.to_string()].into_iter();
+        table.row(row.chain(columns(eevdf)).chain(columns(stride)).collect());
         all.push(Figure {
             name: format!("shares on {cpus} CPUs, off by at most"),
             paper: None,
-            peer: None,
-            measured: off,
+            peer: Some(Quantity::Words(format!("EEVDF: {}", percent(eevdf.most)))),
+            measured: stride.most,
             unit: "%".to_owned(),
             target: Some(Quantity::Words(format!("at most {TARGET}"))),
-            ok: off <= TARGET,
+            ok: stride.most <= TARGET,
         });
+    }
+    for line in table.lines(None) {
+        println!("{line}");
     }
     // A bench runs in its package's directory, beside which the target
     // directory need not be; cargo makes the latter's `tmp` and says where.
@@ -70,90 +124,94 @@ fn all_sizes() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// By how many per cent whoever is off most is, in a machine of so many CPUs.
-fn in_machine(cpus: u32) -> Option<f64> {
+/// What this program, told to measure, writes in a machine of so many CPUs.
+fn in_machine(cpus: u32, measure: &str) -> Option<Errors> {
     let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
         .args(["vm", "run", ICOUNT, "--kernel", KERNEL])
         .args(["--cpus", &cpus.to_string(), "--"])
         .arg(std::env::current_exe().ok()?)
-        .arg("--measure")
+        .arg(measure)
         .stderr(Stdio::inherit())
         .output()
         .ok()?;
-    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    let text = String::from_utf8(output.stdout).ok()?;
+    let mut figures = text.split_whitespace().map(|figure| figure.parse().ok());
+    Some(Errors {
+        most: figures.next()??,
+        misplaced: figures.next()??,
+        after_change: figures.next()??,
+    })
 }
 
-fn measure() {
+fn measure(scheduler: Option<&Scheduler>) {
     let cpus = available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-    let scheduler = Scheduler::load(&Options {
-        policy: Policy::Stride,
-        quantum_ns: QUANTUM_NS,
-        scope: Scope::Given,
-        queues: Queues::Cpu,
-        abbreviated: false,
-    });
-    let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
-    let poor = (0..2 * cpus.max(2)).map(|number| 100 * (number % 4 + 1));
-    let tickets: Vec<u32> = poor.chain((cpus > 1).then_some(RICH)).collect();
-    let mut hogs = Vec::new();
-    for (node, amount) in (1..).zip(&tickets) {
-        hogs.push(Hog::start());
-        let ticket = Ticket {
-            currency: BASE,
-            amount: u64::from(*amount),
-        };
-        let funded = scheduler.set_tickets(node, &[ticket]);
-        let given = funded.and_then(|()| scheduler.give(node, hogs[hogs.len() - 1].0.id()));
-        given.unwrap_or_else(|error| panic!("{error}"));
-    }
-    sleep(SETTLE);
-    let look = || -> Vec<u64> {
-        let account = |node| scheduler.account(node).expect("it is there").received_ns;
-        (1..).zip(&tickets).map(|(node, _)| account(node)).collect()
-    };
-    let before = look();
-    sleep(TIME);
-    let received: Vec<f64> = look()
-        .iter()
-        .zip(&before)
-        .map(|(n, b)| (n - b) as f64)
+    let poor = 2 * cpus.max(2);
+    let weights = (0..poor).map(|number| 100 * (number % 4 + 1));
+    let mut weights: Vec<u32> = weights.chain((cpus > 1).then_some(RICH)).collect();
+    let hogs: Vec<Hog> = (1..)
+        .zip(&weights)
+        .map(|(number, weight)| Hog::start(scheduler, number, *weight))
         .collect();
-    let due = due(&tickets, cpus, received.iter().sum());
-    let mut most: f64 = 0.0;
-    for ((tickets, received), due) in tickets.iter().zip(&received).zip(due) {
-        let off = (received / due - 1.0) * 100.0;
-        eprintln!(
-            "{tickets:>6} tickets: {:.3} s of {:.3}, {off:+.2} %",
-            received / 1e9,
-            due / 1e9
-        );
-        most = most.max(off.abs());
+    sleep(SETTLE);
+    let steady = used_ns(&hogs, TIME);
+    let all_ns: f64 = steady.iter().sum();
+    let due_ns = due(&weights, cpus, all_ns);
+    let off = steady.iter().zip(&due_ns).map(|(used, due)| {
+        let off = (used / due - 1.0) * 100.0;
+        eprintln!("{:.3} s of {:.3}, {off:+.2} %", used / 1e9, due / 1e9);
+        off.abs()
+    });
+    let most = off.fold(0.0, f64::max);
+    let hogs_of_poor = weights.iter_mut().zip(&hogs).take(poor as usize);
+    for (weight, hog) in hogs_of_poor.step_by(CHANGED) {
+        *weight *= GROWTH;
+        hog.weigh(scheduler, *weight);
     }
-    println!("{most}");
+    let after = used_ns(&hogs, AFTER_CHANGE);
+    let due_after_ns = due(&weights, cpus, after.iter().sum());
+    let steady = misplaced(&steady, &due_ns);
+    println!("{most} {steady} {}", misplaced(&after, &due_after_ns));
 }
 
-/// What is due of so much CPU time to each, one task with these tickets.
-fn due(tickets: &[u32], cpus: u32, all_ns: f64) -> Vec<f64> {
-    let demand = |weight: &u32| Demand {
-        weight: *weight,
-        cpus: 1,
-    };
-    let total: u32 = tickets.iter().sum();
-    let mut readjustment = Readjustment::new(total.into(), cpus);
-    let mut densest: Vec<u32> = tickets.to_vec();
-    densest.sort_unstable_by(|a, b| b.cmp(a));
-    let cut = densest.iter().map_while(|weight| {
-        let demand = demand(weight);
-        readjustment.cut(demand).then_some(*weight)
-    });
-    let least_cut = cut.last();
-    let feasible = |weight: &u32| match least_cut {
-        Some(least) if *weight >= least => readjustment.weight(demand(weight)),
-        _ => *weight,
-    };
-    let feasible: Vec<f64> = tickets
+/// CPU time that each uses in a time.
+fn used_ns(hogs: &[Hog], time: Duration) -> Vec<f64> {
+    let look = || -> Vec<f64> { hogs.iter().map(Hog::used_ns).collect() };
+    let before = look();
+    sleep(time);
+    look()
         .iter()
-        .map(|weight| f64::from(feasible(weight)))
+        .zip(before)
+        .map(|(now, before)| now - before)
+        .collect()
+}
+
+/// How much of all went to others than it was due to, in per cent.
+fn misplaced(used: &[f64], due: &[f64]) -> f64 {
+    let beyond = used
+        .iter()
+        .zip(due)
+        .map(|(used, due)| (used - due).max(0.0));
+    100.0 * beyond.sum::<f64>() / used.iter().sum::<f64>()
+}
+
+/// What is due of so much CPU time to each, one task with this weight.
+fn due(weights: &[u32], cpus: u32, all_ns: f64) -> Vec<f64> {
+    let demand = |weight: u32| Demand { weight, cpus: 1 };
+    let total: u32 = weights.iter().sum();
+    let mut readjustment = Readjustment::new(total.into(), cpus);
+    let mut densest = weights.to_vec();
+    densest.sort_unstable_by(|a, b| b.cmp(a));
+    let cut = densest
+        .into_iter()
+        .take_while(|weight| readjustment.cut(demand(*weight)));
+    let least_cut = cut.last();
+    let feasible: Vec<f64> = weights
+        .iter()
+        .map(|weight| match least_cut {
+            Some(least) if *weight >= least => readjustment.weight(demand(*weight)),
+            _ => *weight,
+        })
+        .map(f64::from)
         .collect();
     let sum: f64 = feasible.iter().sum();
     feasible
@@ -163,19 +221,64 @@ fn due(tickets: &[u32], cpus: u32, all_ns: f64) -> Vec<f64> {
 }
 
 /// A program that computes until this is dropped.
-struct Hog(Child);
+struct Hog {
+    program: Child,
+    /// Of a client of ours, its node.
+    number: u32,
+    /// Else its control group.
+    group: PathBuf,
+}
 
 impl Hog {
-    fn start() -> Self {
+    /// With this weight, under our scheduler if there is one.
+    fn start(scheduler: Option<&Scheduler>, number: u32, weight: u32) -> Self {
         let program = std::env::current_exe().expect("it runs");
         let hog = Command::new(program).arg("--hog").spawn();
-        Self(hog.expect("it can be started"))
+        let hog = Self {
+            program: hog.expect("it can be started"),
+            number,
+            group: Path::new(ROOT).join(format!("hog-{number}")),
+        };
+        let pid = hog.program.id();
+        if let Some(scheduler) = scheduler {
+            hog.weigh(Some(scheduler), weight);
+            scheduler.give(number, pid).expect("it is there");
+            return hog;
+        }
+        write(&Path::new(ROOT).join("cgroup.subtree_control"), "+cpu");
+        fs::create_dir(&hog.group).expect("it is new");
+        hog.weigh(None, weight);
+        write(&hog.group.join("cgroup.procs"), &pid.to_string());
+        hog
     }
+
+    fn weigh(&self, scheduler: Option<&Scheduler>, weight: u32) {
+        let Some(scheduler) = scheduler else {
+            return write(&self.group.join("cpu.weight"), &weight.to_string());
+        };
+        let ticket = Ticket {
+            currency: BASE,
+            amount: weight.into(),
+        };
+        let funded = scheduler.set_tickets(self.number, &[ticket]);
+        funded.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn used_ns(&self) -> f64 {
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.program.id()));
+        let text = text.expect("it runs");
+        let used = text.split_whitespace().next();
+        used.and_then(|used| used.parse().ok()).expect("it is said")
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).expect("it is ours");
 }
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.program.kill();
+        let _ = self.program.wait();
     }
 }

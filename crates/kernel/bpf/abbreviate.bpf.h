@@ -69,13 +69,21 @@ static bool first_deserves_more(u32 queue, const struct task *runs)
 	return first && first->competes && deserves_more(first, runs);
 }
 
-/* Somebody's turn begins or goes on, and nobody was asked whose it is. */
+/* Whether somebody who waits where a CPU looks deserves to run more. */
+static bool anybody_deserves_more(s32 cpu, const struct task *runs)
+{
+	if (vacant || first_deserves_more(queue_of(cpu), runs))
+		return true;
+	return !one_cpu &&
+	       (first_deserves_more(residents_of(cpu), runs) || first_deserves_more(ROAMERS, runs));
+}
+
+/* A task begins to run or goes on, and it may be that nobody was asked; null if not ours. */
 static void look_again(s32 cpu, const struct task *runs)
 {
 	bool *is_chosen = chosen_on(cpu);
 
-	if (!*is_chosen && (vacant || first_deserves_more(queue_of(cpu), runs) ||
-			    (!one_cpu && first_deserves_more(residents_of(cpu), runs))))
+	if (runs && !*is_chosen && anybody_deserves_more(cpu, runs))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 	*is_chosen = false;
 }

@@ -14,13 +14,6 @@
  */
 #define LARGEST_LAG 2
 
-/*
- * How far who competes may be behind on several CPUs, in the same. The present pass follows
- * who wins, and who wins while most who stand before it run elsewhere is ahead: by as much
- * for who is due a whole CPU before that counts (`most_owed_ns`).
- */
-#define LARGEST_SHORTFALL 6
-
 /* Accounts for what was due to the node's tasks until now. */
 static void settle(struct rights *node)
 {
@@ -170,12 +163,14 @@ static void count_out(u32 number, u32 held)
 }
 
 /*
- * On several CPUs a client can be entitled to more than it takes. It is owed no
- * more than what it may have missed by waiting for others' turns to end.
+ * On several CPUs a client can be entitled to more than it takes, so what it is owed has a
+ * limit. It is no less than what the present pass may be ahead by: who wins while most who
+ * stand before it run elsewhere may be so far ahead before the present pass follows, and for
+ * who is due a whole CPU that is as much.
  */
 static void forgive_lag(struct rights *node)
 {
-	u64 least = present() - wait(node->stride, LARGEST_SHORTFALL * longest_quantum_ns);
+	u64 least = present() - wait(node->stride, most_owed_ns / cpus);
 
 	if (before(node->pass, least))
 		node->pass = least;

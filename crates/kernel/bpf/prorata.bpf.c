@@ -130,9 +130,9 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	compared = other && goes_on;
 	if (!one_cpu && !other && !goes_on)
 		catch_up(cpu);
+	if (abbreviated && other)
+		*chosen_on(cpu) = true;
 	if (other || !goes_on) {
-		if (abbreviated)
-			*chosen_on(cpu) = true;
 		fill_vacancies();
 		return;
 	}
@@ -149,13 +149,15 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
 	struct task *task = task_of(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	bool competes = task && task->competes;
 
-	if (!task || !task->competes)
+	if (abbreviated)
+		look_again(cpu, competes ? task : NULL);
+	if (!competes)
 		return;
 	if (!one_cpu)
-		*running_on(scx_bpf_task_cpu(p)) = is_alone(task) ? 0 : task->node;
-	if (abbreviated)
-		look_again(scx_bpf_task_cpu(p), task);
+		*running_on(cpu) = is_alone(task) ? 0 : task->node;
 	trace(DECISION_PICK, task->node, p->pid, 0);
 }
 

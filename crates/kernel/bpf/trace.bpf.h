@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A trace of decisions, for a checker that replays it against the core. Off
- * unless asked for at load; then the verifier leaves nothing of it, and these three
- * maps are not made. Other processes find them by their names. Who comes when
+ * unless asked for at load; then the verifier leaves a load of that setting of it, and these
+ * three maps are not made. Other processes find them by their names. Who comes when
  * decisions have been made already asks for the state.
  */
 #ifndef PRORATA_TRACE_BPF_H

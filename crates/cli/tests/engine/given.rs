@@ -5,7 +5,7 @@ use libtest_mimic::Failed;
 use serde_json::Value;
 
 use crate::PRORATA;
-use crate::script::{SECONDS, by_tickets, check, json, near, part, play, received};
+use crate::script::{SECONDS, Shown, by_tickets, check, json, near, part, play, received};
 
 pub fn shares() -> Result<(), Failed> {
     let script = format!(
@@ -117,32 +117,46 @@ pub fn quanta() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Who sleeps now and then waits until who computes has had its quantum, up to some 20 ms,
-/// but not where quanta are abbreviated.
+/// Who is woken now and then waits until who computes has had its quantum, up to some 20 ms,
+/// but not where quanta are abbreviated. It is woken by a program that is not managed, which
+/// interrupts who computes.
 pub fn abbreviated() -> Result<(), Failed> {
     let script = "
          hog 1 hog
-         prorata run -t 9 -n prompt -- sh -c 'while :; do sleep 0.01; done' >/dev/null &
-         until_there 2; sleep 4
-         show status prorata status --json
-         show clients prorata ps --json
-         prorata stop";
+         mkfifo /tmp/prorata.test/wakes /tmp/prorata.test/silence
+         prorata run -t 9 -n prompt -- cat /tmp/prorata.test/wakes >/dev/null &
+         until_there 2
+         # It waits inside the shell, so it runs for a moment only.
+         bash -c 'exec 3<>/tmp/prorata.test/silence
+             while :; do read -t 0.033 -u 3; echo; done' > /tmp/prorata.test/wakes &
+         sleep 1; show status prorata status --json
+         show before prorata ps --json; sleep 3; show after prorata ps --json
+         kill $!; prorata stop";
     for (options, is_abbreviated) in [("", false), ("--abbreviated", true)] {
         let shown = play(options, script)?;
         let told = &json(&shown, "status")?["abbreviated"];
         check((told == true) == is_abbreviated, "abbreviated", &shown)?;
-        let clients = json(&shown, "clients")?;
-        let mut clients = clients.as_array().into_iter().flatten();
-        let prompt = clients.find(|client| client["name"] == "prompt");
-        let waits = &prompt.ok_or("no such client")?["turns"];
-        let longest_ns = waits["wait_99th_ns"].as_u64().unwrap_or(0);
+        let [before, after] = ["before", "after"].map(|part| turns_of(&shown, part, "prompt"));
+        let ((turns, waited_ns), (turns_before, waited_before_ns)) = (after?, before?);
+        check(turns - turns_before > 30.0, "turns", &shown)?;
+        let mean_ns = (waited_ns - waited_before_ns) / (turns - turns_before);
         let is_due = match is_abbreviated {
-            true => longest_ns <= 1 << 23,
-            false => longest_ns > 1 << 23,
+            true => mean_ns < 2e6,
+            false => mean_ns > 4e6,
         };
-        check(is_due, "waits", &shown)?;
+        check(is_due, &format!("{mean_ns} ns a wait"), &shown)?;
     }
     Ok(())
+}
+
+/// Turns of a client, and the time that it waited for them.
+fn turns_of(shown: &Shown, part: &str, name: &str) -> Result<(f64, f64), Failed> {
+    let clients = json(shown, part)?;
+    let mut clients = clients.as_array().into_iter().flatten();
+    let client = clients.find(|client| client["name"] == name);
+    let turns = &client.ok_or("no such client")?["turns"];
+    let number = |field: &str| turns[field].as_f64().unwrap_or(0.0);
+    Ok((number("turns"), number("waited_ns")))
 }
 
 pub fn policies() -> Result<(), Failed> {

@@ -112,7 +112,7 @@ impl OnOne {
         self.picks
     }
 
-    /// The next decision. Cost: for a pick and a charge, one look at each task.
+    /// The next decision. Cost: one look at each task, for a pick, a charge, and a change of tickets.
     ///
     /// # Errors
     ///

@@ -1,11 +1,12 @@
 //! Chat (2001, 5.2): rooms of users who send messages to one another.
 //!
-//! A user has four threads, a pair on either end of its connection:
+//! A user has four threads, a pair on either end of its connection, as in the published
+//! program (chat 1.0.1):
 //!
 //! ```text
-//!   client_send --socket--> server_receive --> outboxes of all others
-//!                                                 |
-//!   client_receive <--socket-- server_send <-- outbox
+//!   client_send --socket--> server_receive --relay--> server_send
+//!                                                          |
+//!   client_receive of all others <--------sockets----------+
 //! ```
 //!
 //! Each message is of 100 bytes, and is read and written by itself, blocking.
@@ -13,13 +14,13 @@
 //! how often they sleep and wake.
 //!
 //! The account: ends travel the way of the messages. Who has sent all closes
-//! its side; the last `server_receive` of a room to see that closes the
-//! outboxes; `server_send` closes the connection when its outbox is empty; and
+//! its side; `server_receive` sees that and closes the relay; the last
+//! `server_send` of a room to have emptied its relay closes all connections; and
 //! what `client_receive` has got by then must be all messages of all others,
 //! those of each sender in their order.
 
 mod connection;
-mod outbox;
+mod relay;
 mod room;
 
 use std::iter::repeat_with;

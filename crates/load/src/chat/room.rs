@@ -1,9 +1,10 @@
 //! A room: its users, and the four threads of each.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::connection::Connection;
-use super::outbox::Outbox;
+use super::relay::Relay;
 use crate::LoadError;
 use crate::crew::Job;
 
@@ -39,14 +40,16 @@ impl Message {
 pub struct Room {
     number: usize,
     users: Vec<User>,
-    /// Users whose messages have not all been received by the server.
+    /// Users whose messages have not all been sent on by the server.
     speaking: AtomicUsize,
 }
 
 struct User {
     client: Connection,
+    /// Held while a message is written: those of several senders do not mix.
+    server_writes: Mutex<()>,
     server: Connection,
-    outbox: Outbox,
+    relay: Relay,
     /// Messages that its `client_receive` has got, which alone writes it.
     arrived: AtomicU64,
 }
@@ -57,7 +60,8 @@ impl Room {
         let users = connections.into_iter().map(|(client, server)| User {
             client,
             server,
-            outbox: Outbox::new(),
+            server_writes: Mutex::new(()),
+            relay: Relay::new(),
             arrived: AtomicU64::new(0),
         });
         let users: Vec<User> = users.collect();
@@ -105,36 +109,49 @@ impl Room {
     }
 
     fn server_receive(&self, user: usize) -> Result<(), LoadError> {
-        let heard = self.broadcast(user);
-        // Whoever is the last has seen all others' pushes.
-        if self.speaking.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.users.iter().for_each(|user| user.outbox.close());
-        }
-        heard.map_err(|error| LoadError::Broken("the server's receiving", error))
-    }
-
-    fn broadcast(&self, user: usize) -> std::io::Result<()> {
-        while let Some(message) = Message::read(&self.users[user].server)? {
-            let others = self.users.iter().enumerate();
-            for (_, other) in others.filter(|&(other, _)| other != user) {
-                other.outbox.push(message);
+        let User { server, relay, .. } = &self.users[user];
+        let receive = || -> std::io::Result<()> {
+            while let Some(message) = Message::read(server)? {
+                relay.push(message);
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let received = receive();
+        relay.close();
+        received.map_err(|error| LoadError::Broken("the server's receiving", error))
     }
 
     fn server_send(&self, user: usize) -> Result<(), LoadError> {
-        let User { server, outbox, .. } = &self.users[user];
+        let relay = &self.users[user].relay;
         let send = || -> std::io::Result<()> {
-            while let Some(message) = outbox.pop() {
-                server.write(&message.0)?;
+            while let Some(message) = relay.pop() {
+                self.send_to_others(user, &message)?;
             }
-            server.finish()
+            // Whoever is the last has seen all others' messages on their way.
+            if self.speaking.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let mut users = self.users.iter();
+                users.try_for_each(|user| user.server.finish())?;
+            }
+            Ok(())
         };
         send().map_err(|error| {
             // Nobody is to wait for room.
-            outbox.abandon();
+            relay.abandon();
             LoadError::Broken("the server's sending", error)
+        })
+    }
+
+    fn send_to_others(&self, user: usize, message: &Message) -> std::io::Result<()> {
+        let mut others = self.users.iter().enumerate();
+        others.try_for_each(|(other, to)| {
+            if other == user {
+                return Ok(());
+            }
+            let _alone = to
+                .server_writes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            to.server.write(&message.0)
         })
     }
 

@@ -1,4 +1,4 @@
-//! What the server has for a user and has not sent yet.
+//! What the server has received from a user and has not sent on yet.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,9 +8,9 @@ use super::room::Message;
 /// Messages that wait, at most: who has one more waits too.
 const CAPACITY: usize = 64;
 
-/// Messages on their way from those who receive to the one who sends.
+/// Messages on their way from the thread that receives to the one that sends.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct Relay {
     state: Mutex<State>,
     /// There is a message, or none will come.
     filled: Condvar,
@@ -27,7 +27,7 @@ struct State {
     is_served: bool,
 }
 
-impl Outbox {
+impl Relay {
     /// An empty one.
     pub fn new() -> Self {
         Self {
@@ -92,27 +92,27 @@ mod tests {
 
     #[test]
     fn messages_come_out_in_order_and_then_none() {
-        let outbox = Outbox::new();
+        let relay = Relay::new();
         let count = 10 * CAPACITY as u32;
         scope(|scope| {
             scope.spawn(|| {
-                (0..count).for_each(|number| outbox.push(Message::new(1, number)));
-                outbox.close();
+                (0..count).for_each(|number| relay.push(Message::new(1, number)));
+                relay.close();
             });
             for number in 0..count {
-                assert!(outbox.pop() == Some(Message::new(1, number)));
+                assert!(relay.pop() == Some(Message::new(1, number)));
             }
-            assert!(outbox.pop().is_none());
+            assert!(relay.pop().is_none());
         });
     }
 
     #[test]
     fn who_waits_for_room_goes_on_when_nobody_sends() {
-        let outbox = Outbox::new();
+        let relay = Relay::new();
         scope(|scope| {
-            scope.spawn(|| (0..2 * CAPACITY as u32).for_each(|n| outbox.push(Message::new(0, n))));
-            outbox.pop();
-            outbox.abandon();
+            scope.spawn(|| (0..2 * CAPACITY as u32).for_each(|n| relay.push(Message::new(0, n))));
+            relay.pop();
+            relay.abandon();
         });
     }
 }
