@@ -6,14 +6,16 @@
 //! Run by hand with `--measure` it does the measurement where it is, with
 //! `--measure-stride` under our scheduler.
 
+mod machine;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
+use prorata_report::figures::{Figure, Quantity};
 use prorata_report::table::{Side, Table};
 
 /// The current series.
@@ -45,18 +47,14 @@ fn main() -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("--measure") => measure(),
         Some("--measure-stride") => {
-            let scheduler = Scheduler::load(&Options {
+            let options = Options {
                 policy: Policy::Stride,
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::All,
                 queues: Queues::One,
                 abbreviated: false,
-            });
-            let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
-            measure();
-            if let Some(failure) = scheduler.failure() {
-                panic!("{failure}");
-            }
+            };
+            machine::under(&options, |_| measure());
         }
         // Not `spin_loop`: the machine would stop at each of its instructions.
         Some("--hog") => loop {
@@ -115,26 +113,14 @@ fn compare() -> ExitCode {
     for line in table.lines(None) {
         println!("{line}");
     }
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("it is below the target directory");
-    figures::write(&target.join("bench/beside_eevdf.json"), &all).expect("figures can be written");
+    machine::keep("beside_eevdf", &all);
     ExitCode::SUCCESS
 }
 
 /// What this program, told to measure, writes in a machine: for each name what
 /// came out and by how many per cent it is off.
 fn in_machine(measure: &str) -> Option<Vec<(f64, f64)>> {
-    let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
-        .args(["vm", "run", ICOUNT, "--kernel", KERNEL, "--"])
-        .arg(std::env::current_exe().ok()?)
-        .arg(measure)
-        .stderr(Stdio::inherit())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL], measure)?;
     let figures = text.lines().map(|line| {
         let (measured, error) = line.split_once(' ')?;
         Some((measured.parse().ok()?, error.parse().ok()?))

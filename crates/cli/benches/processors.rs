@@ -8,15 +8,17 @@
 //! Run by hand with `--measure` it does the measurement where it is, with
 //! `--measure-stride` under our scheduler.
 
+mod machine;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
 use prorata_core::feasible::{Demand, Readjustment};
 use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_report::figures::{Figure, Quantity};
 use prorata_report::table::{Side, Table};
 
 /// The current series.
@@ -46,18 +48,14 @@ fn main() -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("--measure") => measure(None),
         Some("--measure-stride") => {
-            let scheduler = Scheduler::load(&Options {
+            let options = Options {
                 policy: Policy::Stride,
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::Given,
                 queues: Queues::Cpu,
                 abbreviated: false,
-            });
-            let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
-            measure(Some(&scheduler));
-            if let Some(failure) = scheduler.failure() {
-                panic!("{failure}");
-            }
+            };
+            machine::under(&options, |scheduler| measure(Some(scheduler)));
         }
         // Not `spin_loop`: the machine would stop at each of its instructions.
         Some("--hog") => loop {
@@ -115,26 +113,14 @@ fn compare() -> ExitCode {
     for line in table.lines(None) {
         println!("{line}");
     }
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("it is below the target directory");
-    figures::write(&target.join("bench/processors.json"), &all).expect("figures can be written");
+    machine::keep("processors", &all);
     ExitCode::SUCCESS
 }
 
 /// What this program, told to measure, writes in a machine of so many CPUs.
 fn in_machine(cpus: u32, measure: &str) -> Option<Errors> {
-    let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
-        .args(["vm", "run", ICOUNT, "--kernel", KERNEL])
-        .args(["--cpus", &cpus.to_string(), "--"])
-        .arg(std::env::current_exe().ok()?)
-        .arg(measure)
-        .stderr(Stdio::inherit())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let cpus = cpus.to_string();
+    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL, "--cpus", &cpus], measure)?;
     let mut figures = text.split_whitespace().map(|figure| figure.parse().ok());
     Some(Errors {
         most: figures.next()??,

@@ -5,15 +5,16 @@
 //!
 //! Run by hand with `--measure` it does the measurement where it is.
 
+mod machine;
+
 use std::io::{Read as _, Write as _};
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use prorata_kernel::Floor;
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
+use prorata_report::figures::{Figure, Quantity};
 
 /// The oldest series that is supported, so that figures can be compared for long.
 const KERNEL: &str = "6.18";
@@ -117,25 +118,13 @@ fn compare() -> ExitCode {
             });
         }
     }
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("it is below the target directory");
-    figures::write(&target.join("bench/switches.json"), &all).expect("figures can be written");
+    machine::keep("switches", &all);
     ExitCode::SUCCESS
 }
 
 /// What this program, told to measure, writes in a machine.
 fn in_machine() -> Option<[[f64; WHAT.len()]; UNDER.len()]> {
-    let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
-        .args(["vm", "run", "--icount", "--kernel", KERNEL, "--"])
-        .arg(std::env::current_exe().ok()?)
-        .arg("--measure")
-        .stderr(Stdio::inherit())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let text = machine::said_in(&["--icount", "--kernel", KERNEL], "--measure")?;
     let mut figures = text.split_whitespace().map(str::parse);
     let mut counted = [[0.0; WHAT.len()]; UNDER.len()];
     for figure in counted.as_flattened_mut() {
@@ -152,18 +141,14 @@ fn measure_all() {
     floor.report().expect("it was not unloaded");
     drop(floor);
     for policy in [Policy::Stride, Policy::Lottery] {
-        let scheduler = Scheduler::load(&Options {
+        let options = Options {
             policy,
             quantum_ns: 20_000_000,
             scope: Scope::All,
             queues: Queues::One,
             abbreviated: false,
-        })
-        .expect("it loads");
-        measure();
-        if let Some(failure) = scheduler.failure() {
-            panic!("{failure}");
-        }
+        };
+        machine::under(&options, |_| measure());
     }
 }
 

@@ -99,10 +99,7 @@ pub fn quanta() -> Result<(), Failed> {
     near(&shown, ["before", "after"], &held)?;
     near(&shown, ["later", "last"], &held)?;
     let quantum_ns_of = |part: &str, name: &str| -> Result<f64, Failed> {
-        let clients = json(&shown, part)?;
-        let mut clients = clients.as_array().into_iter().flatten();
-        let client = clients.find(|client| client["name"] == name);
-        let client = client.ok_or("no such client")?;
+        let client = client(&shown, part, name)?;
         Ok(client["quantum_ns"].as_f64().unwrap_or(0.0))
     };
     for (part, name, quantum_ns) in [
@@ -149,12 +146,17 @@ pub fn abbreviated() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Turns of a client, and the time that it waited for them.
-fn turns_of(shown: &Shown, part: &str, name: &str) -> Result<(f64, f64), Failed> {
+/// A client in a list of them.
+fn client(shown: &Shown, part: &str, name: &str) -> Result<Value, Failed> {
     let clients = json(shown, part)?;
     let mut clients = clients.as_array().into_iter().flatten();
     let client = clients.find(|client| client["name"] == name);
-    let turns = &client.ok_or("no such client")?["turns"];
+    Ok(client.ok_or("no such client")?.clone())
+}
+
+/// Turns of a client, and the time that it waited for them.
+fn turns_of(shown: &Shown, part: &str, name: &str) -> Result<(f64, f64), Failed> {
+    let turns = &client(shown, part, name)?["turns"];
     let number = |field: &str| turns[field].as_f64().unwrap_or(0.0);
     Ok((number("turns"), number("waited_ns")))
 }

@@ -112,7 +112,8 @@ impl OnOne {
         self.picks
     }
 
-    /// The next decision. Cost: one look at each task, for a pick, a charge, and a change of tickets.
+    /// The next decision. Cost: one look at each task, for a pick, a charge, and a change of
+    /// tickets.
     ///
     /// # Errors
     ///

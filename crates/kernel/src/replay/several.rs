@@ -277,15 +277,14 @@ impl OnSeveral {
                 },
                 is_most_fixed: other.is_fixed(),
                 tickets: taken.tickets.max(other.tickets),
-                awaited: self
-                    .cpus
-                    .keys()
-                    .copied()
-                    .filter(|cpu| *cpu != word.cpu)
-                    .collect(),
+                awaited: HashSet::new(),
             };
             if suspicion.early_ns() > TOLERANCE_NS {
-                found.push(suspicion);
+                let others = self.cpus.keys().copied();
+                found.push(Suspicion {
+                    awaited: others.filter(|cpu| *cpu != word.cpu).collect(),
+                    ..suspicion
+                });
             }
         }
         self.suspicions.extend(found);

@@ -1,0 +1,43 @@
+//! What benches in machines have in common.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use prorata_kernel::scheduler::{Options, Scheduler};
+use prorata_report::figures::{self, Figure};
+
+/// What the bench itself, told to measure, says in a machine that is started with these
+/// options; none if there is no such machine.
+pub fn said_in(options: &[&str], measure: &str) -> Option<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
+        .args(["vm", "run"])
+        .args(options)
+        .arg("--")
+        .arg(std::env::current_exe().ok()?)
+        .arg(measure)
+        .stderr(Stdio::inherit())
+        .output()
+        .ok()?;
+    String::from_utf8(output.stdout).ok()
+}
+
+/// Measures under our scheduler, which is to be there to the end.
+pub fn under(options: &Options, measure: impl FnOnce(&Scheduler)) {
+    let scheduler = Scheduler::load(options);
+    let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
+    measure(&scheduler);
+    if let Some(failure) = scheduler.failure() {
+        panic!("{failure}");
+    }
+}
+
+/// Leaves the figures of a bench behind.
+pub fn keep(bench: &str, figures: &[Figure]) {
+    // A bench runs in its package's directory, beside which the target
+    // directory need not be; cargo makes the latter's `tmp` and says where.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("it is below the target directory");
+    let file = target.join(format!("bench/{bench}.json"));
+    figures::write(&file, figures).expect("figures can be written");
+}
