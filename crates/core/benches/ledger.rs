@@ -15,7 +15,6 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -204,10 +203,8 @@ fn block_and_wake(criterion: &mut Criterion) {
         });
         group.finish();
     }
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    figures::write(&target.join("bench/ledger.json"), &reached).unwrap();
+    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+    figures::write(&place.join("ledger.json"), &reached).unwrap();
 }
 
 criterion_group!(benches, block_and_wake);

@@ -17,7 +17,6 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -346,10 +345,8 @@ fn growth(tickets: Tickets, smallest: f64, largest: f64) -> Figure {
 
 fn lotteries(criterion: &mut Criterion) {
     let reached: Vec<Figure> = Tickets::ALL.into_iter().flat_map(compare).collect();
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    figures::write(&target.join("bench/lottery.json"), &reached).unwrap();
+    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+    figures::write(&place.join("lottery.json"), &reached).unwrap();
     let mut group = criterion.benchmark_group("lottery");
     let mut rng = generator();
     let held: Vec<u32> = (0..SIZES[3])

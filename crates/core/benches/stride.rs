@@ -8,7 +8,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::path::Path;
 use std::time::Instant;
 
 use prorata_core::policy::{ClientIndex, HierarchicalStride, Policy, Race, STRIDE1, Stride};
@@ -257,10 +256,6 @@ fn main() {
             reached.push(figure("64 ticket values", 8.0, &shared, 2));
         }
     }
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("it is below the target directory");
-    figures::write(&target.join("bench/stride.json"), &reached).expect("figures can be written");
+    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+    figures::write(&place.join("stride.json"), &reached).expect("figures can be written");
 }

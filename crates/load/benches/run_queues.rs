@@ -13,7 +13,6 @@
 //! Where a virtual machine's CPU is taken away while it holds a lock, the
 //! longest hold and wait show that and not the code; judge by the means.
 
-use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
@@ -67,15 +66,13 @@ fn main() {
         }
     }
     print(&rows, cpus.len());
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let places = target.join("bench/locks");
-    std::fs::create_dir_all(&places).unwrap();
+    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+    let locks = place.join("locks");
+    std::fs::create_dir_all(&locks).unwrap();
     let json = serde_json::to_string_pretty(&rows).unwrap();
-    std::fs::write(places.join("run_queues.json"), json).unwrap();
+    std::fs::write(locks.join("run_queues.json"), json).unwrap();
     let reached: Vec<Figure> = rows.iter().flat_map(|row| row.figures(&rows)).collect();
-    figures::write(&target.join("bench/run_queues.json"), &reached).unwrap();
+    figures::write(&place.join("run_queues.json"), &reached).unwrap();
 }
 
 /// All have a single ticket.

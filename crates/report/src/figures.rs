@@ -1,8 +1,8 @@
 //! The figures that benches leave behind: what was measured, beside the peer
 //! in the same run, the paper's figure and the target.
 //!
-//! A bench writes one JSON file, an array of [`Figure`]s, with [`write()`];
-//! [`read_directory`] gathers them and [`table`] prints them.
+//! A bench writes one JSON file, an array of [`Figure`]s, with [`write()`] into
+//! [`directory`]; [`read_directory`] gathers them and [`table`] prints them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,13 @@ pub enum FiguresError {
         /// File.
         path: PathBuf,
     },
+}
+
+/// Where benches leave their figures: `bench` in the target directory. A bench runs in its
+/// package's directory, beside which the target directory need not be; cargo makes the
+/// latter's `tmp` and tells it, as `env!("CARGO_TARGET_TMPDIR")`, when it builds a bench.
+pub fn directory(target_tmp: &str) -> PathBuf {
+    Path::new(target_tmp).with_file_name("bench")
 }
 
 /// Writes one bench's figures as a whole file, making its directory if it is
@@ -215,7 +222,9 @@ mod tests {
     #[test]
     fn figures_survive_a_file() {
         let directory = tempfile::tempdir().unwrap();
-        let below = directory.path().join("bench");
+        let tmp = directory.path().join("tmp");
+        let below = super::directory(tmp.to_str().unwrap());
+        assert_eq!(below, directory.path().join("bench"));
         write(&below.join("lottery.json"), &[figure()]).unwrap();
         std::fs::write(below.join("notes.txt"), "not read").unwrap();
         assert_eq!(

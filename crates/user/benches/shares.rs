@@ -7,7 +7,6 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use prorata_report::figures::{self, Figure, Quantity};
@@ -186,10 +185,6 @@ fn main() {
     reached.push(windows(time));
     reached.push(own_cost(time));
     reached.push(work_lost(time));
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("it is below the target directory");
-    figures::write(&target.join("bench/user.json"), &reached).expect("figures can be written");
+    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+    figures::write(&place.join("user.json"), &reached).expect("figures can be written");
 }

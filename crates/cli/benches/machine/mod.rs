@@ -1,6 +1,5 @@
 //! What benches in machines have in common.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use prorata_kernel::scheduler::{Options, Scheduler};
@@ -33,11 +32,6 @@ pub fn under(options: &Options, measure: impl FnOnce(&Scheduler)) {
 
 /// Leaves the figures of a bench behind.
 pub fn keep(bench: &str, figures: &[Figure]) {
-    // A bench runs in its package's directory, beside which the target
-    // directory need not be; cargo makes the latter's `tmp` and says where.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("it is below the target directory");
-    let file = target.join(format!("bench/{bench}.json"));
-    figures::write(&file, figures).expect("figures can be written");
+    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+    figures::write(&place.join(format!("{bench}.json")), figures).expect("figures can be written");
 }

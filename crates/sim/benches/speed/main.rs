@@ -6,7 +6,6 @@ mod peers;
 use std::alloc::{GlobalAlloc, Layout};
 use std::fmt;
 use std::hint::black_box;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prorata_report::figures::{self, Figure, Quantity};
@@ -158,12 +157,8 @@ fn main() {
     }
     if wanted.is_none() {
         reached.extend(peers::compare());
-        // A bench runs in its package's directory; cargo makes the target
-        // directory's `tmp` and says where.
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .parent()
-            .expect("it is below the target directory");
-        figures::write(&target.join("bench/sim.json"), &reached).expect("figures can be written");
+        let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
+        figures::write(&place.join("sim.json"), &reached).expect("figures can be written");
     }
 }
 
