@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitCode};
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
-use prorata_core::feasible::{Demand, Readjustment};
+use prorata_core::feasible::{Demand, feasible_weights};
 use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
 use prorata_report::figures::{Figure, Quantity};
 use prorata_report::table::{Side, Table};
@@ -182,27 +182,12 @@ fn misplaced(used: &[f64], due: &[f64]) -> f64 {
 
 /// What is due of so much CPU time to each, one task with this weight.
 fn due(weights: &[u32], cpus: u32, all_ns: f64) -> Vec<f64> {
-    let demand = |weight: u32| Demand { weight, cpus: 1 };
-    let total: u32 = weights.iter().sum();
-    let mut readjustment = Readjustment::new(total.into(), cpus);
-    let mut densest = weights.to_vec();
-    densest.sort_unstable_by(|a, b| b.cmp(a));
-    let cut = densest
-        .into_iter()
-        .take_while(|weight| readjustment.cut(demand(*weight)));
-    let least_cut = cut.last();
-    let feasible: Vec<f64> = weights
-        .iter()
-        .map(|weight| match least_cut {
-            Some(least) if *weight >= least => readjustment.weight(demand(*weight)),
-            _ => *weight,
-        })
-        .map(f64::from)
-        .collect();
-    let sum: f64 = feasible.iter().sum();
+    let demand = |&weight: &u32| Demand { weight, cpus: 1 };
+    let feasible = feasible_weights(&weights.iter().map(demand).collect::<Vec<_>>(), cpus);
+    let sum: u32 = feasible.iter().sum();
     feasible
         .iter()
-        .map(|weight| weight / sum * all_ns)
+        .map(|&weight| f64::from(weight) / f64::from(sum) * all_ns)
         .collect()
 }
 

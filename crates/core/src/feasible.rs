@@ -11,6 +11,7 @@
 //! nearest ticket, at least 1). Where all clients together cannot use the
 //! machine, weights become proportional to what each can use.
 
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 /// What a client asks of the machine.
@@ -103,29 +104,34 @@ impl Readjustment {
     }
 }
 
+/// The feasible weights of these demands on `cpus` CPUs, at least 1: of all at once, where a
+/// [`Readjustment`] looks at few. It sorts them.
+pub fn feasible_weights(demands: &[Demand], cpus: u32) -> Vec<u32> {
+    let mut densest: Vec<_> = (0..demands.len()).collect();
+    densest.sort_by(|&a, &b| demands[b].cmp_density(&demands[a]));
+    let total = demands.iter().map(|demand| u64::from(demand.weight)).sum();
+    let mut readjustment = Readjustment::new(total, cpus);
+    let infeasible = densest
+        .iter()
+        .take_while(|&&index| readjustment.cut(demands[index]))
+        .count();
+    let mut weights: Vec<_> = demands.iter().map(|demand| demand.weight).collect();
+    for &index in &densest[..infeasible] {
+        weights[index] = readjustment.weight(demands[index]);
+    }
+    weights
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    /// The weights of all demands, readjusted.
     fn of(demands: &[(u32, u32)], cpus: u32) -> Vec<u32> {
         let demands = demands
             .iter()
             .map(|&(weight, cpus)| Demand { weight, cpus });
-        let mut demands: Vec<_> = demands.enumerate().collect();
-        demands.sort_by(|a, b| b.1.cmp_density(&a.1));
-        let total = demands.iter().map(|d| u64::from(d.1.weight)).sum();
-        let mut readjustment = Readjustment::new(total, cpus);
-        let cut = demands.iter().take_while(|d| readjustment.cut(d.1)).count();
-        let mut weights: Vec<_> = demands.iter().map(|d| d.1.weight).collect();
-        for (weight, demand) in weights.iter_mut().zip(&demands[..cut]) {
-            *weight = readjustment.weight(demand.1);
-        }
-        let mut by_index: Vec<_> = demands.iter().map(|d| d.0).zip(weights).collect();
-        by_index.sort_unstable();
-        by_index.into_iter().map(|(_, weight)| weight).collect()
+        feasible_weights(&demands.collect::<Vec<_>>(), cpus)
     }
 
     #[test]

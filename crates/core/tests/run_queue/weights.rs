@@ -1,7 +1,7 @@
 //! Tickets that are feasible: as if all were worked out afresh.
 
 use proptest::prelude::*;
-use prorata_core::feasible::{Demand, Readjustment};
+use prorata_core::feasible::{Demand, feasible_weights};
 use prorata_core::run_queue::{
     Comparison, Cpu, End, InForce, Layout, LockIndex, MAX_TICKETS, MIN_QUANTUM_NS, Pass, Ranking,
     Reweigh, Sequential, TICKET_PARTS, Task, TaskIndex, Tickets, Turn, Weights,
@@ -13,21 +13,11 @@ use super::turns::due;
 
 /// The tickets of all, in parts, from the papers' definition.
 fn afresh(weights: &[u32], cpus: u32) -> Vec<u32> {
-    let mut sorted: Vec<_> = (0..weights.len()).collect();
-    let demand = |&index: &usize| Demand {
-        weight: weights[index] * TICKET_PARTS,
+    let demand = |weight: &u32| Demand {
+        weight: weight * TICKET_PARTS,
         cpus: 1,
     };
-    sorted.sort_by(|a, b| demand(b).cmp_density(&demand(a)).then(a.cmp(b)));
-    let total = sorted.iter().map(|i| u64::from(demand(i).weight)).sum();
-    let mut readjustment = Readjustment::new(total, cpus);
-    let cut = sorted.iter().take_while(|i| readjustment.cut(demand(i)));
-    let cut: Vec<_> = cut.copied().collect();
-    let mut tickets: Vec<_> = (0..weights.len()).map(|i| demand(&i).weight).collect();
-    for index in cut {
-        tickets[index] = readjustment.weight(demand(&index));
-    }
-    tickets
+    feasible_weights(&weights.iter().map(demand).collect::<Vec<_>>(), cpus)
 }
 
 const TASKS: u32 = 12;
