@@ -129,8 +129,10 @@ impl Machine {
 /// A panic ends the machine at once. The random numbers come from the
 /// processor, as nothing else has happened yet that they could come from.
 /// Mitigations would only make the emulated processor slower; nobody else's
-/// secrets are in the machine.
-const COMMAND_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on mitigations=off";
+/// secrets are in the machine. So would programs at random addresses: what QEMU
+/// translates is kept by address, and would be translated for each process anew.
+const COMMAND_LINE: &str =
+    "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on mitigations=off norandmaps";
 
 /// QEMU takes a comma for the end of the path unless there are two.
 fn file(id: &str, path: &Path) -> OsString {
