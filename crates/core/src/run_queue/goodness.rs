@@ -75,6 +75,10 @@ pub fn return_counter(parent: &mut Task, child: &Task) {
 impl Ranking for Goodness {
     const RECALCULATES: bool = true;
 
+    /// `add_to_runqueue()` puts who wakes at the head of the list, and nothing
+    /// but `move_last_runqueue()` moves it there again.
+    const LATEST_FIRST: bool = true;
+
     fn levels(&self) -> usize {
         REAL_TIME_LEVEL + 1
     }

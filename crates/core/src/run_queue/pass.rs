@@ -150,6 +150,8 @@ impl Pass {
 impl Ranking for Pass {
     const RECALCULATES: bool = false;
 
+    const LATEST_FIRST: bool = false;
+
     fn levels(&self) -> usize {
         MAX_LEVELS
     }

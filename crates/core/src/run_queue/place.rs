@@ -28,7 +28,7 @@ use super::availability::Availability;
 use super::balance::Moving;
 use super::decision::{Decision, Held, LockIndex, MOST_REFUSALS, Step, Steps};
 use super::layout::RunQueues;
-use super::queue::{Queue, Slot};
+use super::queue::{AmongEquals, Queue, Slot};
 use super::ranking::{Rank, Ranking};
 use super::task::{Cpu, Task, TaskIndex};
 
@@ -295,7 +295,8 @@ impl Place {
         if let Some(task) = self.woken.take() {
             self.waiting = Some(task.clone());
             let rank = shared.ranking.rank(&task);
-            held.queue(lock).insert_since(task, true);
+            let queue = held.queue(lock);
+            queue.insert_real_time(task, AmongEquals::First);
             shared.pool(home).real_time_arrives(rank);
         }
         self.go_on(Step::Unlock(lock), Phase::Tell);

@@ -4,9 +4,14 @@
 //! tasks are not sorted into levels the array has one list. Tasks that run
 //! stay in their list (2001, 3), so that whoever looks for work passes them.
 //!
-//! A list is in the order in which its tasks came by their present rank. That
-//! is the last word among equals, so it must not depend on the layout: with one
-//! list as with levels, a task whose rank changes goes to the end.
+//! A list is in the order of its tasks' numbers, which only grow at its end and
+//! fall at its head. They are the last word among equals, so they must not depend
+//! on the layout: with one list as with levels a task has the same number. Where
+//! who came last goes first ([`Ranking::LATEST_FIRST`]) it has the lowest of all
+//! when it comes, and keeps it while its rank changes: the one list of Linux 2.4,
+//! in which a task stays where it is until it blocks. Else it has the highest,
+//! and anew with each other rank. Who gives way to its equals has the highest
+//! then in any case.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -31,6 +36,8 @@ struct Entry {
     level: u8,
     /// What it counts for in the load of the queue.
     load: Option<u32>,
+    /// Its number, which orders lists.
+    order: i64,
     previous: u32,
     next: u32,
 }
@@ -46,6 +53,17 @@ impl List {
         first: END,
         last: END,
     };
+}
+
+/// Where among its equals a task comes to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AmongEquals {
+    /// It wakes.
+    First,
+    /// It ran, and another is better.
+    AsBefore,
+    /// It gives way.
+    Last,
 }
 
 /// What is known of a CPU.
@@ -90,8 +108,9 @@ pub struct Queue {
     pub(super) recalculations: u64,
     /// Where the levels lie, if the ranking moves them.
     pub(super) scale: Scale,
-    /// Of the next real-time task that comes to a queue of their own.
-    next_since: u64,
+    /// The lowest number given so far, and the highest.
+    lowest_order: i64,
+    highest_order: i64,
 }
 
 impl Queue {
@@ -109,7 +128,8 @@ impl Queue {
             first_cpu,
             recalculations: 0,
             scale: Scale::default(),
-            next_since: 0,
+            lowest_order: 0,
+            highest_order: 0,
         }
     }
 
@@ -184,29 +204,46 @@ impl Queue {
         self.entries[slot as usize].running
     }
 
-    /// Adds a task that waits, at the end of its list.
-    pub(super) fn insert(&mut self, task: Task, ranking: &impl Ranking) -> Slot {
+    /// Adds a task that waits, before or behind its equals, as the ranking has it.
+    pub(super) fn insert<R: Ranking>(&mut self, task: Task, ranking: &R) -> Slot {
         let level = self.level_of(&task, ranking);
         let load = ranking.load(&task);
-        let slot = self.put(task, load);
-        self.link_before(slot, END, level);
+        let order = match R::LATEST_FIRST {
+            true => self.before_all(),
+            false => self.behind_all(),
+        };
+        let slot = self.put(task, load, order);
+        self.link(slot, level);
         slot
     }
 
-    /// Adds a real-time task that waits, where its `since` says; at the end of
-    /// its equals if it `gives_way`.
-    pub(super) fn insert_since(&mut self, mut task: Task, gives_way: bool) -> Slot {
-        if gives_way || task.since == 0 {
-            self.next_since += 1;
-            task.since = self.next_since;
+    /// Adds a task to a queue of real-time tasks that wait. There it has the same
+    /// number each time, until it blocks or gives way.
+    pub(super) fn insert_real_time(&mut self, mut task: Task, among: AmongEquals) -> Slot {
+        match among {
+            AmongEquals::First => task.real_time_order = self.before_all(),
+            AmongEquals::AsBefore => {}
+            AmongEquals::Last => task.real_time_order = self.behind_all(),
         }
-        let mut next = self.lists[0].first;
-        while next != END && self.task(Slot(next)).since < task.since {
-            next = self.entries[next as usize].next;
-        }
-        let slot = self.put(task, Some(0));
-        self.link_before(slot, next, 0);
+        let order = task.real_time_order;
+        let slot = self.put(task, Some(0), order);
+        self.link(slot, 0);
         slot
+    }
+
+    fn before_all(&mut self) -> i64 {
+        self.lowest_order -= 1;
+        self.lowest_order
+    }
+
+    fn behind_all(&mut self) -> i64 {
+        self.highest_order += 1;
+        self.highest_order
+    }
+
+    /// The number of a task: of equals the one with the lower goes first.
+    pub(super) fn order(&self, Slot(slot): Slot) -> i64 {
+        self.entries[slot as usize].order
     }
 
     /// Takes a task out.
@@ -234,11 +271,25 @@ impl Queue {
         }
     }
 
-    /// A task's rank has changed: it goes to the end of its list.
-    pub(super) fn resort(&mut self, slot: Slot, ranking: &impl Ranking) {
+    /// A task goes behind its equals.
+    pub(super) fn give_way(&mut self, slot: Slot, ranking: &impl Ranking) {
+        self.entries[slot.0 as usize].order = self.behind_all();
         let level = self.level_of(self.task(slot), ranking);
         self.unlink(slot);
-        self.link_before(slot, END, level);
+        self.link(slot, level);
+    }
+
+    /// A task's rank has changed. O(n) in the tasks of its level where it keeps
+    /// its number.
+    fn resort<R: Ranking>(&mut self, slot: Slot, ranking: &R) {
+        if !R::LATEST_FIRST {
+            return self.give_way(slot, ranking);
+        }
+        let level = self.level_of(self.task(slot), ranking);
+        if level != usize::from(self.entries[slot.0 as usize].level) {
+            self.unlink(slot);
+            self.link(slot, level);
+        }
     }
 
     /// Changes a task, and sorts it anew if its rank is another one then.
@@ -249,15 +300,25 @@ impl Queue {
         change: impl FnOnce(&mut Task) -> T,
     ) -> T {
         let before = ranking.rank(self.task(slot));
+        let result = self.change_unsorted(slot, ranking, change);
+        if ranking.rank(self.task(slot)) != before {
+            self.resort(slot, ranking);
+        }
+        result
+    }
+
+    fn change_unsorted<T>(
+        &mut self,
+        slot: Slot,
+        ranking: &impl Ranking,
+        change: impl FnOnce(&mut Task) -> T,
+    ) -> T {
         let result = change(self.task_mut(slot));
         let load = ranking.load(self.task(slot));
         let before_load = core::mem::replace(&mut self.entries[slot.0 as usize].load, load);
         if load != before_load {
             self.load.remove(before_load);
             self.load.add(load);
-        }
-        if ranking.rank(self.task(slot)) != before {
-            self.resort(slot, ranking);
         }
         result
     }
@@ -276,11 +337,22 @@ impl Queue {
 
     /// The same to everybody here.
     pub(super) fn change_all<R: Ranking>(&mut self, ranking: &R, change: impl Fn(&mut Task)) {
-        for slot in 0..self.entries.len() as u32 {
-            if self.entries[slot as usize].task.is_some() {
-                self.change(Slot(slot), ranking, &change);
+        for slot in self.slots() {
+            match R::LATEST_FIRST {
+                // Sorted below, all at once.
+                true => self.change_unsorted(slot, ranking, &change),
+                false => self.change(slot, ranking, &change),
             }
         }
+        if R::LATEST_FIRST && self.lists.len() > 1 {
+            self.lay_levels_anew(ranking);
+        }
+    }
+
+    /// Everybody here, in no order.
+    fn slots(&self) -> Vec<Slot> {
+        let slots = (0..self.entries.len() as u32).map(Slot);
+        slots.filter(|&slot| self.get(slot).is_some()).collect()
     }
 
     /// Lays the levels anew around everybody here, if who was chosen stands in
@@ -306,22 +378,16 @@ impl Queue {
         self.len()
     }
 
-    /// Puts everybody into its level by the present scale. Equals, who stand in
-    /// one list before and after, stay in their order.
+    /// Puts everybody into its level by its present rank and the present scale.
+    /// O(n log n).
     fn lay_levels_anew(&mut self, ranking: &impl Ranking) {
-        let mut before = [List::EMPTY; MAX_LEVELS];
-        for (before, list) in before.iter_mut().zip(&mut self.lists) {
-            *before = core::mem::replace(list, List::EMPTY);
-        }
+        self.lists.fill(List::EMPTY);
         self.occupied = 0;
-        for list in before {
-            let mut slot = list.first;
-            while slot != END {
-                let next = self.entries[slot as usize].next;
-                let level = self.level_of(self.task(Slot(slot)), ranking);
-                self.link_before(Slot(slot), END, level);
-                slot = next;
-            }
+        let mut slots = self.slots();
+        slots.sort_unstable_by_key(|&slot| self.order(slot));
+        for slot in slots {
+            let level = self.level_of(self.task(slot), ranking);
+            self.link(slot, level);
         }
     }
 
@@ -345,13 +411,14 @@ impl Queue {
         }
     }
 
-    fn put(&mut self, task: Task, load: Option<u32>) -> Slot {
+    fn put(&mut self, task: Task, load: Option<u32>, order: i64) -> Slot {
         self.load.add(load);
         let entry = Entry {
             task: Some(task),
             running: false,
             level: 0,
             load,
+            order,
             previous: END,
             next: END,
         };
@@ -368,9 +435,22 @@ impl Queue {
         }
     }
 
-    /// Links a slot into a list, before `next`.
-    fn link_before(&mut self, Slot(slot): Slot, next: u32, level: usize) {
+    /// Links a slot into a list where its number belongs. O(1) at either end, else
+    /// O(n) in those before it.
+    fn link(&mut self, Slot(slot): Slot, level: usize) {
         let list = self.lists[level];
+        let order = self.entries[slot as usize].order;
+        let is_before = |other: u32| self.entries[other as usize].order < order;
+        let next = match list.last {
+            last if last == END || is_before(last) => END,
+            _ => {
+                let mut next = list.first;
+                while is_before(next) {
+                    next = self.entries[next as usize].next;
+                }
+                next
+            }
+        };
         let previous = match next {
             END => list.last,
             _ => self.entries[next as usize].previous,

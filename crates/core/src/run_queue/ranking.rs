@@ -43,6 +43,11 @@ pub trait Ranking {
     /// when the clock is moved on.
     const RECALCULATES: bool;
 
+    /// Whether who comes to a queue stands before its equals there, whatever
+    /// ranks it had or has later. Else who has had its present rank for longer
+    /// does.
+    const LATEST_FIRST: bool;
+
     /// Levels of a priority array under this ranking, at most [`MAX_LEVELS`].
     fn levels(&self) -> usize;
 

@@ -26,7 +26,7 @@ use super::board::Best;
 use super::decision::{Held, LockIndex, MOST_REFUSALS, Step};
 use super::layout::{Pool, RunQueues};
 use super::place::Displaced;
-use super::queue::Slot;
+use super::queue::{AmongEquals, Slot};
 use super::ranking::{NOBODY, Precedence, Ranking};
 use super::schedule::{Phase, Schedule};
 use super::search::{Candidate, head, scan};
@@ -141,8 +141,11 @@ impl Schedule {
                 let task = queue.remove(slot);
                 let index = task.index;
                 shared.pool(cpu).real_time_arrives(ranking.rank(&task));
-                let gives_way = ended.precedence == Precedence::BehindEquals;
-                let slot = held.queue(lock).insert_since(task, gives_way);
+                let among = match ended.precedence {
+                    Precedence::BehindEquals => AmongEquals::Last,
+                    Precedence::First | Precedence::Last => AmongEquals::AsBefore,
+                };
+                let slot = held.queue(lock).insert_real_time(task, among);
                 self.outcome.displaced = (!ended.yields).then_some(Displaced {
                     task: index,
                     lock,

@@ -3,15 +3,16 @@
 //!
 //! # Who goes first among equals
 //!
-//! The papers leave that open. Of two whose ranks, affinity included, are
-//! equal there goes first:
+//! The papers leave that open; for goodness it is as in Linux 2.4, where a scan of
+//! the list begins with who runs and takes whoever is better than the best so far.
+//! Of two whose ranks, affinity included, are equal there goes first:
 //!
 //! 1. who runs on the CPU already, unless it is a real-time task that gives way;
-//! 2. who has the higher rank without affinity;
-//! 3. who has had its present rank for longer.
+//! 2. who has the lower number in the queue (`queue.rs`): who came last or, by
+//!    pass, who has had its present rank for longer.
 //!
-//! Both searches keep to it: levels are visited from the top, which is the
-//! second rule, and lists are in the order of the third.
+//! Both searches keep to it. Lists are in the order of the second; between levels
+//! a search compares numbers, where affinity makes up for what is between them.
 
 use super::queue::{Queue, Slot};
 use super::ranking::{NOBODY, Precedence, Rank, Ranking};
@@ -25,13 +26,12 @@ const LAST: Rank = NOBODY + 1;
 pub(super) struct Candidate {
     /// None for the idle task.
     pub(super) slot: Option<Slot>,
-    /// Rank without affinity.
-    rank: Rank,
+    /// Only equals with a lower one go first: its number in the queue, below all
+    /// if it runs now, above all if it runs now and gives way.
+    order: i64,
     /// Rank with affinity, [`NOBODY`] for the idle task.
     pub(super) total: Rank,
-    /// Whether equals come first: it runs now, but stands behind them.
-    gives_way: bool,
-    /// Whether it runs now, so that equals come after it in any case else.
+    /// Whether it runs now.
     runs: bool,
 }
 
@@ -39,9 +39,8 @@ impl Candidate {
     /// The idle task.
     pub(super) const IDLE: Self = Self {
         slot: None,
-        rank: NOBODY,
+        order: 0,
         total: NOBODY,
-        gives_way: false,
         runs: false,
     };
 
@@ -53,15 +52,16 @@ impl Candidate {
         cpu: Cpu,
         precedence: Precedence,
     ) -> Self {
-        let rank = ranking.rank(task);
         Self {
             slot: Some(slot),
-            rank,
+            order: match precedence {
+                Precedence::BehindEquals => i64::MAX,
+                Precedence::First | Precedence::Last => i64::MIN,
+            },
             total: match precedence {
                 Precedence::Last => LAST,
-                _ => rank + ranking.affinity(task, cpu, Some(task.mm)),
+                _ => ranking.rank(task) + ranking.affinity(task, cpu, Some(task.mm)),
             },
-            gives_way: precedence == Precedence::BehindEquals,
             runs: true,
         }
     }
@@ -72,17 +72,12 @@ impl Candidate {
     }
 
     /// Puts another in its place if that one is better.
-    fn improve(&mut self, slot: Slot, rank: Rank, total: Rank) {
-        let wins_tie = match self.runs {
-            true => self.gives_way,
-            false => rank > self.rank,
-        };
-        if total > self.total || total == self.total && wins_tie {
+    fn improve(&mut self, slot: Slot, order: i64, total: Rank) {
+        if total > self.total || total == self.total && order < self.order {
             *self = Self {
                 slot: Some(slot),
-                rank,
+                order,
                 total,
-                gives_way: false,
                 runs: false,
             };
         }
@@ -152,7 +147,7 @@ pub(super) fn scan<R: Ranking>(
         scan.heads.add(rank, slot);
         if task.allowed.contains(cpu) {
             let total = rank + ranking.affinity(task, cpu, mm);
-            scan.best.improve(slot, rank, total);
+            scan.best.improve(slot, queue.order(slot), total);
         }
     }
     scan
@@ -167,7 +162,8 @@ pub(super) fn head<R: Ranking>(queue: &Queue, ranking: &R) -> Rank {
 
 /// Looks at levels from the top down to where nobody can be better than the
 /// best so far, whatever its affinity. In a level it ends with the first task
-/// that has all the affinity there is, as nobody below can be as good.
+/// that has all the affinity there is, as nobody behind can be better; where
+/// somebody could be as good at most, with the first whose number is higher.
 ///
 /// Address spaces are disregarded, except that who runs has that of the CPU:
 /// they break ties, which would take a complete search of the last level and
@@ -184,19 +180,20 @@ pub(super) fn search_levels<R: Ranking>(
     let mut next = queue.occupied_level(ranking.levels() - 1);
     while let Some(level) = next {
         let limit = ranking.limit(level, &queue.scale);
-        let wins_tie = best.runs && best.gives_way && limit == best.total;
-        if limit <= best.total && !wins_tie {
+        if limit < best.total || limit == best.total && best.order == i64::MIN {
             break;
         }
         for slot in queue.list(level) {
             examined += 1;
-            let task = queue.task(slot);
+            let (task, order) = (queue.task(slot), queue.order(slot));
+            if limit == best.total && order > best.order {
+                break;
+            }
             if queue.runs(slot) || !task.allowed.contains(cpu) {
                 continue;
             }
-            let rank = ranking.rank(task);
-            let total = rank + ranking.affinity(task, cpu, None);
-            best.improve(slot, rank, total);
+            let total = ranking.rank(task) + ranking.affinity(task, cpu, None);
+            best.improve(slot, order, total);
             if total == limit {
                 break;
             }

@@ -95,8 +95,8 @@ pub struct Task {
     /// [`NONE_MISSED`] before it begins.
     /// While it stands in a queue, the queue keeps that number.
     pub(super) recalculations: u64,
-    /// Place among the real-time tasks that wait in a queue of their own.
-    pub(super) since: u64,
+    /// Its number in the queue where real-time tasks wait.
+    pub(super) real_time_order: i64,
     /// Address space.
     pub mm: u32,
     /// CPU that it ran on last, or runs on.
@@ -122,7 +122,7 @@ impl Task {
             nice: Nice::default(),
             counter: Nice::default().whole_slice(),
             recalculations: NONE_MISSED,
-            since: 0,
+            real_time_order: 0,
             mm: index.0,
             cpu,
             allowed: CpuSet::All,

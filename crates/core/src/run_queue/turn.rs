@@ -86,7 +86,7 @@ impl<R: Ranking> RunQueues<R> {
         let yields = turn.end == End::Yields;
         let precedence = ranking.pause(queue.task_mut(slot), yields);
         if precedence == Precedence::BehindEquals {
-            queue.resort(slot, ranking);
+            queue.give_way(slot, ranking);
         }
         Ended {
             slot: Some(slot),

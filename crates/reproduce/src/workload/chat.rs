@@ -1,6 +1,6 @@
 //! Chat: rooms whose users send each other messages (2001, 5.2).
 
-use prorata_sim::scenario::{Distribution, Pipe, Scenario, Step, Time};
+use prorata_sim::scenario::{Distribution, Pipe, Scenario, Step, Time, Varying};
 use prorata_sim::smp::Simulation;
 use serde::Deserialize;
 
@@ -21,17 +21,17 @@ const OTHERS: u32 = USERS - 1;
 ///                                                      client receive
 /// ```
 ///
-/// A socket takes so many messages before who writes to it waits. All threads are
-/// there, and wait, before the first message is sent; then each of the client's lets
+/// A socket takes so many messages before who writes to it waits; once it has room
+/// all who wait to write to it are woken. All threads are there, and wait, before the first message is sent; then each of the client's lets
 /// the next one begin, as System V semaphores of Linux 2.4 do.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
     /// Messages that a socket takes before who writes to it waits.
     pub socket: u32,
-    /// CPU time to write a message to a socket.
+    /// CPU time to write a message to a socket, on average; exponential.
     pub write: Time,
-    /// CPU time to read a message from a socket.
+    /// CPU time to read a message from a socket, on average; exponential.
     pub read: Time,
 }
 
@@ -129,8 +129,8 @@ impl Chat {
 /// What a thread of a user does, given room, user and messages.
 type Role = fn(&Chat, u32, u32, u32) -> Vec<Step>;
 
-fn compute(time: Time) -> Step {
-    Step::Compute(Distribution::Fixed(time))
+fn compute(mean: Time) -> Step {
+    Step::Compute(Distribution::Varying(Varying::Exponential(mean)))
 }
 
 /// Who may begin lets the next one begin.

@@ -80,8 +80,10 @@ impl Simulation {
                 self.cpus[cpu as usize].leaves = Some(Leaves::Exits);
             }
             other => {
-                self.counts.sends += u64::from(matches!(other, Instruction::Send(_)));
-                if self.meet(task, other) == Onwards::Yields {
+                let onwards = self.meet(task, other);
+                let is_sent = matches!(other, Instruction::Send(_)) && onwards == Onwards::GoesOn;
+                self.counts.sends += u64::from(is_sent);
+                if onwards == Onwards::Yields {
                     self.cpus[cpu as usize].leaves = Some(Leaves::Yields);
                 }
             }
@@ -135,6 +137,9 @@ impl Simulation {
 }
 
 impl World for Simulation {
+    /// As `wake_up_interruptible()` of Linux 2.4 on a socket that has room.
+    const WAKES_ALL_SENDERS: bool = true;
+
     fn objects(&mut self) -> &mut Objects {
         &mut self.objects
     }
@@ -189,6 +194,11 @@ impl World for Simulation {
             Some(cpu) => cpu.wakes.push_back(thread),
             None => self.cpus[self.here as usize].wakes.push_back(thread),
         }
+    }
+
+    fn repeat(&mut self, thread: u32) {
+        self.threads.all[thread as usize].instruction -= 1;
+        self.ready(thread);
     }
 
     fn tell(&mut self, _: Event<'_>) {}

@@ -26,6 +26,10 @@ use crate::plan::{Instruction, client_id};
 
 /// Where threads live.
 pub trait World {
+    /// Whether all who wait to send into a pipe are woken once it has room, and
+    /// each sends anew. Else the room goes to who has waited longest.
+    const WAKES_ALL_SENDERS: bool = false;
+
     /// What they meet at; at first [`Objects::new`].
     fn objects(&mut self) -> &mut Objects;
 
@@ -53,6 +57,12 @@ pub trait World {
 
     /// A thread that waited can go on.
     fn ready(&mut self, thread: u32);
+
+    /// A thread that waited takes the step in which it did anew. Only where
+    /// [`World::WAKES_ALL_SENDERS`].
+    fn repeat(&mut self, thread: u32) {
+        unreachable!("thread {thread} goes on with the next step");
+    }
 
     /// Something has happened.
     fn tell(&mut self, event: Event<'_>);

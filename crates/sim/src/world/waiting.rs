@@ -92,12 +92,25 @@ pub trait Waiting: Rights {
             self.block(thread, Why::Waits);
             return false;
         }
+        if Self::WAKES_ALL_SENDERS {
+            state.messages -= 1;
+            self.wake_senders(pipe);
+            return true;
+        }
         // The place goes to the next sender, message and all.
         match state.senders.pop_front() {
             Some(sender) => self.ready(sender),
             None => state.messages -= 1,
         }
         true
+    }
+
+    /// All who wait to send do so anew. Who came last is woken first, as Linux's
+    /// `add_wait_queue()` puts it at the head.
+    fn wake_senders(&mut self, pipe: u32) {
+        while let Some(sender) = self.objects().pipes[pipe as usize].senders.pop_back() {
+            self.repeat(sender);
+        }
     }
 
     /// Acquires a mutex.
