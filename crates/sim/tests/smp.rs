@@ -115,6 +115,37 @@ program = "work"
     assert_eq!(simulation.lock_statistics().contention(), 0.0);
 }
 
+/// A pipe is full and two wait to send. Each message that is taken wakes both, as in
+/// Linux 2.4: one sends, the other waits once more.
+#[test]
+fn room_wakes_all_who_wait_to_send() {
+    let text = r#"
+[pipe.p]
+capacity = 1
+[program.writer]
+steps = [{ loop = { times = 2, steps = [{ send = "p" }] } }]
+[program.reader]
+steps = [{ sleep = "10ms" }, { loop = { times = 4, steps = [{ receive = "p" }, { sleep = "10ms" }] } }]
+[[client]]
+name = "writer"
+count = 2
+program = "writer"
+[[client]]
+name = "reader"
+program = "reader"
+"#;
+    for layout in LAYOUTS {
+        let mut simulation = start(&scenario(text), &machine(4, layout, Costs::default()));
+        simulation.run().expect("it can go on");
+        assert_eq!(simulation.alive(), 0, "{layout:?}");
+        let counts = simulation.counts();
+        assert_eq!(counts.sends, 4, "{layout:?}");
+        // Three begin and five sleeps end. The first three messages that are taken find
+        // two, two and one who wait.
+        assert_eq!(counts.wakes, 3 + 5 + 2 + 2 + 1, "{layout:?}");
+    }
+}
+
 /// Under every layout all threads end, and none waits for ever.
 #[test]
 fn nobody_is_lost() {

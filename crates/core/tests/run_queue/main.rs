@@ -3,6 +3,7 @@
 mod balancing;
 mod baseline;
 mod cost;
+mod equals;
 mod equivalence;
 mod goodness;
 mod interleaved;

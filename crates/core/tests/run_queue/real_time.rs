@@ -1,5 +1,5 @@
-//! Real-time tasks: strictly before all others, first in first out among
-//! equals, in turns if they are round-robin.
+//! Real-time tasks: strictly before all others. Among equals, as in Linux 2.4.3, who
+//! woke last goes first and goes on until it blocks, in turns if they are round-robin.
 
 use prorata_core::run_queue::{Change, Comparison, Cpu, End, Layout, Nice, TaskIndex};
 
@@ -32,11 +32,11 @@ fn next(machine: &mut Machine<prorata_core::run_queue::Goodness>, end: End) -> O
 }
 
 #[test]
-fn fifo_runs_in_order_until_it_blocks_or_yields() {
+fn fifo_runs_on_until_it_blocks_or_yields() {
     for layout in layouts() {
         let natures = natures(&[(1, 5, 0, 0, 0), (1, 5, 0, 0, 0), (1, 6, 0, 0, 0), OTHER]);
         let mut machine = Machine::new(WITHOUT_MM, &layout, &natures);
-        for index in [3, 0, 1] {
+        for index in [3, 1, 0] {
             machine.wake(index);
         }
         assert_eq!(next(&mut machine, End::Runnable), Some(0), "{layout:?}");
@@ -60,7 +60,7 @@ fn round_robin_takes_turns_of_a_time_slice() {
     for layout in layouts() {
         let natures = natures(&[(2, 5, 0, 0, 0), (2, 5, 0, 0, 0), OTHER]);
         let mut machine = Machine::new(WITHOUT_MM, &layout, &natures);
-        for index in [2, 0, 1] {
+        for index in [2, 1, 0] {
             machine.wake(index);
         }
         let mut order = Vec::new();
