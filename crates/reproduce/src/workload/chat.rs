@@ -22,8 +22,9 @@ const OTHERS: u32 = USERS - 1;
 /// ```
 ///
 /// A socket takes so many messages before who writes to it waits; once it has room
-/// all who wait to write to it are woken. All threads are there, and wait, before the first message is sent; then each of the client's lets
-/// the next one begin, as System V semaphores of Linux 2.4 do.
+/// all who wait to write to it are woken. All threads are there, and wait, before the
+/// first message is sent; then each of the client's lets the next one begin, as
+/// System V semaphores of Linux 2.4 do.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
