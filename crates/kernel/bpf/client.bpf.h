@@ -164,13 +164,13 @@ static void count_out(u32 number, u32 held)
 
 /*
  * On several CPUs a client can be entitled to more than it takes, so what it is owed has a
- * limit. It is no less than what the present pass may be ahead by: who wins while most who
- * stand before it run elsewhere may be so far ahead before the present pass follows, and for
- * who is due a whole CPU that is as much.
+ * limit: some quanta of a CPU's service beyond what puts it first. Measured from the present
+ * pass alone that would not be enough: clients with few tickets stand before it by as much as
+ * their long strides are, and who is due a whole CPU could never be before them all.
  */
 static void forgive_lag(struct rights *node)
 {
-	u64 least = present() - wait(node->stride, most_owed_ns / cpus);
+	u64 least = least_waiting(present()) - wait(node->stride, most_owed_ns / cpus);
 
 	if (before(node->pass, least))
 		node->pass = least;

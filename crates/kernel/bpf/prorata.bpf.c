@@ -32,6 +32,7 @@
 #include "feasible.bpf.h"
 #include "trace.bpf.h"
 #include "resident.bpf.h"
+#include "head.bpf.h"
 #include "client.bpf.h"
 #include "alone.bpf.h"
 #include "task.bpf.h"

@@ -5,23 +5,10 @@
  * elsewhere (resident.bpf.h).
  *
  * There is one queue, or one for each CPU or each last-level cache, where a CPU
- * takes the least pass of all queues (2001, 4): each queue's least pass is
- * published in `heads`, so that looking at the others costs a load each.
+ * takes the least pass of all queues (head.bpf.h).
  */
 #ifndef PRORATA_QUEUE_BPF_H
 #define PRORATA_QUEUE_BPF_H
-
-/* The least pass in a queue, if any waits there; hints for other CPUs. */
-static struct head {
-	u64 pass;
-	u32 waits;
-	u32 unused;
-} heads[ROAMERS];
-
-static struct head *head_of(u32 queue)
-{
-	return &heads[queue & (ROAMERS - 1)];
-}
 
 /*
  * Turns inside a node with more tasks than this are shorter, so that nobody waits
@@ -88,17 +75,6 @@ static __always_inline bool put_in_place(struct bpf_iter_scx_dsq *waiting, struc
 	return true;
 }
 
-/* A key has come into a queue. */
-static void note_key(u32 queue, u64 key)
-{
-	struct head *head = head_of(queue);
-
-	if (queues == 1 || queue >= ROAMERS || (head->waits && !before(key, head->pass)))
-		return;
-	head->pass = key;
-	head->waits = 1;
-}
-
 /* Somebody waits in a queue: a CPU that is idle takes it. */
 static void wake_idle_cpu(const struct task_struct *p)
 {
@@ -109,27 +85,6 @@ static void wake_idle_cpu(const struct task_struct *p)
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, KICK_IDLE);
-}
-
-/* The key of who waits first; false if nobody does. */
-static bool first_key(u32 queue, u64 *key)
-{
-	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
-
-	if (!p)
-		return false;
-	*key = p->scx.dsq_vtime;
-	return true;
-}
-
-/* Publishes who waits first in a queue. */
-static void note_head(u32 queue)
-{
-	struct head *head = head_of(queue);
-	u64 key = 0;
-
-	head->waits = first_key(queue, &key);
-	head->pass = key;
 }
 
 /* Who goes on unless another one deserves to run more. */
