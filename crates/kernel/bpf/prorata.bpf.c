@@ -87,7 +87,9 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	runs = one_cpu ? who_runs_beside(p) : NULL;
 	if (!task->competes) {
 		if (runs)
-			dispense_turn(runs);
+			dispense_turn(bpf_get_current_task_btf(), runs, 0);
+		else if (!one_cpu)
+			dispense_turn_on(scx_bpf_task_cpu(p));
 		join(p, task, scx_bpf_now());
 	} else if (is_bound_anew(p, task)) {
 		follow_assignment(p, task, scx_bpf_now());
@@ -164,7 +166,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 
 /*
  * Only on several CPUs: what runs on the others is too much to ask for when somebody
- * joins, so the present pass is right but for what was used since their last ticks.
+ * joins, so the present pass is right but for what was used on them since their last ticks.
  */
 void BPF_STRUCT_OPS(prorata_tick, struct task_struct *p)
 {

@@ -206,15 +206,25 @@ static void dispense_for(struct task *task, u64 used_ns)
 }
 
 /*
- * The same for who runs on the only CPU: who joins in the middle of a turn begins where
- * all stand by then (1995, 2.2), and is not credited what the turn has used before.
+ * The same for who runs on a CPU, whose run queue is locked: who joins in the middle of a
+ * turn begins where all stand by then (1995, 2.2), and is not credited what the turn has
+ * used before.
  */
-static void dispense_turn(struct task *runs)
+static void dispense_turn(const struct task_struct *p, struct task *runs, s32 cpu)
 {
-	const struct task_struct *current = bpf_get_current_task_btf();
-	u64 uncounted_ns = scx_clock_task(0) - current->se.exec_start;
+	u64 uncounted_ns = scx_clock_task(cpu) - p->se.exec_start;
 
-	dispense_for(runs, current->se.sum_exec_runtime + uncounted_ns);
+	dispense_for(runs, p->se.sum_exec_runtime + uncounted_ns);
+}
+
+/* On one of several CPUs, where somebody is about to join. */
+static void dispense_turn_on(s32 cpu)
+{
+	struct task_struct *current = __COMPAT_scx_bpf_cpu_curr(cpu);
+	struct task *runs = current ? task_of(current) : NULL;
+
+	if (runs && runs->competes)
+		dispense_turn(current, runs, cpu);
 }
 
 /* Charges a competing task for the CPU time that it used since last time. */

@@ -22,7 +22,7 @@ use self::twice::twice;
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, most of which reckon with one.
-const CHECKS: [(&str, Check); 36] = [
+const CHECKS: [(&str, Check); 37] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("lottery_and_stride_change_places_live", sharing::lottery),
@@ -46,6 +46,10 @@ const CHECKS: [(&str, Check); 36] = [
     ("thousands_of_control_groups", cgroups::many),
     ("nice_values_are_tickets", cgroups::nice),
     ("every_pick_is_the_core_s", replay::picks),
+    (
+        "every_pick_in_abbreviated_quanta_is_the_core_s",
+        replay::picks_in_abbreviated_quanta,
+    ),
     (
         "every_pick_from_the_midst_is_the_core_s",
         replay::picks_from_the_midst,
@@ -77,7 +81,7 @@ const CHECKS: [(&str, Check); 36] = [
 ];
 
 /// Checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 10] = [
+const CHECKS_ON_THREE: [(&str, Check); 12] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -103,6 +107,14 @@ const CHECKS_ON_THREE: [(&str, Check); 10] = [
     (
         "every_pick_from_queues_per_cpu_is_of_the_least_pass",
         replay::picks_from_queues_per_cpu,
+    ),
+    (
+        "every_pick_in_abbreviated_quanta_is_of_the_least_pass",
+        replay::picks_in_abbreviated_quanta_from_queues_per_cpu,
+    ),
+    (
+        "who_wakes_may_end_a_quantum_on_three_cpus",
+        sharing::abbreviated_quanta_on_three,
     ),
     ("bound_elsewhere_again_and_again", tasks::affinity_changes),
     ("bound_tasks_of_control_groups", whole::bound_tasks),

@@ -12,8 +12,8 @@ use prorata_kernel::scheduler::{
 };
 
 use crate::hogs::Hog;
-use crate::processors::bind;
-use crate::world::{QUANTUM_NS, STRIDE, TICK_NS, base, hog, place, settle, ticket};
+use crate::processors::{PER_CPU, bind};
+use crate::world::{ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, hog, place, settle, ticket};
 
 /// Picks in a trace below which it says nothing.
 const ENOUGH: u64 = 100;
@@ -65,7 +65,15 @@ fn programs(scheduler: &Scheduler) -> Result<Vec<Hog>, Failed> {
 }
 
 pub fn picks() -> Result<(), Failed> {
-    let scheduler = Scheduler::load_traced(&STRIDE)?;
+    picks_under(&STRIDE)
+}
+
+pub fn picks_in_abbreviated_quanta() -> Result<(), Failed> {
+    picks_under(&ABBREVIATED)
+}
+
+fn picks_under(options: &Options) -> Result<(), Failed> {
+    let scheduler = Scheduler::load_traced(options)?;
     let _programs = programs(&scheduler)?;
     let mut decisions = Vec::new();
     let take = || scheduler.take_decisions();
@@ -128,16 +136,23 @@ fn is_pick(told: &Decision) -> bool {
 }
 
 pub fn picks_from_one_queue() -> Result<(), Failed> {
-    picks_from(Queues::One)
+    picks_from(&STRIDE)
 }
 
 pub fn picks_from_queues_per_cpu() -> Result<(), Failed> {
-    picks_from(Queues::Cpu)
+    picks_from(&PER_CPU)
+}
+
+pub fn picks_in_abbreviated_quanta_from_queues_per_cpu() -> Result<(), Failed> {
+    picks_from(&Options {
+        queues: Queues::Cpu,
+        ..ABBREVIATED
+    })
 }
 
 /// On several CPUs, with more tasks than CPUs, some of them in one node and some bound.
-fn picks_from(queues: Queues) -> Result<(), Failed> {
-    let scheduler = Scheduler::load_traced(&Options { queues, ..STRIDE })?;
+fn picks_from(options: &Options) -> Result<(), Failed> {
+    let scheduler = Scheduler::load_traced(options)?;
     let mut programs = programs(&scheduler)?;
     for node in 10..16 {
         programs.push(hog(&scheduler, node, &[base(u64::from(node) * 10)])?);

@@ -21,6 +21,11 @@ pub const STRIDE: Options = Options {
     abbreviated: false,
 };
 
+pub const ABBREVIATED: Options = Options {
+    abbreviated: true,
+    ..STRIDE
+};
+
 pub const fn ticket(currency: u32, amount: u64) -> Ticket {
     Ticket { currency, amount }
 }
