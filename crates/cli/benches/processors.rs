@@ -26,6 +26,8 @@ const KERNEL: &str = "7";
 /// An instruction lasts so many nanoseconds: a second takes a fraction of one.
 const ICOUNT: &str = "--icount=16";
 const MOST_CPUS: u32 = 8;
+/// How long the kernel has work left from booting. (Loading a scheduler takes as long.)
+const BOOT: Duration = Duration::from_secs(20);
 /// How long shares are looked at, what it takes everybody to begin, and what a change is
 /// given to show.
 const TIME: Duration = Duration::from_secs(10);
@@ -46,7 +48,10 @@ const ROOT: &str = "/sys/fs/cgroup";
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("--measure") => measure(None),
+        Some("--measure") => {
+            sleep(BOOT);
+            measure(None);
+        }
         Some("--measure-stride") => {
             let options = Options {
                 policy: Policy::Stride,
