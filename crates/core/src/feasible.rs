@@ -105,7 +105,7 @@ impl Readjustment {
 }
 
 /// The feasible weights of these demands on `cpus` CPUs, at least 1: of all at once, where a
-/// [`Readjustment`] looks at few. It sorts them.
+/// [`Readjustment`] looks at few. In the order of `demands`, in O(n log n).
 pub fn feasible_weights(demands: &[Demand], cpus: u32) -> Vec<u32> {
     let mut densest: Vec<_> = (0..demands.len()).collect();
     densest.sort_by(|&a, &b| demands[b].cmp_density(&demands[a]));

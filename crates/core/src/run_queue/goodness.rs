@@ -75,8 +75,8 @@ pub fn return_counter(parent: &mut Task, child: &Task) {
 impl Ranking for Goodness {
     const RECALCULATES: bool = true;
 
-    /// `add_to_runqueue()` puts who wakes at the head of the list, and nothing
-    /// but `move_last_runqueue()` moves it there again.
+    /// `add_to_runqueue()` puts who wakes at the head of the list. There it stays
+    /// until it blocks, unless `move_last_runqueue()` puts it at the end.
     const LATEST_FIRST: bool = true;
 
     fn levels(&self) -> usize {

@@ -194,7 +194,7 @@ impl Queue {
         task.expect("a slot is good while its task stands there")
     }
 
-    /// Changes that may affect the rank need a `resort` after.
+    /// Changes that may affect the rank go through `change`, or `give_way` follows.
     pub(super) fn task_mut(&mut self, Slot(slot): Slot) -> &mut Task {
         let task = self.entries[slot as usize].task.as_mut();
         task.expect("a slot is good while its task stands there")

@@ -79,8 +79,9 @@ impl Loaded {
 
 /// What those who sleep can be owed together. Among tasks that were given and share
 /// one CPU, practically all, as in the core. In a whole system there are many that
-/// want little and never take what they are owed. On several CPUs whoever wins on one
-/// may be ahead of the present pass, so the limit has to leave room for that.
+/// want little and never take what they are owed. On several CPUs six
+/// quanta of each: a client can be entitled to more than it takes, and who wins on one is
+/// ahead of the present pass by no more.
 fn most_owed_ns(scope: Scope, quantum_ns: u64) -> u64 {
     match (possible_cpus(), scope) {
         (1, Scope::Given) => MOST_OWED_NS,

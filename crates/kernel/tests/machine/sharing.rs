@@ -179,8 +179,9 @@ pub fn abbreviated_quanta() -> Result<(), Failed> {
 }
 
 /// The same beside three others on three CPUs: while it wants to run it is due three quarters
-/// of one, so it uses 11 ms in 44/3 + 3. (With other lengths than in the check above: 5 ms would
-/// keep step with the ticks, up to which it is known what other CPUs have done.) Not to three
+/// of one, so it uses 11 ms in 44/3 + 3. (With other lengths than in the check above: who uses
+/// 4 ms and sleeps for 1 keeps step with the ticks, up to which it is known what other CPUs have
+/// done.) Not to three
 /// quanta for that reason: it has 2 to 4 % too little.
 pub fn abbreviated_quanta_on_three() -> Result<(), Failed> {
     let options = Options {
