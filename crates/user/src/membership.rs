@@ -337,7 +337,7 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Write as _};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -355,7 +355,8 @@ mod tests {
         let known = ProcessId::of(member.id()).expect("it runs");
         tree.manage(id, known, 0).expect("it can be managed");
         let markers = format!("{CLIENT_MARKER}={id} {SOCKET_MARKER}={SOCKET}");
-        let script = format!("read line; exec env {markers} sh -c 'echo marked; exec sleep 100'");
+        // It becomes no other program once more: meanwhile it would show none.
+        let script = format!("read line; exec env {markers} sh -c 'echo marked; read line'");
         let mut stranger = Command::new("sh")
             .args(["-c", &script])
             .stdin(Stdio::piped())
@@ -365,7 +366,8 @@ mod tests {
         tree.notice(stranger.id(), 0);
         tree.survey(0);
         assert!(!tree.owners.contains_key(&stranger.id()));
-        drop(stranger.stdin.take());
+        let to = stranger.stdin.as_mut().expect("it is ours");
+        to.write_all(b"go on\n").expect("it reads");
         let mut said = BufReader::new(stranger.stdout.take().expect("it is ours")).lines();
         assert_eq!(said.next().expect("a line").expect("readable"), "marked");
         tree.survey(0);
