@@ -324,6 +324,18 @@ impl Client {
     pub(crate) fn is_winner(&self) -> bool {
         self.cpus > 0
     }
+
+    pub(crate) fn activity(&self) -> ClientActivity {
+        if self.suspended {
+            ClientActivity::Suspended
+        } else if self.is_winner() {
+            ClientActivity::Running
+        } else if self.runnable > 0 {
+            ClientActivity::Waiting
+        } else {
+            ClientActivity::Blocked
+        }
+    }
 }
 
 /// Adds to a set what two others have in common.

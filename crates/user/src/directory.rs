@@ -1,10 +1,13 @@
-//! What the engine tells those who ask, without disturbing the decision
+//! What the engine's callers can read without waiting for the decision
 //! thread.
 
 use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prorata_core::ids::ClientId;
 
+use crate::bell::Bell;
 use crate::config::Mechanism;
 use crate::process_id::ProcessId;
 
@@ -21,7 +24,7 @@ pub enum ClientActivity {
     Suspended,
 }
 
-/// News for the directory.
+/// A change of what the directory says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Joined(ClientId, ProcessId),
@@ -38,35 +41,115 @@ struct Listing {
     activity: ClientActivity,
 }
 
-/// Who is managed, as of the last decision.
+/// What the decision thread tells of the engine itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineFacts {
+    pub(crate) mechanism: Mechanism,
+    pub(crate) decisions: u64,
+    /// Processes that could not be managed, so far.
+    pub(crate) left_alone: u64,
+    pub(crate) guardian: Option<u32>,
+}
+
+/// The managed processes and their clients, as of the last decision.
 #[derive(Debug)]
 pub(crate) struct Directory {
     owners: HashMap<u32, ClientId>,
     clients: HashMap<ClientId, Listing>,
-    pub(crate) exited: Vec<ClientId>,
-    pub(crate) mechanism: Mechanism,
-    pub(crate) decisions: u64,
-    pub(crate) left_alone: u64,
-    pub(crate) guardian: Option<u32>,
+    exited: Vec<ClientId>,
+    pub(crate) facts: EngineFacts,
     /// Why nothing is enforced any more.
     pub(crate) failure: Option<String>,
 }
 
+/// A directory that the decision thread writes and the engine's callers read.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedDirectory {
+    directory: Arc<Mutex<Directory>>,
+    /// Rings while there are exited clients, and once the engine has failed.
+    exits: Arc<Bell>,
+}
+
+impl SharedDirectory {
+    pub(crate) fn new(mechanism: Mechanism) -> std::io::Result<Self> {
+        Ok(Self {
+            directory: Arc::new(Mutex::new(Directory::new(mechanism))),
+            exits: Arc::new(Bell::new()?),
+        })
+    }
+
+    pub(crate) fn read(&self) -> MutexGuard<'_, Directory> {
+        self.directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn exits(&self) -> BorrowedFd<'_> {
+        self.exits.as_fd()
+    }
+
+    /// Clients that exited since the last call.
+    pub(crate) fn take_exited(&self) -> Vec<ClientId> {
+        let mut directory = self.read();
+        if directory.failure.is_none() {
+            self.exits.hush();
+        }
+        std::mem::take(&mut directory.exited)
+    }
+
+    /// Brings the directory up to date, at once: for the decision thread before an answer, so
+    /// that the caller finds there what it asked for.
+    pub(crate) fn publish(&self, changes: &mut Vec<Change>, facts: EngineFacts) {
+        self.write(&mut self.read(), changes, facts);
+    }
+
+    /// Brings the directory up to date unless a reader holds its lock, perhaps without a CPU
+    /// to run on; the changes wait then.
+    pub(crate) fn try_publish(&self, changes: &mut Vec<Change>, facts: EngineFacts) {
+        if let Ok(mut directory) = self.directory.try_lock() {
+            self.write(&mut directory, changes, facts);
+        }
+    }
+
+    fn write(&self, directory: &mut Directory, changes: &mut Vec<Change>, facts: EngineFacts) {
+        let mut any_exited = false;
+        for change in changes.drain(..) {
+            any_exited |= matches!(change, Change::Exited(_));
+            directory.apply(change);
+        }
+        directory.facts = facts;
+        if any_exited {
+            self.exits.ring();
+        }
+    }
+
+    /// The engine has failed and released everything.
+    pub(crate) fn fail(&self, message: String) {
+        let mut directory = self.read();
+        directory.owners.clear();
+        directory.clients.clear();
+        directory.failure = Some(message);
+        self.exits.ring();
+    }
+}
+
 impl Directory {
-    pub(crate) fn new(mechanism: Mechanism) -> Self {
+    fn new(mechanism: Mechanism) -> Self {
         Self {
             owners: HashMap::new(),
             clients: HashMap::new(),
             exited: Vec::new(),
-            mechanism,
-            decisions: 0,
-            left_alone: 0,
-            guardian: None,
+            facts: EngineFacts {
+                mechanism,
+                decisions: 0,
+                left_alone: 0,
+                guardian: None,
+            },
             failure: None,
         }
     }
 
-    pub(crate) fn apply(&mut self, change: Change) {
+    fn apply(&mut self, change: Change) {
         match change {
             Change::Joined(id, process) => {
                 self.owners.insert(process.pid, id);
@@ -96,12 +179,6 @@ impl Directory {
             }
             Change::Exited(id) => self.exited.push(id),
         }
-    }
-
-    /// Nobody is managed any more.
-    pub(crate) fn clear(&mut self) {
-        self.owners.clear();
-        self.clients.clear();
     }
 
     pub(crate) fn find(&self, pid: u32) -> Option<ClientId> {

@@ -1,9 +1,9 @@
 //! The engine as its callers see it.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -13,18 +13,22 @@ use prorata_core::ids::ClientId;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 
-use crate::bell::Bell;
 use crate::command::Command;
+use crate::competition::Competition;
 use crate::config::{EngineConfig, EngineStatus, Mechanism};
-use crate::decision::{DecisionThread, Parts};
-use crate::directory::{ClientActivity, Directory};
+use crate::decision::DecisionThread;
+use crate::directory::{ClientActivity, SharedDirectory};
+use crate::enforcement::Enforcement;
 use crate::error::EngineError;
+use crate::events::{CommandSender, Ended, Events};
 use crate::guardian::Guardian;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
+use crate::supervision::Supervision;
 use crate::sweep::{Records, put_right};
 use crate::table::{Journal, Table};
 use crate::tree::Tree;
+use crate::wake_times::WakeTimes;
 
 /// Enforces a dispatcher's decisions on processes. Dropping it releases
 /// everything.
@@ -33,10 +37,8 @@ use crate::tree::Tree;
 /// decision thread, mostly for well below a millisecond; do not call them
 /// with the dispatcher's lock held.
 pub struct UserEngine {
-    commands: Sender<Command>,
-    bell: Arc<Bell>,
-    exits: Arc<Bell>,
-    directory: Arc<Mutex<Directory>>,
+    commands: CommandSender,
+    directory: SharedDirectory,
     thread: Option<JoinHandle<()>>,
     started: Instant,
     cpus: u32,
@@ -67,34 +69,32 @@ impl UserEngine {
         let table = Arc::new(sweep(&config.state_directory, &config.socket)?);
         let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
-        let bell = Arc::new(Bell::new().map_err(wait)?);
-        let exits = Arc::new(Bell::new().map_err(wait)?);
-        let tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
+        let directory = SharedDirectory::new(preferred).map_err(wait)?;
+        let (commands, events) = Events::new().map_err(wait)?;
+        let mut tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
-        let directory = Arc::new(Mutex::new(Directory::new(preferred)));
+        tree.guardian = Some(guardian.pid());
+        let mut supervision = Supervision::new(table, tree.socket.clone(), commands.clone());
+        supervision
+            .employ(guardian, &events)
+            .map_err(|error| wait(error.into()))?;
         lock(&dispatcher).set_cpus(cpus.count());
-        let (commands, receiver) = channel();
-        let decision_thread = DecisionThread::new(Parts {
+        let decision_thread = DecisionThread {
             tree,
+            competition: Competition::new(dispatcher),
+            enforcement: Enforcement::new(preferred),
+            wake_times: WakeTimes::new(),
+            events,
+            supervision,
             directory: directory.clone(),
-            dispatcher,
-            commands: receiver,
-            to_self: commands.clone(),
-            bell: bell.clone(),
-            exits: exits.clone(),
-            table,
-            guardian,
-            preferred,
-            cpus,
-        })?;
+            ended: false,
+        };
         let thread = std::thread::Builder::new()
             .name("decisions".into())
             .spawn(move || decide_until_the_end(decision_thread))
             .map_err(|error| EngineError::System("start the decision thread", error))?;
         Ok(UserEngine {
             commands,
-            bell,
-            exits,
             directory,
             thread: Some(thread),
             started: Instant::now(),
@@ -177,64 +177,58 @@ impl UserEngine {
 
     /// The ledger has changed: decide now. Returns at once.
     pub fn nudge(&self) {
-        self.bell.ring();
+        self.commands.wake();
     }
 
     /// Readable while [`take_exited`](Self::take_exited) has something to
     /// tell, and once the engine has failed.
     pub fn exits(&self) -> BorrowedFd<'_> {
-        self.exits.as_fd()
+        self.directory.exits()
     }
 
     /// Clients that have no process left since the last call. They are
     /// forgotten already.
     pub fn take_exited(&self) -> Vec<ClientId> {
-        let mut directory = lock(&self.directory);
-        if directory.failure.is_none() {
-            self.exits.hush();
-        }
-        std::mem::take(&mut directory.exited)
+        self.directory.take_exited()
     }
 
     /// The client that a process belongs to.
     pub fn find(&self, pid: u32) -> Option<ClientId> {
-        lock(&self.directory).find(pid)
+        self.directory.read().find(pid)
     }
 
     /// The processes of a client; none if it is unknown.
     pub fn processes(&self, client: ClientId) -> Vec<ProcessId> {
-        lock(&self.directory).processes(client)
+        self.directory.read().processes(client)
     }
 
     /// What a client is doing; `None` if it is unknown.
     pub fn state(&self, client: ClientId) -> Option<ClientActivity> {
-        lock(&self.directory).activity(client)
+        self.directory.read().activity(client)
     }
 
     /// How the engine fares.
     pub fn status(&self) -> EngineStatus {
-        let directory = lock(&self.directory);
+        let directory = self.directory.read();
         let own = scheduler::cpu_time_ns(std::process::id());
-        let guardian = directory.guardian.and_then(scheduler::cpu_time_ns);
+        let guardian = directory.facts.guardian.and_then(scheduler::cpu_time_ns);
         EngineStatus {
-            mechanism: directory.mechanism,
-            decisions: directory.decisions,
+            mechanism: directory.facts.mechanism,
+            decisions: directory.facts.decisions,
             own_cpu_ns: own.unwrap_or(0) + guardian.unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
             cpus: self.cpus,
             processes: directory.process_count(),
-            left_alone: directory.left_alone,
-            guardian: directory.guardian,
+            left_alone: directory.facts.left_alone,
+            guardian: directory.facts.guardian,
             failure: directory.failure.clone(),
         }
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, EngineError> {
         let (answer, answered) = sync_channel(1);
-        self.commands
-            .send(command(answer))
-            .map_err(|_| EngineError::Failed)?;
-        self.bell.ring();
+        let sent = self.commands.send(command(answer));
+        sent.map_err(|Ended| EngineError::Failed)?;
         answered.recv().map_err(|_| EngineError::Failed)
     }
 }
@@ -242,7 +236,6 @@ impl UserEngine {
 impl Drop for UserEngine {
     fn drop(&mut self) {
         let _ = self.commands.send(Command::End);
-        self.bell.ring();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -272,8 +265,7 @@ fn sweep(state_directory: &Path, socket: &Path) -> Result<Table, EngineError> {
 /// table says, because nothing else can be relied on then.
 fn decide_until_the_end(mut decision_thread: DecisionThread) {
     let directory = decision_thread.directory.clone();
-    let exits = decision_thread.exits.clone();
-    let table = decision_thread.table.clone();
+    let table = decision_thread.supervision.table();
     let socket = decision_thread.tree.socket.clone();
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| decision_thread.run())) else {
         return;
@@ -285,10 +277,7 @@ fn decide_until_the_end(mut decision_thread: DecisionThread) {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "the decision thread panicked".to_owned());
     tracing::error!("the engine has failed and released everything: {message}");
-    let mut directory = lock(&directory);
-    directory.clear();
-    directory.failure = Some(message);
-    exits.ring();
+    directory.fail(message);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

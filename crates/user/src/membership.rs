@@ -35,7 +35,7 @@ impl Tree {
         if let Some(&client) = self.owners.get(&pid) {
             return Err(EngineError::AlreadyManaged { pid, client });
         }
-        if stat.is_kernel_thread() || self.indispensable.contains(&pid) {
+        if stat.is_kernel_thread() || self.is_indispensable(pid) {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, process, &stat, Origin::Named, now_ns)?;
@@ -157,7 +157,7 @@ impl Tree {
 
     /// Puts a process under a client if that can be.
     fn admit(&mut self, id: ClientId, pid: u32, stat: &Stat, origin: Origin, now_ns: u64) {
-        if self.indispensable.contains(&pid) || stat.has_ended() {
+        if self.is_indispensable(pid) || stat.has_ended() {
             return;
         }
         let process = ProcessId {

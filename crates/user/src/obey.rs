@@ -1,14 +1,8 @@
 //! Doing what the engine's callers ask for.
 
-use std::sync::PoisonError;
-use std::time::Duration;
-
 use crate::command::Command;
+use crate::competition::clamp_quantum;
 use crate::decision::DecisionThread;
-use crate::time::SECOND_NS;
-
-/// How long to wait before trying once more to start a guardian.
-const GUARDIAN_PAUSE: Duration = Duration::from_nanos(SECOND_NS);
 
 impl DecisionThread {
     /// Answers are sent at once; a caller that is gone misses nothing.
@@ -47,10 +41,7 @@ impl DecisionThread {
             }
             Command::Release { client, answer } => {
                 self.tree.sample(client, now_ns);
-                if let Some(mut released) = self.tree.remove(client, now_ns) {
-                    released.runnable = 0;
-                    self.farewells.push(released);
-                }
+                self.tree.remove(client, now_ns);
                 self.publish_now();
                 let _ = answer.send(());
             }
@@ -59,44 +50,31 @@ impl DecisionThread {
                 quantum_ns,
                 answer,
             } => {
-                self.set_client_quantum(client, quantum_ns);
+                if let Some(client) = self.tree.client_mut(client) {
+                    client.quantum_ns = quantum_ns.map(clamp_quantum);
+                }
                 let _ = answer.send(());
             }
             Command::Suspend { client, answer } => {
                 self.tree.sample(client, now_ns);
-                let was_stopped = self.set_suspended(client, true);
-                let _ = answer.send(was_stopped);
+                let _ = answer.send(self.tree.suspend(client));
             }
             Command::Resume { client, answer } => {
-                // All that it used until now belongs to the suspension.
-                self.tree.sample(client, now_ns);
-                let cpus = self.cpus.count();
-                if let Some((client, journal)) = self.tree.with_journal(client) {
-                    client.look(now_ns, cpus, journal);
-                    client.suspended = false;
-                    client.looked_ns = 0;
-                }
+                self.tree.resume(client, now_ns);
                 let _ = answer.send(());
             }
-            Command::Guardian(Ok(guardian)) => {
-                if let Err(error) = self.employ(guardian) {
-                    tracing::error!("cannot watch the guardian: {error}");
-                    self.start_guardian(GUARDIAN_PAUSE);
-                }
+            Command::Guardian(started) => {
+                self.supervision.employ_or_retry(started, &self.events);
+                self.tree.guardian = self.supervision.guardian_pid();
             }
-            Command::Guardian(Err(error)) => {
-                tracing::error!("cannot start a guardian, trying again: {error}");
-                self.start_guardian(GUARDIAN_PAUSE);
-            }
-            Command::End => self.end(),
+            Command::End => self.ended = true,
         }
     }
 
     /// Brings the directory up to date before an answer, so that the caller
     /// finds there what it asked for.
     fn publish_now(&mut self) {
-        let directory = self.directory.clone();
-        let mut directory = directory.lock().unwrap_or_else(PoisonError::into_inner);
-        self.deliver(&mut directory);
+        let facts = self.facts();
+        self.directory.publish(&mut self.tree.changes, facts);
     }
 }

@@ -24,37 +24,37 @@ const LEAK: u64 = 10;
 const SAMPLED_EACH_QUANTUM: u64 = 512;
 
 impl DecisionThread {
-    /// Observes everyone, each as often as it deserves.
+    /// Observes all clients, each as often as it deserves.
     pub(crate) fn observe(&mut self, now_ns: u64) {
         let crowd = u64::from(self.tree.process_count()) / SAMPLED_EACH_QUANTUM;
-        let sample_interval_ns = crowd * self.quantum_ns;
-        let mut ids = std::mem::take(&mut self.ids);
-        ids.clear();
-        ids.extend(self.tree.clients().map(|client| client.id));
-        for &id in &ids {
-            let due = self.tree.client(id).is_some_and(|client| {
-                client.is_winner() || now_ns - client.sampled_ns >= sample_interval_ns
-            });
-            if due {
+        let sample_interval_ns = crowd * self.competition.quantum_ns();
+        let indices = 0..self.tree.clients.len();
+        for index in indices.clone() {
+            if let Some(client) = self.tree.client_at(index)
+                && (client.is_winner() || now_ns - client.sampled_ns >= sample_interval_ns)
+            {
+                let id = client.id;
                 self.tree.sample(id, now_ns);
             }
         }
         self.tree.review_zombies();
         // Only now: a child whose end a sample of one client showed may have
         // been waited for by a process of another.
-        for &id in &ids {
-            if self.tree.client(id).is_some_and(|c| c.sampled_ns == now_ns) {
+        for index in indices {
+            if let Some(client) = self.tree.client_at(index)
+                && client.sampled_ns == now_ns
+            {
+                let id = client.id;
                 self.look_at(id, now_ns);
             }
         }
-        self.ids = ids;
     }
 
     fn look_at(&mut self, id: ClientId, now_ns: u64) {
-        let quantum_ns = self.quantum_ns;
+        let quantum_ns = self.competition.quantum_ns();
         let look_interval_ns =
             (UNLOOKED_QUANTA * quantum_ns).clamp(*UNLOOKED_NS.start(), *UNLOOKED_NS.end());
-        let cpus = self.cpus.count();
+        let cpus = self.tree.cpu_count();
         let Some((client, journal)) = self.tree.with_journal(id) else {
             return;
         };
@@ -83,8 +83,8 @@ impl DecisionThread {
         }
         if !look.alive {
             self.bury(id, now_ns);
-        } else {
-            self.watch(id);
+        } else if let Some(client) = self.tree.client_mut(id) {
+            self.events.watch(client);
         }
     }
 
@@ -101,23 +101,20 @@ impl DecisionThread {
         if processes(&self.tree) > before {
             return;
         }
-        if let Some(mut client) = self.tree.remove(id, now_ns) {
-            client.runnable = 0;
-            self.farewells.push(client);
-            self.tree.changes.push(Change::Exited(id));
-        }
+        self.tree.remove(id, now_ns);
+        self.tree.changes.push(Change::Exited(id));
     }
 
     /// Looks at winners that were not looked at in this round. Those found
     /// asleep have had their turn. Returns whether there were any.
     pub(crate) fn confirm_winners(&mut self, now_ns: u64) -> bool {
         let mut any_asleep = false;
-        for index in 0..self.winners.len() {
-            let id = self.winners[index].client;
+        for winner in self.competition.winners() {
+            let id = winner.client;
             let known = |client: &Client| client.looked_ns == now_ns || client.is_stopped_by_us();
             if !self.tree.client(id).is_none_or(known) {
                 self.tree.sample(id, now_ns);
-                let cpus = self.cpus.count();
+                let cpus = self.tree.cpu_count();
                 if let Some((client, journal)) = self.tree.with_journal(id) {
                     client.runnable = client.look(now_ns, cpus, journal).runnable;
                 }

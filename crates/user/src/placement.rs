@@ -6,54 +6,53 @@
 //! would share all CPUs out between threads. As long as there is such a
 //! client among the winners, each winner is bound to as many CPUs as it won.
 
+use prorata_core::dispatcher::Winner;
 use rustix::thread::CpuSet;
 
-use crate::decision::DecisionThread;
 use crate::threads::intersection;
+use crate::tree::Tree;
 
-impl DecisionThread {
-    /// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
-    /// together they won no more than there are. Whoever had a fitting set
-    /// keeps it. Whoever may use none that is free is not bound. Allocates where
-    /// somebody is to be placed.
-    pub(crate) fn place_winners(&mut self) {
-        let mut crowded = false;
-        for client in self.tree.clients_mut() {
-            client.place = None;
-            crowded |= client.is_winner() && client.cpus < client.runnable;
-        }
-        if !crowded {
-            return;
-        }
-        // Those with the least choice first.
-        let mut winners = self.winners.clone();
-        winners.sort_by_key(|winner| {
-            let client = self.tree.client(winner.client);
-            client.map_or(0, |client| client.usable.count())
-        });
-        let mut free = self.cpus;
-        for keep in [true, false] {
-            for winner in &winners {
-                let Some(client) = self.tree.client_mut(winner.client) else {
-                    continue;
-                };
-                if client.place.is_some() {
-                    continue;
-                }
-                let before = client.bound.unwrap_or_default();
-                let open = intersection(&free, &client.usable);
-                let fits = before.count() == winner.cpus && is_within(&before, &open);
-                if keep && !fits {
-                    continue;
-                }
-                let place = if keep {
-                    before
-                } else {
-                    choose(&open, &before, winner.cpus)
-                };
-                remove(&mut free, &place);
-                client.place = (place.count() > 0).then_some(place);
+/// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
+/// together they won no more than there are. A winner whose set still fits
+/// keeps it. A winner that may use no free CPU is not bound. Allocates only
+/// where there is something to place.
+pub(crate) fn place_winners(tree: &mut Tree, winners: &[Winner]) {
+    let mut crowded = false;
+    for client in tree.clients_mut() {
+        client.place = None;
+        crowded |= client.is_winner() && client.cpus < client.runnable;
+    }
+    if !crowded {
+        return;
+    }
+    // Those with the least choice first.
+    let mut winners = winners.to_vec();
+    winners.sort_by_key(|winner| {
+        let client = tree.client(winner.client);
+        client.map_or(0, |client| client.usable.count())
+    });
+    let mut free = *tree.cpus();
+    for keep in [true, false] {
+        for winner in &winners {
+            let Some(client) = tree.client_mut(winner.client) else {
+                continue;
+            };
+            if client.place.is_some() {
+                continue;
             }
+            let before = client.bound.unwrap_or_default();
+            let open = intersection(&free, &client.usable);
+            let fits = before.count() == winner.cpus && is_within(&before, &open);
+            if keep && !fits {
+                continue;
+            }
+            let place = if keep {
+                before
+            } else {
+                choose(&open, &before, winner.cpus)
+            };
+            remove(&mut free, &place);
+            client.place = (place.count() > 0).then_some(place);
         }
     }
 }

@@ -3,7 +3,6 @@
 use prorata_core::ids::ClientId;
 
 use crate::births::MAX_NOTICES;
-use crate::client::Client;
 use crate::directory::Change;
 use crate::group::Group;
 use crate::process::{LONGEST_BIRTH_NS, Origin, Process};
@@ -35,16 +34,21 @@ impl Departed {
 }
 
 impl Tree {
-    /// Undoes everything done to a client, and forgets it. What cannot be
-    /// undone now is tried again with every survey.
-    pub(crate) fn remove(&mut self, id: ClientId, now_ns: u64) -> Option<Client> {
-        self.client(id)?;
+    /// Undoes everything done to a client, and forgets it once its last CPU time is charged.
+    /// What cannot be undone now is tried again with every survey.
+    pub(crate) fn remove(&mut self, id: ClientId, now_ns: u64) {
+        if self.client(id).is_none() {
+            return;
+        }
         self.let_go_with_newborn(now_ns, |tree| {
             if let Some((client, journal)) = tree.with_journal(id) {
                 client.let_go(journal);
             }
         });
-        let mut client = self.clients[id.index() as usize].take()?;
+        let index = id.index() as usize;
+        let Some(mut client) = self.clients[index].take() else {
+            return;
+        };
         for process in client.processes.drain(..) {
             self.strike(id, &process);
             let waited_for = self.owners.contains_key(&process.parent);
@@ -58,7 +62,8 @@ impl Tree {
             self.dismiss_foster_parent(id, foster_parent.id.pid);
         }
         self.changes.push(Change::Forgotten(id));
-        Some(client)
+        client.runnable = 0;
+        self.farewells.push(client);
     }
 
     /// Lets those of a client's processes go that became another user's.

@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::directory::Change;
 use crate::error::EngineError;
 use crate::group::{Group, Groups};
-use crate::process::{Failure, Origin, Process};
+use crate::process::{Failure, Origin, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::release::Departed;
@@ -66,11 +66,13 @@ pub(crate) struct Tree {
     limit: u32,
     /// Processes that could not be managed, so far.
     pub(crate) left_alone: u64,
+    /// Clients that have ended but whose last CPU time is not charged yet.
+    pub(crate) farewells: Vec<Client>,
     /// What the directory has to be told.
     pub(crate) changes: Vec<Change>,
     pub(crate) journal: Journal,
-    /// Processes that no client may consist of.
-    pub(crate) indispensable: Vec<u32>,
+    /// The guardian's pid.
+    pub(crate) guardian: Option<u32>,
     /// Work space of [`Self::sample`], kept to spare the allocation.
     gone: Vec<Process>,
     /// By this socket clients reach their daemon, ours.
@@ -104,19 +106,28 @@ impl Tree {
             way_back,
             limit: process_limit(),
             left_alone: 0,
+            farewells: Vec::new(),
             changes: Vec::new(),
             journal,
-            indispensable: vec![1, std::process::id()],
+            guardian: None,
             gone: Vec::new(),
             socket,
             cpus,
         })
     }
 
-    /// The guardian has this pid now.
-    pub(crate) fn set_guardian(&mut self, pid: u32) {
-        self.indispensable.truncate(2);
-        self.indispensable.push(pid);
+    /// Whether no client may consist of this process.
+    pub(crate) fn is_indispensable(&self, pid: u32) -> bool {
+        pid == 1 || pid == std::process::id() || self.guardian == Some(pid)
+    }
+
+    /// CPUs that are shared out.
+    pub(crate) fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    pub(crate) fn cpu_count(&self) -> u32 {
+        self.cpus.count()
     }
 
     pub(crate) fn clients(&self) -> impl Iterator<Item = &Client> {
@@ -153,11 +164,48 @@ impl Tree {
         (self.clients.iter_mut().flatten(), &mut self.journal)
     }
 
-    /// All clients and the news for the directory.
-    pub(crate) fn all_with_changes(
-        &mut self,
-    ) -> (impl Iterator<Item = &mut Client>, &mut Vec<Change>) {
-        (self.clients.iter_mut().flatten(), &mut self.changes)
+    /// Notes for the directory what clients do now.
+    pub(crate) fn note_activities(&mut self) {
+        for client in self.clients.iter_mut().flatten() {
+            let activity = client.activity();
+            if client.activity_told != Some(activity) {
+                client.activity_told = Some(activity);
+                self.changes.push(Change::Activity(client.id, activity));
+            }
+        }
+    }
+
+    /// Forgives what clients used since the last decision: it was long ago, so they had no
+    /// choice, and making up for it would keep the lucky from running for many times longer.
+    pub(crate) fn forgive(&mut self) {
+        for client in self.clients_mut() {
+            client.uncharged_ns = 0;
+            client.advance_ns = 0;
+        }
+    }
+
+    /// Undoes everything done to a client and takes it out of the competition. Returns whether
+    /// any of its processes was stopped.
+    pub(crate) fn suspend(&mut self, id: ClientId) -> bool {
+        let Some((client, journal)) = self.with_journal(id) else {
+            return false;
+        };
+        let was_stopped = client.is_stopped_by_us();
+        client.treat(Treatment::Normal, journal);
+        client.suspended = true;
+        client.runnable = 0;
+        was_stopped
+    }
+
+    /// Lets a client compete again. All that it used until now belongs to the suspension.
+    pub(crate) fn resume(&mut self, id: ClientId, now_ns: u64) {
+        self.sample(id, now_ns);
+        let cpus = self.cpu_count();
+        if let Some((client, journal)) = self.with_journal(id) {
+            client.look(now_ns, cpus, journal);
+            client.suspended = false;
+            client.looked_ns = 0;
+        }
     }
 
     pub(crate) fn process_count(&self) -> u32 {

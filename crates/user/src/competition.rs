@@ -1,0 +1,174 @@
+//! The competition: which clients won, and until when their turns last.
+//!
+//! A turn lasts for the quantum of all clients, or for the client's own. A turn that is over
+//! ends by itself while others go on. All turns end when something happens that changes which
+//! client is to run.
+
+use std::ops::{Range, RangeInclusive};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use prorata_core::dispatcher::{Dispatcher, Winner};
+
+use crate::client::Client;
+use crate::time::{MILLISECOND_NS, SECOND_NS};
+use crate::tree::Tree;
+
+/// Shortest and longest quantum that the engine keeps to, whatever the dispatcher says.
+pub(crate) const QUANTUM_NS: RangeInclusive<u64> = MILLISECOND_NS..=SECOND_NS;
+
+/// Which turns end with a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turns {
+    All,
+    /// Those that have lasted for their quantum, and those of winners that blocked.
+    Over,
+    /// Those of winners that blocked: others take over until the quantum of all ends.
+    Blocked,
+}
+
+/// The dispatcher, and what it decided last.
+pub(crate) struct Competition {
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    /// Together they won at most as many CPUs as there are.
+    winners: Vec<Winner>,
+    /// As of the last decision, within [`QUANTUM_NS`].
+    quantum_ns: u64,
+    decisions: u64,
+    /// Something happened since the last decision: all turns end with the next one.
+    all_turns_end: bool,
+}
+
+impl Competition {
+    pub(crate) fn new(dispatcher: Arc<Mutex<Dispatcher>>) -> Self {
+        Self {
+            dispatcher,
+            winners: Vec::new(),
+            quantum_ns: *QUANTUM_NS.start(),
+            decisions: 0,
+            all_turns_end: true,
+        }
+    }
+
+    pub(crate) fn winners(&self) -> &[Winner] {
+        &self.winners
+    }
+
+    pub(crate) fn quantum_ns(&self) -> u64 {
+        self.quantum_ns
+    }
+
+    pub(crate) fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
+    /// With the next decision that ends not only turns of winners that blocked.
+    pub(crate) fn end_all_turns(&mut self) {
+        self.all_turns_end = true;
+    }
+
+    /// Which turns end with such a decision.
+    pub(crate) fn turns_that_end(&self) -> Turns {
+        match self.all_turns_end {
+            true => Turns::All,
+            false => Turns::Over,
+        }
+    }
+
+    /// The turns that were to end have ended.
+    pub(crate) fn turns_ended(&mut self) {
+        self.all_turns_end = false;
+    }
+
+    /// Tells the dispatcher what was observed, ends turns, and has winners picked for their
+    /// CPUs. Returns false, with everything as before, if the dispatcher's lock is not to be
+    /// had.
+    pub(crate) fn pick(&mut self, tree: &mut Tree, now_ns: u64, turns: Turns) -> bool {
+        let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
+            return false;
+        };
+        for mut client in tree.farewells.drain(..) {
+            client.report(&mut dispatcher);
+        }
+        for client in tree.clients_mut() {
+            client.report(&mut dispatcher);
+        }
+        match turns {
+            Turns::All => {
+                let clients = tree.clients_mut();
+                clients.for_each(|client| client.turn_ends_ns = 0);
+                dispatcher.decide(&mut self.winners);
+            }
+            Turns::Over => {
+                for winner in &self.winners {
+                    let client = tree.client(winner.client);
+                    if client.is_none_or(|client| client.turn_ends_ns <= now_ns) {
+                        dispatcher.end_turn(winner.client);
+                    }
+                }
+                dispatcher.fill(&mut self.winners);
+            }
+            Turns::Blocked => dispatcher.fill(&mut self.winners),
+        }
+        self.quantum_ns = clamp_quantum(dispatcher.machine().quantum_ns);
+        self.decisions += 1;
+        true
+    }
+
+    /// Notes in each client what it won, and when its turn ends. New turns last for `turn`, or
+    /// from its start for the client's own quantum.
+    pub(crate) fn note_winners(&self, tree: &mut Tree, now_ns: u64, turn: Range<u64>) {
+        for client in tree.clients_mut() {
+            client.won_before = client.is_winner();
+            client.cpus = 0;
+        }
+        for winner in &self.winners {
+            if let Some(client) = tree.client_mut(winner.client) {
+                client.cpus = winner.cpus;
+                if !client.won_before {
+                    client.advance_ns = 0;
+                }
+                if !client.won_before || client.turn_ends_ns <= now_ns {
+                    // However late the decision is, a turn lasts for half of its quantum.
+                    let own_end_ns = |own_ns: u64| (turn.start + own_ns).max(now_ns + own_ns / 2);
+                    client.turn_ends_ns = client.quantum_ns.map_or(turn.end, own_end_ns);
+                }
+            }
+        }
+    }
+
+    /// When the first of the winners' turns ends.
+    pub(crate) fn first_end_ns(&self, tree: &Tree) -> u64 {
+        let clients = self.clients_that_won(tree);
+        let ends_ns = clients.map(|client| client.turn_ends_ns);
+        ends_ns.min().unwrap_or(u64::MAX)
+    }
+
+    /// The winners that the engine manages.
+    pub(crate) fn clients_that_won<'a>(
+        &'a self,
+        tree: &'a Tree,
+    ) -> impl Iterator<Item = &'a Client> {
+        let winners = self.winners.iter();
+        winners.filter_map(|winner| tree.client(winner.client))
+    }
+}
+
+/// The quantum that the engine keeps to where this one is wanted.
+pub(crate) fn clamp_quantum(wanted_ns: u64) -> u64 {
+    wanted_ns.clamp(*QUANTUM_NS.start(), *QUANTUM_NS.end())
+}
+
+/// Takes the lock, waiting a millisecond or two at most. A panic of another
+/// holder does not matter here: the dispatcher checks what it is told.
+fn lock_patiently(mutex: &Mutex<Dispatcher>) -> Option<MutexGuard<'_, Dispatcher>> {
+    for _ in 0..20 {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            // Its holder needs a CPU to let go of it.
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+    None
+}

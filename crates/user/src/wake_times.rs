@@ -1,0 +1,102 @@
+//! When the decision thread has something to do by itself.
+
+use crate::time::SECOND_NS;
+
+/// How often processes are looked for that escaped from their trees.
+pub(crate) const SURVEY_INTERVAL_NS: u64 = SECOND_NS;
+
+/// The times of the next decision, poll and survey on the monotonic clock.
+#[derive(Debug)]
+pub(crate) struct WakeTimes {
+    decision_ns: u64,
+    /// When the decision became due that is still to be taken. Earlier than `decision_ns` if
+    /// it was put off because the dispatcher's lock was not to be had.
+    due_ns: u64,
+    /// When winners are polled; never where a CPU that a winner leaves does not fall idle.
+    poll_ns: u64,
+    /// Surveys are part of decisions and wake nobody by themselves.
+    survey_ns: u64,
+}
+
+impl WakeTimes {
+    /// Nothing to do.
+    pub(crate) fn new() -> Self {
+        Self {
+            decision_ns: u64::MAX,
+            due_ns: u64::MAX,
+            poll_ns: u64::MAX,
+            survey_ns: 0,
+        }
+    }
+
+    pub(crate) fn first_ns(&self) -> u64 {
+        self.decision_ns.min(self.poll_ns)
+    }
+
+    pub(crate) fn decision_ns(&self) -> u64 {
+        self.decision_ns
+    }
+
+    pub(crate) fn poll_is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.poll_ns
+    }
+
+    pub(crate) fn decision_is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.decision_ns
+    }
+
+    /// Whether a decision is later than it was due by more than this.
+    pub(crate) fn is_later_than(&self, grace_ns: u64, now_ns: u64) -> bool {
+        now_ns > self.due_ns.saturating_add(grace_ns)
+    }
+
+    /// Whether a survey is due. The next one is due an interval later then.
+    pub(crate) fn take_survey(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns >= self.survey_ns;
+        if is_due {
+            self.survey_ns = now_ns + SURVEY_INTERVAL_NS;
+        }
+        is_due
+    }
+
+    /// From when on turns count that begin with a decision at `now_ns`: from when it was due if
+    /// it is late by less than a quantum, so that decisions keep in step.
+    pub(crate) fn begin_of_turns(&self, now_ns: u64, quantum_ns: u64) -> u64 {
+        let due_ns = self.decision_ns;
+        let in_step = due_ns <= now_ns && now_ns - due_ns < quantum_ns;
+        match in_step {
+            true => due_ns,
+            false => now_ns,
+        }
+    }
+
+    /// Plans the next decision for an interval after the last one, to keep in step, or after
+    /// now if that is over.
+    pub(crate) fn plan_decision(&mut self, now_ns: u64, interval_ns: u64) {
+        let in_step_ns = self.decision_ns.saturating_add(interval_ns);
+        self.decision_ns = if in_step_ns > now_ns && self.decision_ns <= now_ns {
+            in_step_ns
+        } else {
+            now_ns.saturating_add(interval_ns)
+        };
+    }
+
+    /// Plans a decision for this time.
+    pub(crate) fn decide_at(&mut self, at_ns: u64) {
+        self.decision_ns = at_ns;
+    }
+
+    /// Plans a decision for this time at the latest.
+    pub(crate) fn decide_by(&mut self, by_ns: u64) {
+        self.decision_ns = self.decision_ns.min(by_ns);
+    }
+
+    /// A decision was taken: what is planned now is due then.
+    pub(crate) fn decided(&mut self) {
+        self.due_ns = self.decision_ns;
+    }
+
+    pub(crate) fn plan_poll(&mut self, now_ns: u64, interval_ns: u64) {
+        self.poll_ns = now_ns.saturating_add(interval_ns);
+    }
+}
