@@ -6,9 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use prorata_control::protocol::{ClientReport, Request, Response, StatusReport};
-use prorata_control::{
-    ConnectError, Connection, EngineKind, KernelOptions, Place, Scope, start_daemon,
+use prorata_control::{EngineKind, KernelOptions, Scope};
+use prorata_protocol::{
+    ClientReport, ConnectError, Connection, DaemonPaths, Request, Response, StatusReport,
+    start_daemon,
 };
 
 use prorata_user::CLIENT_MARKER;
@@ -18,20 +19,20 @@ use crate::args::values::CpuList;
 /// Where our daemon lives, and how it is started.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    place: Place,
+    paths: DaemonPaths,
 }
 
 impl Caller {
     /// The daemon on `socket`, or this user's own.
     pub fn new(socket: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self {
-            place: Place::of_user(socket)?,
+            paths: DaemonPaths::of_user(socket)?,
         })
     }
 
     /// Where the daemon lives.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn paths(&self) -> &DaemonPaths {
+        &self.paths
     }
 
     /// Connects to the daemon, starting it if none runs.
@@ -46,12 +47,12 @@ impl Caller {
         cpus: Option<&CpuList>,
         engine: Option<EngineKind>,
     ) -> Result<Connection, ConnectError> {
-        Connection::open_or_start(&self.place, &|| self.start(cpus, engine))
+        Connection::open_or_start(&self.paths, &|| self.start(cpus, engine))
     }
 
     /// Connects to a daemon that runs; `None` if none does.
     pub fn open_running(&self) -> Result<Option<Connection>, ConnectError> {
-        match Connection::open(&self.place.socket) {
+        match Connection::open(&self.paths.socket) {
             Ok(connection) => Ok(Some(connection)),
             Err(ConnectError::NotRunning { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -63,7 +64,7 @@ impl Caller {
         daemon
             .arg("daemon")
             .arg("--socket")
-            .arg(self.place.socket.path());
+            .arg(self.paths.socket.path());
         // Started from within a client, it is no part of it.
         daemon.env_remove(CLIENT_MARKER);
         if let Some(cpus) = cpus {
@@ -76,7 +77,7 @@ impl Caller {
                 daemon.args(["--engine", "kernel"]).args(arguments(options));
             }
         }
-        start_daemon(&self.place, daemon)
+        start_daemon(&self.paths, daemon)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What clients received between two looks, as parts of the machine.
 
-use prorata_control::protocol::ClientReport;
+use prorata_protocol::ClientReport;
 
 /// For each client of `now`, the part of the machine that it received since
 /// `before`: its part of all CPU time that clients received, in proportion to
@@ -31,7 +31,7 @@ pub fn received(before: &[ClientReport], now: &[ClientReport]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use prorata_control::protocol::ClientState;
+    use prorata_protocol::ClientState;
 
     use super::*;
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Operation, Outcome, Principal};
+use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use serde::Deserialize;
 
 use crate::decode::{self, Answer, Plan, View};
@@ -21,7 +22,6 @@ use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::policy;
 use crate::process::{ProcessId, ProcessInfo};
-use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use crate::refusal::{self, Refusal};
 use crate::report::{Reporter, lock};
 use crate::roots::RootWatch;

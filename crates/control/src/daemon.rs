@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_protocol::{DaemonPaths, PathError, READY, StartError, lock_until};
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -19,12 +20,11 @@ use crate::engine::{Engine, EngineError};
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
 use crate::kernel_engine::{KernelOptions, kernel_engine};
-use crate::place::{Place, PlaceError};
+
 use crate::process::boot_id;
 use crate::restore::reconcile;
 use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
-use crate::start::{READY, StartError, lock_until};
 use crate::state::State;
 use crate::user_engine::user_engine;
 use crate::{log, policy};
@@ -62,7 +62,7 @@ pub struct DaemonOptions {
 pub enum DaemonError {
     /// There is no place for it.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Paths(#[from] PathError),
     /// A lock file could not be used.
     #[error(transparent)]
     Lock(#[from] StartError),
@@ -97,10 +97,10 @@ pub enum DaemonError {
 pub type MakeEngine<'a> =
     &'a dyn Fn(Arc<Mutex<Dispatcher>>, PathBuf) -> Result<Box<dyn Engine>, EngineError>;
 
-/// Runs the daemon of `place`; see [`serve`]. Says on
+/// Runs the daemon of `paths`; see [`serve`]. Says on
 /// standard output whether it has started, as [`crate::start_daemon`] expects,
 /// and nothing after that.
-pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonError> {
+pub fn daemon_main(paths: DaemonPaths, options: DaemonOptions) -> Result<(), DaemonError> {
     let DaemonOptions {
         engine,
         cpus,
@@ -110,7 +110,7 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
     let cpus = cpus.map_or_else(own_cpus, Ok)?;
     let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
     let make_engine = |dispatcher, directory| {
-        let (socket, cpus) = (place.socket.path().to_owned(), cpus.clone());
+        let (socket, cpus) = (paths.socket.path().to_owned(), cpus.clone());
         Ok(match engine {
             EngineKind::User => user_engine(dispatcher, directory, socket, cpus, mechanism)?,
             EngineKind::Kernel(options) => {
@@ -119,7 +119,7 @@ pub fn daemon_main(place: Place, options: DaemonOptions) -> Result<(), DaemonErr
         })
     };
     let mut started = false;
-    let result = serve(&place, timing, count, &make_engine, || {
+    let result = serve(&paths, timing, count, &make_engine, || {
         started = true;
         announce(READY);
     });
@@ -138,44 +138,44 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Runs the daemon of `place` over an engine for `cpus` CPUs until nothing is
+/// Runs the daemon of `paths` over an engine for `cpus` CPUs until nothing is
 /// left to manage, somebody stops it, or a signal (TERM, INT or HUP) ends it.
 /// Whatever ends it, every process goes on as if never managed.
 ///
 /// Its clients are forgotten when it is stopped by a request
-/// ([`Place::was_stopped`]); after any other end the next daemon finds those
+/// ([`DaemonPaths::was_stopped`]); after any other end the next daemon finds those
 /// that live again. The socket stays behind when there were clients that need
 /// another daemon.
 pub fn serve(
-    place: &Place,
+    paths: &DaemonPaths,
     timing: Timing,
     cpus: u32,
     make_engine: MakeEngine<'_>,
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
-    place.prepare()?;
-    log::start(&place.log()).map_err(system("the log cannot be written"))?;
+    paths.prepare()?;
+    log::start(&paths.log()).map_err(system("the log cannot be written"))?;
     let run = || {
         let signals = prepare_process()?;
-        let control = restore(place, cpus, make_engine)?;
-        let listener = listen(place)?;
+        let control = restore(paths, cpus, make_engine)?;
+        let listener = listen(paths)?;
         let mut server = Server::new(listener, signals, control, timing)
             .map_err(system("connections cannot be served"))?;
-        tracing::info!("listening on {}", place.socket);
+        tracing::info!("listening on {}", paths.socket);
         ready();
         server.run().map_err(|failure| match failure {
             Failure::Engine(failure) => DaemonError::EngineFailed(failure),
             Failure::System(error) => system("connections cannot be served")(error),
         })
     };
-    let end = take_locks(place, LOCK_PATIENCE).and_then(|_locks| {
+    let end = take_locks(paths, LOCK_PATIENCE).and_then(|_locks| {
         // Of a daemon before us.
-        let _ = fs::remove_file(place.stop_note());
+        let _ = fs::remove_file(paths.stop_note());
         // However this ends, it has dropped the engine, and so released all
         // processes.
         let end = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|panic| Err(DaemonError::Panicked(message_of(panic.as_ref()))));
-        leave(place, &end);
+        leave(paths, &end);
         end
     });
     match &end {
@@ -191,14 +191,14 @@ pub fn serve(
 /// more takes its socket along; any other leaves it, as a killed one would, and
 /// its clients are to have the next. As long as we have the locks the socket is
 /// ours.
-fn leave(place: &Place, end: &Result<End, DaemonError>) {
+fn leave(paths: &DaemonPaths, end: &Result<End, DaemonError>) {
     if matches!(end, Ok(End::Stopped))
-        && let Err(error) = fs::write(place.stop_note(), "")
+        && let Err(error) = fs::write(paths.stop_note(), "")
     {
         tracing::warn!("that the daemon was stopped cannot be noted: {error}");
     }
     if matches!(end, Ok(End::Stopped | End::Idle)) {
-        let _ = fs::remove_file(place.socket.path());
+        let _ = fs::remove_file(paths.socket.path());
     }
 }
 
@@ -218,14 +218,14 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// At most one daemon a run-time directory, and one a state directory. Both can be the same
 /// one, so the locks have different names.
-fn take_locks(place: &Place, patience: Duration) -> Result<[fs::File; 2], DaemonError> {
+fn take_locks(paths: &DaemonPaths, patience: Duration) -> Result<[fs::File; 2], DaemonError> {
     let lock = |directory: &PathBuf, name: &str| {
         let file = lock_until(&directory.join(name), Instant::now() + patience)?;
         file.ok_or_else(|| DaemonError::Running(directory.clone()))
     };
     Ok([
-        lock(&place.runtime, "daemon.lock")?,
-        lock(&place.state, "journal.lock")?,
+        lock(&paths.runtime, "daemon.lock")?,
+        lock(&paths.state, "journal.lock")?,
     ])
 }
 
@@ -255,14 +255,18 @@ fn prepare_process() -> Result<UnixStream, DaemonError> {
 }
 
 /// Reads the journal, starts the engine, and hands it the clients that live.
-fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Control, DaemonError> {
+fn restore(
+    paths: &DaemonPaths,
+    cpus: u32,
+    make_engine: MakeEngine<'_>,
+) -> Result<Control, DaemonError> {
     let host = Box::new(Linux);
     let boot = boot_id();
     let Opened {
         mut journal,
         found,
         damage,
-    } = Journal::open(place.state.join("journal"), boot.clone())?;
+    } = Journal::open(paths.state.join("journal"), boot.clone())?;
     if let Some(damage) = damage {
         tracing::error!("the journal is damaged, what follows is lost: {damage:?}");
     }
@@ -284,7 +288,7 @@ fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Cont
     let policy = policy::new(state.settings.policy);
     let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
     let dispatcher = Arc::new(Mutex::new(dispatcher));
-    let engine = make_engine(Arc::clone(&dispatcher), place.runtime.join("engine"))
+    let engine = make_engine(Arc::clone(&dispatcher), paths.runtime.join("engine"))
         .map_err(DaemonError::Engine)?;
     let roots = RootWatch::new().map_err(system("processes cannot be watched"))?;
     let mut control = Control {
@@ -301,8 +305,8 @@ fn restore(place: &Place, cpus: u32, make_engine: MakeEngine<'_>) -> Result<Cont
 }
 
 /// Root's daemon may be asked by everybody, any other by its user alone.
-fn listen(place: &Place) -> Result<UnixListener, DaemonError> {
-    let path = place.socket.path();
+fn listen(paths: &DaemonPaths) -> Result<UnixListener, DaemonError> {
+    let path = paths.socket.path();
     let failed = "the socket cannot be made";
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(system(failed)(error)),
@@ -310,7 +314,11 @@ fn listen(place: &Place) -> Result<UnixListener, DaemonError> {
         Ok(()) | Err(_) => {}
     }
     let listener = UnixListener::bind(path).map_err(system(failed))?;
-    let mode = if Place::is_of_root() { 0o666 } else { 0o600 };
+    let mode = if DaemonPaths::is_of_root() {
+        0o666
+    } else {
+        0o600
+    };
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(system(failed))?;
     Ok(listener)
 }
@@ -330,14 +338,14 @@ fn announce(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SocketPath;
+    use prorata_protocol::SocketPath;
 
     #[test]
     fn each_directory_is_one_daemon_s_and_both_may_be_the_same() {
         let directories = [0, 1].map(|_| tempfile::tempdir().unwrap());
-        let place = |runtime: usize, state: usize| {
+        let paths = |runtime: usize, state: usize| {
             let [runtime, state] = [runtime, state].map(|which| directories[which].path());
-            Place {
+            DaemonPaths {
                 runtime: runtime.into(),
                 state: state.into(),
                 socket: SocketPath::new(runtime.join("socket")).unwrap(),
@@ -348,8 +356,8 @@ mod tests {
             (0, 1, [true, true]),
             (1, 0, [true, false]),
         ] {
-            let _locks = take_locks(&place(runtime, state), Duration::ZERO).unwrap();
-            let others = [place(0, 0), place(0, 1)].map(|other| take_locks(&other, Duration::ZERO));
+            let _locks = take_locks(&paths(runtime, state), Duration::ZERO).unwrap();
+            let others = [paths(0, 0), paths(0, 1)].map(|other| take_locks(&other, Duration::ZERO));
             let refused = others.map(|other| matches!(other, Err(DaemonError::Running(_))));
             assert_eq!(refused, other_is_refused, "{runtime} {state}");
         }

@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use prorata_core::ids::ClientId;
+use prorata_protocol::{ClientState, PolicyKind};
 
 use crate::kernel_engine::KernelOptions;
 use crate::process::ProcessId;
-use crate::protocol::{ClientState, PolicyKind};
 
 /// Why an engine could not do what it was asked: one sentence.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;

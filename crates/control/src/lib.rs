@@ -1,28 +1,22 @@
-//! The daemon: one ledger, one engine, journal, socket, permissions. And the
-//! client's side of a connection to it.
+//! The daemon: one ledger, one engine, journal, socket, permissions.
 
-mod connection;
 mod control;
 mod daemon;
 mod decode;
 mod engine;
-mod frame;
 mod host;
 mod journal;
 mod kernel_engine;
 mod log;
 mod peer;
-mod place;
 mod policy;
 mod process;
-pub mod protocol;
 mod refusal;
 mod report;
 mod restore;
 mod roots;
 mod server;
 mod session;
-mod start;
 mod state;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(fuzzing, allow(dead_code))]
@@ -31,19 +25,16 @@ mod testing;
 mod tests;
 mod user_engine;
 
-pub use connection::{ConnectError, Connection};
 pub use daemon::{DaemonError, DaemonOptions, EngineKind, MakeEngine, daemon_main, serve};
 pub use engine::{ClientAccount, Engine, EngineError, EngineStatus};
 pub use journal::JournalError;
 pub use kernel_engine::{KeptScheduler, KernelOptions, kernel_engine, kernel_engine_over};
-pub use place::{MAX_SOCKET_PATH_BYTES, Place, PlaceError, SocketPath};
 pub use process::ProcessId;
 /// Whose tasks the kernel engine schedules, and where they wait.
 pub use prorata_kernel::scheduler::{Queues, Scope};
 /// How the user engine keeps losers from running.
 pub use prorata_user::Mechanism;
 pub use server::Timing;
-pub use start::{StartError, start_daemon};
 pub use user_engine::user_engine;
 
 /// What the fuzz target calls.

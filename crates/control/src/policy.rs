@@ -5,8 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use prorata_core::policy::lottery::ClassLottery;
 use prorata_core::policy::{HierarchicalStride, Policy, Race, Stride};
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus};
-
-use crate::protocol::PolicyKind;
+use prorata_protocol::PolicyKind;
 
 /// A policy in which nobody competes yet. Lotteries are seeded at random.
 pub(crate) fn new(kind: PolicyKind) -> Box<dyn Policy + Send> {

@@ -5,11 +5,11 @@ use std::fmt;
 use std::time::Duration;
 
 use prorata_core::ledger::{BadMode, LedgerError};
+use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyKind};
 
 use crate::engine::EngineError;
 use crate::journal::JournalError;
 use crate::peer::PeerError;
-use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyKind};
 use crate::state::{MAX_QUANTUM_NS, MIN_QUANTUM_NS};
 
 /// Why a request is refused; nothing has changed.

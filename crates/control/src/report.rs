@@ -7,12 +7,12 @@ use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{
     ClientView, CurrencyView, Ledger, Principal, Target, TicketView, TransferView,
 };
-
-use crate::engine::{ClientAccount, Engine};
-use crate::protocol::{
+use prorata_protocol::{
     ClientReport, ClientState, CurrencyReport, StatusReport, TicketReport, TransferReport,
     TurnsReport,
 };
+
+use crate::engine::{ClientAccount, Engine};
 use crate::state::State;
 
 /// Whether `who` may see a client: its owner may, and who may read one of the

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use prorata_protocol::START_TIMEOUT;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
@@ -14,7 +15,6 @@ use crate::control::Control;
 use crate::peer::Peer;
 use crate::refusal::Refusal;
 use crate::session::{self, Session};
-use crate::start::START_TIMEOUT;
 
 /// Connections at the same time: so many when root asks, who is never locked
 /// out by others.

@@ -6,11 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use prorata_core::ids::TransferId;
+use prorata_protocol::frame::{self, FrameTooLong, Inbox};
+use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Response};
 use rustix::event::epoll::EventFlags;
 
-use crate::frame::{self, FrameTooLong, Inbox};
 use crate::peer::Peer;
-use crate::protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Response};
 use crate::refusal::Refusal;
 
 /// Bytes read at once.

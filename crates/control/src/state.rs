@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
+use prorata_protocol::PolicyKind;
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessId;
-use crate::protocol::PolicyKind;
 
 /// Shortest quantum that an engine enforces.
 pub(crate) const MIN_QUANTUM_NS: u64 = 1_000_000;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
+use prorata_protocol::ClientState;
 use prorata_user::{ClientActivity, EngineConfig, Mechanism, UserEngine};
 
 use crate::engine::{Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
-use crate::protocol::ClientState;
 
 /// Starts the engine for ordinary Linux, for the daemon on `socket`; it shares
 /// out these CPUs as `dispatcher` decides. What its successor must know until

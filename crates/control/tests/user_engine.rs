@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use prorata_control::protocol::{ClientReport, ClientState, Funding, Request, Response};
-use prorata_control::{
-    Connection, DaemonOptions, Mechanism, Place, SocketPath, daemon_main, start_daemon,
+use prorata_control::{DaemonOptions, Mechanism, daemon_main};
+use prorata_protocol::{
+    ClientReport, ClientState, Connection, DaemonPaths, Funding, Request, Response, SocketPath,
+    start_daemon,
 };
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
@@ -52,20 +53,20 @@ fn test(mechanism: &'static str, name: &str, body: fn(&Machine)) -> Trial {
 }
 
 fn daemon(mechanism: &str) {
-    let place = Place::of_user(None).expect("PRORATA_SOCKET is set");
+    let paths = DaemonPaths::of_user(None).expect("PRORATA_SOCKET is set");
     let options = DaemonOptions {
         mechanism: (mechanism == "stop").then_some(Mechanism::Stop),
         ..DaemonOptions::default()
     };
     // Its words go to the starter and to the log.
-    let code = daemon_main(place, options).map_or(1, |()| 0);
+    let code = daemon_main(paths, options).map_or(1, |()| 0);
     std::process::exit(code);
 }
 
 /// A place for daemons, and two programs that compute and nothing else.
 struct Machine {
     mechanism: &'static str,
-    place: Place,
+    paths: DaemonPaths,
     programs: [Program; 2],
     _directory: tempfile::TempDir,
 }
@@ -74,7 +75,7 @@ impl Machine {
     fn new(mechanism: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let runtime = directory.path().join("run");
-        let place = Place {
+        let paths = DaemonPaths {
             state: runtime.join("state"),
             socket: SocketPath::new(runtime.join("socket")).unwrap(),
             runtime,
@@ -82,15 +83,15 @@ impl Machine {
         let programs = [Program::start(), Program::start()];
         Self {
             mechanism,
-            place,
+            paths,
             programs,
             _directory: directory,
         }
     }
 
     fn connect(&self) -> Connection {
-        let start = || start_daemon(&self.place, self.daemon());
-        Connection::open_or_start(&self.place, &start).unwrap()
+        let start = || start_daemon(&self.paths, self.daemon());
+        Connection::open_or_start(&self.paths, &start).unwrap()
     }
 
     fn daemon(&self) -> Command {
@@ -120,7 +121,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         // Whatever the test has left.
-        if let Ok(mut connection) = Connection::open(&self.place.socket) {
+        if let Ok(mut connection) = Connection::open(&self.paths.socket) {
             let _ = connection.call(&Request::Stop);
         }
     }
@@ -263,6 +264,6 @@ fn a_daemon_that_does_not_start_tells_its_starter() {
     let machine = Machine::new("trial");
     // Without anybody it would go after a while.
     let _guest = machine.connect();
-    let error = start_daemon(&machine.place, machine.daemon()).unwrap_err();
+    let error = start_daemon(&machine.paths, machine.daemon()).unwrap_err();
     assert!(error.to_string().starts_with("a daemon uses"), "{error}");
 }

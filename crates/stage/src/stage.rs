@@ -4,11 +4,11 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prorata_control::protocol::{ClientState, PolicyKind};
 use prorata_control::{Engine, EngineError};
 use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
+use prorata_protocol::{ClientState, PolicyKind};
 use prorata_sim::policy;
 use prorata_sim::scenario::PolicyName;
 use rustix::thread::{CpuSet, sched_getaffinity};

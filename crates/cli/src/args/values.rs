@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use prorata_control::protocol::PolicyKind;
+use prorata_protocol::PolicyKind;
 
 /// Tickets: a whole number from 1 to 2^32 - 1.
 pub fn amount(text: &str) -> Result<u32, String> {

@@ -1,9 +1,7 @@
 //! `ps`, `set`, `quantum` and `release`: clients and what they have.
 
 use anyhow::Result;
-use prorata_control::protocol::{
-    ClientReport, ClientState, Funding, Request, Response, TurnsReport,
-};
+use prorata_protocol::{ClientReport, ClientState, Funding, Request, Response, TurnsReport};
 use prorata_report::table::{Side, Table};
 
 use crate::args::ledger::{Quantum, Release, Set};

@@ -1,8 +1,7 @@
 //! `mkcur`, `rmcur` and `lscur` (1994, 4.7).
 
 use anyhow::Result;
-use prorata_control::Connection;
-use prorata_control::protocol::{CurrencyReport, Request, Response};
+use prorata_protocol::{Connection, CurrencyReport, Request, Response};
 use prorata_report::table::{Side, Table};
 
 use crate::args::ledger::{Mkcur, Rmcur};

@@ -4,10 +4,8 @@ use std::{fs, io};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
-use prorata_control::protocol::{PolicyKind, Request, Response, StatusReport};
-use prorata_control::{
-    Connection, DaemonOptions, EngineKind, KernelOptions, Place, Queues, Scope, daemon_main,
-};
+use prorata_control::{DaemonOptions, EngineKind, KernelOptions, Queues, Scope, daemon_main};
+use prorata_protocol::{Connection, DaemonPaths, PolicyKind, Request, Response, StatusReport};
 
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
@@ -119,7 +117,7 @@ pub fn status(caller: &Caller, args: &Status) -> Result<()> {
         Some(mut connection) => print(&caller::status(&mut connection)?, args.format),
         None => bail!(
             "no daemon runs on {}: one starts with the first `prorata run`",
-            caller.place().socket
+            caller.paths().socket
         ),
     }
 }
@@ -164,7 +162,7 @@ pub fn stop(caller: &Caller) -> Result<()> {
     match caller.open_running()? {
         Some(mut connection) => caller::tell(&mut connection, &Request::Stop),
         None => {
-            eprintln!("prorata: no daemon runs on {}", caller.place().socket);
+            eprintln!("prorata: no daemon runs on {}", caller.paths().socket);
             Ok(())
         }
     }
@@ -176,23 +174,23 @@ pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
     SigSet::all()
         .thread_unblock()
         .context("cannot unblock signals")?;
-    let place = caller.place();
+    let paths = caller.paths();
     let cpus = match &args.cpus {
         Some(cpus) => Some(cpus.clone()),
-        None => of_the_dead(place, CPUS).and_then(|text| cpu_list(&text).ok()),
+        None => of_the_dead(paths, CPUS).and_then(|text| cpu_list(&text).ok()),
     };
     let engine = match args.engine.kind()? {
         Some(engine) => Some(engine),
-        None => of_the_dead(place, ENGINE).and_then(|text| engine_named(&text)),
+        None => of_the_dead(paths, ENGINE).and_then(|text| engine_named(&text)),
     };
-    remember(place, CPUS, cpus.as_ref().map(ToString::to_string))?;
-    remember(place, ENGINE, engine.map(name_of))?;
+    remember(paths, CPUS, cpus.as_ref().map(ToString::to_string))?;
+    remember(paths, ENGINE, engine.map(name_of))?;
     let options = DaemonOptions {
         engine: engine.unwrap_or_default(),
         cpus: cpus.map(|cpus| cpus.0),
         ..DaemonOptions::default()
     };
-    Ok(daemon_main(place.clone(), options)?)
+    Ok(daemon_main(paths.clone(), options)?)
 }
 
 /// Notes of how a daemon was started.
@@ -202,9 +200,9 @@ const ENGINE: &str = "engine-kind";
 /// What a daemon was started with which has crashed, and so left its socket:
 /// its clients are bound to its CPUs and meant for its engine, and whoever
 /// starts the next daemon does not know these.
-fn of_the_dead(place: &Place, note: &str) -> Option<String> {
-    let text = fs::read_to_string(place.runtime.join(note)).ok()?;
-    place.socket.path().exists().then_some(text)
+fn of_the_dead(paths: &DaemonPaths, note: &str) -> Option<String> {
+    let text = fs::read_to_string(paths.runtime.join(note)).ok()?;
+    paths.socket.path().exists().then_some(text)
 }
 
 fn engine_named(text: &str) -> Option<EngineKind> {
@@ -213,8 +211,8 @@ fn engine_named(text: &str) -> Option<EngineKind> {
         .find(|engine| name_of(*engine) == text)
 }
 
-fn remember(place: &Place, note: &str, choice: Option<String>) -> Result<()> {
-    let note = place.runtime.join(note);
+fn remember(paths: &DaemonPaths, note: &str, choice: Option<String>) -> Result<()> {
+    let note = paths.runtime.join(note);
     let done = match choice {
         Some(choice) => fs::write(&note, choice),
         None => fs::remove_file(&note).or_else(|error| match error.kind() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use prorata_control::protocol::{ClientReport, CurrencyReport, TicketReport};
+use prorata_protocol::{ClientReport, CurrencyReport, TicketReport};
 use prorata_report::graph::{Edge, Graph as Drawing, Kind, Node};
 use serde::Serialize;
 

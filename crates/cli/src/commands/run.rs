@@ -6,8 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::wait::waitpid;
-use prorata_control::Connection;
-use prorata_control::protocol::{Funding, Request, Response};
+use prorata_protocol::{Connection, Funding, Request, Response};
 use prorata_user::SOCKET_MARKER;
 use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -109,7 +108,7 @@ fn program(caller: &Caller, command: &[OsString]) -> Command {
     let mut program = Command::new(&command[0]);
     program
         .args(&command[1..])
-        .env(SOCKET_MARKER, caller.place().socket.path());
+        .env(SOCKET_MARKER, caller.paths().socket.path());
     program
 }
 

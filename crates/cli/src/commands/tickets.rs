@@ -1,8 +1,7 @@
 //! `mktkt`, `rmtkt`, `fund`, `unfund` and `lstkt` (1994, 4.7).
 
 use anyhow::Result;
-use prorata_control::Connection;
-use prorata_control::protocol::{Funding, Request, Response, TicketReport};
+use prorata_protocol::{Connection, Funding, Request, Response, TicketReport};
 use prorata_report::table::{Side, Table};
 
 use crate::args::ledger::{Fund, Mktkt, Rmtkt, Unfund};

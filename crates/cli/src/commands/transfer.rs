@@ -3,8 +3,7 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
-use prorata_control::Connection;
-use prorata_control::protocol::{Request, Response, TransferPortion};
+use prorata_protocol::{Connection, Request, Response, TransferPortion};
 use prorata_report::table::{Side, Table};
 
 use crate::args::WrongUsage;

@@ -1,7 +1,7 @@
 //! `show-tickets`, `set-funding`, `show-funding` and `chuser` (1999, 4.2).
 
 use anyhow::Result;
-use prorata_control::protocol::Request;
+use prorata_protocol::Request;
 use prorata_report::table::{Side, Table};
 use serde::Serialize;
 

@@ -3,8 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use prorata_control::Connection;
-use prorata_control::protocol::{Request, Response};
+use prorata_protocol::{Connection, Request, Response};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
@@ -94,15 +93,15 @@ impl<'a> Keeper<'a> {
     /// journal.
     pub fn look_after_daemon(&mut self) {
         let client = &self.client;
-        let place = self.caller.place();
-        if place.was_stopped() {
+        let paths = self.caller.paths();
+        if paths.was_stopped() {
             eprintln!(
                 "prorata: the daemon was stopped by hand, so {client} runs on as if never managed"
             );
             self.daemon = Daemon::Left;
         } else if let Daemon::Sought(_) = self.daemon {
             self.join();
-        } else if place.socket.path().exists() {
+        } else if paths.socket.path().exists() {
             self.start_again();
         } else {
             self.daemon = Daemon::Left;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use prorata_control::protocol::{ClientState, Request, Response, StatusReport};
+use prorata_protocol::{ClientState, Request, Response, StatusReport};
 
 use crate::support::fake::{Fake, status};
 use crate::support::pty::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, Pty};

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use prorata_control::protocol::ClientReport;
+use prorata_protocol::ClientReport;
 
 use crate::support::real::{Real, is_free};
 use crate::support::{

@@ -1,6 +1,6 @@
 //! What the viewing commands print, for people and for programs.
 
-use prorata_control::protocol::{
+use prorata_protocol::{
     ClientReport, ClientState, CurrencyReport, Funding, Request, Response, TicketReport,
     TransferReport,
 };

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use prorata_control::protocol::{Funding, Request, Response, TransferPortion};
+use prorata_protocol::{Funding, Request, Response, TransferPortion};
 
 use crate::support::fake::{Fake, allowed_cpus};
 use crate::support::{end_with_test, eventually, output, process_state, prorata, stderr, stdout};
@@ -193,7 +193,7 @@ fn options_after_the_command_are_its_own() {
 fn bound_to_the_cpus_that_are_shared_out() {
     let last = *allowed_cpus().last().unwrap();
     let fake = Fake::answering(move |request| {
-        let status = prorata_control::protocol::StatusReport {
+        let status = prorata_protocol::StatusReport {
             // One more than anybody has here: what we may use counts.
             cpus: vec![last, 1000],
             ..crate::support::fake::status()
@@ -390,7 +390,7 @@ fn under_a_daemon_that_ends(known_after: bool) -> (Fake, String) {
     let shared = std::sync::Arc::clone(&pid);
     let fake = Fake::answering(move |request| {
         let pid = shared.load(std::sync::atomic::Ordering::Relaxed);
-        let status = prorata_control::protocol::StatusReport {
+        let status = prorata_protocol::StatusReport {
             pid,
             ..crate::support::fake::status()
         };

@@ -2,11 +2,11 @@
 
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Outcome, Target, TicketView};
+use prorata_protocol::Funding;
 
 use super::defaults::CLIENT_TICKETS;
 use super::names::{check_new_name, name_of_program, unique_client_name};
 use super::{Answer, Decoder, check_quantum};
-use crate::protocol::Funding;
 use crate::refusal::Refusal;
 use crate::state::Change;
 

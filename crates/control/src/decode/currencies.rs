@@ -2,10 +2,10 @@
 
 use prorata_core::ids::{CurrencyId, TicketId};
 use prorata_core::ledger::{Access, LedgerError, Mode, Operation, Target};
+use prorata_protocol::Funding;
 
 use super::names::check_new_name;
 use super::{Answer, Decoder};
-use crate::protocol::Funding;
 use crate::refusal::Refusal;
 
 impl Decoder<'_> {

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Principal};
+use prorata_protocol::{PolicyKind, Request};
 
 use crate::engine::Engine;
 use crate::host::Host;
 use crate::peer::Peer;
-use crate::protocol::{PolicyKind, Request};
 use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
 pub(crate) use defaults::USER_FUNDING;

@@ -1,9 +1,9 @@
 //! Requests about transfers.
 
 use prorata_core::ledger::{Operation, Portion};
+use prorata_protocol::TransferPortion;
 
 use super::{Answer, Decoder};
-use crate::protocol::TransferPortion;
 use crate::refusal::Refusal;
 use crate::state::Change;
 

@@ -3,10 +3,10 @@
 
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Target};
+use prorata_protocol::PolicyKind;
 
 use super::{Image, record};
 use crate::process::ProcessId;
-use crate::protocol::PolicyKind;
 use crate::state::{Change, Settings, State};
 
 /// A journal of the present format: its first line, an image, and a line for

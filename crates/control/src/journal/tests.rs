@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Principal, Target};
+use prorata_protocol::PolicyKind;
 
 use super::*;
 use crate::process::ProcessId;
-use crate::protocol::PolicyKind;
 use crate::state::Settings;
 use crate::testing::{fast_directory, image};
 

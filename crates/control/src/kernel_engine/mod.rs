@@ -38,11 +38,11 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
+use prorata_protocol::{ClientState, PolicyKind};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
-use crate::protocol::{ClientState, PolicyKind};
 use crate::report::lock;
 pub use kept::KeptScheduler;
 use policies::Policies;

@@ -12,6 +12,7 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{
     Account, BASE, CGROUP_NODES, Options, Policy, ROOT_CGROUP, Scope, Ticket,
 };
+use prorata_protocol::{ClientState, PolicyKind};
 use prorata_user::procfs::LastBorn;
 
 use super::client::Client;
@@ -21,7 +22,6 @@ use super::scheduler::InKernel;
 use crate::decode::USER_FUNDING;
 use crate::engine::{ClientAccount, EngineError};
 use crate::process::ProcessId;
-use crate::protocol::{ClientState, PolicyKind};
 use crate::report::lock;
 
 /// Loads a scheduler.

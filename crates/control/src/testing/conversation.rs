@@ -2,12 +2,12 @@
 //! must hold after each.
 
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus};
+use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 
 use super::requests::below;
 use super::{ALICE, BOB, FakeEngine, FakeHost, control, fast_directory, image, user};
 use crate::control::Control;
 use crate::peer::Peer;
-use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use crate::report::lock;
 use crate::state::State;
 

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::ids::ClientId;
+use prorata_protocol::{ClientState, PolicyKind};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
 use crate::process::{ProcessId, ProcessInfo};
-use crate::protocol::{ClientState, PolicyKind};
 
 /// A process with this pid cannot be managed.
 pub(crate) const UNMANAGEABLE: u32 = 199;

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
 use prorata_core::ledger::Principal;
+use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 
 use crate::control::Control;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::policy;
-use crate::protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use crate::roots::RootWatch;
 use crate::state::State;
 

@@ -1,9 +1,9 @@
 //! Requests at random, most of which make some sense.
 
 use prorata_core::rng::{Rng, Xoshiro256PlusPlus};
+use prorata_protocol::{Funding, PolicyKind, Request, TransferPortion};
 
 use super::{ALICE, BOB};
-use crate::protocol::{Funding, PolicyKind, Request, TransferPortion};
 
 type Random = Xoshiro256PlusPlus;
 

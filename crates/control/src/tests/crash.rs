@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
+use prorata_protocol::{Funding, Request, Response, TransferPortion};
 use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
 use super::harness::{Daemon, Sleeper, directory, eventually, lend_ten, refusal, tickets};
@@ -14,7 +15,6 @@ use crate::host::{Account, Host, Linux};
 use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
-use crate::protocol::{Funding, Request, Response, TransferPortion};
 use crate::testing::requests::below;
 use crate::testing::{FakeEngine, ask, control, fast_directory, image};
 
@@ -64,7 +64,7 @@ fn reports_of(daemon: &Daemon) -> Vec<Response> {
 
 /// All that it remembers, which is more: it decides about identifiers to come.
 fn remembered(daemon: &Daemon) -> String {
-    let journal = daemon.place.state.join("journal");
+    let journal = daemon.paths.state.join("journal");
     let opened = Journal::open(journal, String::new()).unwrap();
     image(&opened.found.unwrap().0)
 }
@@ -271,7 +271,7 @@ fn clients_do_not_outlive_the_boot_of_their_processes() {
     daemon.signal(Signal::KILL);
     daemon.wait();
     // The same journal, as if written before the machine started anew.
-    let path = daemon.place.state.join("journal");
+    let path = daemon.paths.state.join("journal");
     let opened = Journal::open(path, "another boot".into()).unwrap();
     let (state, _) = opened.found.unwrap();
     let mut journal = opened.journal;
@@ -296,7 +296,7 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
 }
 
 fn journal_length(daemon: &Daemon) -> u64 {
-    fs::metadata(daemon.place.state.join("journal"))
+    fs::metadata(daemon.paths.state.join("journal"))
         .unwrap()
         .len()
 }
@@ -357,7 +357,7 @@ fn a_disk_without_any_room_lets_the_daemon_start_and_look() {
     let before = reports_of(&daemon);
     let length = journal_length(&daemon);
     // A directory in the way of the new journal: it cannot be written.
-    let in_the_way = daemon.place.state.join("journal.new");
+    let in_the_way = daemon.paths.state.join("journal.new");
     fs::create_dir(&in_the_way).unwrap();
     let daemon = daemon.succeed();
     assert_eq!(reports_of(&daemon), before);
@@ -391,7 +391,7 @@ fn a_damaged_journal_is_set_aside_and_the_daemon_goes_on() {
     for name in ["lost", "lost too"] {
         assert!(matches!(daemon.ask(create(name)), Response::Created(_)));
     }
-    let journal = daemon.place.state.join("journal");
+    let journal = daemon.paths.state.join("journal");
     let mut bytes = fs::read(&journal).unwrap();
     bytes[length + 30] ^= 1;
     fs::write(&journal, &bytes).unwrap();
@@ -410,7 +410,7 @@ fn a_damaged_journal_is_set_aside_and_the_daemon_goes_on() {
         fs::read(journal.with_extension("damaged-1")).unwrap(),
         bytes
     );
-    let log = fs::read_to_string(daemon.place.log()).unwrap();
+    let log = fs::read_to_string(daemon.paths.log()).unwrap();
     assert!(log.contains("the journal is damaged"), "{log}");
 
     // Beyond recognition, and once more.

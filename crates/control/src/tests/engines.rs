@@ -1,8 +1,9 @@
 //! Engines that differ: in the policies that they know, and in who keeps the
 //! account.
 
+use prorata_protocol::{Funding, PolicyKind, Request, Response, TurnsReport};
+
 use crate::engine::ClientAccount;
-use crate::protocol::{Funding, PolicyKind, Request, Response, TurnsReport};
 use crate::testing::{FakeEngine, FakeHost, ask, control, fast_directory, user};
 
 fn configure(policy: PolicyKind) -> Request {

@@ -12,14 +12,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prorata_core::ids::ClientId;
+use prorata_protocol::{
+    ClientReport, ClientState, Connection, DaemonPaths, Funding, Request, Response, SocketPath,
+    TransferPortion,
+};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
+use crate::Timing;
 use crate::daemon::serve;
 use crate::engine::{Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
-use crate::protocol::{ClientReport, ClientState, Funding, Request, Response, TransferPortion};
 use crate::testing::FakeEngine;
-use crate::{Connection, Place, SocketPath, Timing};
 
 const DIRECTORY: &str = "PRORATA_TEST_DAEMON_DIRECTORY";
 const LINGER_MS: &str = "PRORATA_TEST_DAEMON_LINGER_MS";
@@ -36,10 +39,10 @@ pub(super) fn directory() -> Arc<tempfile::TempDir> {
     Arc::new(tempfile::tempdir().unwrap())
 }
 
-pub(super) fn place(directory: &Path) -> Place {
+pub(super) fn paths(directory: &Path) -> DaemonPaths {
     let runtime = directory.join("run");
     let socket = SocketPath::new(runtime.join("socket")).unwrap();
-    Place {
+    DaemonPaths {
         state: directory.join("state"),
         runtime,
         socket,
@@ -63,14 +66,14 @@ fn daemon_process() {
         linger: time(LINGER_MS),
         patience: time(PATIENCE_MS),
     };
-    let place = place(directory.as_ref());
+    let paths = paths(directory.as_ref());
     let make: crate::MakeEngine<'_> = &|_, directory| {
         Ok(Box::new(Mortal {
             engine: FakeEngine::strict(),
             obituary: directory.with_file_name("released"),
         }))
     };
-    let code = serve(&place, timing, 1, make, || ()).map_or(3, |()| 0);
+    let code = serve(&paths, timing, 1, make, || ()).map_or(3, |()| 0);
     std::process::exit(code);
 }
 
@@ -141,7 +144,7 @@ impl Engine for Mortal {
 /// A daemon with the fake engine.
 pub(super) struct Daemon {
     child: Child,
-    pub place: Place,
+    pub paths: DaemonPaths,
     pub directory: Arc<tempfile::TempDir>,
 }
 
@@ -186,13 +189,13 @@ impl Daemon {
             .unwrap();
         Daemon {
             child,
-            place: place(directory.path()),
+            paths: paths(directory.path()),
             directory: Arc::clone(directory),
         }
     }
 
     pub fn connect(&self) -> Connection {
-        eventually(|| Connection::open(&self.place.socket).ok())
+        eventually(|| Connection::open(&self.paths.socket).ok())
     }
 
     pub fn ask(&self, request: Request) -> Response {
@@ -211,7 +214,7 @@ impl Daemon {
         eventually(|| self.child.try_wait().unwrap())
     }
 
-    /// Kills it and starts another in the same place.
+    /// Kills it and starts another in the same paths.
     pub fn succeed(mut self) -> Daemon {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -334,8 +337,8 @@ pub(super) fn eventually<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A raw connection, for what no [`Connection`] would send.
-pub(super) fn raw(place: &Place) -> std::os::unix::net::UnixStream {
-    let connect = || std::os::unix::net::UnixStream::connect(place.socket.path());
+pub(super) fn raw(paths: &DaemonPaths) -> std::os::unix::net::UnixStream {
+    let connect = || std::os::unix::net::UnixStream::connect(paths.socket.path());
     let stream = eventually(|| connect().ok());
     stream.set_read_timeout(Some(LONG)).unwrap();
     stream

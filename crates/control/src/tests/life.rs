@@ -6,13 +6,12 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use prorata_protocol::{ConnectError, Connection, Request, Response, start_daemon};
 use rustix::process::Signal;
 
 use super::harness::{
-    CURSED, Daemon, LONG, Sleeper, directory, eventually, place, refusal, tickets,
+    CURSED, Daemon, LONG, Sleeper, directory, eventually, paths, refusal, tickets,
 };
-use crate::protocol::{Request, Response};
-use crate::{ConnectError, Connection, start_daemon};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -41,9 +40,9 @@ fn a_daemon_goes_when_nothing_is_left_to_manage() {
     daemon.connect();
     assert_eq!(daemon.wait().code(), Some(0));
     assert!(begun.elapsed() >= SHORT);
-    assert!(!daemon.place.socket.path().exists());
-    assert!(!daemon.place.was_stopped(), "nobody told it to");
-    let refused = Connection::open(&daemon.place.socket);
+    assert!(!daemon.paths.socket.path().exists());
+    assert!(!daemon.paths.was_stopped(), "nobody told it to");
+    let refused = Connection::open(&daemon.paths.socket);
     assert!(
         matches!(refused, Err(ConnectError::NotRunning { .. })),
         "{refused:?}"
@@ -70,7 +69,7 @@ fn a_daemon_stays_for_clients_and_connections_but_not_for_currencies() {
 
 /// What those who were managed see when it was not told to stop.
 fn needs_another(daemon: &Daemon) -> bool {
-    daemon.place.socket.path().exists() && !daemon.place.was_stopped()
+    daemon.paths.socket.path().exists() && !daemon.paths.was_stopped()
 }
 
 #[test]
@@ -81,7 +80,7 @@ fn a_signal_ends_the_daemon_and_the_next_one_finds_its_clients() {
         let before = daemon.register(&sleeper, "sleeper");
         daemon.signal(signal);
         assert_eq!(daemon.wait().code(), Some(0), "{signal:?}");
-        assert!(daemon.place.runtime.join("released").exists(), "{signal:?}");
+        assert!(daemon.paths.runtime.join("released").exists(), "{signal:?}");
         assert!(needs_another(&daemon), "{signal:?}");
 
         let daemon = Daemon::start(&daemon.directory);
@@ -100,12 +99,12 @@ fn a_stopped_daemon_forgets_its_clients_and_keeps_its_currencies() {
     create_currency(&daemon, "lasting");
     assert_eq!(daemon.ask(Request::Stop), Response::Done);
     assert_eq!(daemon.wait().code(), Some(0));
-    assert!(daemon.place.runtime.join("released").exists());
-    assert!(daemon.place.was_stopped());
-    assert!(!daemon.place.socket.path().exists());
+    assert!(daemon.paths.runtime.join("released").exists());
+    assert!(daemon.paths.was_stopped());
+    assert!(!daemon.paths.socket.path().exists());
 
     let daemon = Daemon::start(&daemon.directory);
-    assert!(!daemon.place.was_stopped());
+    assert!(!daemon.paths.was_stopped());
     assert!(daemon.client_names().is_empty());
     assert!(has_currency(&daemon, "lasting"));
 }
@@ -120,9 +119,9 @@ fn a_bug_releases_everything_and_is_told() {
     });
     assert!(matches!(answer, Err(ConnectError::HungUp)), "{answer:?}");
     assert_eq!(daemon.wait().code(), Some(3));
-    assert!(daemon.place.runtime.join("released").exists());
+    assert!(daemon.paths.runtime.join("released").exists());
     assert!(needs_another(&daemon));
-    let log = fs::read_to_string(daemon.place.log()).unwrap();
+    let log = fs::read_to_string(daemon.paths.log()).unwrap();
     assert!(
         log.lines()
             .last()
@@ -140,7 +139,7 @@ fn a_second_daemon_in_the_same_place_refuses() {
     let mut second = Daemon::spawn(&first.directory, SHORT);
     assert_eq!(second.wait().code(), Some(3));
     assert!(first.is_alive());
-    let log = fs::read_to_string(first.place.log()).unwrap();
+    let log = fs::read_to_string(first.paths.log()).unwrap();
     assert!(log.contains("a daemon uses"), "{log}");
 }
 
@@ -169,7 +168,7 @@ fn suspended_clients_are_suspended_after_a_crash_and_others_are_not() {
         other => panic!("{other:?}"),
     };
     let before = states(&daemon);
-    use crate::protocol::ClientState::{Suspended, Waiting};
+    use prorata_protocol::ClientState::{Suspended, Waiting};
     assert_eq!(before, [Suspended, Waiting, Waiting]);
     assert_eq!(states(&daemon.succeed()), before);
 }
@@ -177,7 +176,7 @@ fn suspended_clients_are_suspended_after_a_crash_and_others_are_not() {
 #[test]
 fn of_many_who_want_a_daemon_one_starts_it() {
     let directory = directory();
-    let place = place(directory.path());
+    let paths = paths(directory.path());
     let started = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -189,7 +188,7 @@ fn of_many_who_want_a_daemon_one_starts_it() {
                         .push(Daemon::spawn(&directory, LONG));
                     Ok(())
                 };
-                let mut connection = Connection::open_or_start(&place, &start).unwrap();
+                let mut connection = Connection::open_or_start(&paths, &start).unwrap();
                 assert!(matches!(
                     connection.call(&Request::Status),
                     Ok(Response::Status(_))
@@ -203,7 +202,7 @@ fn of_many_who_want_a_daemon_one_starts_it() {
 #[test]
 fn a_daemon_can_be_wanted_at_the_moment_when_the_last_one_goes() {
     let directory = directory();
-    let place = place(directory.path());
+    let paths = paths(directory.path());
     let started = Mutex::new(Vec::new());
     let start = || {
         started
@@ -213,7 +212,7 @@ fn a_daemon_can_be_wanted_at_the_moment_when_the_last_one_goes() {
         Ok(())
     };
     for round in 0..10 {
-        let mut connection = Connection::open_or_start(&place, &start).unwrap();
+        let mut connection = Connection::open_or_start(&paths, &start).unwrap();
         assert!(matches!(
             connection.call(&Request::Status),
             Ok(Response::Status(_))
@@ -229,9 +228,9 @@ fn a_daemon_can_be_wanted_at_the_moment_when_the_last_one_goes() {
 #[test]
 fn a_starter_that_fails_says_why() {
     let directory = directory();
-    let place = place(directory.path());
+    let paths = paths(directory.path());
     let start = || Err(io::Error::other("the moon is full"));
-    let error = Connection::open_or_start(&place, &start).unwrap_err();
+    let error = Connection::open_or_start(&paths, &start).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the daemon did not start: the moon is full"
@@ -247,14 +246,14 @@ fn shell(script: &str) -> Command {
 #[test]
 fn a_daemon_is_started_apart_from_its_starter() {
     let directory = directory();
-    let place = place(directory.path());
+    let paths = paths(directory.path());
     let out = directory.path().join("out");
     let script = format!(
         "{{ cut -d' ' -f 6 /proc/$$/stat; echo $$; pwd; echo $PRORATA_SOCKET; }} > {}; \
          echo some error >&2; echo ready; exec sleep 0.3",
         out.display()
     );
-    start_daemon(&place, shell(&script)).unwrap();
+    start_daemon(&paths, shell(&script)).unwrap();
     let text = fs::read_to_string(out).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_ne!(lines[0], own_session(), "a session of another terminal");
@@ -262,8 +261,8 @@ fn a_daemon_is_started_apart_from_its_starter() {
         lines[0], lines[1],
         "no leader of a session, so no terminal becomes its own"
     );
-    assert_eq!(lines[2..], ["/", &place.socket.to_string()]);
-    assert_eq!(fs::read_to_string(place.log()).unwrap(), "some error\n");
+    assert_eq!(lines[2..], ["/", &paths.socket.to_string()]);
+    assert_eq!(fs::read_to_string(paths.log()).unwrap(), "some error\n");
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     assert!(
         !children.split_whitespace().any(|child| child == lines[1]),
@@ -282,12 +281,12 @@ fn own_session() -> String {
 #[test]
 fn why_a_daemon_did_not_start_comes_from_itself_or_its_log() {
     let directory = directory();
-    let place = place(directory.path());
-    let why = |script| start_daemon(&place, shell(script)).unwrap_err().to_string();
+    let paths = paths(directory.path());
+    let why = |script| start_daemon(&paths, shell(script)).unwrap_err().to_string();
     assert_eq!(why("echo the disk is full; exit 1"), "the disk is full");
     assert_eq!(why("exit 1"), "it ended without a word");
     assert_eq!(why("echo one >&2; echo two >&2; echo >&2; exit 1"), "two");
-    let error = start_daemon(&place, Command::new("/no/such/program")).unwrap_err();
+    let error = start_daemon(&paths, Command::new("/no/such/program")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 

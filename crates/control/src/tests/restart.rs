@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use prorata_core::ids::ClientId;
+use prorata_protocol::{Request, Response};
 
 use super::harness::{Sleeper, eventually, tickets};
 use crate::control::Control;
 use crate::host::{Account, Host, Linux};
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
-use crate::protocol::{Request, Response};
 use crate::testing::{ALICE, ASKER, FakeEngine, FakeHost, ask, control, fast_directory, user};
 
 /// This machine, as if the daemon were a process that is not there.

@@ -4,13 +4,16 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use prorata_protocol::{
+    ConnectError, Connection, Envelope, Funding, MAX_REQUEST_BYTES, PROTOCOL_VERSION, Request,
+    Response,
+};
+
 use super::harness::{
     Daemon, PATIENCE, Sleeper, directory, eventually, lend_ten, raw, read_response, refusal,
     tickets,
 };
-use crate::protocol::{Envelope, Funding, MAX_REQUEST_BYTES, PROTOCOL_VERSION, Request, Response};
 use crate::server::{MAX_CONNECTIONS, MAX_CONNECTIONS_FOR_OWNER};
-use crate::{ConnectError, Connection};
 
 fn framed(body: &[u8]) -> Vec<u8> {
     let mut frame = (body.len() as u32).to_le_bytes().to_vec();
@@ -29,7 +32,7 @@ fn envelope(request: Request) -> Vec<u8> {
 #[test]
 fn garbage_is_refused_and_the_connection_goes_on() {
     let mut daemon = Daemon::start(&directory());
-    let mut stream = raw(&daemon.place);
+    let mut stream = raw(&daemon.paths);
     let garbage: [&[u8]; 8] = [
         b"",
         b"\0",
@@ -58,7 +61,7 @@ fn garbage_is_refused_and_the_connection_goes_on() {
 #[test]
 fn another_version_is_told_so_whatever_it_asks() {
     let mut daemon = Daemon::start(&directory());
-    let mut stream = raw(&daemon.place);
+    let mut stream = raw(&daemon.paths);
     let body = format!(
         "{{\"version\":{},\"wish\":\"anything\"}}",
         PROTOCOL_VERSION + 1
@@ -77,7 +80,7 @@ fn a_request_is_read_up_to_the_limit_and_not_past_it() {
     let mut daemon = Daemon::start(&directory());
     let mut longest = envelope(Request::Status);
     longest.resize(MAX_REQUEST_BYTES as usize, b' ');
-    let mut stream = raw(&daemon.place);
+    let mut stream = raw(&daemon.paths);
     stream.write_all(&framed(&longest)).unwrap();
     assert!(matches!(read_response(&stream), Some(Response::Status(_))));
 
@@ -108,7 +111,7 @@ fn json_nested_too_deeply_is_refused() {
     for depth in [1, 127, 128, 129, 30_000] {
         let nested = "[".repeat(depth) + &"]".repeat(depth);
         let body = format!("{{\"version\":1,\"request\":{nested}}}");
-        let mut stream = raw(&daemon.place);
+        let mut stream = raw(&daemon.paths);
         stream.write_all(&framed(body.as_bytes())).unwrap();
         let message = refusal(read_response(&stream).unwrap());
         assert!(
@@ -129,7 +132,7 @@ fn who_hangs_up_half_way_changes_nothing() {
     };
     let frame = framed(&envelope(request));
     for cut in 0..frame.len() {
-        raw(&daemon.place).write_all(&frame[..cut]).unwrap();
+        raw(&daemon.paths).write_all(&frame[..cut]).unwrap();
     }
     assert!(daemon.is_alive());
     let Response::Currencies(currencies) = daemon.ask(Request::Currencies) else {
@@ -137,7 +140,7 @@ fn who_hangs_up_half_way_changes_nothing() {
     };
     assert_eq!(currencies.len(), 1, "only base: {currencies:?}");
     // A whole request counts, even if nobody waits for the answer.
-    raw(&daemon.place).write_all(&frame).unwrap();
+    raw(&daemon.paths).write_all(&frame).unwrap();
     eventually(|| match daemon.ask(Request::Currencies) {
         Response::Currencies(currencies) => (currencies.len() == 2).then_some(()),
         other => panic!("{other:?}"),
@@ -147,7 +150,7 @@ fn who_hangs_up_half_way_changes_nothing() {
 #[test]
 fn half_a_request_is_waited_for_only_so_long() {
     let mut daemon = Daemon::start_impatient(&directory());
-    let mut stream = raw(&daemon.place);
+    let mut stream = raw(&daemon.paths);
     let begun = Instant::now();
     stream
         .write_all(&framed(&envelope(Request::Status))[..20])
@@ -170,7 +173,7 @@ fn a_connection_that_says_nothing_may_stay() {
 #[test]
 fn who_never_reads_is_dropped() {
     let mut daemon = Daemon::start_impatient(&directory());
-    let mut stream = raw(&daemon.place);
+    let mut stream = raw(&daemon.paths);
     let frame = framed(&envelope(Request::Currencies));
     // Writes until the daemon takes no more, because its answers are not
     // taken, and on until it hangs up.
@@ -190,7 +193,7 @@ fn who_never_reads_is_dropped() {
 #[test]
 fn requests_sent_ahead_are_answered_in_order() {
     let daemon = Daemon::start(&directory());
-    let mut stream = raw(&daemon.place);
+    let mut stream = raw(&daemon.paths);
     let requests = [Request::Status, Request::Clients, Request::Transfers];
     let ahead: Vec<u8> = (0..90)
         .flat_map(|n| framed(&envelope(requests[n % 3].clone())))
@@ -214,12 +217,12 @@ fn connections_are_served_up_to_the_limit_and_not_past_it() {
     let daemon = Daemon::start(&directory());
     // The one that waited for the daemon's start may not have been noticed as
     // closed yet.
-    let limit = match crate::Place::is_of_root() {
+    let limit = match prorata_protocol::DaemonPaths::is_of_root() {
         true => MAX_CONNECTIONS,
         false => MAX_CONNECTIONS_FOR_OWNER,
     };
     let mut connections: Vec<Connection> = (0..limit).map(|_| daemon.connect()).collect();
-    let Err(ConnectError::Refused { message, .. }) = Connection::open(&daemon.place.socket) else {
+    let Err(ConnectError::Refused { message, .. }) = Connection::open(&daemon.paths.socket) else {
         panic!("one too many is let in");
     };
     assert!(
@@ -305,7 +308,7 @@ fn the_other_end_may_close_at_any_moment() {
     daemon.register(&sleeper, "sleeper");
     for wait_us in [0, 50, 100, 200, 500] {
         for _ in 0..20 {
-            let mut stream = raw(&daemon.place);
+            let mut stream = raw(&daemon.paths);
             let frame = framed(&envelope(Request::Clients));
             stream.write_all(&frame.repeat(5)).unwrap();
             std::thread::sleep(Duration::from_micros(wait_us));

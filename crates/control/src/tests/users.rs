@@ -3,11 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use prorata_protocol::{ConnectError, Connection, DaemonPaths, Request, Response};
+
 use super::harness::{Daemon, Sleeper, directory, eventually, refusal};
-use crate::place::Place;
-use crate::protocol::{Request, Response};
 use crate::server::{MAX_CONNECTIONS, MAX_CONNECTIONS_FOR_OTHERS, MAX_CONNECTIONS_OF_ONE};
-use crate::{ConnectError, Connection};
 
 /// A user who has no account.
 const STRANGER: u32 = 4_711;
@@ -40,7 +39,7 @@ fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
 
 /// A directory through which others may go, if this can be tested at all.
 fn shared_directory() -> Option<Arc<tempfile::TempDir>> {
-    if !Place::is_of_root() {
+    if !DaemonPaths::is_of_root() {
         assert!(
             std::env::var("CI").as_deref() != Ok("true"),
             "only root can act as another user"
@@ -63,7 +62,7 @@ fn roots_daemon_serves_others_within_their_rights() {
     let sleeper = Sleeper::start();
     daemon.register(&sleeper, "of-root");
     as_stranger(|| {
-        let mut connection = Connection::open(&daemon.place.socket).unwrap();
+        let mut connection = Connection::open(&daemon.paths.socket).unwrap();
         let mut ask = |request| connection.call(&request).unwrap();
         let message = refusal(ask(Request::Release {
             client: "of-root".into(),
@@ -86,10 +85,10 @@ fn roots_daemon_serves_others_within_their_rights() {
         let play = currencies.iter().find(|one| one.name == "play").unwrap();
         assert_eq!(play.owner, STRANGER);
         assert!(
-            std::fs::read_dir(&daemon.place.state).is_err(),
+            std::fs::read_dir(&daemon.paths.state).is_err(),
             "the journal is private"
         );
-        assert!(std::fs::write(daemon.place.runtime.join("x"), "").is_err());
+        assert!(std::fs::write(daemon.paths.runtime.join("x"), "").is_err());
     });
     assert_eq!(daemon.client_names(), ["of-root"]);
 }
@@ -100,7 +99,7 @@ fn one_of_the_others_does_not_take_all_connections() {
         return;
     };
     let daemon = Daemon::start(&directory);
-    let open = || Connection::open(&daemon.place.socket);
+    let open = || Connection::open(&daemon.paths.socket);
     let kept = as_stranger(|| {
         let mut connections: Vec<_> = (0..MAX_CONNECTIONS_OF_ONE)
             .map(|_| open().unwrap())
@@ -122,7 +121,7 @@ fn one_of_the_others_does_not_take_all_connections() {
 
 /// So many connections, and that one more is refused with these words.
 fn fill(daemon: &Daemon, count: usize, words: &str) -> Vec<Connection> {
-    let open = || Connection::open(&daemon.place.socket);
+    let open = || Connection::open(&daemon.paths.socket);
     // A connection that was closed may not have been noticed yet.
     let one = || eventually(|| open().ok());
     let connections = (0..count).map(|_| one()).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prorata_control::protocol::{ClientReport, StatusReport};
+use prorata_protocol::{ClientReport, StatusReport};
 use prorata_report::plot::{Series, SharePlot};
 use serde::Serialize;
 
@@ -218,7 +218,7 @@ pub struct Summary {
     /// Length of a quantum.
     pub quantum_ns: u64,
     /// What picked the winners.
-    pub policy: prorata_control::protocol::PolicyKind,
+    pub policy: prorata_protocol::PolicyKind,
     /// Who decided: `user` or `kernel`.
     pub engine: String,
     /// How decisions were enforced.
@@ -260,7 +260,7 @@ pub struct Program {
 
 #[cfg(test)]
 mod tests {
-    use prorata_control::protocol::{ClientState, PolicyKind};
+    use prorata_protocol::{ClientState, PolicyKind};
 
     use super::*;
 

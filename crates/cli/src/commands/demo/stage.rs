@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use prorata_control::protocol::{ClientReport, Funding, Request, Response, StatusReport};
-use prorata_control::{Connection, EngineKind};
+use prorata_control::EngineKind;
+use prorata_protocol::{ClientReport, Connection, Funding, Request, Response, StatusReport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
@@ -59,7 +59,7 @@ impl Stage {
         };
         let mut programs = Vec::new();
         for (name, tickets) in PROGRAMS {
-            let running = Running::prepare(program, cpu, caller.place().socket.path(), signals)?;
+            let running = Running::prepare(program, cpu, caller.paths().socket.path(), signals)?;
             let client = daemon.register(name, running.pid(), tickets)?;
             programs.push((client, running));
         }

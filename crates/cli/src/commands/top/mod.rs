@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use prorata_control::Connection;
+use prorata_protocol::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::keys::decode;

@@ -1,8 +1,7 @@
 //! What `top` shows, and what keys do to it.
 
 use anyhow::Result;
-use prorata_control::Connection;
-use prorata_control::protocol::{ClientReport, Funding, Request};
+use prorata_protocol::{ClientReport, Connection, Funding, Request};
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 

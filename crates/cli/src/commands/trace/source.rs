@@ -2,10 +2,10 @@
 //! loaded for that.
 
 use anyhow::{Context as _, Result, bail, ensure};
-use prorata_control::protocol::{PolicyKind, StatusReport};
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::Trace as Decisions;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope, Tap};
+use prorata_protocol::{PolicyKind, StatusReport};
 
 use crate::args::WrongUsage;
 use crate::args::trace::{KernelPolicy, Trace};

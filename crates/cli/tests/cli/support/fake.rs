@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use prorata_control::protocol::{
+use prorata_protocol::{
     ClientReport, ClientState, Envelope, PolicyKind, Request, Response, StatusReport,
 };
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use prorata_control::protocol::ClientReport;
+use prorata_protocol::ClientReport;
 use serde_json::Value;
 use tempfile::TempDir;
 

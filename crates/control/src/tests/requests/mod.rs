@@ -6,12 +6,13 @@ mod daemon;
 mod rights;
 mod transfers;
 
-use crate::control::Control;
-use crate::peer::Peer;
-use crate::protocol::{
+use prorata_protocol::{
     ClientReport, ClientState, CurrencyReport, Funding, PolicyKind, Request, Response,
     TicketReport, TransferPortion,
 };
+
+use crate::control::Control;
+use crate::peer::Peer;
 use crate::testing::{
     ALICE, ASKER, BOB, FakeEngine, FakeHost, ask, control, fast_directory, image, user,
 };

@@ -4,12 +4,12 @@
 use serde::Serialize;
 
 /// Bytes of the length that goes before a frame's body.
-pub(crate) const HEADER_BYTES: usize = 4;
+pub const HEADER_BYTES: usize = 4;
 
 /// Writes a message as one frame.
 ///
 /// `Err` is the length of a body that is longer than `max_bytes`.
-pub(crate) fn encode(message: &impl Serialize, max_bytes: u32) -> Result<Vec<u8>, usize> {
+pub fn encode(message: &impl Serialize, max_bytes: u32) -> Result<Vec<u8>, usize> {
     let mut frame = vec![0; HEADER_BYTES];
     serde_json::to_writer(&mut frame, message).expect("messages have string keys only");
     let length = frame.len() - HEADER_BYTES;
@@ -24,13 +24,13 @@ pub(crate) fn encode(message: &impl Serialize, max_bytes: u32) -> Result<Vec<u8>
 
 /// What came in on a connection and is not yet a whole frame.
 #[derive(Default, Debug)]
-pub(crate) struct Inbox {
+pub struct Inbox {
     bytes: Vec<u8>,
 }
 
 /// A frame announced as longer than the reader takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FrameTooLong(pub u32);
+pub struct FrameTooLong(pub u32);
 
 impl Inbox {
     /// Adds bytes that were read.

@@ -4,11 +4,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crate::answer::Response;
 use crate::frame::{self, Inbox};
-use crate::place::{Place, PlaceError, SocketPath};
-use crate::protocol::{
-    Envelope, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, Request, Response,
-};
+use crate::paths::{DaemonPaths, PathError, SocketPath};
+use crate::request::{Envelope, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, Request};
 use crate::start::{self, StartError};
 
 /// Longest wait for an answer. The daemon answers within milliseconds; only a
@@ -44,7 +43,7 @@ pub enum ConnectError {
     },
     /// There is no place for a daemon.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Paths(#[from] PathError),
     /// A daemon could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -113,19 +112,19 @@ impl Connection {
         }
     }
 
-    /// Connects to the daemon of `place`, starting one by `starter` if none
+    /// Connects to the daemon of `paths`, starting one by `starter` if none
     /// listens. Of several programs that find none at the same time one
     /// starts it and the others wait.
     ///
     /// `starter` returns once the daemon listens or has failed; see
     /// [`crate::start_daemon`].
     pub fn open_or_start(
-        place: &Place,
+        paths: &DaemonPaths,
         starter: &dyn Fn() -> io::Result<()>,
     ) -> Result<Connection, ConnectError> {
-        match Self::open_if_running(&place.socket)? {
+        match Self::open_if_running(&paths.socket)? {
             Some(connection) => Ok(connection),
-            None => start::open_starting(place, starter),
+            None => start::open_starting(paths, starter),
         }
     }
 

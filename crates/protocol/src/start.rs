@@ -12,18 +12,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::connection::{ConnectError, Connection};
-use crate::place::Place;
+use crate::paths::DaemonPaths;
 
 /// Longest wait for a daemon to listen. Replaying a journal of the largest
 /// size takes seconds; nothing else does.
-pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
+pub const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Pause between two looks at a lock or a socket that somebody else is about
 /// to change.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What a daemon says to its starter once it listens.
-pub(crate) const READY: &str = "ready\n";
+pub const READY: &str = "ready\n";
 
 /// Why a daemon did not start.
 #[derive(Debug, thiserror::Error)]
@@ -52,26 +52,26 @@ pub enum StartError {
 }
 
 /// Takes the start lock, looks again whether someone was quicker, and starts.
-pub(crate) fn open_starting(
-    place: &Place,
+pub fn open_starting(
+    paths: &DaemonPaths,
     starter: &dyn Fn() -> io::Result<()>,
 ) -> Result<Connection, ConnectError> {
-    place.prepare_runtime()?;
+    paths.prepare_runtime()?;
     let deadline = Instant::now() + START_TIMEOUT;
     let silent = || StartError::Silent {
-        log: place.log().display().to_string(),
+        log: paths.log().display().to_string(),
     };
-    let _lock = lock_until(&place.start_lock(), deadline)?.ok_or_else(silent)?;
-    if let Some(connection) = Connection::open_if_running(&place.socket)? {
+    let _lock = lock_until(&paths.start_lock(), deadline)?.ok_or_else(silent)?;
+    if let Some(connection) = Connection::open_if_running(&paths.socket)? {
         return Ok(connection);
     }
     starter().map_err(|error| StartError::Failed(error.to_string()))?;
     loop {
-        if let Some(connection) = Connection::open_if_running(&place.socket)? {
+        if let Some(connection) = Connection::open_if_running(&paths.socket)? {
             return Ok(connection);
         }
         if Instant::now() >= deadline {
-            return Err(last_line(&place.log())
+            return Err(last_line(&paths.log())
                 .map_or_else(silent, StartError::Failed)
                 .into());
         }
@@ -80,7 +80,7 @@ pub(crate) fn open_starting(
 }
 
 /// `None` if someone else holds the lock at `deadline` still.
-pub(crate) fn lock_until(path: &Path, deadline: Instant) -> Result<Option<File>, StartError> {
+pub fn lock_until(path: &Path, deadline: Instant) -> Result<Option<File>, StartError> {
     let failed = |source| StartError::Lock {
         path: path.display().to_string(),
         source,
@@ -106,22 +106,22 @@ pub(crate) fn lock_until(path: &Path, deadline: Instant) -> Result<Option<File>,
 }
 
 /// Starts `daemon` (a program that ends up in [`crate::daemon_main`] with the
-/// same `place`) as a session of its own that outlives us, with `/` as its
+/// same `paths`) as a session of its own that outlives us, with `/` as its
 /// directory and the log for its errors. Returns when it listens; the error is
 /// its own explanation where it gave one.
 ///
 /// It becomes no child of ours, so that it does not turn up in `wait`.
-pub fn start_daemon(place: &Place, mut daemon: Command) -> io::Result<()> {
-    place.prepare_runtime().map_err(io::Error::other)?;
+pub fn start_daemon(paths: &DaemonPaths, mut daemon: Command) -> io::Result<()> {
+    paths.prepare_runtime().map_err(io::Error::other)?;
     let log = OpenOptions::new()
         .create(true)
         .append(true)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
-        .open(place.log())?;
+        .open(paths.log())?;
     let (answer, speaker) = io::pipe()?;
     daemon
-        .env("PRORATA_SOCKET", place.socket.path())
+        .env("PRORATA_SOCKET", paths.socket.path())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(speaker)
@@ -146,7 +146,7 @@ pub fn start_daemon(place: &Place, mut daemon: Command) -> io::Result<()> {
     match read_answer(answer)?.as_str() {
         READY => Ok(()),
         "" => Err(io::Error::other(
-            last_line(&place.log()).unwrap_or_else(|| String::from("it ended without a word")),
+            last_line(&paths.log()).unwrap_or_else(|| String::from("it ended without a word")),
         )),
         reason => Err(io::Error::other(reason.trim_end().to_owned())),
     }

@@ -16,13 +16,13 @@ pub const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 impl SocketPath {
     /// Checks that `path` can name a socket from any directory.
-    pub fn new(path: impl Into<PathBuf>) -> Result<Self, PlaceError> {
+    pub fn new(path: impl Into<PathBuf>) -> Result<Self, PathError> {
         let path = path.into();
         if !path.is_absolute() || path.file_name().is_none() {
-            return Err(PlaceError::NotAbsolute(path));
+            return Err(PathError::NotAbsolute(path));
         }
         if path.as_os_str().len() > MAX_SOCKET_PATH_BYTES {
-            return Err(PlaceError::TooLong(path));
+            return Err(PathError::TooLong(path));
         }
         Ok(Self(path))
     }
@@ -44,7 +44,7 @@ impl std::fmt::Display for SocketPath {
 /// At most one daemon uses a run-time directory, and at most one a state
 /// directory: each holds a lock in both.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct DaemonPaths {
     /// Where the socket, the locks and the log are. Empty after a boot.
     pub runtime: PathBuf,
     /// Where the journal is. Lasts.
@@ -56,7 +56,7 @@ pub struct Place {
 /// Why there is no place for a daemon.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlaceError {
+pub enum PathError {
     /// A relative path, or one that ends in `..`.
     #[error(
         "socket path '{0}' does not start at the root: give one such as /run/user/1000/prorata/socket"
@@ -119,7 +119,7 @@ struct Surroundings {
     home: Option<PathBuf>,
 }
 
-impl Place {
+impl DaemonPaths {
     /// The place of the user who runs this.
     ///
     /// A socket named by hand (`socket`, else `PRORATA_SOCKET`) is a world of
@@ -128,7 +128,7 @@ impl Place {
     /// `/tmp/prorata-UID`, the first that can be, and the state directory is
     /// `$XDG_STATE_HOME/prorata` or `~/.local/state/prorata`. Root's daemon
     /// serves the machine, hence `/run/prorata` and `/var/lib/prorata`.
-    pub fn of_user(socket: Option<&Path>) -> Result<Place, PlaceError> {
+    pub fn of_user(socket: Option<&Path>) -> Result<DaemonPaths, PathError> {
         let absolute = |name: &str| {
             env::var_os(name)
                 .map(PathBuf::from)
@@ -153,20 +153,20 @@ impl Place {
         })
     }
 
-    fn in_surroundings(around: &Surroundings) -> Result<Place, PlaceError> {
+    fn in_surroundings(around: &Surroundings) -> Result<DaemonPaths, PathError> {
         let runtime = around.runtime();
         let socket = SocketPath::new(runtime.join("socket"))?;
         match &around.socket {
             Some(by_hand) if by_hand != socket.path() => {
                 let socket = SocketPath::new(by_hand)?;
                 let runtime = socket.0.parent().expect("it has a file name").to_path_buf();
-                Ok(Place {
+                Ok(DaemonPaths {
                     state: runtime.join("state"),
                     runtime,
                     socket,
                 })
             }
-            _ => Ok(Place {
+            _ => Ok(DaemonPaths {
                 state: around.state()?,
                 runtime,
                 socket,
@@ -182,14 +182,14 @@ impl Place {
     /// Makes both directories, private to this user except that anybody may
     /// reach the socket of root's daemon, and refuses those that others
     /// could have prepared.
-    pub(crate) fn prepare(&self) -> Result<(), PlaceError> {
+    pub fn prepare(&self) -> Result<(), PathError> {
         let mode = if Self::is_of_root() { 0o755 } else { 0o700 };
         prepare_directory(&self.runtime, mode)?;
         prepare_directory(&self.state, 0o700)
     }
 
     /// The same for what a starter needs before there is a daemon.
-    pub(crate) fn prepare_runtime(&self) -> Result<(), PlaceError> {
+    pub fn prepare_runtime(&self) -> Result<(), PathError> {
         prepare_directory(
             &self.runtime,
             if Self::is_of_root() { 0o755 } else { 0o700 },
@@ -208,12 +208,12 @@ impl Place {
     }
 
     /// An empty file, left by a daemon that was stopped.
-    pub(crate) fn stop_note(&self) -> PathBuf {
+    pub fn stop_note(&self) -> PathBuf {
         self.runtime.join("stopped")
     }
 
     /// Held by whoever is starting a daemon.
-    pub(crate) fn start_lock(&self) -> PathBuf {
+    pub fn start_lock(&self) -> PathBuf {
         self.runtime.join("start.lock")
     }
 }
@@ -230,20 +230,20 @@ impl Surroundings {
         }
     }
 
-    fn state(&self) -> Result<PathBuf, PlaceError> {
+    fn state(&self) -> Result<PathBuf, PathError> {
         match (&self.state_home, &self.home) {
             (Some(path), _) => Ok(path.join("prorata")),
             (None, _) if self.uid == 0 => Ok(PathBuf::from("/var/lib/prorata")),
             (None, Some(home)) => Ok(home.join(".local/state/prorata")),
-            (None, None) => Err(PlaceError::NoHome),
+            (None, None) => Err(PathError::NoHome),
         }
     }
 }
 
 /// Makes `path` if need be and checks that nobody else could have put
 /// something into it.
-fn prepare_directory(path: &Path, mode: u32) -> Result<(), PlaceError> {
-    let failed = |source| PlaceError::Io {
+fn prepare_directory(path: &Path, mode: u32) -> Result<(), PathError> {
+    let failed = |source| PathError::Io {
         path: path.to_path_buf(),
         source,
     };
@@ -263,17 +263,17 @@ fn prepare_directory(path: &Path, mode: u32) -> Result<(), PlaceError> {
     let found = fs::symlink_metadata(path).map_err(failed)?;
     let uid = rustix::process::getuid().as_raw();
     if !found.is_dir() {
-        return Err(PlaceError::NotADirectory(path.to_path_buf()));
+        return Err(PathError::NotADirectory(path.to_path_buf()));
     }
     if found.uid() != uid {
-        return Err(PlaceError::Foreign {
+        return Err(PathError::Foreign {
             path: path.to_path_buf(),
             owner: found.uid(),
             uid,
         });
     }
     if found.mode() & 0o022 != 0 {
-        return Err(PlaceError::Open {
+        return Err(PathError::Open {
             path: path.to_path_buf(),
             mode: found.mode() & 0o777,
         });
@@ -293,13 +293,13 @@ mod tests {
         }
     }
 
-    fn place(around: &Surroundings) -> (String, String, String) {
-        let place = Place::in_surroundings(around).unwrap();
+    fn paths(around: &Surroundings) -> (String, String, String) {
+        let paths = DaemonPaths::in_surroundings(around).unwrap();
         let text = |path: &Path| path.display().to_string();
         (
-            text(&place.runtime),
-            text(&place.state),
-            place.socket.to_string(),
+            text(&paths.runtime),
+            text(&paths.state),
+            paths.socket.to_string(),
         )
     }
 
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_user_without_session_lives_in_tmp_and_home() {
         assert_eq!(
-            place(&user()),
+            paths(&user()),
             triple(
                 "/tmp/prorata-1000",
                 "/home/user/.local/state/prorata",
@@ -327,7 +327,7 @@ mod tests {
             ..user()
         };
         assert_eq!(
-            place(&around),
+            paths(&around),
             triple(
                 "/run/user/1000/prorata",
                 "/data/state/prorata",
@@ -344,17 +344,17 @@ mod tests {
             home: Some("/root".into()),
             ..Surroundings::default()
         };
-        assert_eq!(place(&root), machine);
+        assert_eq!(paths(&root), machine);
         let session = Surroundings {
             runtime_dir: Some("/run/user/0".into()),
             ..root.clone()
         };
-        assert_eq!(place(&session), machine);
+        assert_eq!(paths(&session), machine);
         let elsewhere = Surroundings {
             runtime_dir: Some("/scratch".into()),
             ..root
         };
-        assert_eq!(place(&elsewhere).0, "/scratch/prorata");
+        assert_eq!(paths(&elsewhere).0, "/scratch/prorata");
     }
 
     #[test]
@@ -363,12 +363,12 @@ mod tests {
             socket: Some("/tmp/a/b".into()),
             ..user()
         };
-        assert_eq!(place(&around), triple("/tmp/a", "/tmp/a/state", "/tmp/a/b"));
+        assert_eq!(paths(&around), triple("/tmp/a", "/tmp/a/state", "/tmp/a/b"));
         let usual = Surroundings {
             socket: Some("/tmp/prorata-1000/socket".into()),
             ..user()
         };
-        assert_eq!(place(&usual), place(&user()));
+        assert_eq!(paths(&usual), paths(&user()));
     }
 
     #[test]
@@ -377,23 +377,23 @@ mod tests {
         assert!(SocketPath::new(&longest).is_ok());
         assert!(matches!(
             SocketPath::new(longest + "a"),
-            Err(PlaceError::TooLong(_))
+            Err(PathError::TooLong(_))
         ));
         assert!(matches!(
             SocketPath::new("socket"),
-            Err(PlaceError::NotAbsolute(_))
+            Err(PathError::NotAbsolute(_))
         ));
         assert!(matches!(
             SocketPath::new("/tmp/.."),
-            Err(PlaceError::NotAbsolute(_))
+            Err(PathError::NotAbsolute(_))
         ));
         let nobody = Surroundings {
             uid: 7,
             ..Surroundings::default()
         };
         assert!(matches!(
-            Place::in_surroundings(&nobody),
-            Err(PlaceError::NoHome)
+            DaemonPaths::in_surroundings(&nobody),
+            Err(PathError::NoHome)
         ));
     }
 
@@ -409,23 +409,23 @@ mod tests {
         std::os::unix::fs::symlink(at("deep/new"), at("link")).unwrap();
         let refused = prepare_directory(&at("link"), 0o700);
         assert!(
-            matches!(refused, Err(PlaceError::NotADirectory(_))),
+            matches!(refused, Err(PathError::NotADirectory(_))),
             "{refused:?}"
         );
 
         fs::set_permissions(at("deep/new"), fs::Permissions::from_mode(0o720)).unwrap();
         let refused = prepare_directory(&at("deep/new"), 0o700);
         assert!(
-            matches!(refused, Err(PlaceError::Open { mode: 0o720, .. })),
+            matches!(refused, Err(PathError::Open { mode: 0o720, .. })),
             "{refused:?}"
         );
 
-        if Place::is_of_root() {
+        if DaemonPaths::is_of_root() {
             fs::set_permissions(at("deep/new"), fs::Permissions::from_mode(0o700)).unwrap();
             std::os::unix::fs::chown(at("deep/new"), Some(12345), None).unwrap();
             let refused = prepare_directory(&at("deep/new"), 0o700);
             assert!(
-                matches!(refused, Err(PlaceError::Foreign { owner: 12345, .. })),
+                matches!(refused, Err(PathError::Foreign { owner: 12345, .. })),
                 "{refused:?}"
             );
         }

@@ -1,0 +1,199 @@
+//! What the daemon answers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::PolicyKind;
+
+/// What the daemon answers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// Done, nothing to tell.
+    Done,
+    /// To [`Request::Status`] and [`Request::Configure`].
+    Status(StatusReport),
+    /// The new client, to [`Request::Register`].
+    Client(ClientReport),
+    /// To [`Request::Suspend`]: whether the engine had its processes stopped,
+    /// so that a terminal's stop signal may have been lost on them.
+    Suspended {
+        /// Whether to send it again.
+        was_stopped: bool,
+    },
+    /// To [`Request::Clients`].
+    Clients(Vec<ClientReport>),
+    /// To [`Request::Currencies`].
+    Currencies(Vec<CurrencyReport>),
+    /// To [`Request::Tickets`].
+    Tickets(Vec<TicketReport>),
+    /// To [`Request::Transfers`].
+    Transfers(Vec<TransferReport>),
+    /// A new currency, ticket or transfer, by identifier.
+    Created(String),
+    /// Refused; nothing has changed.
+    Refused {
+        /// One sentence that names the input, the rule and the fix.
+        message: String,
+    },
+}
+
+/// The daemon and its engine.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// Version of the daemon's program.
+    pub version: String,
+    /// Its pid.
+    pub pid: u32,
+    /// `user` or `kernel`.
+    pub engine: String,
+    /// How decisions are enforced. The user engine puts losers into SCHED_IDLE
+    /// (`idle`) or stops them (`stop`); the kernel engine schedules the clients'
+    /// tasks (`partial`) or all of the machine (`all`), or nothing once the
+    /// kernel has unloaded it (`none`).
+    pub mechanism: String,
+    /// Where tasks wait in the kernel (`cpu`, `one`), with the kernel engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<String>,
+    /// Whether who wakes and deserves to run more ends the quantum of who runs, with
+    /// the kernel engine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abbreviated: bool,
+    /// Whether the decisions of the scheduler in the kernel can be traced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub traced: bool,
+    /// Policy that picks the winners.
+    pub policy: PolicyKind,
+    /// Length of a quantum.
+    pub quantum_ns: u64,
+    /// CPUs that are shared out, by number: whoever starts a command binds it
+    /// to them.
+    pub cpus: Vec<u32>,
+    /// Time since the engine started.
+    pub uptime_ns: u64,
+    /// CPU time that the daemon itself has used.
+    pub own_cpu_ns: u64,
+    /// Decisions taken so far.
+    pub decisions: u64,
+    /// Clients managed.
+    pub clients: u32,
+    /// What the user should know of the engine, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// What a client is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientState {
+    /// It won the last decision. Under the kernel engine: it competes.
+    Running,
+    /// It competes and waits.
+    Waiting,
+    /// All its threads are blocked.
+    Blocked,
+    /// Its user stopped it.
+    Suspended,
+}
+
+/// A client as `ps` and `top` show it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ClientReport {
+    /// Identifier, such as `c3`.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// User id of its owner.
+    pub owner: u32,
+    /// Pid of the root of its process tree.
+    pub pid: u32,
+    /// Processes in it now.
+    pub processes: u32,
+    /// What it is doing.
+    pub state: ClientState,
+    /// Its tickets: amount and currency of each.
+    pub tickets: Vec<(u32, String)>,
+    /// What they are worth in base units.
+    pub value: f64,
+    /// Its own quantum, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum_ns: Option<u64>,
+    /// Part of the machine that it should get at this moment, 0 to 1.
+    pub share: f64,
+    /// CPU time it should have received since it was registered.
+    pub specified_ns: u64,
+    /// CPU time it did receive.
+    pub received_ns: u64,
+    /// Received less specified, in quanta of those that have none of their own.
+    pub error_quanta: f64,
+    /// Its turns, where the engine counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsReport>,
+}
+
+/// Turns of a client's threads, as the kernel engine counts them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TurnsReport {
+    /// Times that one of them was given a CPU.
+    pub turns: u64,
+    /// Turns on another CPU than the one before.
+    pub migrations: u64,
+    /// Time that they waited while they could have run, in all.
+    pub waited_ns: u64,
+    /// Half of all waits were shorter than this power of two.
+    pub wait_median_ns: u64,
+    /// Of a hundred waits ninety-nine were shorter than this power of two.
+    pub wait_99th_ns: u64,
+}
+
+/// A currency as `lscur` shows it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CurrencyReport {
+    /// Identifier, such as `u3`.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// User id of its owner.
+    pub owner: u32,
+    /// Octal permissions.
+    pub mode: String,
+    /// Face value of all tickets issued in it.
+    pub issued: u64,
+    /// Face value of the active ones.
+    pub active: u64,
+    /// Base units that its active tickets are worth together.
+    pub value: f64,
+    /// Tickets that back it.
+    pub backing: Vec<String>,
+}
+
+/// A ticket as `lstkt` shows it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TicketReport {
+    /// Identifier, such as `t3`.
+    pub id: String,
+    /// Name of its currency.
+    pub currency: String,
+    /// Face value that it holds itself.
+    pub amount: u32,
+    /// Face value that it has lent.
+    pub lent: u32,
+    /// What it funds: `currency:NAME` or `client:NAME`.
+    pub target: Option<String>,
+    /// Whether it competes.
+    pub active: bool,
+    /// What it is worth in base units.
+    pub value: f64,
+    /// The transfer that made it.
+    pub transfer: Option<String>,
+}
+
+/// A transfer as `transfer --list` shows it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TransferReport {
+    /// Identifier, such as `x3`.
+    pub id: String,
+    /// Name of the giver.
+    pub from: String,
+    /// Target, currency and amount of each share.
+    pub shares: Vec<(String, String, u32)>,
+}

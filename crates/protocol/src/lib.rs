@@ -1,0 +1,23 @@
+//! What the daemon and its clients share: requests, answers, frames, and the
+//! client's side of a connection.
+//!
+//! A program that only talks to the daemon needs this crate and no engine.
+
+mod answer;
+mod connection;
+pub mod frame;
+mod paths;
+mod request;
+mod start;
+
+pub use answer::{
+    ClientReport, ClientState, CurrencyReport, Response, StatusReport, TicketReport,
+    TransferReport, TurnsReport,
+};
+pub use connection::{ConnectError, Connection};
+pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};
+pub use request::{
+    Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyKind,
+    Request, TransferPortion,
+};
+pub use start::{READY, START_TIMEOUT, StartError, lock_until, start_daemon};
