@@ -24,11 +24,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::procfs;
 use crate::scheduler;
 use crate::sweep::{Records, put_right};
 use crate::table::Table;
@@ -39,8 +40,15 @@ const NAME: &str = "prorata-guardian";
 /// The same within the kernel's limit of 15 bytes.
 const SHORT_NAME: &CStr = c"prorata-guard";
 
-/// How long a guardian may take to get ready on a busy machine.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+/// How often the engine looks whether a new guardian makes progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A new guardian that sleeps for so long without using any CPU time has hung. One that
+/// waits for a CPU or for the disk has not, however busy the machine.
+const MAX_SLEEP: Duration = Duration::from_secs(10);
+
+/// A program that neither becomes a guardian nor ends nor sleeps is given up on.
+const MAX_START: Duration = Duration::from_secs(600);
 
 /// How often it looks whether the engine has stalled.
 const LOOK_INTERVAL: Timespec = Timespec {
@@ -58,7 +66,7 @@ pub(crate) struct Guardian {
 
 impl Guardian {
     /// Starts a guardian over this table and waits until it is ready. Takes
-    /// milliseconds: not for the decision thread.
+    /// milliseconds, and far more on a busy machine: not for the decision thread.
     /// `clients_socket` is that by which the clients' programs are known.
     pub(crate) fn spawn(table: &Table, clients_socket: &Path) -> io::Result<Guardian> {
         let (socket, theirs) = UnixStream::pair()?;
@@ -73,23 +81,33 @@ impl Guardian {
             .stderr(Stdio::null())
             .spawn()?;
         let mut guardian = Guardian { child, socket };
-        guardian.await_ready().inspect_err(|_| {
+        guardian.await_ready(MAX_SLEEP).inspect_err(|_| {
             let _ = guardian.child.kill();
             let _ = guardian.child.wait();
         })?;
         Ok(guardian)
     }
 
-    fn await_ready(&mut self) -> io::Result<()> {
-        self.socket.set_read_timeout(Some(START_PATIENCE))?;
-        let mut ready = [0];
-        match self.socket.read(&mut ready) {
-            Ok(1) if ready == [READY] => Ok(()),
-            Ok(_) => Err(io::Error::other(
-                "the program that was started as guardian did not become one: \
-                 call prorata_user::guardian_entry first thing in main",
-            )),
-            Err(error) => Err(error),
+    fn await_ready(&mut self, max_sleep: Duration) -> io::Result<()> {
+        self.socket.set_read_timeout(Some(PROGRESS_INTERVAL))?;
+        let mut progress = Progress::new(Instant::now(), max_sleep);
+        loop {
+            let mut ready = [0];
+            match self.socket.read(&mut ready) {
+                Ok(1) if ready == [READY] => return Ok(()),
+                Ok(_) => {
+                    return Err(io::Error::other(
+                        "the program that was started as guardian did not become one: \
+                         call prorata_user::guardian_entry first thing in main",
+                    ));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            let sleeps = procfs::stat(self.pid()).is_ok_and(|stat| stat.is_asleep());
+            let cpu_ns = scheduler::cpu_time_ns(self.pid()).unwrap_or(0);
+            progress.check(Instant::now(), sleeps, cpu_ns)?;
         }
     }
 
@@ -108,6 +126,46 @@ impl Drop for Guardian {
     fn drop(&mut self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let _ = self.child.wait();
+    }
+}
+
+/// What is known of a guardian that is not ready yet.
+#[derive(Debug)]
+struct Progress {
+    begun: Instant,
+    /// When it last was found to use CPU time or to wait for it.
+    last: Instant,
+    cpu_ns: u64,
+    max_sleep: Duration,
+}
+
+impl Progress {
+    fn new(begun: Instant, max_sleep: Duration) -> Self {
+        Self {
+            begun,
+            last: begun,
+            cpu_ns: 0,
+            max_sleep,
+        }
+    }
+
+    /// Takes note of a look at it. Fails if it has hung.
+    fn check(&mut self, now: Instant, sleeps: bool, cpu_ns: u64) -> io::Result<()> {
+        if !sleeps || cpu_ns > self.cpu_ns {
+            self.last = now;
+            self.cpu_ns = cpu_ns;
+        }
+        let hung = |time: Duration, what| {
+            let message = format!("for {} s it {what} without getting ready", time.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
+        };
+        if now - self.last > self.max_sleep {
+            hung(self.max_sleep, "sleeps")
+        } else if now - self.begun > MAX_START {
+            hung(MAX_START, "runs")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -173,5 +231,59 @@ fn engine_has_ended(socket: &UnixStream) -> bool {
         Ok(0) | Err(Errno::INTR) => false,
         // The engine never writes: readable means closed.
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a guardian that is looked at so often is still waited for.
+    fn is_waited_for(seconds: u64, look: impl Fn(u64) -> (bool, u64)) -> bool {
+        let begun = Instant::now();
+        let mut progress = Progress::new(begun, MAX_SLEEP);
+        (0..=seconds).all(|second| {
+            let (sleeps, cpu_ns) = look(second);
+            let now = begun + Duration::from_secs(second);
+            progress.check(now, sleeps, cpu_ns).is_ok()
+        })
+    }
+
+    #[test]
+    fn a_guardian_that_waits_for_a_cpu_is_waited_for() {
+        assert!(is_waited_for(MAX_START.as_secs(), |_| (false, 0)));
+    }
+
+    #[test]
+    fn a_guardian_that_uses_some_cpu_time_between_sleeps_is_waited_for() {
+        assert!(is_waited_for(MAX_START.as_secs(), |now| (true, now / 10)));
+    }
+
+    #[test]
+    fn a_guardian_that_only_sleeps_or_runs_for_ever_is_given_up_on() {
+        assert!(is_waited_for(MAX_SLEEP.as_secs(), |_| (true, 5)));
+        assert!(!is_waited_for(MAX_SLEEP.as_secs() + 1, |_| (true, 5)));
+        assert!(!is_waited_for(MAX_START.as_secs() + 1, |now| (false, now)));
+    }
+
+    /// Waits for such a program to become a guardian.
+    fn wait_for(program: &str, argument: &str) -> io::Result<()> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let child = Command::new(program)
+            .arg(argument)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()?;
+        let mut guardian = Guardian { child, socket };
+        let result = guardian.await_ready(Duration::from_millis(300));
+        let _ = guardian.child.kill();
+        result
+    }
+
+    #[test]
+    fn a_program_that_does_not_become_a_guardian_is_told_from_one() {
+        let asleep = wait_for("sleep", "1000").expect_err("it is no guardian");
+        assert_eq!(asleep.kind(), io::ErrorKind::TimedOut, "{asleep}");
+        let ended = wait_for("true", "").expect_err("it is no guardian");
+        assert!(ended.to_string().contains("guardian_entry"), "{ended}");
     }
 }

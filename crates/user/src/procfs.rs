@@ -99,9 +99,31 @@ impl Stat {
         })
     }
 
+    /// Of a process that sleeps, born to this parent at this time.
+    #[cfg(test)]
+    pub(crate) fn born(parent: u32, start_time_ticks: u64) -> Stat {
+        Stat {
+            state: b'S',
+            parent,
+            session: 0,
+            flags: 0,
+            waited_ns: 0,
+            threads: 1,
+            start_time_ticks,
+            exit_signal: 17,
+            processor: 0,
+            policy: 0,
+        }
+    }
+
     /// Whether it wants to run.
     pub(crate) fn is_runnable(&self) -> bool {
         self.state == b'R'
+    }
+
+    /// Whether it neither wants to run nor waits for a disk: it sleeps or is stopped.
+    pub(crate) fn is_asleep(&self) -> bool {
+        matches!(self.state, b'S' | b'T' | b't')
     }
 
     /// Whether it is stopped or traced, by whomever.
