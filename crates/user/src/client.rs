@@ -5,6 +5,7 @@ use rustix::thread::CpuSet;
 
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
+use crate::ownership::Users;
 use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
@@ -38,9 +39,7 @@ pub(crate) struct Client {
     /// Parents stand before their children.
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
-    /// Users whose processes were named as its own, or failing that, were the
-    /// first found. What else joins is theirs, unless one of them is root.
-    pub(crate) users: Vec<u32>,
+    pub(crate) users: Users,
     /// Those of the shared CPUs that its processes may use by themselves.
     pub(crate) usable: CpuSet,
     /// Its user took it out of the competition.
@@ -97,7 +96,7 @@ impl Client {
             id,
             processes: Vec::new(),
             foster_parents: Vec::new(),
-            users: Vec::new(),
+            users: Users::default(),
             usable: CpuSet::new(),
             suspended: false,
             runnable: 0,
@@ -293,12 +292,6 @@ impl Client {
     pub(crate) fn heritage_of(&self, parent: u32) -> Option<Heritage> {
         let parent = self.processes.iter().find(|p| p.id.pid == parent)?;
         Some(parent.threads.heritage())
-    }
-
-    /// Whether a process of this user may be part of it, unasked: it has none
-    /// yet, or it is that user's or root's.
-    pub(crate) fn may_hold(&self, user: u32) -> bool {
-        self.users.is_empty() || self.users.contains(&user) || self.users.contains(&0)
     }
 
     /// Finds out which of these CPUs its processes may use by themselves.

@@ -9,7 +9,7 @@ use prorata_core::ids::ClientId;
 use crate::client::FosterParent;
 use crate::error::EngineError;
 use crate::process_id::ProcessId;
-use crate::procfs::StatFile;
+use crate::procfs::{self, StatFile};
 use crate::tree::Tree;
 use crate::waited::Waited;
 
@@ -41,9 +41,12 @@ impl Tree {
             waited: Waited::since(stat.waited_ns),
             shared: false,
         };
-        self.client_or_new(id, now_ns)
-            .foster_parents
-            .push(foster_parent);
+        let user = procfs::real_uid(parent.pid);
+        let client = self.client_or_new(id, now_ns);
+        client.foster_parents.push(foster_parent);
+        if let Some(user) = user {
+            client.users.add_first(user);
+        }
         self.review_foster_parent(parent.pid);
         Ok(())
     }

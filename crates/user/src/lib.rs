@@ -37,6 +37,7 @@ mod marker;
 mod membership;
 mod obey;
 mod observe;
+pub mod ownership;
 mod placement;
 mod process;
 mod process_id;

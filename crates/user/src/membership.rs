@@ -1,15 +1,15 @@
-//! Who belongs to whom.
+//! How processes come to their clients: by name, by birth, and by their markers.
 //!
-//! A child belongs to its parent's client. A process whose parent has ended
-//! is known by its foster parent (who inherited it as a child subreaper) or
-//! by the marker in its environment.
+//! Which client that is, [`crate::ownership`] says; here newborn processes are noticed, and those
+//! looked for whose parents do not tell.
 
 use prorata_core::ids::ClientId;
 
 use crate::births::Newborn;
 use crate::error::EngineError;
 use crate::marker::marked_client;
-use crate::process::Origin;
+use crate::ownership::{Kinship, client_by_birth, client_by_marker, is_left_of};
+use crate::process::{Origin, Process};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::scheduler;
@@ -55,15 +55,8 @@ impl Tree {
     ) -> u32 {
         let before = self.process_count();
         for (pid, stat) in procfs::everyone() {
-            let free = !self.owners.contains_key(&pid);
-            if free
-                && stat.start_time_ticks >= since_ticks
-                && self.marked(pid) == Some(id)
-                && (user == 0
-                    || procfs::real_uid(pid) == Some(user)
-                    || self.is_of_its_user(id, pid))
-            {
-                self.admit(id, pid, &stat, Origin::Found, now_ns);
+            if is_left_of(self, id, user, since_ticks, (pid, &stat)) {
+                self.admit(id, pid, &stat, Origin::Named, now_ns);
             }
         }
         self.walk_below(now_ns);
@@ -127,7 +120,7 @@ impl Tree {
     /// Puts a process under its parent's or foster parent's client. Returns
     /// whether there is one.
     fn join_parent(&mut self, pid: u32, stat: &Stat, now_ns: u64) -> bool {
-        let Some(id) = self.client_of_parent(pid, stat) else {
+        let Some(id) = client_by_birth(self, pid, stat) else {
             return false;
         };
         let client = self.client(id);
@@ -137,22 +130,6 @@ impl Tree {
         };
         self.admit(id, pid, stat, origin, now_ns);
         true
-    }
-
-    /// The client that a process belongs to because of its parent. Children
-    /// of a foster parent are mostly orphans: they may be of any client whose
-    /// foster parent that is, so the marker decides, and without one only
-    /// where there is but one such client.
-    fn client_of_parent(&self, pid: u32, stat: &Stat) -> Option<ClientId> {
-        let fostered = self.clients_fostered_by(stat.parent);
-        if fostered.is_empty() {
-            return self.owners.get(&stat.parent).copied();
-        }
-        match self.marked(pid) {
-            Some(id) if fostered.contains(&id) => Some(id),
-            Some(id) if self.believes_marker(id, pid, stat) => Some(id),
-            _ => (fostered.len() == 1).then_some(fostered[0]),
-        }
     }
 
     /// Puts a process under a client if that can be.
@@ -184,7 +161,7 @@ impl Tree {
             if stat.is_secondary_thread() {
                 self.notice_thread(pid);
             } else if !self.owners.contains_key(&pid) {
-                match self.client_of_parent(pid, &stat) {
+                match client_by_birth(self, pid, &stat) {
                     Some(id) => {
                         let origin = self.born_some_time_ago(id, pid);
                         self.admit(id, pid, &stat, origin, now_ns);
@@ -222,8 +199,7 @@ impl Tree {
         if self.owners.contains_key(&pid) || self.join_parent(pid, &stat, now_ns) {
             return true;
         }
-        let marked = self.marked(pid);
-        let Some(id) = marked.filter(|&id| self.believes_marker(id, pid, &stat)) else {
+        let Some(id) = client_by_marker(self, pid, &stat) else {
             return false;
         };
         self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
@@ -236,38 +212,6 @@ impl Tree {
         let youngest = procfs::everyone().into_iter().rev().map(|(pid, _)| pid);
         let strangers = youngest.filter(|pid| !self.owners.contains_key(pid));
         self.strangers.extend(strangers.take(room));
-    }
-
-    /// Whether a process is a client's because it says so.
-    fn believes_marker(&self, id: ClientId, pid: u32, stat: &Stat) -> bool {
-        self.is_younger_than(id, stat) && self.is_of_its_user(id, pid)
-    }
-
-    /// The client whose markers a process carries.
-    fn marked(&self, pid: u32) -> Option<ClientId> {
-        marked_client(pid, &self.socket)
-    }
-
-    /// Whether a process belongs to the same user as a client's processes. An
-    /// environment is whatever its owner says, so a marker alone would let
-    /// anybody run on anybody's tickets.
-    fn is_of_its_user(&self, id: ClientId, pid: u32) -> bool {
-        let processes = self.client(id).map_or(&[][..], |client| &client.processes);
-        let Some(uid) = procfs::real_uid(pid) else {
-            return false;
-        };
-        processes
-            .iter()
-            .any(|process| procfs::real_uid(process.id.pid) == Some(uid))
-    }
-
-    /// Whether a process began after some process of a client, so that its
-    /// marker cannot be that of an earlier client of the same name.
-    fn is_younger_than(&self, id: ClientId, stat: &Stat) -> bool {
-        let processes = self.client(id).map_or(&[][..], |client| &client.processes);
-        processes
-            .iter()
-            .any(|p| p.id.start_time_ticks <= stat.start_time_ticks)
     }
 
     /// The origin of a process that was noticed late, when its client may have
@@ -324,7 +268,7 @@ impl Tree {
                 if self.owners.contains_key(pid) {
                     continue;
                 }
-                if let Some(id) = self.client_of_parent(*pid, stat) {
+                if let Some(id) = client_by_birth(self, *pid, stat) {
                     self.admit(id, *pid, stat, origin(self, id, *pid, stat), now_ns);
                 }
             }
@@ -332,6 +276,40 @@ impl Tree {
                 break;
             }
         }
+    }
+}
+
+impl Tree {
+    fn processes_of(&self, id: ClientId) -> &[Process] {
+        self.client(id).map_or(&[], |client| &client.processes)
+    }
+}
+
+impl Kinship for Tree {
+    fn client_of(&self, pid: u32) -> Option<ClientId> {
+        self.owners.get(&pid).copied()
+    }
+
+    fn fostered_by(&self, pid: u32) -> Vec<ClientId> {
+        self.clients_fostered_by(pid)
+    }
+
+    fn marked(&self, pid: u32) -> Option<ClientId> {
+        marked_client(pid, &self.socket)
+    }
+
+    fn user_of(&self, pid: u32) -> Option<u32> {
+        procfs::real_uid(pid)
+    }
+
+    fn has_process_of(&self, id: ClientId, user: u32) -> bool {
+        let mut processes = self.processes_of(id).iter();
+        processes.any(|process| procfs::real_uid(process.id.pid) == Some(user))
+    }
+
+    fn began_by(&self, id: ClientId, ticks: u64) -> bool {
+        let mut processes = self.processes_of(id).iter();
+        processes.any(|process| process.id.start_time_ticks <= ticks)
     }
 }
 

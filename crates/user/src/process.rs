@@ -89,8 +89,8 @@ pub(crate) struct Process {
 /// How a process came to be managed.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A caller named it. It ran before: what it has used so far is not
-    /// accounted for.
+    /// A caller named it, or its client's marker and journal. It ran before: what it has used
+    /// so far is not accounted for.
     Named,
     /// It was found beside or below one that was named, and ran before too.
     Found,

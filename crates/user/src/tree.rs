@@ -249,7 +249,7 @@ impl Tree {
         let gone = || EngineError::NoSuchProcess(pid);
         let user = procfs::real_uid(pid).ok_or_else(gone)?;
         let is_named = matches!(origin, Origin::Named);
-        let is_foreign = !is_named && !self.client(id).is_none_or(|c| c.may_hold(user));
+        let is_foreign = !is_named && !self.client(id).is_none_or(|c| c.users.may_include(user));
         if is_foreign || self.unreleased.iter().any(|p| p.id == process) {
             return Err(EngineError::NotPermitted(pid));
         }
@@ -269,8 +269,10 @@ impl Tree {
         self.changes.push(Change::Joined(id, process));
         let cpus = self.cpus;
         let client = self.client_or_new(id, now_ns);
-        if (is_named || client.users.is_empty()) && !client.users.contains(&user) {
-            client.users.push(user);
+        if is_named {
+            client.users.add(user);
+        } else {
+            client.users.add_first(user);
         }
         client.processes.push(joined);
         client.find_usable(&cpus);
@@ -344,7 +346,7 @@ impl Tree {
             let Ok(stat) = process.look() else { continue };
             process.session = stat.session;
             let pid = process.id.pid;
-            if procfs::real_uid(pid).is_some_and(|user| !client.may_hold(user)) {
+            if procfs::real_uid(pid).is_some_and(|user| !client.users.may_include(user)) {
                 foreign.push(pid);
             }
             let process = &mut client.processes[index];
