@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 
 use crate::error::ReproduceError;
 use crate::figure::Figure;

@@ -1,7 +1,7 @@
 //! What clients received over time, whatever engine gave it to them.
 
+use prorata_scenario::Scenario;
 use prorata_sim::Measures;
-use prorata_sim::scenario::Scenario;
 
 use crate::error::ReproduceError;
 use crate::experiment::Context;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use prorata_sim::RunError;
-use prorata_sim::scenario::{ReadError, ScenarioError};
+use prorata_scenario::RunError;
+use prorata_scenario::file::{ReadError, ScenarioError};
 use prorata_sim::smp::StartError;
 use prorata_stage::StageError;
 

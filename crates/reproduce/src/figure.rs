@@ -1,7 +1,7 @@
 //! A figure of a paper, as its scenario file describes it.
 
-use prorata_sim::Scenario;
-use prorata_sim::scenario::Time;
+use prorata_scenario::Scenario;
+use prorata_scenario::file::Time;
 use serde::Deserialize;
 
 use crate::claim::Claim;
@@ -140,5 +140,5 @@ impl Figure {
 
 /// The JSON schema of scenario files, with what `[reproduces]` may hold.
 pub fn schema() -> serde_json::Value {
-    prorata_sim::scenario::schema::<Reproduces>()
+    prorata_scenario::file::schema::<Reproduces>()
 }

@@ -1,6 +1,6 @@
 //! Runs a figure and compares it with the paper.
 
-use prorata_sim::scenario::PolicyName;
+use prorata_scenario::file::PolicyName;
 use prorata_stage::{EngineKind, KERNEL, USER};
 use serde::Serialize;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use prorata_sim::{Event, Machine, Observer};
+use prorata_scenario::event::Event;
+use prorata_sim::{Machine, Observer};
 
 /// Who had each turn.
 #[derive(Clone, Default, Debug)]

@@ -2,7 +2,8 @@
 //! that compete for CPUs by tickets.
 //!
 //! ```
-//! use prorata_sim::{Measures, Report, Scenario, Simulation};
+//! use prorata_scenario::Scenario;
+//! use prorata_sim::{Measures, Simulation, report};
 //!
 //! let text = r#"
 //! title = "Two programs share a CPU 3:1"
@@ -19,32 +20,23 @@
 //! let mut simulation = Simulation::watched(&scenario, seed, Measures::new())?;
 //! simulation.run()?;
 //! let (machine, measures) = simulation.into_parts();
-//! let report = Report::new(&scenario, seed, &machine, &measures);
+//! let report = report(&scenario, seed, &machine, &measures);
 //! assert_eq!(report.clients[0].share, 0.75);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod fault;
 pub mod machine;
-pub mod measure;
+mod measures;
 pub mod memory;
-pub mod observer;
+mod observer;
 pub mod perfetto;
-pub mod plan;
-pub mod scenario;
+mod report;
 pub mod smp;
 pub mod sweep;
 pub mod trace;
-pub mod world;
 
-pub mod draw;
-mod policy;
-mod queue;
-pub mod stream;
-
-pub use machine::{Counts, Machine, RunError, Simulation};
-pub use measure::{Measures, Report};
-pub use observer::{Event, Observer, Why};
-pub use plan::Plan;
-pub use policy::policy;
-pub use scenario::Scenario;
+pub use machine::{Machine, Simulation};
+pub use measures::{ClientMeasures, Measures, Point, PoolMeasures};
+pub use observer::Observer;
+pub use report::report;

@@ -9,8 +9,10 @@
 use std::fmt::{self, Write as _};
 use std::io;
 
+use prorata_scenario::event::{Event, Why};
+
 use crate::machine::Machine;
-use crate::observer::{Event, Observer, Why};
+use crate::observer::Observer;
 
 /// An event and what its line needs besides.
 pub struct Line<'a> {

@@ -5,7 +5,8 @@ mod common;
 
 use common::{parse, run};
 use proptest::prelude::*;
-use prorata_sim::{Event, Machine, Observer};
+use prorata_scenario::event::Event;
+use prorata_sim::{Machine, Observer};
 
 const QUANTUM_MS: f64 = 10.0;
 

@@ -5,11 +5,12 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use prorata_sim::plan::limits;
-use prorata_sim::scenario::{
+use prorata_scenario::file::{
     Currency, Distribution, Mutex, MutexKind, Pipe, Pool, Program, Step, Time, Trace, Varying,
 };
-use prorata_sim::{Plan, RunError, Scenario, Simulation};
+use prorata_scenario::plan::limits;
+use prorata_scenario::{Plan, RunError, Scenario};
+use prorata_sim::Simulation;
 
 /// A scenario with one client.
 fn smallest() -> Scenario {

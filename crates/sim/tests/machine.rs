@@ -3,7 +3,9 @@
 mod common;
 
 use common::{dispatches, kept, measured, pairs, parse, received_ms};
-use prorata_sim::{Event, RunError, Simulation, Why};
+use prorata_scenario::RunError;
+use prorata_scenario::event::{Event, Why};
+use prorata_sim::Simulation;
 
 #[test]
 fn stride_gives_turns_in_the_papers_order() {

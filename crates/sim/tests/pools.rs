@@ -4,8 +4,10 @@
 mod common;
 
 use common::{measured, parse, received_ms, report, run, run_checked};
+use prorata_scenario::Plan;
+use prorata_scenario::event::Event;
 use prorata_sim::trace::Recorder;
-use prorata_sim::{Event, Machine, Measures, Observer, Plan, Report};
+use prorata_sim::{Machine, Measures, Observer};
 
 /// Milliseconds, client and CPU of every dispatch.
 #[derive(Default)]
@@ -254,7 +256,7 @@ fn each_pool_is_as_exact_as_a_machine_of_its_own() {
     let scenario = parse(&text(FIVE, ""));
     let seed = 1;
     let (machine, measures) = run_checked(&scenario, seed, Measures::new());
-    let together = Report::new(&scenario, seed, &machine, &measures);
+    let together = prorata_sim::report(&scenario, seed, &machine, &measures);
     for (pool, cpus) in [("small", 1), ("large", 2)] {
         let mut alone = scenario.clone();
         alone.machine.pools.clear();
@@ -267,7 +269,7 @@ fn each_pool_is_as_exact_as_a_machine_of_its_own() {
             .iter_mut()
             .for_each(|client| client.pool = None);
         let (machine, measures) = run_checked(&alone, seed, Measures::new());
-        let alone = Report::new(&alone, seed, &machine, &measures);
+        let alone = prorata_sim::report(&alone, seed, &machine, &measures);
         for client in &alone.clients {
             let other = together.clients.iter().find(|c| c.name == client.name);
             let other = other.expect("it is in both");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{kept, report};
-use prorata_sim::Event;
+use prorata_scenario::event::Event;
 
 /// Of three users the first has the first and the fourth client.
 #[test]

@@ -5,9 +5,10 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{directory, files, name, parse, read, run, run_checked};
 use prorata_sim::trace::{Fingerprint, Recorder};
-use prorata_sim::{Measures, Report};
+use prorata_sim::{Measures, report};
+
+use common::{directory, files, name, parse, read, run, run_checked};
 
 #[test]
 fn all_assertions_hold() {
@@ -15,7 +16,7 @@ fn all_assertions_hold() {
         let scenario = read(&file);
         let seed = scenario.seed.into();
         let (machine, measures) = run_checked(&scenario, seed, Measures::new());
-        let report = Report::new(&scenario, seed, &machine, &measures);
+        let report = report(&scenario, seed, &machine, &measures);
         for verdict in &report.verdicts {
             assert!(verdict.holds, "{}: {verdict:?}", file.display());
         }
@@ -74,7 +75,7 @@ fn the_example_of_the_documentation_is_a_scenario() {
     let (text, _) = rest.split_once("```").expect("an end of it");
     let scenario = parse(text);
     let (machine, measures) = run_checked(&scenario, 1, Measures::new());
-    let report = Report::new(&scenario, 1, &machine, &measures);
+    let report = report(&scenario, 1, &machine, &measures);
     assert!(report.verdicts.iter().all(|verdict| verdict.holds));
     assert_eq!(report.verdicts.len(), 1);
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation, StartError};
 
 const LAYOUTS: [LayoutName; 7] = [

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 use prorata_sim::smp::{
     Costs, Description, DescriptionError, LayoutName, Machine, Shared, Simulation, StartError,
 };

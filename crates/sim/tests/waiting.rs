@@ -3,7 +3,7 @@
 mod common;
 
 use common::{kept, measured, pairs, received_ms, report};
-use prorata_sim::Event;
+use prorata_scenario::event::Event;
 
 #[test]
 fn a_pipe_holds_its_capacity_and_no_more() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use prorata_control::{Engine, EngineError, KernelOptions, kernel_engine, user_engine};
 use prorata_core::dispatcher::Dispatcher;
-use prorata_sim::scenario::PolicyName;
+use prorata_scenario::file::PolicyName;
 
 /// Starts an engine that shares out these CPUs as a dispatcher decides. The
 /// directory, not made yet, is its own.

@@ -3,7 +3,7 @@
 use std::io;
 
 use prorata_control::EngineError;
-use prorata_sim::scenario::{PolicyName, ScenarioError};
+use prorata_scenario::file::{PolicyName, ScenarioError};
 
 /// Why a scenario cannot be run on processes, or not to its end.
 #[derive(Debug, thiserror::Error)]

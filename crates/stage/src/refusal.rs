@@ -1,8 +1,8 @@
 //! What a scenario may ask of the simulator, but not of real processes: refused
 //! before anything starts, with its place in the file.
 
-use prorata_sim::Scenario;
-use prorata_sim::scenario::{
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{
     Action, MutexKind, Place, PolicyName, Problem, ScenarioError, Step, Time,
 };
 

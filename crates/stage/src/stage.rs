@@ -9,8 +9,8 @@ use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_protocol::{ClientState, PolicyKind};
-use prorata_sim::policy;
-use prorata_sim::scenario::PolicyName;
+use prorata_scenario::file::PolicyName;
+use prorata_scenario::policy;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
 

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use prorata_core::rng::Rng as _;
-use prorata_sim::plan::{Code, Instruction};
-use prorata_sim::stream::{Purpose, SplitMix64, small_stream};
+use prorata_scenario::plan::{Code, Instruction};
+use prorata_scenario::stream::{Purpose, SplitMix64, small_stream};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{ClockId, sched_yield};
 use rustix::time::{Timespec, clock_gettime};

@@ -17,7 +17,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use prorata_control::{Engine, EngineError, KeptScheduler, KernelOptions, kernel_engine_over};
 use prorata_core::dispatcher::Dispatcher;
 use prorata_kernel::scheduler::{Options, Policy};
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 use prorata_stage::{EngineKind, KERNEL, check, run};
 
 use self::twice::twice;

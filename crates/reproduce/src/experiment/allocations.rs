@@ -1,7 +1,7 @@
 //! 1995, Figure 8: allocations, one by one.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::Scenario;
+use prorata_scenario::Scenario;
 use serde::Deserialize;
 
 use super::panel::{Panel, to_run};
@@ -101,7 +101,7 @@ fn chart(panel: &Panel, scenario: &Scenario, winners: &[u32]) -> Chart {
 
 /// Base tickets, as far as they are fixed.
 fn tickets(scenario: &Scenario) -> Vec<f64> {
-    use prorata_sim::scenario::Tickets;
+    use prorata_scenario::file::Tickets;
     let tickets = scenario.clients.iter().map(|client| match &client.tickets {
         Tickets::Fixed(amounts) => amounts.iter().map(|a| f64::from(a.amount)).sum(),
         Tickets::Ruled(_) => 0.0,

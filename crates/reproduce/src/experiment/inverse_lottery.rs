@@ -4,7 +4,7 @@ use prorata_core::policy::inverse::InverseLottery;
 use prorata_core::policy::{ClientIndex, Policy};
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::Tickets;
+use prorata_scenario::file::Tickets;
 use serde::Deserialize;
 
 use super::{Context, Result};

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use prorata_report::chart::{Chart, Curve, Shape};
-use prorata_sim::scenario::Time;
+use prorata_scenario::file::Time;
 use prorata_sim::smp::{Costs, Description, LayoutName, Machine, Simulation};
 use serde::Deserialize;
 

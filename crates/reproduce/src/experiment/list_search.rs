@@ -6,7 +6,8 @@ use std::convert::Infallible;
 use prorata_core::policy::lottery::{ListLottery, ListOrder};
 use prorata_core::policy::{ClientIndex, Policy};
 use prorata_report::svg::{Anchor, Svg};
-use prorata_sim::scenario::{Scenario, Tickets};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::Tickets;
 use rand_core::TryRng;
 use serde::Deserialize;
 

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
 
 use super::{Context, Result};

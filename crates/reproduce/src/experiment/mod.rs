@@ -23,7 +23,8 @@ mod responses;
 mod throughput_error;
 mod windows;
 
-use prorata_sim::scenario::{PolicyName, Scenario};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::PolicyName;
 use prorata_sim::{Machine, Observer, Simulation};
 use prorata_stage::EngineKind;
 use serde::Deserialize;

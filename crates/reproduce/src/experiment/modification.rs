@@ -4,7 +4,8 @@
 
 use prorata_core::policy::{ClientIndex, Policy, Stride};
 use prorata_report::svg::{Anchor, Px, Svg};
-use prorata_sim::scenario::{Action, Scenario};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::Action;
 use serde::Deserialize;
 
 use super::passes::join_all;
@@ -58,7 +59,7 @@ fn changes(scenario: &Scenario) -> Option<Vec<(Stand, Stand)>> {
     join_all(&mut policy, scenario)?;
     let mut tickets: Vec<u32> = Vec::new();
     for client in &scenario.clients {
-        let prorata_sim::scenario::Tickets::Fixed(amounts) = &client.tickets else {
+        let prorata_scenario::file::Tickets::Fixed(amounts) = &client.tickets else {
             return None;
         };
         tickets.push(amounts.first()?.amount);

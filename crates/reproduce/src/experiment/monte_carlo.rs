@@ -6,7 +6,8 @@
 //! run grow alike.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::{Rule, Scenario, Tickets};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Rule, Tickets};
 use serde::Deserialize;
 
 use super::{Context, Result};

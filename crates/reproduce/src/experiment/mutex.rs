@@ -2,7 +2,8 @@
 //! lottery-scheduled mutex.
 
 use prorata_report::chart::{Axis, Chart, Curve, Rule, Shape};
-use prorata_sim::{Event, Machine, Observer};
+use prorata_scenario::event::Event;
+use prorata_sim::{Machine, Observer};
 use serde::Deserialize;
 
 use super::{Context, Result};

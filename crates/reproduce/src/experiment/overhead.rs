@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::Scenario;
+use prorata_scenario::Scenario;
 use prorata_stage::EngineKind;
 use serde::Deserialize;
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use prorata_sim::scenario::{PolicyName, Scenario, Tickets};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{PolicyName, Tickets};
 use serde::Deserialize;
 
 use super::{Context, Result};

@@ -3,7 +3,8 @@
 
 use prorata_core::policy::{ClientIndex, Policy, Stride};
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::{Scenario, Tickets};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::Tickets;
 use serde::Deserialize;
 
 use super::{Context, Result};

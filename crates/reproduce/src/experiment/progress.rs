@@ -2,7 +2,8 @@
 //! ratios of their shares between times.
 
 use prorata_report::chart::{Axis, Chart, Curve, Rule, Shape};
-use prorata_sim::scenario::{Scenario, Time};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::Time;
 use serde::Deserialize;
 
 use super::{Context, Result};

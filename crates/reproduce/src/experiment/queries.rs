@@ -2,7 +2,8 @@
 //! for them with the tickets that they lend it.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::{Event, Machine, Observer};
+use prorata_scenario::event::Event;
+use prorata_sim::{Machine, Observer};
 use serde::Deserialize;
 
 use super::{Context, Result};

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use prorata_sim::scenario::Time;
+use prorata_scenario::file::Time;
 use prorata_sim::smp::{Costs, LayoutName, Simulation};
 use serde::Deserialize;
 

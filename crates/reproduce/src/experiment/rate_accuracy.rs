@@ -2,7 +2,8 @@
 //! the ratio of their tickets.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::{Amount, Scenario, Tickets, Time};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Amount, Tickets, Time};
 use serde::Deserialize;
 
 use super::{Context, Result};

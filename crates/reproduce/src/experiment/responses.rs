@@ -1,7 +1,7 @@
 //! 1995, Figures 11 to 13: distributions of response times.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::Scenario;
+use prorata_scenario::Scenario;
 use serde::Deserialize;
 
 use super::panel::{Panel, to_run};

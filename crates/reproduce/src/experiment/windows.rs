@@ -2,7 +2,7 @@
 //! windows.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::scenario::Time;
+use prorata_scenario::file::Time;
 use serde::Deserialize;
 
 use super::{Context, Result};

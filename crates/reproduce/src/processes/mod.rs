@@ -8,8 +8,8 @@ pub(crate) mod worker;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use prorata_sim::scenario::{Rule, Scenario, Tickets, Time};
-
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Rule, Tickets, Time};
 use prorata_stage::EngineKind;
 
 use self::stage::Stage;

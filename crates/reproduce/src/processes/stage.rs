@@ -4,9 +4,8 @@ use std::io;
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
 use prorata_core::ledger::{Operation, Principal};
-use prorata_sim::Plan;
-use prorata_sim::plan::client_id;
-use prorata_sim::scenario::Scenario;
+use prorata_scenario::plan::client_id;
+use prorata_scenario::{Plan, Scenario};
 use prorata_stage::EngineKind;
 
 use super::Result;

@@ -1,7 +1,8 @@
 //! A kernel build (2001, Figure 1): compilers that run for a while each, started
 //! by a make that keeps so many going.
 
-use prorata_sim::scenario::{Distribution, Scenario, Step, Time, Varying};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Distribution, Step, Time, Varying};
 use serde::Deserialize;
 
 use super::{add_process, empty, repeat};

@@ -1,6 +1,7 @@
 //! Chat: rooms whose users send each other messages (2001, 5.2).
 
-use prorata_sim::scenario::{Distribution, Pipe, Scenario, Step, Time, Varying};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Distribution, Pipe, Step, Time, Varying};
 use prorata_sim::smp::Simulation;
 use serde::Deserialize;
 

@@ -8,9 +8,8 @@ mod reflex;
 
 use std::collections::BTreeMap;
 
-use prorata_sim::scenario::{
-    Client, Loop, Machine, Measure, Program, Scenario, Step, Tickets, Time,
-};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Client, Loop, Machine, Measure, Program, Step, Tickets, Time};
 
 pub use build::Build;
 pub use chat::Chat;

@@ -1,7 +1,8 @@
 //! A decision-support database (2001, 5.1): what its queries do to a scheduler,
 //! not what they compute.
 
-use prorata_sim::scenario::{Distribution, Scenario, Step, Time, Varying};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Distribution, Step, Time, Varying};
 use serde::Deserialize;
 
 use super::{add_process, empty, repeat};

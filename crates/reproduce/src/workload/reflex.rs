@@ -3,7 +3,8 @@
 
 use std::num::NonZeroU32;
 
-use prorata_sim::scenario::{Distribution, Loop, Pipe, Scenario, Step, Time, Varying};
+use prorata_scenario::Scenario;
+use prorata_scenario::file::{Distribution, Loop, Pipe, Step, Time, Varying};
 use serde::Deserialize;
 
 use super::{add_process, empty, repeat};

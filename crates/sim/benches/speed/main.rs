@@ -9,12 +9,12 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prorata_report::figures::{self, Figure, Quantity};
-use prorata_sim::memory::HugePages;
-use prorata_sim::scenario::{
-    Amount, Client, Distribution, Loop, Machine, PolicyName, Program, Scenario, Step, Tickets,
-    Time, Varying,
+use prorata_scenario::file::{
+    Amount, Client, Distribution, Loop, Machine, PolicyName, Program, Step, Tickets, Time, Varying,
 };
-use prorata_sim::{Plan, Simulation};
+use prorata_scenario::{Plan, Scenario};
+use prorata_sim::Simulation;
+use prorata_sim::memory::HugePages;
 
 /// The program's allocator, counting bytes in use.
 struct Counting;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prorata_report::figures::{Figure, Quantity};
-use prorata_sim::scenario::{Amount, PolicyName, Scenario, Step, Tickets};
-use prorata_sim::{Event, Machine, Observer, Simulation};
+use prorata_scenario::Scenario;
+use prorata_scenario::event::Event;
+use prorata_scenario::file::{Amount, PolicyName, Step, Tickets};
+use prorata_sim::{Machine, Observer, Simulation};
 use serde::Deserialize;
 
 use crate::{cpu_seconds, scenario, time};

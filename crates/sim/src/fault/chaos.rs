@@ -4,12 +4,12 @@
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Ledger, Mode, Operation, Portion, Target};
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
+use prorata_scenario::plan::{Deed, client_id};
+use prorata_scenario::world::World as _;
 
 use super::scenarios::{pick, policy, quantum};
 use crate::machine::Simulation;
 use crate::observer::Observer;
-use crate::plan::{Deed, client_id};
-use crate::world::World as _;
 
 type Lots = Xoshiro256PlusPlus;
 

@@ -16,14 +16,15 @@ mod scenarios;
 
 use prorata_core::ledger::{Operation, Target};
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
+use prorata_scenario::RunError;
+use prorata_scenario::file::{PolicyName, Time};
+use prorata_scenario::plan::{Deed, Plan, client_id};
+use prorata_scenario::stream::{Purpose, stream};
+use prorata_scenario::world::{Rights as _, World as _};
 use serde::Serialize;
 
-use crate::machine::{Imbalance, Machine, RunError, Simulation};
+use crate::machine::{Imbalance, Machine, Simulation};
 use crate::observer::Observer;
-use crate::plan::{Deed, Plan, client_id};
-use crate::scenario::{PolicyName, Time};
-use crate::stream::{Purpose, stream};
-use crate::world::{Rights as _, World as _};
 
 pub use scenarios::scenario;
 

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
-
-use crate::scenario::{
+use prorata_scenario::file::{
     Amount, BASE, Client, Costs, Currency, Distribution, Loop, Machine, Measure, Mutex, MutexKind,
     Normal, Pipe, PolicyName, Pool, Program, Quanta, RandomRule, Rule, Scenario, Serve, Step,
     Tickets, Time, Trace, Varying,

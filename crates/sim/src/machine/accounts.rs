@@ -1,47 +1,19 @@
 //! The machine's own books, and whether they balance.
 
-use prorata_core::ledger::{Ledger, Value};
+use prorata_core::ledger::Value;
+use prorata_scenario::measure::{Counts, ValueLost, check_value};
+use prorata_scenario::plan::client_id;
+use prorata_scenario::threads::State;
 
 use super::pools::Pool;
-use super::threads::State;
 use super::{Machine, NONE};
-use crate::plan::client_id;
-
-/// Totals since the start.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Counts {
-    /// Events handled.
-    pub events: u64,
-    /// Turns given, that is, decisions by the policy.
-    pub turns: u64,
-    /// Times that a thread was put on a CPU.
-    pub dispatches: u64,
-    /// Dispatches after which another thread ran on the CPU than before.
-    pub context_switches: u64,
-    /// Dispatches of threads that ran on another CPU before.
-    pub migrations: u64,
-    /// Operations that the ledger refused.
-    pub refused: u64,
-    /// CPU time used by threads, all CPUs together.
-    pub busy_ns: u64,
-    /// CPU time spent on context switches and interrupts.
-    pub overhead_ns: u64,
-    /// CPU time of CPUs that had nobody to run, up to when they had again.
-    pub idle_ns: u64,
-}
 
 /// Books that do not balance: a bug in the machine or below it.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Imbalance {
     /// Value came or went.
-    #[error("active clients are worth {clients} base units, active base tickets {base}")]
-    Value {
-        /// What the clients are worth.
-        clients: f64,
-        /// What they should be worth.
-        base: f64,
-    },
+    #[error(transparent)]
+    Value(#[from] ValueLost),
     /// CPU time came or went.
     #[error("{accounted_ns} ns of CPU time are accounted for, {passed_ns} ns have passed")]
     Time {
@@ -245,24 +217,4 @@ impl Machine {
         }
         Ok(())
     }
-}
-
-/// Checks that the clients, which are numbered from zero, are worth what is
-/// active of the base currency. O(clients).
-///
-/// # Errors
-///
-/// What they are worth, and should be.
-pub fn check_value(ledger: &Ledger, clients: u32) -> Result<(), Imbalance> {
-    let clients: u128 = (0..clients).map(|c| ledger.value(client_id(c)).0).sum();
-    let base = u128::from(ledger.active_base_amount()) << Value::FRACTION_BITS;
-    // Each active ticket loses less than one unit, and none is gained.
-    let lost = base.checked_sub(clients);
-    if lost.is_some_and(|lost| lost <= ledger.tickets().count() as u128) {
-        return Ok(());
-    }
-    Err(Imbalance::Value {
-        clients: Value(clients).to_f64(),
-        base: Value(base).to_f64(),
-    })
 }

@@ -1,11 +1,12 @@
 //! What happens from outside.
 
+use prorata_scenario::file::{PolicyName, Time};
+use prorata_scenario::plan::Deed;
+use prorata_scenario::policy;
+use prorata_scenario::world::{Deeds as _, Waiting as _};
+
 use super::Simulation;
 use crate::observer::Observer;
-use crate::plan::Deed;
-use crate::policy::policy;
-use crate::scenario::{PolicyName, Time};
-use crate::world::{Deeds as _, Waiting as _};
 
 impl<O: Observer> Simulation<O> {
     pub(super) fn deed_due(&mut self, index: u32) {

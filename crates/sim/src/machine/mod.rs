@@ -20,12 +20,12 @@
 //! through the ledger's checked operations, which allocate.
 
 mod accounts;
+mod clients;
 mod cpus;
 mod deeds;
 mod pools;
 mod rules;
 mod steps;
-pub(crate) mod threads;
 mod turn_table;
 mod turns;
 mod world;
@@ -35,53 +35,29 @@ use std::borrow::Cow;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
+use prorata_scenario::RunError;
+use prorata_scenario::event::Event;
+use prorata_scenario::file::{Machine as Spec, Quanta, Scenario, ScenarioError};
+use prorata_scenario::measure::Counts;
+use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id, find_clients};
+use prorata_scenario::queue::EventQueue;
+use prorata_scenario::threads::{Thread, Threads};
+use prorata_scenario::world::{Objects, Rules};
 
-pub use accounts::{Counts, Imbalance, check_value};
+pub use accounts::Imbalance;
+use clients::Client;
 use cpus::Cpus;
 use pools::{Pool, dispatcher};
-pub use steps::MAX_STEPS_AT_ONCE;
-use threads::{Client, Thread, Threads};
 use turn_table::Turns;
 
-use crate::observer::{Event, Observer};
-use crate::plan::{Code, Deed, Group, Plan, client_id, find_clients};
-use crate::queue::EventQueue;
-use crate::scenario::{Machine as Spec, Quanta, Scenario, ScenarioError, Time};
-use crate::world::{Objects, Rules};
+use crate::observer::Observer;
 
 /// From so many clients on memory is fetched ahead of its use: fewer stay in
 /// the caches, and asking for them would only take time.
 const MANY_CLIENTS: usize = 1 << 13;
 
 /// No thread, no CPU.
-const NONE: u32 = u32::MAX;
-
-/// A run that cannot go on.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum RunError {
-    /// Programs that go on without using time.
-    #[error(
-        "at {at} no time passes any more, {client} goes round and round: \
-         put a step into its program that computes or sleeps"
-    )]
-    Stuck {
-        /// When.
-        at: Time,
-        /// Who took the last step.
-        client: String,
-    },
-    /// Programs that fork without end.
-    #[error(
-        "at {at} {client} starts one thread more than the {limit} that there may be at a time: let threads exit",
-        limit = crate::plan::limits::THREADS
-    )]
-    TooManyThreads {
-        /// When.
-        at: Time,
-        /// Who.
-        client: String,
-    },
-}
+const NONE: u32 = prorata_scenario::threads::NO_THREAD;
 
 /// Something due at a time; eight bytes.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::Ledger;
+use prorata_scenario::event::Event;
+use prorata_scenario::file::Machine as Spec;
+use prorata_scenario::plan::{PoolPlan, client_id};
+use prorata_scenario::policy;
 
 use super::{Machine, NONE, Simulation};
-use crate::observer::{Event, Observer};
-use crate::plan::{PoolPlan, client_id};
-use crate::policy::policy;
-use crate::scenario::Machine as Spec;
+use crate::observer::Observer;
 
 /// CPUs, and how many threads wait for one of them.
 #[derive(Clone, Debug)]

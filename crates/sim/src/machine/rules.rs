@@ -1,8 +1,10 @@
 //! Tickets that change by themselves.
 
+use prorata_scenario::event::Event;
+use prorata_scenario::world::World as _;
+
 use super::{Due, Machine, NONE, Simulation};
-use crate::observer::{Event, Observer};
-use crate::world::World as _;
+use crate::observer::Observer;
 
 impl<O: Observer> Simulation<O> {
     /// A client with a rule starts.

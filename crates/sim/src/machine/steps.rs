@@ -2,18 +2,16 @@
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::rng::Rng as _;
+use prorata_scenario::RunError;
+use prorata_scenario::event::{Event, Why};
+use prorata_scenario::file::Time;
+use prorata_scenario::plan::{Instruction, client_id, limits};
+use prorata_scenario::stream::{Purpose, small_stream};
+use prorata_scenario::threads::State;
+use prorata_scenario::world::{Onwards, Waiting as _};
 
-use super::threads::State;
-use super::{Due, NONE, RunError, Simulation};
-use crate::observer::{Event, Observer, Why};
-use crate::plan::{Instruction, client_id, limits};
-use crate::scenario::Time;
-use crate::stream::{Purpose, small_stream};
-use crate::world::{Onwards, Waiting as _};
-
-/// Steps that may be taken without any time passing, and so many more for each
-/// thread: programs which wake one another for ever are found out.
-pub const MAX_STEPS_AT_ONCE: u64 = 1 << 16;
+use super::{Due, NONE, Simulation};
+use crate::observer::Observer;
 
 impl<O: Observer> Simulation<O> {
     /// Takes the steps of the thread on a CPU until it computes (true), or
@@ -31,7 +29,7 @@ impl<O: Observer> Simulation<O> {
             machine.steps_at_once += 1;
             // A thread takes up to this many steps by itself, and its program
             // has no more (`limits::STEPS`) unless it loops.
-            if machine.steps_at_once / MAX_STEPS_AT_ONCE > threads {
+            if machine.steps_at_once / limits::STEPS_AT_ONCE > threads {
                 let client = state.client;
                 self.fail(client, |at, client| RunError::Stuck { at, client });
                 self.exit(cpu, thread);

@@ -1,13 +1,14 @@
 //! Turns: who is given CPUs, for how long, and what it used.
 
 use prorata_core::dispatcher::Winner;
+use prorata_scenario::event::{Event, Why};
+use prorata_scenario::plan::client_id;
+use prorata_scenario::threads::{NO_CPU, State};
 
 use prorata_core::prefetch::prefetch;
 
-use super::threads::{NO_CPU, State};
 use super::{Due, MANY_CLIENTS, NONE, Simulation};
-use crate::observer::{Event, Observer, Why};
-use crate::plan::client_id;
+use crate::observer::Observer;
 
 /// So many winners ahead memory is fetched: long enough before for it to come,
 /// and not so long that it is gone again.

@@ -1,12 +1,13 @@
 //! The simulated machine as a world in which threads meet.
 
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
+use prorata_scenario::event::{Event, Why};
+use prorata_scenario::plan::Instruction;
+use prorata_scenario::threads::State;
+use prorata_scenario::world::{Objects, World};
 
 use super::Simulation;
-use super::threads::State;
-use crate::observer::{Event, Observer, Why};
-use crate::plan::Instruction;
-use crate::world::{Objects, World};
+use crate::observer::Observer;
 
 impl<O: Observer> World for Simulation<O> {
     fn objects(&mut self) -> &mut Objects {

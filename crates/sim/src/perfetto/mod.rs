@@ -5,12 +5,13 @@ mod events;
 
 use std::io;
 
+use prorata_scenario::event::{Event, Why};
 use serde_json::json;
 
 pub use events::{Events, Track};
 
 use crate::machine::Machine;
-use crate::observer::{Event, Observer, Why};
+use crate::observer::Observer;
 
 /// Writes the trace while the run goes on.
 pub struct Perfetto<W> {

@@ -1,9 +1,8 @@
 //! What a machine spends on scheduling.
 
+use prorata_scenario::file::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::scenario::Time;
 
 /// What the kernel and the caches of a machine take, beside what programs
 /// compute.

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use prorata_core::run_queue::Displaced;
+use prorata_scenario::threads::NO_THREAD;
 
 use super::decision::{Asked, Decision};
-use crate::machine::threads::NO_THREAD;
 
 /// Why the task of a CPU leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,12 +2,12 @@
 //! interrupts (2001, 2).
 
 use prorata_core::run_queue::{LockIndex, Outcome, Step};
+use prorata_scenario::threads::{NO_CPU, NO_THREAD, State};
 
 use super::cpus::{Doing, Leaves, Then};
 use super::decision::{Asked, Decided, Decision};
 use super::locks::Wanted;
 use super::{Due, Simulation};
-use crate::machine::threads::{NO_CPU, NO_THREAD, State};
 
 impl Simulation {
     /// A CPU does what there is to do for it, until that takes time.

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Programs, pipes, mutexes and durations are those of every scenario
-//! ([`crate::world`]); tickets decide nothing here, as the paper's schedulers know none.
+//! ([`prorata_scenario::world`]); tickets decide nothing here, as the paper's schedulers know none.
 
 mod costs;
 mod cpus;
@@ -30,6 +30,13 @@ mod topology;
 
 use prorata_core::ledger::Ledger;
 use prorata_core::run_queue::LayoutError;
+use prorata_scenario::RunError;
+use prorata_scenario::file::{Scenario, ScenarioError};
+use prorata_scenario::plan::{Code, Group, Plan};
+use prorata_scenario::queue::EventQueue;
+use prorata_scenario::stream::{Purpose, stream};
+use prorata_scenario::threads::Threads;
+use prorata_scenario::world::Objects;
 
 pub use costs::Costs;
 use cpus::Cpu;
@@ -39,14 +46,6 @@ pub use locks::LockStatistics;
 use locks::Locks;
 use queues::Queues;
 pub use topology::{Description, DescriptionError, Shared};
-
-use crate::machine::RunError;
-use crate::machine::threads::Threads;
-use crate::plan::{Code, Group, Plan};
-use crate::queue::EventQueue;
-use crate::scenario::{Scenario, ScenarioError};
-use crate::stream::{Purpose, stream};
-use crate::world::Objects;
 
 /// CPUs and how they choose who runs.
 #[derive(Clone, PartialEq, Debug)]

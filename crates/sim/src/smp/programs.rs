@@ -3,17 +3,16 @@
 
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
 use prorata_core::rng::Rng as _;
+use prorata_scenario::RunError;
+use prorata_scenario::event::{Event, Why};
+use prorata_scenario::file::Time;
+use prorata_scenario::plan::{Instruction, limits};
+use prorata_scenario::stream::{Purpose, small_stream};
+use prorata_scenario::threads::State;
+use prorata_scenario::world::{Objects, Onwards, Waiting as _, World};
 
 use super::Simulation;
 use super::cpus::{Doing, Leaves, Then};
-use crate::machine::MAX_STEPS_AT_ONCE;
-use crate::machine::RunError;
-use crate::machine::threads::State;
-use crate::observer::{Event, Why};
-use crate::plan::{Instruction, limits};
-use crate::scenario::Time;
-use crate::stream::{Purpose, small_stream};
-use crate::world::{Objects, Onwards, Waiting as _, World};
 
 impl Simulation {
     /// The task of a CPU takes its next step, none of which has it compute at
@@ -29,7 +28,7 @@ impl Simulation {
             | Instruction::Unless { .. }
             | Instruction::Jump(_) => {
                 self.steps_at_once += 1;
-                if self.steps_at_once > MAX_STEPS_AT_ONCE {
+                if self.steps_at_once > limits::STEPS_AT_ONCE {
                     self.fail(task, |at, client| RunError::Stuck { at, client });
                     return false;
                 }

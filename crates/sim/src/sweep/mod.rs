@@ -17,12 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use prorata_scenario::RunError;
+use prorata_scenario::file::{ReadError, Scenario};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::machine::{RunError, Simulation};
-use crate::measure::{Measures, Report};
-use crate::scenario::{ReadError, Scenario};
+use crate::machine::Simulation;
+use crate::measures::Measures;
+use crate::report::report;
 use crate::trace::Fingerprint;
 use results::{Line, key, take_up};
 pub use setting::Axis;
@@ -285,7 +287,7 @@ impl Sweep {
         simulation
             .run()
             .map_err(|error| SweepError::Run { seed, error })?;
-        let report = Report::new(&scenario, seed, simulation.machine(), simulation.observer());
+        let report = report(&scenario, seed, simulation.machine(), simulation.observer());
         let line = Line {
             point,
             scenario: &self.fingerprints[&point.settings],

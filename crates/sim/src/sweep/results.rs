@@ -5,10 +5,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, Write};
 use std::path::Path;
 
+use prorata_scenario::Report;
 use serde::{Deserialize, Serialize};
 
 use super::{Point, SweepError};
-use crate::measure::Report;
 
 /// A line of the results.
 #[derive(Serialize)]

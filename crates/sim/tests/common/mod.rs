@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use prorata_sim::{Event, Machine, Measures, Observer, Report, Scenario, Simulation};
+use prorata_scenario::event::Event;
+use prorata_scenario::{Report, Scenario};
+use prorata_sim::{Machine, Measures, Observer, Simulation};
 
 /// Where the scenario files are.
 pub fn directory() -> PathBuf {
@@ -73,7 +75,7 @@ pub fn measured(text: &str) -> (Machine, Measures) {
 pub fn report(text: &str) -> Report {
     let scenario = parse(text);
     let (machine, measures) = run_checked(&scenario, 1, Measures::new());
-    Report::new(&scenario, 1, &machine, &measures)
+    prorata_sim::report(&scenario, 1, &machine, &measures)
 }
 
 /// Milliseconds of CPU time that a client received.

@@ -9,8 +9,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use prorata_sim::plan::Group;
-use prorata_sim::world::Objects;
+use prorata_scenario::plan::Group;
+use prorata_scenario::world::Objects;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{MemfdFlags, memfd_create};

@@ -1,8 +1,8 @@
 //! What happens at its time: starts, deeds from outside, rules, marks.
 
-use prorata_sim::plan::Deed;
-use prorata_sim::policy;
-use prorata_sim::world::{Deeds as _, Waiting as _, World as _};
+use prorata_scenario::plan::Deed;
+use prorata_scenario::policy;
+use prorata_scenario::world::{Deeds as _, Waiting as _, World as _};
 
 use super::{Due, Result, Run, Watch};
 use crate::error::StageError;

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use prorata_core::dispatcher::{Dispatcher, Usage};
-use prorata_sim::machine::check_value;
-use prorata_sim::measure::{AbsoluteError, Measured, RelativeError, Times, Told};
-use prorata_sim::plan::{Group, client_id, find_clients};
+use prorata_scenario::measure::{AbsoluteError, Measured, RelativeError, Times, Told, check_value};
+use prorata_scenario::plan::{Group, client_id, find_clients};
 
 /// A point of the time series.
 #[derive(Debug)]

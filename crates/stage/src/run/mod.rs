@@ -12,10 +12,10 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Machine, Usage};
-use prorata_sim::plan::{Code, Deed, Group, Plan, client_id};
-use prorata_sim::scenario::PolicyName;
-use prorata_sim::world::{Objects, Onwards, Rules, Waiting as _};
-use prorata_sim::{Report, Scenario};
+use prorata_scenario::file::PolicyName;
+use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id};
+use prorata_scenario::world::{Objects, Onwards, Rules, Waiting as _};
+use prorata_scenario::{Report, Scenario};
 
 use self::clock::Clock;
 use self::crew::{Crew, permit_sockets};

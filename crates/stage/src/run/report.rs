@@ -1,8 +1,8 @@
 //! A run in figures.
 
-use prorata_sim::measure::{ClientReport, PairReport, PointReport, judge};
-use prorata_sim::plan::client_id;
-use prorata_sim::{Report, Scenario};
+use prorata_scenario::measure::{ClientReport, PairReport, PointReport, judge};
+use prorata_scenario::plan::client_id;
+use prorata_scenario::{Report, Scenario};
 
 use super::Run;
 use crate::engine::EngineKind;

@@ -4,9 +4,9 @@ use std::sync::MutexGuard;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
-use prorata_sim::observer::{Event, Why};
-use prorata_sim::plan::{Code, Instruction};
-use prorata_sim::world::{Objects, Waiting, World};
+use prorata_scenario::event::{Event, Why};
+use prorata_scenario::plan::{Code, Instruction};
+use prorata_scenario::world::{Objects, Waiting, World};
 
 use super::crew::Crew;
 use super::measures::Measures;

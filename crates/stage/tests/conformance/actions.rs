@@ -3,7 +3,7 @@
 //! can happen, who is gone.
 
 use libtest_mimic::{Failed, Trial};
-use prorata_sim::Report;
+use prorata_scenario::Report;
 use prorata_stage::{USER, run};
 
 use super::{assert_no_child, parse};
@@ -269,7 +269,7 @@ fn rules() -> Result<(), Failed> {
         "#,
     )?;
     assert_eq!(report.quantum_ns, 5_000_000);
-    assert_eq!(report.policy, prorata_sim::scenario::PolicyName::Stride);
+    assert_eq!(report.policy, prorata_scenario::file::PolicyName::Stride);
     assert!(report.holds(), "{:?}", report.verdicts);
     Ok(())
 }

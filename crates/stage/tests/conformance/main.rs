@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 use prorata_stage::{StageError, USER, check, run};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, waitid};

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use prorata_report::table::{Side, Table};
-use prorata_sim::measure::{ClientReport, Summary, Verdict, WaitReport};
-use prorata_sim::{Counts, Report};
+use prorata_scenario::Report;
+use prorata_scenario::measure::{ClientReport, Counts, Summary, Verdict, WaitReport};
 
 use crate::args::Format;
 use crate::output;

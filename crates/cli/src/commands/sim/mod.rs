@@ -15,10 +15,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
+use prorata_scenario::file::Time;
+use prorata_scenario::{Plan, Report, Scenario};
 use prorata_sim::perfetto::Perfetto;
-use prorata_sim::scenario::{Scenario, Time};
 use prorata_sim::trace::Recorder;
-use prorata_sim::{Measures, Plan, Report, Simulation};
+use prorata_sim::{Measures, Simulation, report};
 
 use crate::args::sim::{Engine, Files, Sim};
 use crate::output;
@@ -80,7 +81,7 @@ fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
     if let (Some(perfetto), Some(path)) = (perfetto, &files.perfetto) {
         perfetto.finish().with_context(|| cannot_write(path))?;
     }
-    let report = Report::new(scenario, seed, &machine, &measures);
+    let report = report(scenario, seed, &machine, &measures);
     let groups: Vec<_> = machine.groups().collect();
     give_out(args, &report, Some(&measures), &groups)
 }

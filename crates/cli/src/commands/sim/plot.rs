@@ -6,8 +6,9 @@ use std::ops::Range;
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_report::plot::{Series, SharePlot};
 use prorata_report::svg::{SERIES_COLOURS, Svg};
-use prorata_sim::measure::{ClientMeasures, PointReport, Times};
-use prorata_sim::{Measures, Report};
+use prorata_scenario::Report;
+use prorata_scenario::measure::{PointReport, Times};
+use prorata_sim::{ClientMeasures, Measures};
 
 /// Lines that a reader can still tell apart.
 const LINES: usize = 12;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
-use prorata_sim::{Plan, Scenario};
+use prorata_scenario::{Plan, Scenario};
 use prorata_stage::{EngineKind, KERNEL, StageError, USER, Watch, check};
 
 use super::sweep::Progress;

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use prorata_report::table::{Side, Table};
+use prorata_scenario::Scenario;
+use prorata_scenario::event::Event;
+use prorata_scenario::file::Time;
 use prorata_sim::machine::Machine;
-use prorata_sim::scenario::{Scenario, Time};
 use prorata_sim::trace::Line;
-use prorata_sim::{Event, Observer, Simulation};
+use prorata_sim::{Observer, Simulation};
 
 use crate::output;
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 use prorata_sim::sweep::{Axis, Sweep};
 
 use crate::args::sim::{Many, Sim};

@@ -7,7 +7,7 @@ use prorata_core::ledger::{Ledger, Portion, Target};
 
 use super::names::Names;
 use super::{Group, check_quantum, client_id, find_clients, limits, rights};
-use crate::scenario::{
+use crate::file::{
     Action, Amount, Assertion, At, Place, PolicyName, Problem, Scenario, ScenarioError, Time,
 };
 

@@ -4,7 +4,7 @@ use prorata_core::ledger::Target;
 
 use super::objects::NONE;
 use super::{Rights, World};
-use crate::observer::{Event, Why};
+use crate::event::{Event, Why};
 use crate::plan::Instruction;
 
 /// The steps that involve other threads. Where they return whether the thread

@@ -3,8 +3,6 @@
 use prorata_core::dispatcher::Usage;
 use serde::Serialize;
 
-use crate::machine::Machine;
-
 /// The absolute error of a client: the difference between what it received
 /// and what it is due.
 ///
@@ -27,11 +25,6 @@ pub struct AbsoluteError {
 }
 
 impl AbsoluteError {
-    pub(super) fn look(&mut self, machine: &Machine, client: u32) {
-        let usage = machine.dispatcher().usage(machine.client_id(client));
-        self.note(usage, machine.spec().quantum.0);
-    }
-
     /// Notes what a client has received and is due now.
     pub fn note(&mut self, usage: Usage, quantum_ns: u64) {
         let ahead_ns = usage.received_ns as f64 - usage.specified_ns as f64;
@@ -39,7 +32,8 @@ impl AbsoluteError {
         self.largest = self.largest.max(self.last.abs());
     }
 
-    pub(super) fn count_turn(&mut self) {
+    /// A turn of the client ended: its error counts for the mean.
+    pub fn count_turn(&mut self) {
         self.sum += self.last.abs();
         self.count += 1;
     }
@@ -82,18 +76,9 @@ impl RelativeError {
         }
     }
 
-    /// Reads what both are worth, if both compete.
-    pub(super) fn look(&mut self, machine: &Machine) {
-        if machine.pool_of(self.clients.0) != machine.pool_of(self.clients.1) {
-            // They do not compete for the same CPUs.
-            self.values = None;
-            return;
-        }
-        let ledger = machine.dispatcher().ledger();
-        let value = |client| ledger.value(machine.client_id(client)).to_f64();
-        let both_compete = machine.runnable_threads(self.clients.0) > 0
-            && machine.runnable_threads(self.clients.1) > 0;
-        self.note(value(self.clients.0), value(self.clients.1), both_compete);
+    /// The two do not compete for the same CPUs.
+    pub fn apart(&mut self) {
+        self.values = None;
     }
 
     /// Notes what both are worth from now on, and whether both compete.

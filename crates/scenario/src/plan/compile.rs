@@ -8,7 +8,7 @@ use super::code::{Code, Entry, Instruction};
 use super::limits;
 use super::names::Names;
 use crate::draw::Draw;
-use crate::scenario::{
+use crate::file::{
     COMPUTE, Distribution, Loop, Normal, Place, Problem, Program, ScenarioError, Serve, Step,
     Trace, Varying,
 };
@@ -69,7 +69,7 @@ pub(crate) fn compile(
 fn built_in(code: &mut Code) {
     let start = code.instructions.len() as u32;
     let draw = code.draws.len() as u32;
-    code.draws.push(Draw::Fixed(crate::scenario::Time::MAX.0));
+    code.draws.push(Draw::Fixed(crate::file::Time::MAX.0));
     code.instructions
         .extend([Instruction::Compute(draw), Instruction::Jump(start)]);
     code.entries.push(Entry {

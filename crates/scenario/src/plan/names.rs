@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::scenario::{Place, Problem, ScenarioError};
+use crate::file::{Place, Problem, ScenarioError};
 
 /// Longest list of names that a message gives.
 const NAMES_IN_MESSAGE: usize = 8;

@@ -9,7 +9,7 @@ use prorata_core::ledger::{
 };
 
 use super::{Group, MutexPlan, check_name, client_id, limits, needs_currency};
-use crate::scenario::{
+use crate::file::{
     Amount, BASE, Client, Currency, Mutex, Place, Problem, Rule, ScenarioError, Tickets, Time,
 };
 

@@ -6,14 +6,15 @@ use prorata_core::ledger::Ledger;
 
 use super::names::Names;
 use super::{Group, check_name, client_id, limits};
-use crate::scenario::{Client, Machine, Place, Problem, ScenarioError};
+use crate::file::{Client, Machine, Place, Problem, ScenarioError};
 
 /// CPUs with a run queue of their own.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct PoolPlan {
+pub struct PoolPlan {
     /// Empty for the one pool that all CPUs are where the scenario has none.
-    pub(crate) name: String,
-    pub(crate) cpus: Range<u32>,
+    pub name: String,
+    /// Their numbers.
+    pub cpus: Range<u32>,
 }
 
 /// The pools of a machine, in the order of the file.

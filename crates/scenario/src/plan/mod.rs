@@ -18,11 +18,11 @@ use prorata_core::ledger::Ledger;
 pub use code::{Code, Entry, Instruction};
 use compile::{Vocabulary, compile};
 use names::Names;
-pub(crate) use pools::PoolPlan;
+pub use pools::PoolPlan;
 
 pub use timeline::{Deed, PlannedTransfer};
 
-use crate::scenario::{
+use crate::file::{
     Action, Assertion, Machine, MutexKind, Place, Problem, Rule, Scenario, ScenarioError, Tickets,
     Time,
 };
@@ -33,9 +33,9 @@ pub struct Plan {
     /// What is shared out, and how.
     pub machine: Machine,
     /// At least one.
-    pub(crate) pools: Vec<PoolPlan>,
+    pub pools: Vec<PoolPlan>,
     /// By client, its pool; empty if there is but one.
-    pub(crate) homes: Vec<u8>,
+    pub homes: Vec<u8>,
     /// How long it runs.
     pub duration_ns: u64,
     /// Everybody's rights. Clients are numbered as in the scenario, copies one
@@ -281,7 +281,7 @@ fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
 }
 
 fn check_name(name: &str, place: &Place) -> Result<(), ScenarioError> {
-    let fits = (1..=crate::scenario::MAX_NAME_BYTES).contains(&name.len());
+    let fits = (1..=crate::file::MAX_NAME_BYTES).contains(&name.len());
     if fits && !name.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use prorata_core::policy::baseline::Eevdf;
 use prorata_core::policy::lottery::{ClassLottery, ListLottery, ListOrder, TreeLottery};
 use prorata_core::policy::{HierarchicalStride, Policy, Race, Stride};
 
-use crate::scenario::PolicyName;
+use crate::file::PolicyName;
 use crate::stream::{Purpose, stream};
 
 /// A policy without clients. It draws its lots from stream `index` of the

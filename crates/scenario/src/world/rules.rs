@@ -6,8 +6,8 @@ use prorata_core::ids::TicketId;
 use prorata_core::ledger::Operation;
 use prorata_core::rng::Xoshiro256PlusPlus;
 
+use crate::file::Rule;
 use crate::plan::Group;
-use crate::scenario::Rule;
 use crate::stream::{Purpose, stream};
 
 /// The rules of a scenario's clients, and how far each has come.

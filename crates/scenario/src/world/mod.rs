@@ -21,7 +21,7 @@ pub use rights::Rights;
 pub use rules::{Change, Rules};
 pub use waiting::{Onwards, Waiting};
 
-use crate::observer::{Event, Why};
+use crate::event::{Event, Why};
 use crate::plan::{Instruction, client_id};
 
 /// Where threads live.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Times, WaitReport};
-use crate::observer::Event;
+use crate::event::Event;
 
 /// Most refusals of the ledger that are kept word for word.
 const REFUSALS: usize = 16;

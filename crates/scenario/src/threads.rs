@@ -1,14 +1,13 @@
-//! Threads, and the clients that they belong to.
+//! Simulated threads, by number.
 
 use rand_xoshiro::SplitMix64;
 
-use super::NONE;
 use crate::draw::Draw;
 use crate::plan::Entry;
 
 /// What a thread does now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub enum State {
     /// Gone; its number can be given to another.
     Free,
     /// Gone, but an event to wake it is still under way.
@@ -25,126 +24,64 @@ pub(crate) enum State {
 
 /// One thread: 48 bytes, there can be millions.
 #[derive(Debug)]
-pub(crate) struct Thread {
-    pub(crate) client: u32,
+pub struct Thread {
+    /// Whose it is.
+    pub client: u32,
     /// The next one in its client's list of ready or of running threads.
-    pub(crate) next: u32,
+    pub next: u32,
     /// The instruction that comes next.
-    pub(crate) instruction: u32,
-    /// Where its registers are; [`NONE`] if its program needs none.
+    pub instruction: u32,
+    /// Where its registers are; [`NO_THREAD`] if its program needs none.
     registers: u32,
     /// Where it runs, or ran last; [`NO_CPU`] before that.
-    pub(crate) cpu: u16,
-    pub(crate) state: State,
+    pub cpu: u16,
+    /// What it does now.
+    pub state: State,
     /// CPU time until the present step is done.
-    pub(crate) remaining_ns: u64,
+    pub remaining_ns: u64,
     /// Since when it is ready or waits.
-    pub(crate) since_ns: u64,
-    pub(crate) rng: SplitMix64,
+    pub since_ns: u64,
+    /// Where its durations come from.
+    pub rng: SplitMix64,
 }
 
 /// No CPU.
-pub(crate) const NO_CPU: u16 = u16::MAX;
+pub const NO_CPU: u16 = u16::MAX;
 /// No thread.
-pub(crate) const NO_THREAD: u32 = NONE;
-
-/// One client: 20 bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Client {
-    /// Threads that can run but have no CPU, first come first.
-    pub(crate) ready: Fifo,
-    /// Threads that are not gone.
-    pub(crate) threads: u32,
-    /// Threads that can run: those ready and those running.
-    pub(crate) runnable: u32,
-    /// Its turn, by number; [`NONE`] while it has none. It has CPUs only in a
-    /// turn.
-    pub(crate) turn: u32,
-}
-
-impl Client {
-    /// One without threads.
-    pub(crate) const NEW: Client = Client {
-        ready: Fifo::EMPTY,
-        threads: 0,
-        runnable: 0,
-        turn: NONE,
-    };
-}
-
-/// A queue of threads, linked through [`Thread::next`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fifo {
-    pub(crate) first: u32,
-    last: u32,
-}
-
-impl Fifo {
-    const EMPTY: Fifo = Fifo {
-        first: NONE,
-        last: NONE,
-    };
-
-    pub(crate) fn push(&mut self, threads: &mut [Thread], thread: u32) {
-        threads[thread as usize].next = NONE;
-        match self.last {
-            NONE => self.first = thread,
-            last => threads[last as usize].next = thread,
-        }
-        self.last = thread;
-    }
-
-    pub(crate) fn pop(&mut self, threads: &[Thread]) -> Option<u32> {
-        let thread = self.first;
-        if thread == NONE {
-            return None;
-        }
-        self.first = threads[thread as usize].next;
-        if self.first == NONE {
-            self.last = NONE;
-        }
-        Some(thread)
-    }
-
-    /// O(length).
-    pub(crate) fn remove(&mut self, threads: &mut [Thread], thread: u32) {
-        let mut kept = Fifo::EMPTY;
-        while let Some(first) = self.pop(threads) {
-            if first != thread {
-                kept.push(threads, first);
-            }
-        }
-        *self = kept;
-    }
-}
+pub const NO_THREAD: u32 = u32::MAX;
 
 /// All threads, by number; numbers are used again, the last freed first.
 #[derive(Debug, Default)]
-pub(crate) struct Threads {
-    pub(crate) all: Vec<Thread>,
+pub struct Threads {
+    /// Those that are free included.
+    pub all: Vec<Thread>,
     free: Vec<u32>,
     /// Counters of loops and traces, of the threads that have any.
     registers: Vec<Box<[u32]>>,
     free_registers: Vec<u32>,
     /// How many were ever made.
-    pub(crate) made: u64,
+    pub made: u64,
 }
 
 impl Threads {
     /// So many threads are going to be there: makes room for no more.
-    pub(crate) fn reserve(&mut self, threads: usize) {
+    pub fn reserve(&mut self, threads: usize) {
         self.all.reserve_exact(threads);
     }
 
     /// Threads that are not free.
-    pub(crate) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[inline]
+    pub fn len(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    pub(crate) fn add(&mut self, client: u32, program: Entry, rng: SplitMix64) -> u32 {
+    /// A thread at the beginning of a program.
+    #[inline]
+    pub fn add(&mut self, client: u32, program: Entry, rng: SplitMix64) -> u32 {
         let thread = Thread {
             client,
-            next: NONE,
+            next: NO_THREAD,
             instruction: program.start,
             registers: self.add_registers(program.registers),
             cpu: NO_CPU,
@@ -166,11 +103,13 @@ impl Threads {
         }
     }
 
-    pub(crate) fn free(&mut self, thread: u32) {
+    /// A thread is gone: its number can be given to another.
+    #[inline]
+    pub fn free(&mut self, thread: u32) {
         let state = &mut self.all[thread as usize];
         state.state = State::Free;
-        let registers = std::mem::replace(&mut state.registers, NONE);
-        if registers != NONE {
+        let registers = std::mem::replace(&mut state.registers, NO_THREAD);
+        if registers != NO_THREAD {
             self.free_registers.push(registers);
         }
         self.free.push(thread);
@@ -178,7 +117,7 @@ impl Threads {
 
     fn add_registers(&mut self, count: u8) -> u32 {
         if count == 0 {
-            return NONE;
+            return NO_THREAD;
         }
         let registers = vec![0; count.into()].into_boxed_slice();
         match self.free_registers.pop() {
@@ -194,13 +133,15 @@ impl Threads {
     }
 
     /// A register of a thread whose program has it.
-    pub(crate) fn register(&mut self, thread: u32, register: u8) -> &mut u32 {
+    #[inline]
+    pub fn register(&mut self, thread: u32, register: u8) -> &mut u32 {
         let registers = self.all[thread as usize].registers;
         &mut self.registers[registers as usize][usize::from(register)]
     }
 
     /// The next time that a thread draws.
-    pub(crate) fn draw(&mut self, thread: u32, draw: &Draw) -> u64 {
+    #[inline]
+    pub fn draw(&mut self, thread: u32, draw: &Draw) -> u64 {
         let thread = &mut self.all[thread as usize];
         let registers = self.registers.get_mut(thread.registers as usize);
         draw.next(
@@ -215,8 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_and_clients_are_small() {
+    fn a_thread_is_small() {
         assert!(size_of::<Thread>() <= 48);
-        assert!(size_of::<Client>() <= 20);
     }
 }

@@ -7,7 +7,7 @@ use prorata_core::rng::{Rng, below};
 use rand_xoshiro::SplitMix64;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Time;
+use crate::file::Time;
 
 /// A source of durations in nanoseconds, ready to draw from.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

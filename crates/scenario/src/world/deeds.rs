@@ -4,7 +4,7 @@ use prorata_core::ids::{CurrencyId, TicketId};
 use prorata_core::ledger::{Operation, Outcome, Target};
 
 use super::{Rights, World};
-use crate::observer::Event;
+use crate::event::Event;
 use crate::plan::PlannedTransfer;
 
 /// Changes of rights that a scenario's timeline asks for.

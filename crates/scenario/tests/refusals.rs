@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prorata_sim::Scenario;
+use prorata_scenario::Scenario;
 
 /// A line with a client, so that the rest of a text is what is wrong.
 const CLIENT: &str = "[[client]]\nname = \"A\"\n";

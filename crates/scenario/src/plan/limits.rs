@@ -2,7 +2,7 @@
 
 use core::fmt::Display;
 
-use crate::scenario::{Place, Problem, ScenarioError};
+use crate::file::{Place, Problem, ScenarioError};
 
 /// CPUs of a machine.
 pub const CPUS: u32 = 4096;
@@ -18,6 +18,9 @@ pub const CURRENCIES: u32 = 1 << 16;
 pub const OBJECTS: u32 = 1 << 16;
 /// Steps of a program, those within others counted.
 pub const STEPS: u32 = 4096;
+/// Steps that may be taken without any time passing, and so many more for each
+/// thread: programs which wake one another for ever are found out.
+pub const STEPS_AT_ONCE: u64 = 1 << 16;
 /// Counted loops and traces of a program.
 pub const REGISTERS: u32 = 64;
 /// Times in a trace.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::{RelativeError, Times};
-use crate::scenario::{Assertion, Scenario, Time, TimeBound};
+use crate::file::{Assertion, Scenario, Time, TimeBound};
 
 /// An assertion with what was measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]

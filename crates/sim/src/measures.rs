@@ -1,23 +1,14 @@
 //! What is measured: service against the ideal, response times, latencies,
 //! waiting at mutexes, switches, migrations and queue lengths.
 
-mod csv;
-mod error;
-mod report;
-mod times;
-mod told;
-mod verdict;
-
 use std::collections::BTreeMap;
 
-pub use error::{AbsoluteError, RelativeError};
-pub use report::{ClientReport, PairReport, PointReport, PoolReport, Report, WaitReport};
-pub use times::{Bucket, Summary, Times};
-pub use told::Told;
-pub use verdict::{Measured, Verdict, judge};
+use prorata_scenario::event::{Event, Why};
+use prorata_scenario::measure::{AbsoluteError, RelativeError, Times, Told};
+use prorata_scenario::plan::client_id;
 
 use crate::machine::Machine;
-use crate::observer::{Event, Observer, Why};
+use crate::observer::Observer;
 
 /// Everything measured of one client.
 #[derive(Clone, Default, Debug)]
@@ -148,7 +139,7 @@ impl Measures {
 
     /// CPU time that a client had received at a time that an assertion speaks
     /// of, or at the end.
-    pub(crate) fn received_ns_at(&self, time_ns: u64, client: u32) -> u64 {
+    pub fn received_ns_at(&self, time_ns: u64, client: u32) -> u64 {
         let at = self
             .marks
             .get(&time_ns)
@@ -165,10 +156,11 @@ impl Measures {
     }
 
     fn turn_began(&mut self, client: u32, machine: &Machine) {
-        self.client(client).absolute_error.look(machine, client);
+        let error = &mut self.client(client).absolute_error;
+        look_at_client(error, client, machine);
         for pair in &mut self.pairs {
             if pair.clients.0 == client || pair.clients.1 == client {
-                pair.look(machine);
+                look_at_pair(pair, machine);
             }
         }
     }
@@ -176,7 +168,7 @@ impl Measures {
     fn turn_ended(&mut self, now_ns: u64, client: u32, used_ns: u64, machine: &Machine) {
         let measures = self.client(client);
         measures.turns += 1;
-        measures.absolute_error.look(machine, client);
+        look_at_client(&mut measures.absolute_error, client, machine);
         measures.absolute_error.count_turn();
         if let Some(last_ns) = measures.last_turn_end_ns.replace(now_ns) {
             measures.response_times.record(now_ns - last_ns);
@@ -184,7 +176,7 @@ impl Measures {
         for pair in &mut self.pairs {
             if pair.clients.0 == client || pair.clients.1 == client {
                 pair.count_turn(client, used_ns, machine.spec().quantum.0);
-                pair.look(machine);
+                look_at_pair(pair, machine);
             }
         }
     }
@@ -278,4 +270,22 @@ impl Observer for Measures {
             _ => self.told.note(event),
         }
     }
+}
+
+fn look_at_client(error: &mut AbsoluteError, client: u32, machine: &Machine) {
+    let usage = machine.dispatcher().usage(client_id(client));
+    error.note(usage, machine.spec().quantum.0);
+}
+
+/// Reads what both are worth, if both compete.
+fn look_at_pair(pair: &mut RelativeError, machine: &Machine) {
+    let (first, second) = pair.clients;
+    if machine.pool_of(first) != machine.pool_of(second) {
+        pair.apart();
+        return;
+    }
+    let ledger = machine.dispatcher().ledger();
+    let value = |client| ledger.value(client_id(client)).to_f64();
+    let both_compete = machine.runnable_threads(first) > 0 && machine.runnable_threads(second) > 0;
+    pair.note(value(first), value(second), both_compete);
 }

@@ -19,7 +19,7 @@
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct EventQueue<E> {
+pub struct EventQueue<E> {
     /// The present: no event is earlier.
     now: u64,
     /// By highest differing bit, see the module.
@@ -38,7 +38,7 @@ const NEAREST: usize = 8;
 
 impl<E: Copy> EventQueue<E> {
     /// An empty queue at time zero.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             now: 0,
             buckets: [const { Vec::new() }; BUCKETS],
@@ -49,7 +49,7 @@ impl<E: Copy> EventQueue<E> {
 
     /// Puts an event in, which is not in the past.
     #[inline]
-    pub(crate) fn push(&mut self, time: u64, event: E) {
+    pub fn push(&mut self, time: u64, event: E) {
         debug_assert!(time >= self.now);
         let bucket = bucket_of(time, self.now);
         if bucket > 0 {
@@ -59,13 +59,13 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Whether there is an event of the present.
-    pub(crate) fn has_present(&self) -> bool {
+    pub fn has_present(&self) -> bool {
         self.taken < self.buckets[0].len()
     }
 
     /// Takes the next event of the present out.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<E> {
+    pub fn pop(&mut self) -> Option<E> {
         let (_, event) = *self.buckets[0].get(self.taken)?;
         self.taken += 1;
         Some(event)
@@ -76,7 +76,7 @@ impl<E: Copy> EventQueue<E> {
     /// of events that are near, some of them several times; of the nearest
     /// with true.
     #[inline]
-    pub(crate) fn advance(&mut self, end: u64, soon: impl Fn(E, bool)) -> Option<u64> {
+    pub fn advance(&mut self, end: u64, soon: impl Fn(E, bool)) -> Option<u64> {
         debug_assert_eq!(self.taken, self.buckets[0].len());
         self.buckets[0].clear();
         self.taken = 0;

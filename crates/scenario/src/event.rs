@@ -1,0 +1,182 @@
+//! What happens in a run, as told to measures and recorders.
+
+use prorata_core::ledger::LedgerError;
+
+/// Something that happened. Clients, CPUs, pools, mutexes and services are
+/// given by their numbers in the [plan](crate::Plan).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event<'a> {
+    /// The run is about to begin.
+    Began,
+    /// A client started, with one thread.
+    Started {
+        /// Which.
+        client: u32,
+    },
+    /// The last thread of a client is gone.
+    Ended {
+        /// Which.
+        client: u32,
+    },
+    /// A thread can run from now on: it woke, or is new.
+    Ready {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+    },
+    /// A turn begins.
+    TurnBegan {
+        /// Whose.
+        client: u32,
+    },
+    /// A thread was given a CPU.
+    Dispatched {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+        /// Where.
+        cpu: u32,
+        /// When it begins to run: after switch and interrupt.
+        start_ns: u64,
+        /// Since when it was ready.
+        ready_ns: u64,
+        /// Whether another thread ran there before.
+        switched: bool,
+        /// Whether it ran elsewhere before.
+        migrated: bool,
+    },
+    /// A thread used CPU time, until now.
+    Ran {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+        /// Where.
+        cpu: u32,
+        /// For how long.
+        used_ns: u64,
+    },
+    /// A thread left its CPU, having run until now.
+    Left {
+        /// Whose.
+        client: u32,
+        /// Which.
+        thread: u32,
+        /// Where.
+        cpu: u32,
+        /// Why.
+        why: Why,
+    },
+    /// A turn is over.
+    TurnEnded {
+        /// Whose.
+        client: u32,
+        /// CPU time used in it, on all CPUs.
+        used_ns: u64,
+    },
+    /// A thread has a mutex now.
+    Acquired {
+        /// Whose.
+        client: u32,
+        /// Which thread.
+        thread: u32,
+        /// Which mutex.
+        mutex: u32,
+        /// For how long it waited.
+        waited_ns: u64,
+    },
+    /// A thread gave a mutex up.
+    Released {
+        /// Whose.
+        client: u32,
+        /// Which mutex.
+        mutex: u32,
+    },
+    /// A client calls a service.
+    Called {
+        /// Which client.
+        client: u32,
+        /// Which service.
+        service: u32,
+    },
+    /// A call was answered.
+    Answered {
+        /// Who called.
+        client: u32,
+        /// Which service.
+        service: u32,
+        /// Time from call to reply.
+        took_ns: u64,
+    },
+    /// A client's ticket has a new face value, by rule or from outside.
+    TicketsSet {
+        /// Which client.
+        client: u32,
+        /// Tickets, in the currency of that ticket.
+        amount: u32,
+    },
+    /// A client belongs to another pool of CPUs from now on.
+    Moved {
+        /// Which client.
+        client: u32,
+        /// To which pool.
+        pool: u32,
+    },
+    /// The ledger refused something; the run goes on without it.
+    Refused {
+        /// Why.
+        error: &'a LedgerError,
+    },
+    /// Time for a point of the time series.
+    Sample,
+    /// A time that an assertion of the scenario speaks of.
+    Mark,
+    /// The run is over.
+    Finished,
+}
+
+impl Event<'_> {
+    /// Whom it happened to, if to one client.
+    pub fn client(&self) -> Option<u32> {
+        match *self {
+            Event::Started { client }
+            | Event::Ended { client }
+            | Event::Ready { client, .. }
+            | Event::TurnBegan { client }
+            | Event::Dispatched { client, .. }
+            | Event::Ran { client, .. }
+            | Event::Left { client, .. }
+            | Event::TurnEnded { client, .. }
+            | Event::Acquired { client, .. }
+            | Event::Released { client, .. }
+            | Event::Called { client, .. }
+            | Event::Answered { client, .. }
+            | Event::TicketsSet { client, .. }
+            | Event::Moved { client, .. } => Some(client),
+            Event::Began
+            | Event::Refused { .. }
+            | Event::Sample
+            | Event::Mark
+            | Event::Finished => None,
+        }
+    }
+}
+
+/// Why a thread left its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The turn ended; it can still run.
+    TurnEnded,
+    /// It gave the rest of the turn away; it can still run.
+    Yielded,
+    /// It sleeps.
+    Sleeps,
+    /// It waits for a signal, a pipe, a call or a reply.
+    Waits,
+    /// It waits for a mutex.
+    WaitsForMutex,
+    /// It is gone.
+    Exited,
+}

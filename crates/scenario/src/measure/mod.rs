@@ -1,0 +1,19 @@
+//! What is measured: service against the ideal, response times, latencies,
+//! waiting at mutexes, switches, migrations and queue lengths.
+
+mod counts;
+mod csv;
+mod error;
+mod report;
+mod times;
+mod told;
+mod value;
+mod verdict;
+
+pub use counts::Counts;
+pub use error::{AbsoluteError, RelativeError};
+pub use report::{ClientReport, PairReport, PointReport, PoolReport, Report, WaitReport};
+pub use times::{Bucket, Summary, Times};
+pub use told::Told;
+pub use value::{ValueLost, check_value};
+pub use verdict::{Measured, Verdict, judge};
