@@ -16,14 +16,14 @@ use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use serde::Deserialize;
 
 use crate::decode::{self, Answer, Plan, View};
-use crate::engine::Engine;
+use crate::engine::{Engine, lock};
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::policy;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::{self, Refusal};
-use crate::report::{Reporter, lock};
+use crate::report::Reporter;
 use crate::roots::RootWatch;
 use crate::state::{Change, State};
 

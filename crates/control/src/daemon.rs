@@ -16,7 +16,8 @@ use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::control::Control;
-use crate::engine::{Engine, EngineError};
+use crate::decode::USER_FUNDING;
+use crate::engine::{Engine, EngineError, EngineSetup};
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
 use crate::kernel_engine::{KernelOptions, kernel_engine};
@@ -91,11 +92,8 @@ pub enum DaemonError {
     Panicked(String),
 }
 
-/// Makes an engine that works for a dispatcher. The path is a directory, not
-/// made yet, in which it may keep until the next boot what its successor must
-/// know.
-pub type MakeEngine<'a> =
-    &'a dyn Fn(Arc<Mutex<Dispatcher>>, PathBuf) -> Result<Box<dyn Engine>, EngineError>;
+/// Makes the daemon's engine.
+pub type MakeEngine<'a> = &'a dyn Fn(EngineSetup) -> Result<Box<dyn Engine>, EngineError>;
 
 /// Runs the daemon of `paths`; see [`serve`]. Says on
 /// standard output whether it has started, as [`crate::start_daemon`] expects,
@@ -108,18 +106,12 @@ pub fn daemon_main(paths: DaemonPaths, options: DaemonOptions) -> Result<(), Dae
         timing,
     } = options;
     let cpus = cpus.map_or_else(own_cpus, Ok)?;
-    let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
-    let make_engine = |dispatcher, directory| {
-        let (socket, cpus) = (paths.socket.path().to_owned(), cpus.clone());
-        Ok(match engine {
-            EngineKind::User => user_engine(dispatcher, directory, socket, cpus, mechanism)?,
-            EngineKind::Kernel(options) => {
-                kernel_engine(dispatcher, directory, socket, cpus, options)?
-            }
-        })
+    let make_engine = |setup| match engine {
+        EngineKind::User => user_engine(setup, mechanism),
+        EngineKind::Kernel(options) => kernel_engine(setup, options),
     };
     let mut started = false;
-    let result = serve(&paths, timing, count, &make_engine, || {
+    let result = serve(&paths, timing, cpus, &make_engine, || {
         started = true;
         announce(READY);
     });
@@ -138,7 +130,7 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Runs the daemon of `paths` over an engine for `cpus` CPUs until nothing is
+/// Runs the daemon of `paths` over an engine for these CPUs until nothing is
 /// left to manage, somebody stops it, or a signal (TERM, INT or HUP) ends it.
 /// Whatever ends it, every process goes on as if never managed.
 ///
@@ -149,7 +141,7 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
 pub fn serve(
     paths: &DaemonPaths,
     timing: Timing,
-    cpus: u32,
+    cpus: Vec<u32>,
     make_engine: MakeEngine<'_>,
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
@@ -257,7 +249,7 @@ fn prepare_process() -> Result<UnixStream, DaemonError> {
 /// Reads the journal, starts the engine, and hands it the clients that live.
 fn restore(
     paths: &DaemonPaths,
-    cpus: u32,
+    cpus: Vec<u32>,
     make_engine: MakeEngine<'_>,
 ) -> Result<Control, DaemonError> {
     let host = Box::new(Linux);
@@ -282,14 +274,20 @@ fn restore(
         tracing::warn!("{error}");
     }
     let machine = Machine {
-        cpus,
+        cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
         quantum_ns: state.settings.quantum_ns,
     };
     let policy = policy::new(state.settings.policy);
     let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
     let dispatcher = Arc::new(Mutex::new(dispatcher));
-    let engine = make_engine(Arc::clone(&dispatcher), paths.runtime.join("engine"))
-        .map_err(DaemonError::Engine)?;
+    let engine = make_engine(EngineSetup {
+        dispatcher: Arc::clone(&dispatcher),
+        directory: paths.runtime.join("engine"),
+        socket: paths.socket.path().to_owned(),
+        cpus,
+        user_funding: USER_FUNDING,
+    })
+    .map_err(DaemonError::Engine)?;
     let roots = RootWatch::new().map_err(system("processes cannot be watched"))?;
     let mut control = Control {
         state,

@@ -1,15 +1,50 @@
 //! The contract between the daemon and the engine that works for it.
 
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_protocol::{ClientState, PolicyKind};
 
-use crate::kernel_engine::KernelOptions;
 use crate::process::ProcessId;
 
 /// Why an engine could not do what it was asked: one sentence.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What an engine works for, and with what.
+#[derive(Clone)]
+pub struct EngineSetup {
+    /// Shared with the daemon: says what belongs to each client.
+    pub dispatcher: Arc<Mutex<Dispatcher>>,
+    /// Keeps until the next boot what the engine's successor must know. The
+    /// directory need not exist yet.
+    pub directory: PathBuf,
+    /// The daemon's socket, which the markers of its clients name.
+    pub socket: PathBuf,
+    /// CPUs that the engine shares out, by number.
+    pub cpus: Vec<u32>,
+    /// Base tickets of a user whose funding was never set; 0 without users.
+    pub user_funding: u32,
+}
+
+impl EngineSetup {
+    /// For an engine without a daemon: nothing listens on its socket.
+    pub fn without_daemon(
+        dispatcher: Arc<Mutex<Dispatcher>>,
+        directory: PathBuf,
+        cpus: Vec<u32>,
+    ) -> Self {
+        Self {
+            dispatcher,
+            socket: directory.join("socket"),
+            directory,
+            cpus,
+            user_funding: 0,
+        }
+    }
+}
 
 /// How an engine fares.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +53,12 @@ pub struct EngineStatus {
     pub engine: &'static str,
     /// How decisions are enforced.
     pub mechanism: &'static str,
-    /// How its scheduler in the kernel was loaded, if it has one.
-    pub in_kernel: Option<KernelOptions>,
+    /// Where tasks wait, if a scheduler in the kernel decides.
+    pub queues: Option<String>,
+    /// Whether a waking task preempts a running task that is owed less.
+    pub abbreviated: bool,
+    /// Whether the decisions in the kernel can be traced.
+    pub traced: bool,
     /// CPUs that are shared out, by number.
     pub cpus: Vec<u32>,
     /// Decisions taken so far.
@@ -137,4 +176,12 @@ pub trait Engine {
 
     /// Why nothing is enforced any more, if it has failed.
     fn failure(&self) -> Option<String>;
+}
+
+/// Takes a dispatcher. A poisoned lock means that the engine's thread died of a
+/// bug: the daemon then releases everything and ends.
+pub(crate) fn lock(dispatcher: &Mutex<Dispatcher>) -> MutexGuard<'_, Dispatcher> {
+    dispatcher
+        .lock()
+        .expect("no thread has died while it decided")
 }

@@ -26,7 +26,7 @@ mod tests;
 mod user_engine;
 
 pub use daemon::{DaemonError, DaemonOptions, EngineKind, MakeEngine, daemon_main, serve};
-pub use engine::{ClientAccount, Engine, EngineError, EngineStatus};
+pub use engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus};
 pub use journal::JournalError;
 pub use kernel_engine::{KeptScheduler, KernelOptions, kernel_engine, kernel_engine_over};
 pub use process::ProcessId;

@@ -1,6 +1,6 @@
 //! Answers that describe: what each asker may see, in the protocol's terms.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::{ClientId, CurrencyId};
@@ -12,7 +12,7 @@ use prorata_protocol::{
     TurnsReport,
 };
 
-use crate::engine::{ClientAccount, Engine};
+use crate::engine::{ClientAccount, Engine, lock};
 use crate::state::State;
 
 /// Whether `who` may see a client: its owner may, and who may read one of the
@@ -23,14 +23,6 @@ pub(crate) fn may_see_client(ledger: &Ledger, who: &Principal, client: &ClientVi
             .funding(client.id)
             .filter_map(|ticket| ledger.ticket(ticket))
             .any(|ticket| ledger.may_read(who, ticket.currency))
-}
-
-/// Takes a dispatcher. That its lock is poisoned means that the engine's
-/// thread has died of a bug; the daemon then lets go of everything and ends.
-pub(crate) fn lock(dispatcher: &Mutex<Dispatcher>) -> MutexGuard<'_, Dispatcher> {
-    dispatcher
-        .lock()
-        .expect("no thread has died while it decided")
 }
 
 /// Describes what is there to one asker. Never asks the engine while it holds
@@ -51,9 +43,9 @@ impl Reporter<'_> {
             pid: std::process::id(),
             engine: status.engine.to_owned(),
             mechanism: status.mechanism.to_owned(),
-            queues: status.in_kernel.map(|options| options.queues.to_string()),
-            abbreviated: status.in_kernel.is_some_and(|options| options.abbreviated),
-            traced: status.in_kernel.is_some_and(|options| options.traced),
+            queues: status.queues,
+            abbreviated: status.abbreviated,
+            traced: status.traced,
             policy: self.state.settings.policy,
             quantum_ns: self.state.settings.quantum_ns,
             cpus: status.cpus,

@@ -1,59 +1,45 @@
 //! The user engine behind the daemon's contract.
 
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
-use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_protocol::ClientState;
 use prorata_user::{ClientActivity, EngineConfig, Mechanism, UserEngine};
 
-use crate::engine::{Engine, EngineError, EngineStatus};
+use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus};
 use crate::process::ProcessId;
 
-/// Starts the engine for ordinary Linux, for the daemon on `socket`; it shares
-/// out these CPUs as `dispatcher` decides. What its successor must know until
-/// the next boot it keeps in `directory`, which need not be there yet. Without
-/// a mechanism it takes the best that a trial permits.
+/// Starts the engine for ordinary Linux, which shares out CPUs as the dispatcher
+/// decides. Without a mechanism the engine takes the best that a trial permits.
 ///
 /// # Errors
 ///
 /// If it cannot start; nothing has changed.
 pub fn user_engine(
-    dispatcher: Arc<Mutex<Dispatcher>>,
-    directory: PathBuf,
-    socket: PathBuf,
-    cpus: Vec<u32>,
+    setup: EngineSetup,
     mechanism: Option<Mechanism>,
 ) -> Result<Box<dyn Engine>, EngineError> {
-    let engine = ForUser::start(dispatcher, directory, socket, cpus, mechanism)?;
-    Ok(Box::new(engine))
+    let EngineSetup {
+        dispatcher,
+        directory,
+        socket,
+        cpus,
+        user_funding: _,
+    } = setup;
+    let config = EngineConfig {
+        cpus: Some(cpus.clone()),
+        state_directory: directory,
+        socket,
+        mechanism,
+    };
+    let engine = UserEngine::start(config, dispatcher)?;
+    Ok(Box::new(ForUser { engine, cpus }))
 }
 
 /// A user engine and the CPUs that it was told to share out.
 struct ForUser {
     engine: UserEngine,
     cpus: Vec<u32>,
-}
-
-impl ForUser {
-    fn start(
-        dispatcher: Arc<Mutex<Dispatcher>>,
-        directory: PathBuf,
-        socket: PathBuf,
-        cpus: Vec<u32>,
-        mechanism: Option<Mechanism>,
-    ) -> Result<Self, EngineError> {
-        let config = EngineConfig {
-            cpus: Some(cpus.clone()),
-            state_directory: directory,
-            socket,
-            mechanism,
-        };
-        let engine = UserEngine::start(config, dispatcher)?;
-        Ok(Self { engine, cpus })
-    }
 }
 
 impl Engine for ForUser {
@@ -126,7 +112,9 @@ impl Engine for ForUser {
                 Mechanism::Stop => "stop",
             },
             cpus: self.cpus.clone(),
-            in_kernel: None,
+            queues: None,
+            abbreviated: false,
+            traced: false,
             decisions: status.decisions,
             own_cpu_ns: status.own_cpu_ns,
             uptime_ns: status.uptime_ns,

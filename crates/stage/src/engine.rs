@@ -4,7 +4,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use prorata_control::{Engine, EngineError, KernelOptions, kernel_engine, user_engine};
+use prorata_control::{
+    Engine, EngineError, EngineSetup, KernelOptions, kernel_engine, user_engine,
+};
 use prorata_core::dispatcher::Dispatcher;
 use prorata_scenario::file::PolicyName;
 
@@ -54,9 +56,8 @@ pub const USER: EngineKind = EngineKind {
     most_clients: 1024,
     most_threads: 4096,
     start: |dispatcher, directory, cpus| {
-        // No daemon listens: programs start nothing that would look for it.
-        let socket = directory.join("socket");
-        user_engine(dispatcher, directory, socket, cpus, None)
+        let setup = EngineSetup::without_daemon(dispatcher, directory, cpus);
+        user_engine(setup, None)
     },
 };
 
@@ -70,13 +71,7 @@ pub const KERNEL: EngineKind = EngineKind {
     most_clients: 4096,
     most_threads: 16384,
     start: |dispatcher, directory, cpus| {
-        let socket = directory.join("socket");
-        kernel_engine(
-            dispatcher,
-            directory,
-            socket,
-            cpus,
-            KernelOptions::default(),
-        )
+        let setup = EngineSetup::without_daemon(dispatcher, directory, cpus);
+        kernel_engine(setup, KernelOptions::default())
     },
 };

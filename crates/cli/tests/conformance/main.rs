@@ -14,7 +14,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use prorata_control::{Engine, EngineError, KeptScheduler, KernelOptions, kernel_engine_over};
+use prorata_control::{
+    Engine, EngineError, EngineSetup, KeptScheduler, KernelOptions, kernel_engine_over,
+};
 use prorata_core::dispatcher::Dispatcher;
 use prorata_kernel::scheduler::{Options, Policy};
 use prorata_scenario::Scenario;
@@ -67,8 +69,8 @@ fn over_one(
             SCHEDULER.get_or_init(|| loaded)
         }
     };
-    let socket = directory.join("socket");
-    kernel_engine_over(scheduler, dispatcher, directory, socket, cpus, options)
+    let setup = EngineSetup::without_daemon(dispatcher, directory, cpus);
+    kernel_engine_over(scheduler, setup, options)
 }
 
 fn conforms(file: &Path) -> Result<(), Failed> {

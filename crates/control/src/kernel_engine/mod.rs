@@ -29,7 +29,6 @@ mod tests;
 mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -41,9 +40,8 @@ use prorata_kernel::{BUILT_IN, KernelError};
 use prorata_protocol::{ClientState, PolicyKind};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
-use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
+use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
 use crate::process::ProcessId;
-use crate::report::lock;
 pub use kept::KeptScheduler;
 use policies::Policies;
 use room::{Load, Room};
@@ -137,9 +135,8 @@ fn load(options: &Options, traced: bool) -> Result<Scheduler, KernelError> {
     }
 }
 
-/// Loads a scheduler into the kernel, for the daemon on `socket`, that shares out
-/// CPU time as the ledger of `dispatcher` says. What its successor must know it
-/// keeps in `directory`, which need not be there yet.
+/// Loads a scheduler into the kernel that shares out CPU time as the ledger of the
+/// dispatcher says.
 ///
 /// # Errors
 ///
@@ -147,15 +144,12 @@ fn load(options: &Options, traced: bool) -> Result<Scheduler, KernelError> {
 /// the kernel has no sched_ext, or another scheduler is loaded. Nothing has
 /// changed.
 pub fn kernel_engine(
-    dispatcher: Arc<Mutex<Dispatcher>>,
-    directory: PathBuf,
-    socket: PathBuf,
-    cpus: Vec<u32>,
+    setup: EngineSetup,
     options: KernelOptions,
 ) -> Result<Box<dyn Engine>, EngineError> {
     let traced = options.traced;
     let load: Load = Box::new(move |options| Ok(Box::new(Box::new(load(options, traced)?))));
-    let engine = ForKernel::start(load, dispatcher, directory, socket, cpus, options)?;
+    let engine = ForKernel::start(load, setup, options)?;
     Ok(Box::new(engine))
 }
 
@@ -166,29 +160,17 @@ pub fn kernel_engine(
 /// If tasks of that engine's are still there, or the scheduler was unloaded.
 pub fn kernel_engine_over(
     scheduler: &Arc<KeptScheduler>,
-    dispatcher: Arc<Mutex<Dispatcher>>,
-    directory: PathBuf,
-    socket: PathBuf,
-    cpus: Vec<u32>,
+    setup: EngineSetup,
     options: KernelOptions,
 ) -> Result<Box<dyn Engine>, EngineError> {
     let scheduler = Arc::clone(scheduler);
     let load: Load = Box::new(move |options| scheduler.lend(options));
-    let engine = ForKernel::start(load, dispatcher, directory, socket, cpus, options)?;
+    let engine = ForKernel::start(load, setup, options)?;
     Ok(Box::new(engine))
 }
 
 impl ForKernel {
-    /// Loads the scheduler for the daemon on `socket`. What its successor must
-    /// know it keeps in `directory`.
-    fn start(
-        load: Load,
-        dispatcher: Arc<Mutex<Dispatcher>>,
-        directory: PathBuf,
-        socket: PathBuf,
-        cpus: Vec<u32>,
-        options: KernelOptions,
-    ) -> Result<Self, EngineError> {
+    fn start(load: Load, setup: EngineSetup, options: KernelOptions) -> Result<Self, EngineError> {
         if !BUILT_IN {
             return Err(KernelError::NotBuiltIn.into());
         }
@@ -196,19 +178,23 @@ impl ForKernel {
         if !user.is_root() {
             return Err(StartError::NotRoot(user.as_raw()).into());
         }
-        put_right_what_is_left(&directory, &socket)?;
-        Self::start_over(load, dispatcher, directory, socket, cpus, options)
+        put_right_what_is_left(&setup.directory, &setup.socket)?;
+        Self::start_over(load, setup, options)
     }
 
     /// The same over any scheduler.
     fn start_over(
         load: Load,
-        dispatcher: Arc<Mutex<Dispatcher>>,
-        directory: PathBuf,
-        socket: PathBuf,
-        cpus: Vec<u32>,
+        setup: EngineSetup,
         options: KernelOptions,
     ) -> Result<Self, EngineError> {
+        let EngineSetup {
+            dispatcher,
+            directory,
+            socket,
+            cpus,
+            user_funding,
+        } = setup;
         let policies = Policies::open(&directory)?;
         let loaded = Options {
             policy: Policy::Stride,
@@ -220,7 +206,14 @@ impl ForKernel {
         let room = {
             let mut dispatcher = lock(&dispatcher);
             dispatcher.watch_funding();
-            Room::open(load, loaded, policies, socket, dispatcher.ledger())?
+            Room::open(
+                load,
+                loaded,
+                policies,
+                socket,
+                user_funding,
+                dispatcher.ledger(),
+            )?
         };
         let shared = Arc::new(Shared {
             room: Mutex::new(room),
@@ -346,7 +339,9 @@ impl Engine for ForKernel {
                 (true, Scope::All) => "all",
             },
             cpus: self.cpus.clone(),
-            in_kernel: Some(self.options),
+            queues: Some(self.options.queues.to_string()),
+            abbreviated: self.options.abbreviated,
+            traced: self.options.traced,
             decisions: room.decisions(),
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,

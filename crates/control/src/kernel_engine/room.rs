@@ -19,10 +19,8 @@ use super::client::Client;
 use super::policies::Policies;
 use super::projection::{Projection, Step};
 use super::scheduler::InKernel;
-use crate::decode::USER_FUNDING;
-use crate::engine::{ClientAccount, EngineError};
+use crate::engine::{ClientAccount, EngineError, lock};
 use crate::process::ProcessId;
-use crate::report::lock;
 
 /// Loads a scheduler.
 pub(super) type Load = Box<dyn Fn(&Options) -> Result<Box<dyn InKernel>, KernelError> + Send>;
@@ -40,6 +38,9 @@ pub(super) struct Room {
     pub(super) policies: Policies,
     /// The daemon's, which its clients' markers name.
     pub(super) socket: PathBuf,
+    /// Base tickets of all tasks together that are no clients, where the
+    /// scheduler has all of the machine.
+    user_funding: u32,
     exited: Vec<ClientId>,
     /// What the user should know of the scheduler, if anything.
     trouble: Option<String>,
@@ -61,6 +62,7 @@ impl Room {
         options: Options,
         policies: Policies,
         socket: PathBuf,
+        user_funding: u32,
         ledger: &Ledger,
     ) -> Result<Self, EngineError> {
         let scheduler = load(&options)?;
@@ -73,6 +75,7 @@ impl Room {
             clients: BTreeMap::new(),
             policies,
             socket,
+            user_funding,
             exited: Vec::new(),
             trouble: None,
             births: LastBorn::open()?,
@@ -113,7 +116,7 @@ impl Room {
         if self.options.scope == Scope::All {
             let ticket = Ticket {
                 currency: BASE,
-                amount: u64::from(USER_FUNDING),
+                amount: u64::from(self.user_funding),
             };
             self.tell(vec![Step::Fund {
                 node: ROOT_CGROUP,

@@ -7,8 +7,8 @@ use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 use super::requests::below;
 use super::{ALICE, BOB, FakeEngine, FakeHost, control, fast_directory, image, user};
 use crate::control::Control;
+use crate::engine::lock;
 use crate::peer::Peer;
-use crate::report::lock;
 use crate::state::State;
 
 pub(crate) fn askers() -> [Peer; 3] {

@@ -219,7 +219,9 @@ impl Engine for FakeEngine {
             decisions: 0,
             own_cpu_ns: 0,
             uptime_ns: 0,
-            in_kernel: None,
+            queues: None,
+            abbreviated: false,
+            traced: false,
             trouble: None,
         }
     }

@@ -67,13 +67,13 @@ fn daemon_process() {
         patience: time(PATIENCE_MS),
     };
     let paths = paths(directory.as_ref());
-    let make: crate::MakeEngine<'_> = &|_, directory| {
+    let make: crate::MakeEngine<'_> = &|setup| {
         Ok(Box::new(Mortal {
             engine: FakeEngine::strict(),
-            obituary: directory.with_file_name("released"),
+            obituary: setup.directory.with_file_name("released"),
         }))
     };
-    let code = serve(&paths, timing, 1, make, || ()).map_or(3, |()| 0);
+    let code = serve(&paths, timing, vec![0], make, || ()).map_or(3, |()| 0);
     std::process::exit(code);
 }
 

@@ -43,10 +43,13 @@ impl Stage {
         let loaded = kernel.clone();
         let engine = ForKernel::start_over(
             Box::new(move |options| loaded.load(options)),
-            Arc::clone(&dispatcher),
-            directory.path().join("engine"),
-            SOCKET.into(),
-            vec![0, 1],
+            EngineSetup {
+                dispatcher: Arc::clone(&dispatcher),
+                directory: directory.path().join("engine"),
+                socket: SOCKET.into(),
+                cpus: vec![0, 1],
+                user_funding: 1_000,
+            },
             KernelOptions::default(),
         );
         Self {
