@@ -22,5 +22,3 @@ pub mod ledger;
 pub mod policy;
 pub mod prefetch;
 pub mod rng;
-pub mod run_queue;
-pub mod topology;

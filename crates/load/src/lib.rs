@@ -5,10 +5,6 @@
 //!   four threads a user;
 //! * [`reflex`]: rings of threads that pass a token through pipes, and yield.
 //!
-//! [`run_queues`] goes one deeper: no programs, but the run queues themselves,
-//! with real threads that decide behind real locks. [`topology`] says which CPUs
-//! share caches, packages and nodes, for pools.
-//!
 //! The programs are ordinary threads of the calling process, so they run under
 //! whatever schedules that: plain Linux or any engine. Both keep an exact
 //! account: a message that is lost, doubled or out of order, or a round that
@@ -20,8 +16,6 @@ mod effort;
 mod error;
 mod limits;
 pub mod reflex;
-pub mod run_queues;
-pub mod topology;
 
 pub use effort::{Effort, Performance, Turns};
 pub use error::LoadError;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use prorata_core::run_queue::Displaced;
 use prorata_scenario::threads::NO_THREAD;
+use prorata_smp::run_queue::Displaced;
 
 use super::decision::{Asked, Decision};
 

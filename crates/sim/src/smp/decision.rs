@@ -1,8 +1,8 @@
 //! A decision that a CPU is in the middle of.
 
-use prorata_core::run_queue::{
-    Balance, Cpu, Decision as _, Displaced, End, LockIndex, Moving, Outcome, Place, Schedule, Step,
-    Tick, Turn,
+use prorata_smp::run_queue::{
+    Balance, Cpu, Decision as _, Displaced, End, LockIndex, Moving, Outcome, Placement, Schedule,
+    Step, Tick,
 };
 
 use super::Costs;
@@ -27,7 +27,7 @@ pub(super) enum Asked {
 #[derive(Debug)]
 enum Made {
     Schedule(Schedule, Option<Leaves>),
-    Place(Place),
+    Place(Placement),
     Tick(Tick),
     Balance(Balance),
 }
@@ -84,12 +84,10 @@ impl Decision {
                     Some(Leaves::Yields) => End::Yields,
                     Some(Leaves::Blocks | Leaves::Exits) => End::Blocks,
                 };
-                // Goodness goes by ticks, not by time used.
-                let turn = Turn { end, used_ns: 0 };
-                Made::Schedule(Schedule::new(Cpu(cpu), turn, now_ns), leaves)
+                Made::Schedule(Schedule::new(Cpu(cpu), end, now_ns), leaves)
             }
-            Asked::Wake(task) => Made::Place(Place::woken(queues.take(task)?)),
-            Asked::Displaced(displaced) => Made::Place(Place::displaced(displaced)),
+            Asked::Wake(task) => Made::Place(Placement::woken(queues.take(task)?)),
+            Asked::Displaced(displaced) => Made::Place(Placement::displaced(displaced)),
             Asked::Tick => Made::Tick(Tick::new(Cpu(cpu))),
             Asked::Balance => Made::Balance(Balance::new(Cpu(cpu))),
         };
@@ -98,7 +96,7 @@ impl Decision {
 
     /// Into which queue a task goes that was taken out of another pool's.
     pub(super) fn moved(moving: Moving) -> Decision {
-        Decision::begun(Made::Place(Place::moved(moving)))
+        Decision::begun(Made::Place(Placement::moved(moving)))
     }
 
     fn begun(made: Made) -> Decision {
@@ -192,7 +190,7 @@ impl Decision {
     fn advance_for(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
         let mut ns = 0;
         loop {
-            let (shared, memory) = (&queues.shared, &mut queues.memory);
+            let (shared, memory) = (&mut queues.shared, &mut queues.memory);
             self.step = match &mut self.made {
                 Made::Schedule(made, _) => made.step(shared, memory, self.granted),
                 Made::Place(made) => made.step(shared, memory, self.granted),

@@ -1,8 +1,8 @@
 //! What a CPU does in the kernel: `schedule()`, `reschedule_idle()` and
 //! interrupts (2001, 2).
 
-use prorata_core::run_queue::{LockIndex, Outcome, Step};
 use prorata_scenario::threads::{NO_CPU, NO_THREAD, State};
+use prorata_smp::run_queue::{LockIndex, Outcome, Step};
 
 use super::cpus::{Doing, Leaves, Then};
 use super::decision::{Asked, Decided, Decision};

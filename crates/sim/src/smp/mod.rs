@@ -3,7 +3,7 @@
 //!
 //! [`crate::machine`] decides at no cost, once for all CPUs together; it is
 //! there to see what shares come to. Here each CPU calls `schedule()` and
-//! `reschedule_idle()` itself, on the run queues of [`prorata_core::run_queue`],
+//! `reschedule_idle()` itself, on the run queues of [`prorata_smp::run_queue`],
 //! and what the queues do comes out of the CPU's time:
 //!
 //! ```text
@@ -29,7 +29,6 @@ mod queues;
 mod topology;
 
 use prorata_core::ledger::Ledger;
-use prorata_core::run_queue::LayoutError;
 use prorata_scenario::RunError;
 use prorata_scenario::file::{Scenario, ScenarioError};
 use prorata_scenario::plan::{Code, Group, Plan};
@@ -37,6 +36,7 @@ use prorata_scenario::queue::EventQueue;
 use prorata_scenario::stream::{Purpose, stream};
 use prorata_scenario::threads::Threads;
 use prorata_scenario::world::Objects;
+use prorata_smp::run_queue::LayoutError;
 
 pub use costs::Costs;
 use cpus::Cpu;

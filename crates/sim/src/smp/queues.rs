@@ -1,6 +1,6 @@
 //! Run queues in the simulator's hands, and what it costs to look at them.
 
-use prorata_core::run_queue::{
+use prorata_smp::run_queue::{
     Comparison, Cpu, Goodness, Held, Layout, LockIndex, Queue, Rank, RunQueues, Task, TaskIndex,
 };
 
@@ -10,7 +10,7 @@ use super::{Costs, DescriptionError, LayoutName, Machine, StartError};
 /// Run queues and the tasks that are in none.
 #[derive(Debug)]
 pub(super) struct Queues {
-    pub(super) shared: RunQueues<Goodness>,
+    pub(super) shared: RunQueues,
     pub(super) memory: Memory,
     /// By thread: those that wait or sleep.
     blocked: Vec<Option<Task>>,
@@ -40,7 +40,7 @@ enum Compares {
 }
 
 /// The queues, by lock. That a decision holds the locks of those that it asks
-/// for is the business of [`prorata_core::run_queue`], and checked by its tests.
+/// for is the business of [`prorata_smp::run_queue`], and checked by its tests.
 #[derive(Debug)]
 pub(super) struct Memory(Vec<Queue>);
 
@@ -235,7 +235,7 @@ pub(super) struct Seen {
 }
 
 /// How many CPUs each pool has.
-fn cpus_by_pool(shared: &RunQueues<Goodness>) -> Vec<u32> {
+fn cpus_by_pool(shared: &RunQueues) -> Vec<u32> {
     let mut pools = Vec::new();
     for cpu in (0..shared.cpus()).map(Cpu) {
         let pool = shared.pool_of(cpu) as usize;

@@ -1,13 +1,13 @@
-//! A machine described: which of its CPUs share what, for pools by that (2001, 6:
-//! "CPUs on individual compute nodes can be mapped to CPU pools").
+//! Which CPUs of a machine share what, for pools by that (2001, 6: "CPUs on
+//! individual compute nodes can be mapped to CPU pools").
 
 use prorata_core::cpu_list::{self, CpuListError};
-use prorata_core::topology::{CpuPlace, PoolsBy, Topology, TopologyError};
+use prorata_smp::run_queue::MAX_CPUS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which CPUs of a machine are near one another. It says who is in which pool;
-/// what is far takes as long as what is near.
+/// Which CPUs of a machine are near one another. This decides the CPUs of each
+/// pool. Access to a distant CPU takes no longer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Description {
@@ -29,10 +29,16 @@ pub enum Shared {
 /// A description that is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DescriptionError {
-    /// Pools go by what nobody said.
-    #[error("pools go by what CPUs share, which is not said: describe the machine by a topology")]
+    /// The layout needs a topology.
+    #[error("pools by what CPUs share need a topology: describe the machine by a topology")]
     Missing,
-    /// It is of another machine.
+    /// None, or too many.
+    #[error("a machine of {0} CPUs cannot be described: it has 1 to {MAX_CPUS}")]
+    Size(usize),
+    /// A CPU is described more than once.
+    #[error("CPU {0} is described twice: describe each once")]
+    Twice(u32),
+    /// The topology is of another machine.
     #[error("a topology of {described} CPUs is given for a machine of {cpus}: name each CPU once")]
     Cpus {
         /// CPUs that it names.
@@ -40,45 +46,54 @@ pub enum DescriptionError {
         /// CPUs of the machine.
         cpus: u32,
     },
-    /// A list of CPUs is none.
+    /// A list of CPUs has the wrong form.
     #[error(transparent)]
     List(#[from] CpuListError),
-    /// The lists together are no machine.
-    #[error(transparent)]
-    Topology(#[from] TopologyError),
 }
 
 impl Description {
     /// By CPU of a machine of so many, in the order of their numbers, its pool.
+    /// Pools are numbered in the order of their first CPUs.
     pub(super) fn pools(&self, by: Shared, cpus: u32) -> Result<Vec<u32>, DescriptionError> {
-        let topology = self.topology()?;
-        let described = topology.cpus().len();
+        let shared: Vec<u32> = self.shared(by)?.into_iter().map(|(_, of)| of).collect();
+        let described = shared.len();
         if described != cpus as usize {
             return Err(DescriptionError::Cpus { described, cpus });
         }
-        let by = match by {
-            Shared::LastLevelCache => PoolsBy::LastLevelCache,
-            Shared::Package => PoolsBy::Package,
+        let mut seen = Vec::new();
+        let pool = |of: u32| {
+            let known = seen.iter().position(|&other| other == of);
+            known.unwrap_or_else(|| {
+                seen.push(of);
+                seen.len() - 1
+            }) as u32
         };
-        Ok(topology.pools(&by)?)
+        Ok(shared.into_iter().map(pool).collect())
     }
 
-    fn topology(&self) -> Result<Topology, DescriptionError> {
-        let mut places = Vec::new();
-        let mut last_level_cache = 0;
+    /// Each CPU, in the order of their numbers, and the number of its cache or
+    /// package.
+    fn shared(&self, by: Shared) -> Result<Vec<(u32, u32)>, DescriptionError> {
+        let mut all = Vec::new();
+        let mut cache = 0;
         for (caches, package) in self.packages.iter().zip(0..) {
             for list in caches {
-                let cpus = cpu_list::parse(list)?;
-                places.extend(cpus.into_iter().map(|cpu| CpuPlace {
-                    cpu,
-                    last_level_cache,
-                    package,
-                    node: package,
-                }));
-                last_level_cache += 1;
+                let of = match by {
+                    Shared::LastLevelCache => cache,
+                    Shared::Package => package,
+                };
+                all.extend(cpu_list::parse(list)?.into_iter().map(|cpu| (cpu, of)));
+                cache += 1;
             }
         }
-        Ok(Topology::new(places)?)
+        if !(1..=MAX_CPUS as usize).contains(&all.len()) {
+            return Err(DescriptionError::Size(all.len()));
+        }
+        all.sort_unstable();
+        match all.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(DescriptionError::Twice(pair[0].0)),
+            None => Ok(all),
+        }
     }
 }
 
@@ -94,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_go_by_what_is_shared_whatever_the_numbers() {
+    fn pools_follow_what_is_shared_whatever_the_numbers() {
         let machine = described(&[&["0,4", "2,6"], &["1,5", "3,7"]]);
         let pools = |by| machine.pools(by, 8).expect("a machine");
         assert_eq!(pools(Shared::LastLevelCache), [0, 1, 2, 3, 0, 1, 2, 3]);
@@ -102,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_description_of_the_machine_is_refused() {
+    fn a_description_of_another_machine_is_refused() {
         let refused = |packages: &[&[&str]], cpus| {
             let pools = described(packages).pools(Shared::Package, cpus);
-            pools.expect_err("it is none").to_string()
+            pools.expect_err("it does not fit").to_string()
         };
         assert_eq!(
             refused(&[&["0-3"]], 5),

@@ -1,0 +1,90 @@
+//! The rules of Linux 2.4, written plainly: each decision is compared with a look
+//! at every task.
+
+use super::super::{Cpu, End, NOBODY, Rank, Task};
+use super::machine::{Event, Machine, WITHOUT_MM};
+
+/// A task that could run next on a CPU, as that CPU sees it.
+#[derive(Clone, Debug)]
+struct Seen {
+    task: Task,
+    /// It waits in another queue than that of the CPU that it ran on last, so
+    /// its affinity to that CPU cannot be seen.
+    is_away: bool,
+    runs_here: bool,
+}
+
+impl Seen {
+    fn goodness(&self, cpu: Cpu, yields: bool) -> Rank {
+        if self.runs_here && yields {
+            return -1;
+        }
+        let affinity = match self.is_away {
+            true => 0,
+            false => WITHOUT_MM.affinity(&self.task, cpu, None),
+        };
+        self.task.rank() + affinity
+    }
+}
+
+/// Every task in the pool of `cpu` that does not run elsewhere.
+fn candidates(machine: &Machine, cpu: Cpu, blocks: bool) -> Vec<Seen> {
+    let shared = &machine.queues.shared;
+    let own = shared.queue_of(cpu).0;
+    let single = machine.queues.queues().len() == 1;
+    let mut all = Vec::new();
+    for (queue, number) in machine.queues.queues().iter().zip(0..) {
+        if shared.pool_of(Cpu(number)) != shared.pool_of(cpu) {
+            continue;
+        }
+        let missed = shared.clock(cpu) - queue.recalculations();
+        for (task, runs) in queue.tasks() {
+            let runs_here = runs && task.cpu == cpu;
+            if runs && (!runs_here || blocks) {
+                continue;
+            }
+            let is_away = !single && number != own && task.cpu == cpu;
+            let mut task = *task;
+            task.recalculate(missed);
+            all.push(Seen {
+                task,
+                is_away,
+                runs_here,
+            });
+        }
+    }
+    all
+}
+
+/// Has something happen. Compares the decision that this asks for, if any, with
+/// what 2.4 would decide with every task in sight.
+///
+/// # Errors
+///
+/// The difference.
+pub fn compare_decision(machine: &mut Machine, event: Event) -> Result<(), String> {
+    let (cpu, end) = match event {
+        Event::Decide(cpu, end) => (Cpu(cpu), end),
+        _ => {
+            machine.happen(event);
+            return Ok(());
+        }
+    };
+    let mut all = candidates(machine, cpu, end == End::Blocks);
+    let goodness = |seen: &Seen| seen.goodness(cpu, end == End::Yields);
+    let best = |all: &[Seen]| all.iter().map(goodness).max().unwrap_or(NOBODY);
+    let expired = best(&all) == 0;
+    if expired {
+        all.iter_mut().for_each(|seen| seen.task.recalculate(1));
+    }
+    let decided = machine.happen(event);
+    let (_, outcome) = &decided[0];
+    let chosen = all
+        .iter()
+        .find(|seen| Some(seen.task.index) == outcome.next);
+    let got = chosen.map_or(NOBODY, goodness);
+    match machine.made[0].recalculated == expired && got == best(&all) {
+        true => Ok(()),
+        false => Err(format!("{outcome:?} on {cpu:?} of {all:?}")),
+    }
+}
