@@ -5,6 +5,7 @@ mod common;
 
 use std::fmt::Write;
 
+use prorata_scenario::scenario::PolicyName;
 use prorata_sim::trace::{Fingerprint, Recorder};
 use prorata_sim::{Measures, report};
 
@@ -39,6 +40,44 @@ fn runs_are_the_same_for_ever() {
         }
     }
     compare("fingerprints.txt", &fingerprints);
+}
+
+/// The traces of ten scenarios, one with pools of CPUs, under every policy.
+#[test]
+fn runs_under_every_policy_are_the_same_for_ever() {
+    const FILES: [&str; 10] = [
+        "currencies-insulate",
+        "mixed",
+        "mutex",
+        "pools",
+        "server",
+        "three-two-one",
+        "conformance/blocked-sibling",
+        "conformance/inflation",
+        "conformance/latency",
+        "conformance/transfer-by-call",
+    ];
+    const POLICIES: [PolicyName; 7] = [
+        PolicyName::Stride,
+        PolicyName::Lottery,
+        PolicyName::HierarchicalStride,
+        PolicyName::ListLottery,
+        PolicyName::TreeLottery,
+        PolicyName::ClassLottery,
+        PolicyName::Eevdf,
+    ];
+    let mut fingerprints = String::new();
+    for name in FILES {
+        let mut scenario = read(&directory().join(format!("{name}.toml")));
+        for policy in POLICIES {
+            scenario.machine.policy = policy;
+            let seed = scenario.seed.into();
+            let (_, fingerprint) = run(&scenario, seed, Fingerprint::default());
+            let value = fingerprint.value();
+            writeln!(fingerprints, "{name} {policy} {value:016x}").expect("a string");
+        }
+    }
+    compare("policies.txt", &fingerprints);
 }
 
 #[test]
