@@ -9,6 +9,7 @@ use prorata_reproduce::{
     Engine, Metric, ReproduceError, Reproduction, Rule, Settings, Verdict, find, ids, page,
     reproduce,
 };
+use sha2::{Digest as _, Sha256};
 
 const SIMULATED: Settings = Settings {
     engine: Engine::Sim,
@@ -47,6 +48,9 @@ fn all_figures_come_out() {
             assert!(!drawing.svg.contains("NaN"), "{id}");
         }
     }
+    compare("crates/reproduce/tests/golden/figures.txt", |_| {
+        digests(&reproductions)
+    });
     compare_with_documentation(&reproductions);
     let insulate = reproductions.iter().find(|r| r.id == "1994/figure-9");
     let drawing = &insulate.expect("it is known").drawings[0].svg;
@@ -212,6 +216,28 @@ fn compare(name: &str, wanted: impl FnOnce(&str) -> String) {
             "{name} differs: if that is meant, run with UPDATE_GOLDEN=1 and look at the difference"
         );
     }
+}
+
+/// A digest of what `reproduce --json` prints of each figure: any other byte shows here,
+/// and the page in the documentation says which number it is.
+fn digests(reproductions: &[Reproduction]) -> String {
+    let mut text = String::new();
+    for reproduction in reproductions {
+        let mut reproduction = reproduction.clone();
+        for metric in &mut reproduction.metrics {
+            if metric.is_timed {
+                metric.measured = 0.0;
+            }
+        }
+        let json = serde_json::to_vec_pretty(&reproduction).expect("it can be written");
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{} ", reproduction.id);
+        for byte in &Sha256::digest(json)[..8] {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn tables_of(reproductions: &[Reproduction]) -> String {
