@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, PolicyKind};
+use prorata_protocol::{ClientState, POLICIES, PolicyName};
 
 use crate::process::ProcessId;
 
@@ -158,8 +158,8 @@ pub trait Engine {
     }
 
     /// The policies that it knows.
-    fn policies(&self) -> &'static [PolicyKind] {
-        PolicyKind::ALL
+    fn policies(&self) -> &'static [PolicyName] {
+        POLICIES
     }
 
     /// Whether it has something to do while there is no client, so that the daemon
@@ -169,7 +169,7 @@ pub trait Engine {
     }
 
     /// How decisions are made from now on. The dispatcher has been told.
-    fn configure(&self, _quantum_ns: u64, _policy: PolicyKind) {}
+    fn configure(&self, _quantum_ns: u64, _policy: PolicyName) {}
 
     /// How it fares.
     fn status(&self) -> EngineStatus;

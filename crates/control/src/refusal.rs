@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use prorata_core::ledger::{BadMode, LedgerError};
-use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyKind};
+use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyName};
 
 use crate::engine::EngineError;
 use crate::journal::JournalError;
@@ -187,9 +187,9 @@ pub(crate) enum Refusal {
         known.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
     )]
     Policy {
-        policy: PolicyKind,
+        policy: PolicyName,
         engine: &'static str,
-        known: &'static [PolicyKind],
+        known: &'static [PolicyName],
     },
 }
 

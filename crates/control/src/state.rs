@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
-use prorata_protocol::PolicyKind;
+use prorata_protocol::PolicyName;
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessId;
@@ -36,14 +36,14 @@ pub(crate) const LIMITS: Limits = Limits {
 pub(crate) struct Settings {
     /// From [`MIN_QUANTUM_NS`] to [`MAX_QUANTUM_NS`].
     pub quantum_ns: u64,
-    pub policy: PolicyKind,
+    pub policy: PolicyName,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             quantum_ns: 20_000_000,
-            policy: PolicyKind::default(),
+            policy: PolicyName::default(),
         }
     }
 }

@@ -3,12 +3,11 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use prorata_core::policy::credit::KEPT_CREDIT_QUANTA;
 use prorata_core::policy::{
-    ClientIndex, LONGEST_WAIT, MAX_CLIENTS, MAX_SERVICE, Policy, PolicyError, STRIDE1, Stride,
+    ClientIndex, MAX_CLIENTS, MAX_SERVICE, Policy, PolicyError, STRIDE1, Stride,
 };
 
-/// Quanta that a client of one ticket is kept ahead or behind at most.
-const LONGEST_WAIT_QUANTA: u64 = LONGEST_WAIT as u64 / STRIDE1;
 /// Quanta that one charge counts for at most.
 const MAX_QUANTA: u64 = MAX_SERVICE / STRIDE1;
 
@@ -181,7 +180,7 @@ fn a_client_far_ahead_is_held_at_the_longest_wait() {
         // is charged, so the fourth charge takes it a stride too far.
         let charged = charges * MAX_QUANTA;
         let pass = if held {
-            charged / 2 + LONGEST_WAIT_QUANTA
+            charged / 2 + KEPT_CREDIT_QUANTA
         } else {
             1 + charged
         };
@@ -204,7 +203,7 @@ fn a_client_far_behind_is_held_at_the_longest_wait() {
         // From now on client 0 is on time, a stride ahead of the global pass.
         policy.set_tickets(ClientIndex(0), 1).unwrap();
         let credit = if held {
-            LONGEST_WAIT_QUANTA
+            KEPT_CREDIT_QUANTA
         } else {
             charges * MAX_QUANTA - 1
         };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::request::PolicyKind;
+use crate::request::PolicyName;
 
 /// What the daemon answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct StatusReport {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traced: bool,
     /// Policy that picks the winners.
-    pub policy: PolicyKind,
+    pub policy: PolicyName,
     /// Length of a quantum.
     pub quantum_ns: u64,
     /// CPUs that are shared out, by number: whoever starts a command binds it

@@ -17,7 +17,7 @@ pub use answer::{
 pub use connection::{ConnectError, Connection};
 pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};
 pub use request::{
-    Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyKind,
-    Request, TransferPortion,
+    Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, POLICIES, PROTOCOL_VERSION,
+    PolicyName, Request, TransferPortion,
 };
 pub use start::{READY, START_TIMEOUT, StartError, lock_until, start_daemon};

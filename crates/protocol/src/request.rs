@@ -6,8 +6,7 @@
 //! currencies, targets) is resolved by the daemon, so that every refusal names
 //! the input, the rule and the fix in one place.
 
-use std::fmt;
-
+pub use prorata_core::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 
 /// Changes when an old client could misread a new daemon or the reverse.
@@ -205,45 +204,16 @@ pub enum Request {
         /// Quantum in nanoseconds, 1 ms to 1 s.
         quantum_ns: Option<u64>,
         /// Which policy picks the winners.
-        policy: Option<PolicyKind>,
+        policy: Option<PolicyName>,
     },
     /// Release everything and end the daemon.
     Stop,
 }
 
-/// The policies that an engine can run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicyKind {
-    /// Stride scheduling (1995, 2).
-    #[default]
-    Stride,
-    /// Lottery scheduling as an exponential race.
-    Lottery,
-    /// Hierarchical stride scheduling (1995, 4).
-    HierarchicalStride,
-    /// Constant-time lottery.
-    ClassLottery,
-}
-
-impl PolicyKind {
-    /// All of them.
-    pub const ALL: &[PolicyKind] = &[
-        PolicyKind::Stride,
-        PolicyKind::Lottery,
-        PolicyKind::HierarchicalStride,
-        PolicyKind::ClassLottery,
-    ];
-}
-
-impl fmt::Display for PolicyKind {
-    /// As it is given and stored.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PolicyKind::Stride => "stride",
-            PolicyKind::Lottery => "lottery",
-            PolicyKind::HierarchicalStride => "hierarchical-stride",
-            PolicyKind::ClassLottery => "class-lottery",
-        })
-    }
-}
+/// The policies that a daemon can run; an engine may know fewer.
+pub const POLICIES: &[PolicyName] = &[
+    PolicyName::Stride,
+    PolicyName::Lottery,
+    PolicyName::HierarchicalStride,
+    PolicyName::ClassLottery,
+];

@@ -22,7 +22,7 @@ pub enum Purpose {
 }
 
 /// A seed for stream `index` of a purpose.
-fn split(seed: u64, purpose: Purpose, index: u64) -> u64 {
+pub(crate) fn split(seed: u64, purpose: Purpose, index: u64) -> u64 {
     // Each word is stirred into the state that the one before has left.
     let stir = |state: u64, word: u64| SplitMix64::seed_from_u64(state ^ word).next_u64();
     stir(stir(stir(0, seed), purpose as u64), index)

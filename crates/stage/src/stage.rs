@@ -8,7 +8,7 @@ use prorata_control::{Engine, EngineError};
 use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
-use prorata_protocol::{ClientState, PolicyKind};
+use prorata_protocol::ClientState;
 use prorata_scenario::file::PolicyName;
 use prorata_scenario::policy;
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -63,7 +63,7 @@ impl Stage {
         let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, policy, machine)));
         let state = directory.path().join("state");
         let engine = (kind.start)(dispatcher.clone(), state, cpus.clone())?;
-        engine.configure(machine.quantum_ns, word(name));
+        engine.configure(machine.quantum_ns, name);
         Ok(Stage {
             engine,
             dispatcher,
@@ -102,7 +102,7 @@ impl Stage {
     /// Not to be called while the dispatcher is held.
     pub fn configure(&self, policy: PolicyName) {
         let quantum_ns = self.dispatcher().machine().quantum_ns;
-        self.engine.configure(quantum_ns, word(policy));
+        self.engine.configure(quantum_ns, policy);
     }
 
     /// Brings up to date what the following methods say.
@@ -158,18 +158,6 @@ impl Stage {
             None => Ok(()),
             Some(failure) => Err(EngineError::from(failure).into()),
         }
-    }
-}
-
-/// The engine's word for a policy that it knows.
-fn word(policy: PolicyName) -> PolicyKind {
-    match policy {
-        PolicyName::Stride | PolicyName::Eevdf => PolicyKind::Stride,
-        PolicyName::HierarchicalStride => PolicyKind::HierarchicalStride,
-        PolicyName::Lottery | PolicyName::ListLottery | PolicyName::TreeLottery => {
-            PolicyKind::Lottery
-        }
-        PolicyName::ClassLottery => PolicyKind::ClassLottery,
     }
 }
 

@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use prorata_control::{EngineKind, KernelOptions, Queues, Scope};
 
-use super::values::{CpuList, Engine, Policy, cpu_list, duration};
+use prorata_protocol::PolicyName;
+
+use super::values::{CpuList, Engine, cpu_list, duration, policy};
 use super::{Format, WrongUsage};
 
 /// How decisions are made.
@@ -17,8 +19,8 @@ pub struct Settings {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
     /// What picks the winners; at first stride
-    #[arg(long)]
-    pub policy: Option<Policy>,
+    #[arg(long, value_parser = policy())]
+    pub policy: Option<PolicyName>,
 }
 
 /// Who decides.

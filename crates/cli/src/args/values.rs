@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use prorata_protocol::PolicyKind;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use prorata_protocol::{POLICIES, PolicyName};
 
 /// Tickets: a whole number from 1 to 2^32 - 1.
 pub fn amount(text: &str) -> Result<u32, String> {
@@ -113,28 +114,19 @@ pub enum Engine {
     Kernel,
 }
 
-/// The policies, as they are written.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub enum Policy {
-    /// Deterministic, the most even (1995)
-    Stride,
-    /// Random, as an exponential race (1994)
-    Lottery,
-    /// Deterministic, by a tree of clients (1995)
-    HierarchicalStride,
-    /// Random, in constant time
-    ClassLottery,
-}
-
-impl From<Policy> for PolicyKind {
-    fn from(policy: Policy) -> Self {
-        match policy {
-            Policy::Stride => PolicyKind::Stride,
-            Policy::Lottery => PolicyKind::Lottery,
-            Policy::HierarchicalStride => PolicyKind::HierarchicalStride,
-            Policy::ClassLottery => PolicyKind::ClassLottery,
-        }
-    }
+/// The policies of the daemon's engines.
+pub fn policy() -> impl TypedValueParser<Value = PolicyName> {
+    let described = |name: &PolicyName| {
+        let help = match name {
+            PolicyName::Stride => "Deterministic, the most even (1995)",
+            PolicyName::Lottery => "Random, as an exponential race (1994)",
+            PolicyName::HierarchicalStride => "Deterministic, by a tree of clients (1995)",
+            PolicyName::ClassLottery => "Random, in constant time",
+            PolicyName::ListLottery | PolicyName::TreeLottery | PolicyName::Eevdf => "",
+        };
+        PossibleValue::new(name.as_str()).help(help)
+    };
+    PossibleValuesParser::new(POLICIES.iter().map(described)).try_map(|name| name.parse())
 }
 
 #[cfg(test)]

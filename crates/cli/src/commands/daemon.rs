@@ -5,7 +5,7 @@ use std::{fs, io};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use prorata_control::{DaemonOptions, EngineKind, KernelOptions, Queues, Scope, daemon_main};
-use prorata_protocol::{Connection, DaemonPaths, PolicyKind, Request, Response, StatusReport};
+use prorata_protocol::{Connection, DaemonPaths, Request, Response, StatusReport};
 
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
@@ -101,7 +101,7 @@ pub fn configure(caller: &Caller, args: &Configure) -> Result<()> {
 
 fn configured(connection: &mut Connection, settings: &Settings) -> Result<StatusReport> {
     let quantum_ns = settings.quantum.map(quantum_ns).transpose()?;
-    let policy = settings.policy.map(PolicyKind::from);
+    let policy = settings.policy;
     if quantum_ns.is_none() && policy.is_none() {
         return caller::status(connection);
     }

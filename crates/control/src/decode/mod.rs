@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Principal};
-use prorata_protocol::{PolicyKind, Request};
+use prorata_protocol::{PolicyName, Request};
 
 use crate::engine::Engine;
 use crate::host::Host;
@@ -165,7 +165,7 @@ impl Decoder<'_> {
     fn configure(
         &mut self,
         quantum_ns: Option<u64>,
-        policy: Option<PolicyKind>,
+        policy: Option<PolicyName>,
     ) -> Result<Answer, Refusal> {
         let now = self.view.state.settings;
         let settings = Settings {

@@ -3,7 +3,7 @@
 
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Target};
-use prorata_protocol::PolicyKind;
+use prorata_protocol::PolicyName;
 
 use super::{Image, record};
 use crate::process::ProcessId;
@@ -114,7 +114,7 @@ fn changes() -> Vec<Change> {
         Change::Suspend(client(1)),
         Change::Configure(Settings {
             quantum_ns: 5_000_000,
-            policy: PolicyKind::HierarchicalStride,
+            policy: PolicyName::HierarchicalStride,
         }),
     ];
     operations

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Principal, Target};
-use prorata_protocol::PolicyKind;
+use prorata_protocol::PolicyName;
 
 use super::*;
 use crate::process::ProcessId;
@@ -90,7 +90,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => Just(Change::Hold),
         1 => (1_u64..9).prop_map(|ms| Change::Configure(Settings {
             quantum_ns: ms * 1_000_000,
-            policy: PolicyKind::Lottery,
+            policy: PolicyName::Lottery,
         })),
     ]
 }

@@ -37,7 +37,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
-use prorata_protocol::{ClientState, PolicyKind};
+use prorata_protocol::{ClientState, PolicyName};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
@@ -48,7 +48,7 @@ use room::{Load, Room};
 use watch::watch;
 
 /// The policies that the kernel knows.
-const POLICIES: &[PolicyKind] = &[PolicyKind::Stride, PolicyKind::Lottery];
+const POLICIES: &[PolicyName] = &[PolicyName::Stride, PolicyName::Lottery];
 
 /// Longest time that the kernel takes to unload a scheduler. Its name is gone
 /// before it is.
@@ -317,7 +317,7 @@ impl Engine for ForKernel {
         self.shared.room().account(client)
     }
 
-    fn policies(&self) -> &'static [PolicyKind] {
+    fn policies(&self) -> &'static [PolicyName] {
         POLICIES
     }
 
@@ -325,7 +325,7 @@ impl Engine for ForKernel {
         self.options.scope == Scope::All
     }
 
-    fn configure(&self, quantum_ns: u64, policy: PolicyKind) {
+    fn configure(&self, quantum_ns: u64, policy: PolicyName) {
         self.shared.room().configure(quantum_ns, policy);
     }
 

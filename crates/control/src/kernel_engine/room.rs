@@ -12,7 +12,7 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{
     Account, BASE, CGROUP_NODES, Options, Policy, ROOT_CGROUP, Scope, Ticket,
 };
-use prorata_protocol::{ClientState, PolicyKind};
+use prorata_protocol::{ClientState, PolicyName};
 use prorata_user::procfs::LastBorn;
 
 use super::client::Client;
@@ -202,13 +202,11 @@ impl Room {
     }
 
     /// Goes on like this, after a reload too.
-    pub fn configure(&mut self, quantum_ns: u64, policy: PolicyKind) {
+    pub fn configure(&mut self, quantum_ns: u64, policy: PolicyName) {
         self.options.quantum_ns = quantum_ns;
         self.options.policy = match policy {
-            PolicyKind::Lottery => Policy::Lottery,
-            PolicyKind::Stride | PolicyKind::HierarchicalStride | PolicyKind::ClassLottery => {
-                Policy::Stride
-            }
+            PolicyName::Lottery => Policy::Lottery,
+            _ => Policy::Stride,
         };
         let Some(scheduler) = &self.scheduler else {
             return;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, PolicyKind};
+use prorata_protocol::{ClientState, POLICIES, PolicyName};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -25,7 +25,7 @@ pub(crate) struct FakeEngine {
     /// Whether to manage processes only that really exist.
     strict: bool,
     /// Those that it knows.
-    policies: &'static [PolicyKind],
+    policies: &'static [PolicyName],
 }
 
 #[derive(Default, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Books {
     pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
     /// What it was last told.
-    pub configured: Option<(u64, PolicyKind)>,
+    pub configured: Option<(u64, PolicyName)>,
     /// The account that it keeps, if it does.
     pub account: Option<ClientAccount>,
 }
@@ -53,7 +53,7 @@ impl Default for FakeEngine {
             books: Arc::default(),
             exits: Arc::new(std::io::pipe().unwrap()),
             strict: false,
-            policies: PolicyKind::ALL,
+            policies: POLICIES,
         }
     }
 }
@@ -68,7 +68,7 @@ impl FakeEngine {
     }
 
     /// One that knows these policies only.
-    pub fn knowing(policies: &'static [PolicyKind]) -> Self {
+    pub fn knowing(policies: &'static [PolicyName]) -> Self {
         Self {
             policies,
             ..Self::default()
@@ -203,11 +203,11 @@ impl Engine for FakeEngine {
         self.books().account.clone()
     }
 
-    fn policies(&self) -> &'static [PolicyKind] {
+    fn policies(&self) -> &'static [PolicyName] {
         self.policies
     }
 
-    fn configure(&self, quantum_ns: u64, policy: PolicyKind) {
+    fn configure(&self, quantum_ns: u64, policy: PolicyName) {
         self.books().configured = Some((quantum_ns, policy));
     }
 

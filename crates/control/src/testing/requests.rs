@@ -1,7 +1,7 @@
 //! Requests at random, most of which make some sense.
 
 use prorata_core::rng::{Rng, Xoshiro256PlusPlus};
-use prorata_protocol::{Funding, PolicyKind, Request, TransferPortion};
+use prorata_protocol::{Funding, POLICIES, Request, TransferPortion};
 
 use super::{ALICE, BOB};
 
@@ -195,17 +195,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
         },
         _ => Request::Configure {
             quantum_ns: maybe(random, quantum_ns),
-            policy: maybe(random, |random| {
-                one_of(
-                    random,
-                    &[
-                        PolicyKind::Stride,
-                        PolicyKind::Lottery,
-                        PolicyKind::HierarchicalStride,
-                        PolicyKind::ClassLottery,
-                    ],
-                )
-            }),
+            policy: maybe(random, |random| one_of(random, POLICIES)),
         },
     }
 }

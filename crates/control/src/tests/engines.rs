@@ -1,12 +1,12 @@
 //! Engines that differ: in the policies that they know, and in who keeps the
 //! account.
 
-use prorata_protocol::{Funding, PolicyKind, Request, Response, TurnsReport};
+use prorata_protocol::{Funding, PolicyName, Request, Response, TurnsReport};
 
 use crate::engine::ClientAccount;
 use crate::testing::{FakeEngine, FakeHost, ask, control, fast_directory, user};
 
-fn configure(policy: PolicyKind) -> Request {
+fn configure(policy: PolicyName) -> Request {
     Request::Configure {
         quantum_ns: None,
         policy: Some(policy),
@@ -15,7 +15,7 @@ fn configure(policy: PolicyKind) -> Request {
 
 /// One that knows two policies.
 fn engine_of_two() -> FakeEngine {
-    FakeEngine::knowing(&[PolicyKind::Lottery, PolicyKind::Stride])
+    FakeEngine::knowing(&[PolicyName::Lottery, PolicyName::Stride])
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_policy_that_the_engine_does_not_know_is_refused() {
     let directory = fast_directory();
     let engine = engine_of_two();
     let mut control = control(directory.path(), FakeHost::new(0), &engine);
-    let refused = ask(&mut control, &user(0), configure(PolicyKind::ClassLottery));
+    let refused = ask(&mut control, &user(0), configure(PolicyName::ClassLottery));
     let Response::Refused { message } = refused else {
         panic!("{refused:?}")
     };
@@ -32,11 +32,11 @@ fn a_policy_that_the_engine_does_not_know_is_refused() {
         "{message}"
     );
     assert_eq!(engine.books().configured, None);
-    let done = ask(&mut control, &user(0), configure(PolicyKind::Lottery));
+    let done = ask(&mut control, &user(0), configure(PolicyName::Lottery));
     assert!(matches!(done, Response::Status(_)), "{done:?}");
     assert_eq!(
         engine.books().configured,
-        Some((20_000_000, PolicyKind::Lottery))
+        Some((20_000_000, PolicyName::Lottery))
     );
 }
 
@@ -45,14 +45,14 @@ fn a_policy_of_another_engine_gives_way_for_good() {
     let directory = fast_directory();
     let any = FakeEngine::default();
     let mut before = control(directory.path(), FakeHost::new(0), &any);
-    ask(&mut before, &user(0), configure(PolicyKind::ClassLottery));
+    ask(&mut before, &user(0), configure(PolicyName::ClassLottery));
     drop(before);
     let engine = engine_of_two();
     let mut after = control(directory.path(), FakeHost::new(0), &engine);
     after.configure_again();
-    let told = Some((20_000_000, PolicyKind::Lottery));
+    let told = Some((20_000_000, PolicyName::Lottery));
     assert_eq!(engine.books().configured, told);
-    assert_eq!(after.state.settings.policy, PolicyKind::Lottery);
+    assert_eq!(after.state.settings.policy, PolicyName::Lottery);
     drop(after);
     // The journal has it.
     let mut later = control(directory.path(), FakeHost::new(0), &any);

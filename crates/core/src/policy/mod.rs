@@ -5,10 +5,12 @@
 //! business. Randomised policies own their generator, given at construction.
 
 pub mod baseline;
+pub mod credit;
 mod hierarchical;
 mod hierarchical_tree;
 pub mod inverse;
 pub mod lottery;
+mod name;
 mod queue;
 mod queue_chunks;
 mod queue_fifos;
@@ -23,6 +25,7 @@ mod stride_service;
 use core::fmt;
 
 pub use hierarchical::HierarchicalStride;
+pub use name::{PolicyName, UnknownPolicy};
 pub use race::{Exponential, Race};
 pub use stride::{Exact, PassPolicy, Stride, Wait};
 pub use stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};

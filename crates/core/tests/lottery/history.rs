@@ -119,7 +119,7 @@ impl Books {
 
     /// All that a lottery shows of itself.
     fn check(&self, name: &str, lottery: &mut dyn AnyLottery) {
-        let tickets = self.competing().map(|seat| u64::from(seat.tickets)).sum();
+        let tickets: u64 = self.competing().map(|seat| u64::from(seat.tickets)).sum();
         assert_eq!(lottery.total_tickets(), tickets, "{name}");
         assert_eq!(lottery.len(), self.competing().count(), "{name}");
         assert_eq!(lottery.is_empty(), lottery.len() == 0, "{name}");

@@ -15,8 +15,8 @@ mod time;
 mod timeline;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+pub use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -127,42 +127,6 @@ pub enum Quanta {
     /// All together at every multiple of the quantum, as in the user engine.
     /// Who is given a CPU in between has it until then.
     Aligned,
-}
-
-/// Who runs next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicyName {
-    /// Stride scheduling (1995, 2).
-    #[default]
-    Stride,
-    /// Lottery scheduling (1994), as an exponential race.
-    Lottery,
-    /// Hierarchical stride scheduling (1995, 4).
-    HierarchicalStride,
-    /// Lottery over a list with move-to-front (1994, 4.2).
-    ListLottery,
-    /// Lottery over a tree of partial sums (1994, 4.2).
-    TreeLottery,
-    /// Lottery in constant time over power-of-two ticket classes.
-    ClassLottery,
-    /// A baseline: earliest eligible virtual deadline first, as in Linux.
-    Eevdf,
-}
-
-impl fmt::Display for PolicyName {
-    /// As it stands in files.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PolicyName::Stride => "stride",
-            PolicyName::Lottery => "lottery",
-            PolicyName::HierarchicalStride => "hierarchical-stride",
-            PolicyName::ListLottery => "list-lottery",
-            PolicyName::TreeLottery => "tree-lottery",
-            PolicyName::ClassLottery => "class-lottery",
-            PolicyName::Eevdf => "eevdf",
-        })
-    }
 }
 
 /// What the machine spends on itself, beside what programs use.

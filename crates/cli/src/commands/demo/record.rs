@@ -218,7 +218,7 @@ pub struct Summary {
     /// Length of a quantum.
     pub quantum_ns: u64,
     /// What picked the winners.
-    pub policy: prorata_protocol::PolicyKind,
+    pub policy: prorata_protocol::PolicyName,
     /// Who decided: `user` or `kernel`.
     pub engine: String,
     /// How decisions were enforced.
@@ -260,7 +260,7 @@ pub struct Program {
 
 #[cfg(test)]
 mod tests {
-    use prorata_protocol::{ClientState, PolicyKind};
+    use prorata_protocol::{ClientState, PolicyName};
 
     use super::*;
 
@@ -301,7 +301,7 @@ mod tests {
             pid: 1,
             engine: String::new(),
             mechanism: "idle".to_owned(),
-            policy: PolicyKind::Stride,
+            policy: PolicyName::Stride,
             quantum_ns: QUANTUM_NS,
             cpus: vec![3],
             uptime_ns: 4_000_000_000,

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::Trace as Decisions;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope, Tap};
-use prorata_protocol::{PolicyKind, StatusReport};
+use prorata_protocol::{PolicyName, StatusReport};
 
 use crate::args::WrongUsage;
 use crate::args::trace::{KernelPolicy, Trace};
@@ -46,7 +46,7 @@ impl Settings {
                 ensure!(daemon.traced, KernelError::NotTraced);
                 Self {
                     policy: match daemon.policy {
-                        PolicyKind::Lottery => Policy::Lottery,
+                        PolicyName::Lottery => Policy::Lottery,
                         _ => Policy::Stride,
                     },
                     quantum_ns: daemon.quantum_ns,

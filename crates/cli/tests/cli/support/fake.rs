@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use prorata_protocol::{
-    ClientReport, ClientState, Envelope, PolicyKind, Request, Response, StatusReport,
+    ClientReport, ClientState, Envelope, PolicyName, Request, Response, StatusReport,
 };
 use tempfile::TempDir;
 
@@ -119,7 +119,7 @@ pub fn status() -> StatusReport {
         pid: std::process::id(),
         engine: "fake".to_owned(),
         mechanism: "none".to_owned(),
-        policy: PolicyKind::Stride,
+        policy: PolicyName::Stride,
         quantum_ns: 20_000_000,
         cpus: allowed_cpus(),
         uptime_ns: 1,

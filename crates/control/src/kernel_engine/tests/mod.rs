@@ -241,7 +241,7 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
     let tree = Sleeper::with_children(2);
     BATCH.set(tree.id().pid).unwrap();
     stage.engine.manage(client, tree.id()).unwrap();
-    stage.engine.configure(5_000_000, PolicyKind::Lottery);
+    stage.engine.configure(5_000_000, PolicyName::Lottery);
     stage.kernel.eject("runnable task stall");
     let told = eventually(|| stage.trouble());
     assert!(

@@ -38,7 +38,7 @@ impl Stage {
             cpus: 2,
             quantum_ns: 20_000_000,
         };
-        let stride = policy::new(PolicyKind::Stride);
+        let stride = policy::new(PolicyName::Stride);
         let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, stride, machine)));
         let loaded = kernel.clone();
         let engine = ForKernel::start_over(

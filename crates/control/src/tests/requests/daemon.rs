@@ -14,10 +14,10 @@ fn the_way_of_deciding_is_changed_live_within_its_limits() {
         );
     }
     for policy in [
-        PolicyKind::Lottery,
-        PolicyKind::HierarchicalStride,
-        PolicyKind::ClassLottery,
-        PolicyKind::Stride,
+        PolicyName::Lottery,
+        PolicyName::HierarchicalStride,
+        PolicyName::ClassLottery,
+        PolicyName::Stride,
     ] {
         for quantum_ns in [1_000_000, 1_000_000_000] {
             let Response::Status(status) =
@@ -28,13 +28,13 @@ fn the_way_of_deciding_is_changed_live_within_its_limits() {
             assert_eq!((status.quantum_ns, status.policy), (quantum_ns, policy));
         }
     }
-    let Response::Status(status) = world.ask(ALICE, configure(None, Some(PolicyKind::Lottery)))
+    let Response::Status(status) = world.ask(ALICE, configure(None, Some(PolicyName::Lottery)))
     else {
         panic!()
     };
     assert_eq!(
         (status.quantum_ns, status.policy),
-        (1_000_000_000, PolicyKind::Lottery)
+        (1_000_000_000, PolicyName::Lottery)
     );
     let machine = world.control.dispatcher.lock().unwrap().machine();
     assert_eq!(machine.quantum_ns, 1_000_000_000);

@@ -7,7 +7,7 @@ mod rights;
 mod transfers;
 
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, Funding, PolicyKind, Request, Response,
+    ClientReport, ClientState, CurrencyReport, Funding, PolicyName, Request, Response,
     TicketReport, TransferPortion,
 };
 
