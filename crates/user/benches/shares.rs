@@ -24,11 +24,8 @@ struct Race {
 impl Race {
     /// Starts them and lets them find their pace.
     fn start(tickets: &[u32]) -> Race {
-        let programs: Vec<Program> = tickets.iter().map(|_| Program::hog()).collect();
         let world = World::new(None, QUANTUM_NS);
-        for (i, (program, &tickets)) in programs.iter().zip(tickets).enumerate() {
-            world.enter(&format!("hog{i}"), tickets, program);
-        }
+        let programs = world.hogs(tickets);
         std::thread::sleep(Duration::from_secs(1));
         Race { programs, world }
     }

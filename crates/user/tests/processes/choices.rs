@@ -1,43 +1,33 @@
-//! What processes chose for themselves comes back to them: children too keep
-//! what they chose, and lose what they only inherited from a demoted parent.
+//! A process gets back the policy that it chose for itself. A child keeps the policy that it
+//! chose, and loses the one that it only inherited from a demoted parent.
 
 use std::thread::sleep;
 use std::time::Duration;
 
-use libtest_mimic::Trial;
 use prorata_user::Mechanism;
 
-use crate::add_for_root;
+use crate::Tests;
 use crate::support::{self, MS, Program, World, wait_until};
 
-pub fn list(trials: &mut Vec<Trial>) {
-    add_for_root(
-        trials,
-        "a child that chose SCHED_IDLE stays there",
-        idle_child,
-    );
-    add_for_root(
-        trials,
-        "a child of one that chose SCHED_IDLE stays there",
+pub const TESTS: Tests = &[
+    ("a child that chose SCHED_IDLE stays there", idle_child),
+    (
+        "a child of a parent that chose SCHED_IDLE stays there",
         child_of_idle,
-    );
-    add_for_root(
-        trials,
-        "a sweep spares a child that chose SCHED_IDLE",
-        || sweep(&["idle-hog"], Turn::Won, libc::SCHED_IDLE),
-    );
-    add_for_root(
-        trials,
-        "a sweep promotes a child born to a demoted parent",
-        || sweep(&["hog"], Turn::Lost, libc::SCHED_OTHER),
-    );
-}
+    ),
+    ("a sweep spares a child that chose SCHED_IDLE", || {
+        sweep(&["idle-hog"], Turn::Won, libc::SCHED_IDLE)
+    }),
+    ("a sweep promotes a child born to a demoted parent", || {
+        sweep(&["hog"], Turn::Lost, libc::SCHED_OTHER)
+    }),
+];
 
 fn is_idle(pid: u32) -> bool {
     support::policy_of(pid) == libc::SCHED_IDLE
 }
 
-/// Born to a parent that nobody competes with, so that it was not demoted lately.
+/// The parent has no rival, and so was not demoted lately.
 fn idle_child() {
     let mut world = World::new(Some(Mechanism::Idle), 20 * MS);
     let mut parent = Program::start(&["breeder", "idle-hog"]);
@@ -59,7 +49,7 @@ fn idle_child() {
     assert!(is_idle(child) && !is_idle(parent.pid()));
 }
 
-/// What a child would have inherited without us is its parent's own policy.
+/// Without the engine a child would have inherited its parent's own policy.
 fn child_of_idle() {
     let mut world = World::new(Some(Mechanism::Idle), 20 * MS);
     let mut parent = Program::start(&["run", "chrt", "-i", "0", "sh", "-c", BREED]);
@@ -85,8 +75,8 @@ enum Turn {
     Lost,
 }
 
-/// A child is born to a parent that had won or lost when the engine stalled,
-/// which then dies without ever having seen the child.
+/// A child is born to a parent that had won or lost when the engine stalled. The engine then
+/// dies without having seen the child.
 fn sweep(child: &[&str], turn: Turn, expected: i32) {
     let arguments: Vec<&str> = ["breeder"].iter().chain(child).copied().collect();
     let mut parent = Program::start(&arguments);
@@ -108,7 +98,7 @@ fn sweep(child: &[&str], turn: Turn, expected: i32) {
         support::signal(daemon.pid(), libc::SIGCONT);
         false
     });
-    // Leaves the CPU to the parent, demoted or not, before the guardian minds.
+    // Leaves the CPU to the parent, demoted or not, before the guardian steps in.
     support::signal(hog.pid(), libc::SIGSTOP);
     parent.say("a child");
     let child = support::wait_for_child(parent.pid());

@@ -1,9 +1,9 @@
 //! The engine on real processes, as this user and, where that is root, as an
 //! ordinary user once more.
 //!
-//! Shares are judged by what the programs of a test got of what they got
-//! together, with tolerances in quanta, so that other load on the machine
-//! does not matter.
+//! Shares are parts of the CPU time that the programs of a test received together, with
+//! tolerances in quanta, so that other load on the machine does not matter. A failure that other
+//! load can cause counts only without evidence of delay ([`support::witness`]).
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -30,15 +30,18 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let mut trials = Vec::new();
     for mechanism in permitted_mechanisms() {
-        shares::list(mechanism, &mut trials);
+        for (name, test) in [shares::TESTS, sleepers::TESTS, trees::TESTS, safety::TESTS].concat() {
+            add(&mut trials, name, mechanism, test);
+        }
         sleepers::list(mechanism, &mut trials);
-        trees::list(mechanism, &mut trials);
         safety::list(mechanism, &mut trials);
     }
-    safety::list_once(&mut trials);
-    choices::list(&mut trials);
-    reluctance::list(&mut trials);
-    refusals::list(&mut trials);
+    for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {
+        add_for_root(&mut trials, name, test);
+    }
+    for (name, test) in refusals::TESTS {
+        add_once(&mut trials, name, test);
+    }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         return ExitCode::FAILURE;
@@ -49,7 +52,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Both where we may bring processes back from `SCHED_IDLE`.
+/// Both where this user may bring processes back from `SCHED_IDLE`.
 fn permitted_mechanisms() -> Vec<Mechanism> {
     if rustix::process::geteuid().is_root() {
         vec![Mechanism::Idle, Mechanism::Stop]
@@ -57,6 +60,12 @@ fn permitted_mechanisms() -> Vec<Mechanism> {
         vec![Mechanism::Stop]
     }
 }
+
+/// Tests with either mechanism.
+type MechanismTests = &'static [(&'static str, fn(Mechanism))];
+
+/// Tests that do not depend on the mechanism, or choose it.
+type Tests = &'static [(&'static str, fn())];
 
 /// A user and a group that own nothing.
 const NOBODY: &str = "65534";
@@ -97,8 +106,7 @@ fn add(
     }));
 }
 
-/// Set where root has run the tests before, so that those which need root are
-/// not missing.
+/// Set where root has run the tests before, those which need root included.
 const AFTER_ROOT: &str = "PRORATA_TEST_AFTER_ROOT";
 
 /// Adds a test that only root can run, of something that only root can do.

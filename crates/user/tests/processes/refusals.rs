@@ -1,32 +1,20 @@
-//! What the engine refuses, and that nothing changes then.
+//! What the engine refuses, without any change.
 
-use libtest_mimic::Trial;
+use std::path::Path;
+
 use prorata_core::ids::ClientId;
-use prorata_core::policy::Stride;
-use prorata_user::{EngineConfig, EngineError, UserEngine};
+use prorata_user::EngineError;
 
-use crate::add_once;
+use crate::Tests;
 use crate::support::{self, MS, Program, World};
 
-pub fn list(trials: &mut Vec<Trial>) {
-    add_once(
-        trials,
-        "processes that cannot be managed are refused",
-        processes,
-    );
-    add_once(trials, "unknown clients are no trouble", unknown_clients);
-    add_once(trials, "CPUs that cannot be shared out are refused", cpus);
-    add_once(
-        trials,
-        "a second engine in a directory is refused",
-        second_engine,
-    );
-    add_once(
-        trials,
-        "more processes than descriptors are refused",
-        too_many,
-    );
-}
+pub const TESTS: Tests = &[
+    ("processes that cannot be managed are refused", processes),
+    ("unknown clients do no harm", unknown_clients),
+    ("CPUs that cannot be shared out are refused", cpus),
+    ("a second engine in a directory is refused", second_engine),
+    ("more processes than descriptors are refused", too_many),
+];
 
 fn processes() {
     let world = World::new(None, 20 * MS);
@@ -78,8 +66,8 @@ fn processes() {
         let parent = rustix::process::getppid()
             .expect("root runs us")
             .as_raw_pid() as u32;
-        let somebody = support::somebody_elses_process().unwrap_or(parent);
-        let refused = engine.manage(other, support::id_of(somebody));
+        let foreign = support::process_of_root().unwrap_or(parent);
+        let refused = engine.manage(other, support::id_of(foreign));
         assert!(
             matches!(refused, Err(EngineError::NotPermitted(_))),
             "{refused:?}"
@@ -90,60 +78,42 @@ fn processes() {
 fn unknown_clients() {
     let world = World::new(None, 20 * MS);
     let engine = world.engine();
-    let nobody = ClientId::from_parts(7, 7);
-    engine.release(nobody);
-    engine.resume(nobody);
-    assert!(!engine.suspend(nobody));
-    assert_eq!(engine.state(nobody), None);
-    assert_eq!(engine.processes(nobody), []);
+    let unknown = ClientId::from_parts(7, 7);
+    engine.release(unknown);
+    engine.resume(unknown);
+    assert!(!engine.suspend(unknown));
+    assert_eq!(engine.state(unknown), None);
+    assert_eq!(engine.processes(unknown), []);
     assert_eq!(engine.find(1), None);
-    // The ledger does not know it, so it is never charged and never wins; the
-    // engine does no harm.
+    // The ledger does not know the client, so the dispatcher neither charges it nor lets it
+    // win.
     let hog = Program::hog();
-    engine.manage(nobody, hog.id()).expect("it can be managed");
+    engine.manage(unknown, hog.id()).expect("it can be managed");
     std::thread::sleep(std::time::Duration::from_millis(100));
-    engine.release(nobody);
+    engine.release(unknown);
     assert!(support::is_normal(hog.pid()));
 }
 
-fn start(config: EngineConfig) -> Result<UserEngine, EngineError> {
-    UserEngine::start(
-        config,
-        support::dispatcher(Box::new(Stride::new()), 20 * MS),
-    )
+fn start(directory: &Path, cpus: Option<Vec<u32>>) -> Option<EngineError> {
+    let config = support::config(directory, None, cpus);
+    support::start_engine(config, 20 * MS).err()
 }
 
 fn cpus() {
     let directory = tempfile::tempdir().expect("a directory");
     for cpus in [vec![], vec![5000], vec![support::shared_cpu() as u32, 1023]] {
-        let config = EngineConfig {
-            cpus: Some(cpus.clone()),
-            state_directory: directory.path().to_owned(),
-            socket: support::socket(),
-            mechanism: None,
-        };
-        let refused = start(config).err();
+        let refused = start(directory.path(), Some(cpus.clone()));
         assert!(matches!(refused, Some(EngineError::BadCpus(named)) if named == cpus));
     }
 }
 
 fn second_engine() {
     let world = World::new(None, 20 * MS);
-    let config = EngineConfig {
-        cpus: None,
-        state_directory: world.directory.path().to_owned(),
-        socket: support::socket(),
-        mechanism: None,
-    };
-    let refused = start(config.clone()).err();
+    let refused = start(world.directory.path(), None);
     assert!(matches!(refused, Some(EngineError::AlreadyRunning(_))));
     let file = world.directory.path().join("file");
     std::fs::write(&file, b"").expect("it is ours");
-    let refused = start(EngineConfig {
-        state_directory: file,
-        ..config
-    })
-    .err();
+    let refused = start(&file, None);
     assert!(matches!(refused, Some(EngineError::StateDirectory { .. })));
 }
 

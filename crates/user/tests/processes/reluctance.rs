@@ -1,30 +1,35 @@
-//! Processes that cannot be put right at once, because of what they became
-//! meanwhile: nothing that is still to be undone is forgotten.
+//! Processes that the engine may not put right at once. It forgets nothing that is still to be
+//! undone.
 
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use libtest_mimic::Trial;
-use prorata_core::policy::Stride;
-use prorata_user::{EngineConfig, Mechanism, UserEngine};
+use prorata_user::Mechanism;
 
-use crate::add_for_root;
+use crate::Tests;
 use crate::support::{self, MS, Program, World, wait_until};
 
-pub fn list(trials: &mut Vec<Trial>) {
-    for mechanism in [Mechanism::Idle, Mechanism::Stop] {
-        let name = format!("a return that was refused is tried again ({mechanism:?})");
-        add_for_root(trials, &name, move || tried_again(mechanism));
-        let name = format!("a return that was refused is left to the next ({mechanism:?})");
-        add_for_root(trials, &name, move || left_to_the_next(mechanism));
-    }
-    add_for_root(
-        trials,
-        "what became another user's is let go",
+pub const TESTS: Tests = &[
+    ("a return that was refused is tried again (Idle)", || {
+        tried_again(Mechanism::Idle)
+    }),
+    ("a return that was refused is tried again (Stop)", || {
+        tried_again(Mechanism::Stop)
+    }),
+    (
+        "a return that was refused is left to the next engine (Idle)",
+        || left_to_the_next(Mechanism::Idle),
+    ),
+    (
+        "a return that was refused is left to the next engine (Stop)",
+        || left_to_the_next(Mechanism::Stop),
+    ),
+    (
+        "a process that became another user's is let go",
         another_users,
-    );
-}
+    ),
+];
 
 /// A loser that is held down by an engine which has lost all power over it.
 struct Powerless {
@@ -91,15 +96,12 @@ fn left_to_the_next(mechanism: Mechanism) {
     assert!(powerless.is_held_down(), "its return is refused");
     support::signal(engine, libc::SIGKILL);
     wait_until("the guardian ends", || support::has_ended(guardian));
-    assert!(powerless.is_held_down(), "nobody could put it right");
-    let config = EngineConfig {
-        cpus: None,
-        state_directory: powerless.state.clone(),
-        socket: support::socket(),
-        mechanism: None,
-    };
-    let dispatcher = support::dispatcher(Box::new(Stride::new()), 20 * MS);
-    let next = UserEngine::start(config, dispatcher).expect("the next engine starts");
+    assert!(
+        powerless.is_held_down(),
+        "nothing had the right to put it right"
+    );
+    let config = support::config(&powerless.state, None, None);
+    let next = support::start_engine(config, 20 * MS).expect("the next engine starts");
     assert!(!powerless.is_held_down(), "the next engine has swept");
     drop(next);
     std::fs::remove_dir_all(&powerless.state).expect("it is there");
@@ -111,8 +113,7 @@ fn wait_for_user(pid: u32, user: u32) {
     });
 }
 
-/// A daemon that may do everything shares out what its clients' users may
-/// give away, and no more.
+/// Root's engine manages for a user what that user could manage, and no more.
 fn another_users() {
     let copy = tempfile::tempdir().expect("a directory");
     let path = support::set_user_id_copy(copy.path());
@@ -121,7 +122,7 @@ fn another_users() {
     let mut program = Program::start(&["nobody", "mask", path]);
     wait_for_user(program.pid(), 65534);
     let client = world.enter("program", 1, &program);
-    // It waits most of the time, and so its child inherits that.
+    // The program is held down most of the time, and its child inherits that.
     let hog = Program::hog();
     world.enter("hog", 9, &hog);
     program.say("become set-user-id");

@@ -1,20 +1,54 @@
-//! Whatever becomes of the engine, every process ends up running and
-//! undemoted.
+//! In whichever way the engine ends, every process runs and is undemoted afterwards.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
-use prorata_core::policy::{ClientIndex, Policy, PolicyError, Stride};
-use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
+use prorata_core::policy::Stride;
+use prorata_user::{EngineError, Mechanism, UserEngine};
 
 use crate::shares::assert_shares;
 use crate::support::witness::judge;
-use crate::support::{self, MS, Program, World, wait_until};
-use crate::{add, add_for_root};
+use crate::support::{self, MS, Program, Watched, World, wait_until};
+use crate::{MechanismTests, Tests, add};
+
+pub const TESTS: MechanismTests = &[
+    (
+        "the next engine unbinds threads if engine and guardian are killed",
+        |mechanism| {
+            bound(mechanism, |daemon, directory| {
+                kill_both(daemon);
+                drop(next_engine(directory));
+            })
+        },
+    ),
+    ("late deeds of a stalled engine are undone", late_deeds),
+    (
+        "a decision thread that hangs has promised to end soon",
+        hang,
+    ),
+    (
+        "the next engine sweeps if engine and guardian are killed",
+        both_die,
+    ),
+    ("an engine that stalled goes on", stall),
+    ("a panic of the decision thread releases all", panic),
+    ("a dead guardian is replaced", guardian_dies),
+    ("an engine that ends releases all", orderly_end),
+    ("own policies and nice values come back", own_policies),
+    (
+        "a dispatcher's lock that is held for long is waited out",
+        lock_held,
+    ),
+];
+
+pub const TESTS_OF_ROOT: Tests = &[(
+    "clients in different groups are stopped, not demoted",
+    groups_differ,
+)];
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     for (name, signal) in [
@@ -26,87 +60,25 @@ pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
         ("crashed", libc::SIGSEGV),
         ("aborted", libc::SIGABRT),
     ] {
-        let name = format!("the engine is {name}");
+        let name = format!("all are put right when the engine is {name}");
         add(trials, &name, mechanism, move |mechanism| {
             judge(RELEASE / 4, || daemon_dies(mechanism, signal));
         });
     }
     for (name, signal) in [("killed", libc::SIGKILL), ("terminated", libc::SIGTERM)] {
-        let name = format!("the engine is {name} with threads bound");
+        let name = format!("threads are unbound when the engine is {name}");
         add(trials, &name, mechanism, move |mechanism| {
             bound(mechanism, |daemon, _| support::signal(daemon, signal))
         });
     }
-    add(
-        trials,
-        "engine and guardian are killed with threads bound",
-        mechanism,
-        |mechanism| {
-            bound(mechanism, |daemon, directory| {
-                kill_both(daemon);
-                drop(next_engine(directory));
-            })
-        },
-    );
-    add(
-        trials,
-        "a stalled engine's late deeds are undone",
-        mechanism,
-        late_deeds,
-    );
-    add(
-        trials,
-        "a decision thread that hangs has promised not to",
-        mechanism,
-        hang,
-    );
-    add(
-        trials,
-        "engine and guardian are killed",
-        mechanism,
-        both_die,
-    );
-    add(trials, "the engine stalls and goes on", mechanism, stall);
-    add(trials, "the decision thread panics", mechanism, panic);
-    add(
-        trials,
-        "a dead guardian is replaced",
-        mechanism,
-        guardian_dies,
-    );
-    add(
-        trials,
-        "an engine that ends releases all",
-        mechanism,
-        orderly_end,
-    );
-    add(
-        trials,
-        "own policies and nice values come back",
-        mechanism,
-        own_policies,
-    );
-    add(
-        trials,
-        "a lock that is held long is waited out",
-        mechanism,
-        lock_held,
-    );
-}
-
-pub fn list_once(trials: &mut Vec<Trial>) {
-    add_for_root(
-        trials,
-        "clients in different groups are stopped, not demoted",
-        groups_differ,
-    );
 }
 
 const QUANTUM_NS: u64 = 20 * MS;
 
-/// What an engine leaves demoted or stopped is put right within this time: by
-/// its guardian as soon as it dies, not only when it has been silent for long.
+/// The guardian releases all within this time of the engine's death, and does not wait for the
+/// promise to run out.
 const RELEASE: Duration = Duration::from_secs(1);
+
 /// Four hogs under an engine in a process of its own.
 struct Daemon {
     daemon: Program,
@@ -136,10 +108,7 @@ impl Daemon {
     }
 
     fn normal(&self) -> usize {
-        self.hogs
-            .iter()
-            .filter(|hog| support::is_normal(hog.pid()))
-            .count()
+        support::count_normal(&self.hogs)
     }
 
     fn guardian(&self) -> u32 {
@@ -169,8 +138,8 @@ fn daemon_dies(mechanism: Mechanism, signal: i32) -> Result<(), String> {
     daemon.expect_release();
     let took = begun.elapsed();
     wait_until("the guardian ends", || support::has_ended(guardian));
-    // An ordinary user's guardian waits for a CPU like anybody, and in a session
-    // of its own longer than we would here.
+    // An ordinary user's guardian has no priority over other processes, and competes in a
+    // session of its own.
     let is_prompt = rustix::process::geteuid().is_root();
     if took < RELEASE || !is_prompt {
         Ok(())
@@ -182,14 +151,14 @@ fn daemon_dies(mechanism: Mechanism, signal: i32) -> Result<(), String> {
 /// Kills an engine in a process of its own, and its guardian.
 fn kill_both(daemon: u32) {
     let guardian = support::children_of(daemon)[0];
-    // Held fast first, or it might replace the guardian in between.
+    // Otherwise it might replace the guardian in between.
     support::freeze(daemon);
     support::signal(guardian, libc::SIGKILL);
     support::signal(daemon, libc::SIGKILL);
 }
 
-/// Whatever ends the engine: those that it had bound may use their CPUs again.
-/// `end` gets the pid of its process and its state directory.
+/// Threads that an engine had bound may use their CPUs again after it ended. `end` gets the
+/// pid of its process and its state directory.
 fn bound(mechanism: Mechanism, end: impl Fn(u32, &Path)) {
     let Some(cpus) = crate::shares::two_usable_cpus() else {
         return;
@@ -216,21 +185,16 @@ fn bound(mechanism: Mechanism, end: impl Fn(u32, &Path)) {
 
 /// Starts an engine where another has been.
 fn next_engine(directory: &Path) -> UserEngine {
-    let config = EngineConfig {
-        cpus: None,
-        state_directory: directory.to_owned(),
-        socket: support::socket(),
-        mechanism: None,
-    };
-    let dispatcher = support::dispatcher(Box::new(Stride::new()), QUANTUM_NS);
-    UserEngine::start(config, dispatcher).expect("the next engine starts")
+    let config = support::config(directory, None, None);
+    let (_, engine) = support::start_engine(config, QUANTUM_NS).expect("the next engine starts");
+    engine
 }
 
 fn both_die(mechanism: Mechanism) {
     let daemon = Daemon::start(mechanism);
     kill_both(daemon.daemon.pid());
     sleep(Duration::from_millis(200));
-    assert!(daemon.normal() < 4, "nobody is left to put them right");
+    assert!(daemon.normal() < 4, "no process is left to put them right");
     let _engine = next_engine(daemon.directory.path());
     assert_eq!(daemon.normal(), 4, "the next engine has swept");
 }
@@ -251,8 +215,8 @@ fn stall(mechanism: Mechanism) {
     daemon.expect_release();
 }
 
-/// An engine that stalls between writing down a deed and doing it may wake
-/// just long enough for the latter.
+/// An engine that stalls between writing down a deed and doing it may do the deed after the
+/// release.
 fn late_deeds(mechanism: Mechanism) {
     let daemon = Daemon::start(mechanism);
     support::signal(daemon.daemon.pid(), libc::SIGSTOP);
@@ -265,8 +229,7 @@ fn late_deeds(mechanism: Mechanism) {
                 Mechanism::Idle => support::make_idle(hog.pid()),
             }
         }
-        // One of them was the winner when the engine stalled; nothing was to be
-        // done to it.
+        // One was the winner when the engine stalled, and the table says nothing of it.
         let put_right = || daemon.normal() >= 3;
         wait_until("the guardian steps in again", put_right);
     }
@@ -279,8 +242,8 @@ fn late_deeds(mechanism: Mechanism) {
 /// and boot identifier.
 const PROMISE: std::ops::Range<usize> = 24..32;
 
-/// An engine with nothing to do promises nothing; but whatever it begins to
-/// do, it must have promised to end soon.
+/// An engine with nothing to do promises nothing. Before it does anything, it promises to end
+/// that soon.
 fn hang(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let promise = || {
@@ -292,7 +255,7 @@ fn hang(mechanism: Mechanism) {
     wait_until("it has nothing to do", || promise() == u64::MAX);
     let hangs = Arc::new(AtomicBool::new(true));
     let until = hangs.clone();
-    let policy = Unruly {
+    let policy = Watched {
         stride: Stride::new(),
         before_pick: move || {
             while until.load(Ordering::Relaxed) {
@@ -300,11 +263,7 @@ fn hang(mechanism: Mechanism) {
             }
         },
     };
-    world
-        .dispatcher
-        .lock()
-        .expect("nobody panicked")
-        .set_policy(Box::new(policy));
+    world.set_policy(policy);
     let hog = Program::hog();
     world.enter("hog", 1, &hog);
     wait_until("it has promised", || promise() != u64::MAX);
@@ -316,70 +275,22 @@ fn hang(mechanism: Mechanism) {
     hangs.store(false, Ordering::Relaxed);
 }
 
-/// Stride scheduling with something done before each pick.
-struct Unruly<F> {
-    stride: Stride,
-    before_pick: F,
-}
-
-impl<F: Fn()> Policy for Unruly<F> {
-    fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
-        self.stride.join(client, tickets)
-    }
-    fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
-        self.stride.leave(client)
-    }
-    fn forget(&mut self, client: ClientIndex) {
-        self.stride.forget(client);
-    }
-    fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
-        self.stride.set_tickets(client, tickets)
-    }
-    fn pick(&mut self) -> Option<ClientIndex> {
-        (self.before_pick)();
-        self.stride.pick()
-    }
-    fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
-        self.stride.take(client)
-    }
-    fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
-        self.stride.charge(client, used, quantum)
-    }
-    fn total_tickets(&self) -> u64 {
-        self.stride.total_tickets()
-    }
-    fn len(&self) -> usize {
-        self.stride.len()
-    }
-}
-
 fn panic(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let now = Arc::new(AtomicBool::new(false));
     let told = now.clone();
-    let policy = Unruly {
+    let policy = Watched {
         stride: Stride::new(),
-        // Not by `panic!`: what is printed where all is well hides what is not.
+        // `panic!` would print a message although all is well.
         before_pick: move || {
             if told.load(Ordering::Relaxed) {
                 std::panic::resume_unwind(Box::new("told to"));
             }
         },
     };
-    world
-        .dispatcher
-        .lock()
-        .expect("nobody panicked")
-        .set_policy(Box::new(policy));
-    let hogs = [Program::hog(), Program::hog(), Program::hog()];
-    for (index, hog) in hogs.iter().enumerate() {
-        world.enter(&format!("hog {index}"), 1, hog);
-    }
-    let normal = || {
-        hogs.iter()
-            .filter(|hog| support::is_normal(hog.pid()))
-            .count()
-    };
+    world.set_policy(policy);
+    let hogs = world.hogs(&[1, 1, 1]);
+    let normal = || support::count_normal(&hogs);
     wait_until("two are held down", || normal() <= 1);
     assert_eq!(world.engine().status().failure, None);
     now.store(true, Ordering::Relaxed);
@@ -398,10 +309,7 @@ fn panic(mechanism: Mechanism) {
 
 fn guardian_dies(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let hogs = [Program::hog(), Program::hog()];
-    for (index, hog) in hogs.iter().enumerate() {
-        world.enter(&format!("hog {index}"), 1, hog);
-    }
+    let _hogs = world.hogs(&[1, 1]);
     let engine = world.engine();
     let first = engine.status().guardian.expect("there is one");
     support::signal(first, libc::SIGKILL);
@@ -432,14 +340,8 @@ fn orderly_end(mechanism: Mechanism) {
         Program::start(&["threads", "3"]),
         Program::hog(),
     ];
-    for (index, hog) in hogs.iter().enumerate() {
-        world.enter(&format!("hog {index}"), 1, hog);
-    }
-    let normal = || {
-        hogs.iter()
-            .filter(|hog| support::is_normal(hog.pid()))
-            .count()
-    };
+    world.enter_all(&[1, 1, 1], &hogs);
+    let normal = || support::count_normal(&hogs);
     wait_until("two are held down", || normal() <= 1);
     let guardian = world.engine().status().guardian.expect("there is one");
     world.end_engine();
@@ -449,29 +351,19 @@ fn orderly_end(mechanism: Mechanism) {
 
 fn own_policies(mechanism: Mechanism) {
     let mut world = World::new(Some(mechanism), QUANTUM_NS);
-    let batch = Program::start(&[
-        "run",
-        "chrt",
-        "-b",
-        "0",
-        "nice",
-        "-n",
-        "5",
-        "sh",
-        "-c",
-        "while :; do :; done",
-    ]);
-    let idle = Program::start(&["run", "chrt", "-i", "0", "sh", "-c", "while :; do :; done"]);
-    let hog = Program::hog();
-    let programs = [&batch, &idle, &hog];
+    let shell = |script| Program::start(&["run", "sh", "-c", script]);
+    let programs = [
+        shell("exec chrt -b 0 nice -n 5 sh -c 'while :; do :; done'"),
+        shell("exec chrt -i 0 sh -c 'while :; do :; done'"),
+        Program::hog(),
+    ];
+    let [batch, idle, _] = &programs;
     wait_until("they have their policies", || {
         support::policy_of(batch.pid()) == libc::SCHED_BATCH
             && support::stat_field(batch.pid(), 19) == "5"
             && support::policy_of(idle.pid()) == libc::SCHED_IDLE
     });
-    for (index, program) in programs.iter().enumerate() {
-        world.enter(&format!("program {index}"), 1, program);
-    }
+    world.enter_all(&[1, 1, 1], &programs);
     // Several turns, in which each is demoted and promoted.
     sleep(Duration::from_millis(300));
     let stopped = || {
@@ -479,17 +371,14 @@ fn own_policies(mechanism: Mechanism) {
             .iter()
             .any(|p| support::stat_field(p.pid(), 3) == "T")
     };
-    let demoted = || {
-        programs
-            .iter()
-            .all(|p| support::policy_of(p.pid()) == libc::SCHED_IDLE)
-    };
     wait_until("batch is held down", || {
-        stopped() || demoted() || { support::policy_of(batch.pid()) == libc::SCHED_IDLE }
+        stopped() || support::policy_of(batch.pid()) == libc::SCHED_IDLE
     });
     world.end_engine();
     assert!(!stopped());
-    let policies = programs.map(|program| support::policy_of(program.pid()));
+    let policies = programs
+        .each_ref()
+        .map(|program| support::policy_of(program.pid()));
     assert_eq!(
         policies,
         [libc::SCHED_BATCH, libc::SCHED_IDLE, libc::SCHED_OTHER]
@@ -499,15 +388,11 @@ fn own_policies(mechanism: Mechanism) {
 
 fn lock_held(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let hogs = [Program::hog(), Program::hog()];
-    for (index, hog) in hogs.iter().enumerate() {
-        world.enter(&format!("hog {index}"), 1, hog);
-    }
+    let hogs = world.hogs(&[1, 1]);
     sleep(Duration::from_millis(100));
-    let dispatcher: &Mutex<_> = &world.dispatcher;
-    let held = dispatcher.lock().expect("nobody panicked");
+    let held = world.lock();
     sleep(Duration::from_millis(500));
-    // The engine still answers and has not let go of anybody.
+    // The engine still answers and manages the hogs.
     assert_eq!(
         world
             .engine()
@@ -520,26 +405,23 @@ fn lock_held(mechanism: Mechanism) {
     wait_until("decisions go on", || {
         world.engine().status().decisions > decisions + 5
     });
-    let before = hogs.each_ref().map(Program::cpu_ns);
-    // The half second went to one of them and is made up for.
+    let before: Vec<u64> = hogs.iter().map(Program::cpu_ns).collect();
+    // One hog received the whole half second; the other catches up.
     wait_until("both run", || {
-        let mut hogs = hogs.iter().zip(before);
-        hogs.all(|(hog, before)| hog.cpu_ns() > before)
+        let mut hogs = hogs.iter().zip(&before);
+        hogs.all(|(hog, before)| hog.cpu_ns() > *before)
     });
 }
 
-/// A client in another session is in another group where the kernel groups
-/// by session: `SCHED_IDLE` would mean nothing between the two.
+/// Where the kernel groups by session, a client in another session is in another group, and
+/// `SCHED_IDLE` has no effect between the two.
 fn groups_differ() {
     let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
     if !enabled.is_ok_and(|text| text.trim() == "1") {
         return support::cannot_run("the kernel does not group by session");
     }
     let world = World::new(None, QUANTUM_NS);
-    let hogs = [Program::hog(), Program::hog()];
-    for (index, hog) in hogs.iter().enumerate() {
-        world.enter(&format!("hog {index}"), 1, hog);
-    }
+    let hogs = world.hogs(&[1, 1]);
     let mechanism = || world.engine().status().mechanism;
     wait_until("all are in one group", || mechanism() == Mechanism::Idle);
     let stranger = Program::start(&["session"]);

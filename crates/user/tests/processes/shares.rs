@@ -1,57 +1,47 @@
 //! Programs that compute without end get CPU time in proportion to tickets.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use libtest_mimic::Trial;
-use prorata_core::ids::ClientId;
-use prorata_user::{ClientActivity, Mechanism};
+use prorata_core::policy::Stride;
+use prorata_user::Mechanism;
 
-use crate::add;
+use crate::MechanismTests;
 use crate::support::witness::judge;
-use crate::support::{self, MS, Program, World, wait_until};
+use crate::support::{self, MS, Program, Watched, World, wait_until};
 
-pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
-    add(trials, "three to one", mechanism, three_to_one);
-    add(
-        trials,
-        "shares move when tickets change",
-        mechanism,
-        inflation,
-    );
-    add(trials, "a short quantum", mechanism, short_quantum);
-    add(trials, "quanta of their own", mechanism, own_quanta);
-    add(
-        trials,
-        "many clients, very unequal",
-        mechanism,
+pub const TESTS: MechanismTests = &[
+    ("three tickets get three times as much as one", three_to_one),
+    ("shares move when tickets change", inflation),
+    (
+        "shares hold with a quantum below the kernel's tick",
+        short_quantum,
+    ),
+    ("turns last for a client's own quantum", own_quanta),
+    (
+        "thirty small clients do not leak into ten large ones",
         many_clients,
-    );
-    add(trials, "threads count as one client", mechanism, threads);
-    add(trials, "three hogs on two CPUs", mechanism, two_cpus);
-    add(
-        trials,
-        "four threads against one on two CPUs",
-        mechanism,
-        crowd,
-    );
-}
+    ),
+    ("four threads count as one client", threads),
+    ("three hogs share two CPUs equally", two_cpus),
+    ("four threads get no more of two CPUs than one", crowd),
+];
 
 const QUANTUM_NS: u64 = 20 * MS;
 
-/// What stride guarantees is one quantum; the turn in which we look, and the
-/// few milliseconds by which a demoted process outlives its turn, may be
-/// charged by half when we look.
+/// Stride guarantees one quantum. At the moment of a look, the present turn, and the few
+/// milliseconds by which a demoted process outlives its turn, may be charged by half.
 const TOLERANCE_QUANTA: f64 = 2.0;
 
-/// What may be said against a judgement by so many quanta: that somebody had to
-/// wait for half of one.
+/// The delay that excuses a failure by quanta: half a quantum.
 pub fn excuse(quantum_ns: u64) -> Duration {
     Duration::from_nanos(quantum_ns / 2)
 }
 
 /// Asserts that programs use the CPU as their tickets demand while `time`
-/// passes. Not what passes counts, but what their clocks say that they used.
+/// passes, by their CPU clocks.
 pub fn assert_shares(
     time: Duration,
     clocks_ns: impl Fn() -> Vec<u64>,
@@ -96,18 +86,9 @@ pub fn clocks_of(programs: &[Program]) -> impl Fn() -> Vec<u64> {
     || programs.iter().map(Program::cpu_ns).collect()
 }
 
-/// Hogs with these tickets, managed and under way.
-fn hogs(world: &World, tickets: &[u32]) -> Vec<Program> {
-    let programs: Vec<Program> = tickets.iter().map(|_| Program::hog()).collect();
-    for (index, (program, &tickets)) in programs.iter().zip(tickets).enumerate() {
-        world.enter(&format!("hog {index}"), tickets, program);
-    }
-    programs
-}
-
 fn three_to_one(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let programs = hogs(&world, &[3, 1]);
+    let programs = world.hogs(&[3, 1]);
     let time = Duration::from_secs(2);
     assert_shares(time, clocks_of(&programs), &[3, 1], QUANTUM_NS);
     assert_eq!(world.engine().status().mechanism, mechanism);
@@ -115,77 +96,77 @@ fn three_to_one(mechanism: Mechanism) {
 
 fn inflation(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let programs = hogs(&world, &[1, 1]);
+    let programs = world.hogs(&[1, 1]);
     let time = Duration::from_secs(1);
     assert_shares(time, clocks_of(&programs), &[1, 1], QUANTUM_NS);
     {
-        let mut dispatcher = world.dispatcher.lock().expect("nobody panicked");
-        let first = dispatcher.ledger().find_client("hog 0").expect("it exists");
-        support::issue(&mut dispatcher, first, 3);
+        let mut dispatcher = world.lock();
+        let first = dispatcher.ledger().find_client("program 0");
+        support::issue(&mut dispatcher, first.expect("it exists"), 3);
     }
     world.engine().nudge();
     assert_shares(time * 2, clocks_of(&programs), &[4, 1], QUANTUM_NS);
 }
 
-/// Below what the kernel's tick can tell apart, shares still hold; the
-/// tolerance is what a demoted process may run on until the tick.
+/// The tolerance covers that a demoted process may run on until the kernel's tick.
 fn short_quantum(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), 2 * MS);
-    let programs = hogs(&world, &[2, 1]);
+    let programs = world.hogs(&[2, 1]);
     let time = Duration::from_secs(2);
     assert_shares(time, clocks_of(&programs), &[2, 1], QUANTUM_NS);
 }
 
-/// Turns last for a client's own quantum, however often the engine looks; shares stay
-/// what they are.
+/// Each turn begins with a pick of the policy, however often the engine looks.
 fn own_quanta(mechanism: Mechanism) {
     const LONG_NS: u64 = 5 * QUANTUM_NS;
     let world = World::new(Some(mechanism), QUANTUM_NS);
+    let picks = Arc::new(AtomicU64::new(0));
+    let counted = picks.clone();
+    world.set_policy(Watched {
+        stride: Stride::new(),
+        before_pick: move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        },
+    });
     let programs = [Program::hog(), Program::hog()];
-    let clients = [0, 1].map(|index| world.enter(&format!("hog {index}"), 1, &programs[index]));
+    let clients = world.enter_all(&[1, 1], &programs);
     let set = |quantum_ns| {
-        for client in clients {
+        for &client in &clients {
             world.engine().set_client_quantum(client, quantum_ns);
         }
     };
+    let turns_and_long_ones = || {
+        let (start, before) = (Instant::now(), picks.load(Ordering::Relaxed));
+        sleep(Duration::from_secs(2));
+        let turns = picks.load(Ordering::Relaxed) - before;
+        (turns, start.elapsed().as_nanos() as u64 / LONG_NS)
+    };
     set(Some(LONG_NS));
+    let (turns, most) = turns_and_long_ones();
+    assert!(turns <= most + 4, "{turns} turns in the time of {most}");
     let time = Duration::from_secs(2);
-    let (turns, time_ns) = turns_during(&world, clients[0], time);
-    let most = time_ns / (2 * LONG_NS) + 2;
-    assert!(turns <= most, "{turns} turns, at most {most} are as long");
     assert_shares(time, clocks_of(&programs), &[1, 1], LONG_NS);
     set(None);
     judge(excuse(QUANTUM_NS), || {
-        let (turns, time_ns) = turns_during(&world, clients[0], time);
-        match turns > time_ns / LONG_NS {
+        let (turns, long_ones) = turns_and_long_ones();
+        match turns > 2 * long_ones {
             true => Ok(()),
-            false => Err(format!("{turns} turns in {time_ns} ns")),
+            false => Err(format!(
+                "{turns} turns in the time of {long_ones} long ones"
+            )),
         }
     });
-}
-
-/// How often a client was seen to win while some time passed, and how much did.
-fn turns_during(world: &World, client: ClientId, time: Duration) -> (u64, u64) {
-    let start = Instant::now();
-    let (mut turns, mut ran) = (0, false);
-    while start.elapsed() < time {
-        sleep(Duration::from_millis(2));
-        let runs = world.engine().state(client) == Some(ClientActivity::Running);
-        turns += u64::from(runs && !ran);
-        ran = runs;
-    }
-    (turns, start.elapsed().as_nanos() as u64)
 }
 
 fn many_clients(mechanism: Mechanism) {
     let quantum_ns = 5 * MS;
     let world = World::new(Some(mechanism), quantum_ns);
-    // Ten hold almost everything; what leaks to the other thirty while they
-    // wait is more than their due, unless it is kept from them.
+    // Ten hold almost everything. While the other thirty wait in `SCHED_IDLE`, they receive
+    // more than their due, unless the engine stops them.
     let tickets: Vec<u32> = (0..40)
         .map(|index| if index < 10 { 1000 } else { 1 })
         .collect();
-    let programs = hogs(&world, &tickets);
+    let programs = world.hogs(&tickets);
     sleep(Duration::from_secs(2));
     judge(excuse(quantum_ns), || {
         let used_ns = used_during(Duration::from_secs(3), clocks_of(&programs));
@@ -193,8 +174,8 @@ fn many_clients(mechanism: Mechanism) {
         let total_ns: u64 = used_ns.iter().sum();
         let (least, most) = (used_ns[..10].iter().min(), used_ns[..10].iter().max());
         let spread_ns = most.expect("ten") - least.expect("ten");
-        // Their due is 0.3 percent together; each may be ahead by a quantum and
-        // by what it gets until that is noticed.
+        // Their due is 0.3 percent together. Each may be ahead by a quantum, and by what it
+        // receives until the engine notices.
         if small_ns <= total_ns * 3 / 1000 + 30 * 2 * quantum_ns && spread_ns <= 4 * quantum_ns {
             Ok(())
         } else {
@@ -208,8 +189,7 @@ fn threads(mechanism: Mechanism) {
     let programs = [Program::start(&["threads", "4"]), Program::hog()];
     // Not before all threads are there.
     support::wait_for_threads(programs[0].pid(), 5);
-    world.enter("threads", 1, &programs[0]);
-    world.enter("hog", 1, &programs[1]);
+    world.enter_all(&[1, 1], &programs);
     let time = Duration::from_secs(2);
     assert_shares(time, clocks_of(&programs), &[1, 1], QUANTUM_NS);
 }
@@ -231,15 +211,12 @@ fn two_cpus(mechanism: Mechanism) {
     };
     let world = World::with_cpus(Some(mechanism), QUANTUM_NS, &cpus.map(|cpu| cpu as u32));
     let programs: Vec<Program> = (0..3).map(|_| Program::start_on(&cpus, &["hog"])).collect();
-    for (index, program) in programs.iter().enumerate() {
-        world.enter(&format!("hog {index}"), 1, program);
-    }
+    world.enter_all(&[1, 1, 1], &programs);
     judge(excuse(QUANTUM_NS), || three_on_two(&programs));
 }
 
-/// Other load may leave less of one CPU than of the other, and whoever the
-/// kernel puts there gets less than his due, however often he wins. Then he has
-/// to win always.
+/// Other load may leave less of one CPU than of the other. A program that the kernel puts there
+/// receives less than its due, however often it wins; then it has to win always.
 fn three_on_two(programs: &[Program]) -> Result<(), String> {
     const LOOKS: u32 = 600;
     let clocks_ns = clocks_of(programs);
@@ -280,11 +257,10 @@ fn crowd(mechanism: Mechanism) {
     let crowd = Program::start_on(&cpus, &["threads", "4"]);
     let programs = [crowd, Program::start_on(&cpus, &["hog"])];
     support::wait_for_threads(programs[0].pid(), 5);
-    world.enter("crowd", 1, &programs[0]);
-    world.enter("hog", 1, &programs[1]);
+    world.enter_all(&[1, 1], &programs);
     sleep(Duration::from_millis(200));
-    // With two CPUs and equal tickets each is due one whole CPU. Left alone,
-    // the crowd would use one and a half.
+    // With two CPUs and equal tickets each client is due one whole CPU. Without the engine,
+    // the four threads would use one and a half.
     judge(excuse(QUANTUM_NS), || {
         let start = Instant::now();
         let used_ns = used_during(Duration::from_secs(2), clocks_of(&programs));

@@ -7,24 +7,17 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use prorata_user::Mechanism;
 
-use crate::add;
 use crate::shares::{clocks_of, excuse, used_during};
 use crate::support::witness::judge;
 use crate::support::{MS, Program, World, stat_field};
+use crate::{MechanismTests, add};
+
+pub const TESTS: MechanismTests = &[
+    ("a sleeper's turn goes to others", turns_are_given_away),
+    ("a light sleeper gets all that it asks for", light_sleeper),
+];
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
-    add(
-        trials,
-        "a sleeper's turn goes to others",
-        mechanism,
-        turns_are_given_away,
-    );
-    add(
-        trials,
-        "a light sleeper gets all that it asks for",
-        mechanism,
-        light_sleeper,
-    );
     for (run_us, sleep_us) in STRATEGIES {
         let name = format!("running {run_us} us and sleeping {sleep_us} us gains nothing");
         add(trials, &name, mechanism, move |mechanism| {
@@ -43,8 +36,8 @@ fn turns_are_given_away(mechanism: Mechanism) {
     world.enter("hog", 1, &hog);
     sleep(Duration::from_millis(500));
     let is_in = |program: &Program, state| stat_field(program.pid(), 3) == state;
-    // A block is noticed within a millisecond or two of thirty, or, by a
-    // thread that has to wait for a CPU itself, a few more.
+    // The engine notices a block within a millisecond or two of thirty, or a few more if its
+    // thread has to wait for a CPU.
     judge(excuse(QUANTUM_NS), || {
         let (mut asleep, mut kept_from_it) = (0, 0);
         for _ in 0..2000 {
@@ -67,12 +60,11 @@ fn turns_are_given_away(mechanism: Mechanism) {
 fn light_sleeper(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let programs = [Program::start(&["bursts", "5000", "45000"]), Program::hog()];
-    world.enter("sleeper", 1, &programs[0]);
-    world.enter("hog", 1, &programs[1]);
+    world.enter_all(&[1, 1], &programs);
     sleep(Duration::from_millis(500));
-    // A tenth of the CPU if it never waits; waiting for a whole quantum each
-    // time, which is what it is due at worst, leaves 5 ms of 70. Other load
-    // takes from the hog first, and so raises the sleeper's part.
+    // It receives a tenth of the CPU if it never waits. At worst it waits for a whole quantum
+    // each time, and receives 5 ms of 70. Other load takes from the hog first, and so raises
+    // the sleeper's part.
     judge(excuse(QUANTUM_NS), || {
         let used_ns = used_during(Duration::from_secs(3), clocks_of(&programs));
         let part = used_ns[0] as f64 / used_ns.iter().sum::<u64>() as f64;
@@ -84,8 +76,7 @@ fn light_sleeper(mechanism: Mechanism) {
     });
 }
 
-/// Ways to be asleep whenever somebody looks, to sleep off a debt, and to
-/// save up for a burst.
+/// Ways to be asleep at each look, to sleep off a debt, and to save up for a burst.
 const STRATEGIES: [(u64, u64); 5] = [
     (19_000, 1_000),
     (1_000, 200),
@@ -100,8 +91,7 @@ fn gains_nothing(mechanism: Mechanism, run_us: u64, sleep_us: u64) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let strategy = ["bursts", &run_us.to_string(), &sleep_us.to_string()];
     let programs = [Program::start(&strategy), Program::hog()];
-    world.enter("sleeper", 1, &programs[0]);
-    world.enter("hog", 9, &programs[1]);
+    world.enter_all(&[1, 9], &programs);
     sleep(Duration::from_millis(500));
     judge(excuse(QUANTUM_NS), || {
         let used_ns = used_during(Duration::from_secs(4), clocks_of(&programs));

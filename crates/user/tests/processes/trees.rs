@@ -3,79 +3,50 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use libtest_mimic::Trial;
 use prorata_user::{ClientActivity, Mechanism};
 
-use crate::add;
+use crate::MechanismTests;
 use crate::shares::{assert_shares, excuse, used_during};
 use crate::support::witness::judge;
 use crate::support::{self, MS, Program, World, wait_until};
 
-pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
-    add(
-        trials,
-        "thousands of short processes share as one",
-        mechanism,
+pub const TESTS: MechanismTests = &[
+    (
+        "thousands of short processes share as one client",
         fork_storm,
-    );
-    add(
-        trials,
-        "children join, present and future",
-        mechanism,
+    ),
+    (
+        "present and future children join their parent's client",
         children,
-    );
-    add(
-        trials,
-        "orphans join their foster parent's client",
-        mechanism,
-        orphans,
-    );
-    add(
-        trials,
-        "escaped processes are found by their marker",
-        mechanism,
-        marked,
-    );
-    add(
-        trials,
-        "who is born while its parent is released is released too",
-        mechanism,
+    ),
+    ("orphans join their foster parent's client", orphans),
+    ("escaped processes are found by their marker", marked),
+    (
+        "a child born during its parent's release is released too",
         born_at_release,
-    );
-    add(trials, "the end of a client is told", mechanism, exits);
-    add(
-        trials,
-        "suspended clients do not compete",
-        mechanism,
-        suspension,
-    );
-    add(
-        trials,
-        "what its user stopped stays stopped",
-        mechanism,
+    ),
+    ("the exit of a client is reported once", exits),
+    ("suspended clients do not compete", suspension),
+    (
+        "a process that its user stopped stays stopped",
         stopped_by_user,
-    );
-    add(
-        trials,
-        "what its user continues is held down again",
-        mechanism,
+    ),
+    (
+        "a process that its user continued is held down again",
         continued_by_user,
-    );
-    add(
-        trials,
-        "what ended during a suspension is not charged after it",
-        mechanism,
+    ),
+    (
+        "children that ended during a suspension are not charged",
         children_while_suspended,
-    );
-    add(
-        trials,
+    ),
+    (
         "a child with a client of its own is not charged to its parent",
-        mechanism,
         child_elsewhere,
-    );
-}
+    ),
+];
 
 const QUANTUM_NS: u64 = 20 * MS;
+
 fn fork_storm(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
@@ -96,8 +67,8 @@ fn fork_storm(mechanism: Mechanism) {
     });
 }
 
-/// A shell with three hogs in the background and a fourth later.
-/// All of which end with it, should the tests be killed.
+/// A shell with three hogs in the background and a fourth later. All of them end with the
+/// shell, even if the tests are killed.
 const FAMILY: &str = "hog() { while [ -d /proc/$$ ]; do :; done; }; \
     for i in 1 2 3; do hog & done; read x; hog & wait";
 
@@ -126,7 +97,7 @@ fn children(mechanism: Mechanism) {
     assert_eq!(world.engine().state(client), None);
 }
 
-/// Has some hundred children a second, which live long enough to be looked at.
+/// Has a hundred children a second. They live long enough for a look.
 const FERTILE: &str = "while [ -d /proc/$PPID ]; do \
     for i in 1 2 3 4 5; do sleep 1 & done; sleep 0.05; done";
 
@@ -139,8 +110,8 @@ fn born_at_release(mechanism: Mechanism) {
         let client = world.enter(&format!("shell {round}"), 1, &shell);
         sleep(Duration::from_millis(150 + 7 * round));
         world.engine().release(client);
-        // One whose birth had begun before is put right when it is seen.
-        wait_until("nobody is held down", || {
+        // A child whose birth had begun before the release is put right when it is seen.
+        wait_until("no child is held down", || {
             let children = support::children_of(shell.pid());
             !children.into_iter().any(support::is_held_down)
         });
@@ -193,9 +164,9 @@ fn marked(mechanism: Mechanism) {
         .engine()
         .manage(client, program.id())
         .expect("it can be managed");
-    // A process that carries the marker and descends from nobody we know.
+    // A process that carries the marker and descends from no managed process.
     let escaped = Program::start(&["run", "env", &marker, &ours, "sleep", "100"]);
-    // One that carries the same marker, but of another daemon.
+    // A process with the same marker, but of another daemon.
     let theirs = socket("/nonexistent/another/socket");
     let foreign = Program::start(&["run", "env", &marker, &theirs, "sleep", "100"]);
     wait_until("the escaped process is found", || {
@@ -206,7 +177,11 @@ fn marked(mechanism: Mechanism) {
         world.engine().processes(client).len() == 3
     });
     assert_eq!(world.engine().find(foreign.pid()), None);
-    // A new client finds what is left of it, but nothing of another user's.
+    // While it becomes another program it shows no marker.
+    wait_until("the program is sleep", || {
+        support::program_of(program.pid()) == "sleep"
+    });
+    // What is left of the client is found again, but nothing of another user's.
     world.engine().release(client);
     let start = program.id().start_time_ticks;
     let found_for = |user| {
@@ -221,7 +196,9 @@ fn marked(mechanism: Mechanism) {
 fn exits(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let hogs = [Program::hog(), Program::hog()];
-    let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    let [first, second] = world.enter_all(&[1, 1], &hogs)[..] else {
+        unreachable!("there are two");
+    };
     sleep(Duration::from_millis(100));
     assert!(world.engine().take_exited().is_empty());
     let [gone, stays] = hogs;
@@ -239,18 +216,20 @@ fn exits(mechanism: Mechanism) {
 fn suspension(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let hogs = [Program::hog(), Program::hog()];
-    let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    let [first, second] = world.enter_all(&[1, 1], &hogs)[..] else {
+        unreachable!("there are two");
+    };
     sleep(Duration::from_millis(200));
     world.engine().suspend(first);
     assert!(
         support::is_normal(hogs[0].pid()),
-        "nothing is done to the suspended"
+        "nothing is done to a suspended client"
     );
     wait_until("the other one goes on alone", || {
         world.engine().state(first) == Some(ClientActivity::Suspended)
             && world.engine().state(second) == Some(ClientActivity::Running)
     });
-    // By then what it used before has been charged.
+    // After two decisions all that it used before has been charged.
     world.wait_for_decisions(2);
     let received_ns = world.usage(first).received_ns;
     sleep(Duration::from_millis(200));
@@ -266,7 +245,9 @@ fn stopped_by_user(mechanism: Mechanism) {
     let hogs = [Program::hog(), Program::hog()];
     support::signal(hogs[0].pid(), libc::SIGSTOP);
     wait_until("it stops", || support::stat_field(hogs[0].pid(), 3) == "T");
-    let [first, second] = [0, 1].map(|i| world.enter(["first", "second"][i], 1, &hogs[i]));
+    let [first, second] = world.enter_all(&[1, 1], &hogs)[..] else {
+        unreachable!("there are two");
+    };
     wait_until("the other one goes on alone", || {
         world.engine().state(first) == Some(ClientActivity::Blocked)
             && world.engine().state(second) == Some(ClientActivity::Running)
@@ -279,8 +260,7 @@ fn stopped_by_user(mechanism: Mechanism) {
     });
 }
 
-/// One of two processes of a loser was stopped by its user when the engine
-/// stopped the other.
+/// The user stops one of a loser's two processes; then the engine stops the other.
 fn continued_by_user(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let hogs = [Program::hog(), Program::hog(), Program::hog()];
@@ -326,8 +306,7 @@ fn children_while_suspended(mechanism: Mechanism) {
         });
         let charged_ns = world.usage(client).received_ns - before_ns;
         let used_ns = shell.tree_cpu_ns() - resumed_ns;
-        // A look is taken each 100 ms where nobody competes, and times are
-        // rounded.
+        // The engine looks every 100 ms at a client without rivals, and times are rounded.
         if held_back_ns == before_ns && charged_ns < used_ns + 300 * MS {
             Ok(())
         } else {
@@ -350,7 +329,7 @@ fn child_elsewhere(mechanism: Mechanism) {
         wait_until("the child ends", || {
             support::children_of(parent.pid()).is_empty()
         });
-        // Its parent is looked at when it runs, and each second.
+        // The engine looks at its parent when that runs, and every second.
         sleep(Duration::from_millis(1500));
         let [inner_ns, outer_ns] = [inner, outer].map(|id| world.usage(id).received_ns);
         // A turn of the child may show first in its parent's account.

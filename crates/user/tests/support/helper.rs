@@ -1,17 +1,14 @@
 //! The programs that tests and benches share a CPU between.
 
-use std::fs::File;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use prorata_core::policy::Stride;
-use prorata_user::{EngineConfig, EngineError, Mechanism, UserEngine};
+use prorata_user::{EngineError, Mechanism};
 
 use super::{MS, Program};
 
-/// What a helper is called, by which it knows itself.
+/// What a helper is called; by this name it knows itself.
 pub const NAME: &str = "prorata-test-helper";
 
 /// If this process was started as a helper, does a helper's work and ends the
@@ -24,20 +21,20 @@ pub fn helper_entry() {
     // Not to outlive a test that is killed.
     let kill = Some(rustix::process::Signal::KILL);
     rustix::process::set_parent_process_death_signal(kill).expect("it is permitted");
-    // If it was killed before that, somebody else has inherited us.
+    // If the test was killed before that, another process is the parent now.
     if rustix::process::getppid().is_none_or(|parent| parent.is_init()) {
         std::process::exit(1);
     }
-    // Nor to ignore what whoever started the tests ignored.
+    // The tests' parent may have had them ignore these.
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
         // SAFETY: the default is no handler.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // Nor to be as nice, or not, as a bench that keeps its own nose in front.
+    // A bench may have lowered its own nice value.
     rustix::process::setpriority_process(None, 0).expect("niceness may rise");
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // Whoever may run the set-user-id copy must not get more from it.
+    // Any user may run the set-user-id copy, and must not get more from it.
     if rustix::process::geteuid() != rustix::process::getuid() {
         assert_eq!(arguments, ["masked"]);
     }
@@ -59,21 +56,6 @@ pub fn helper_entry() {
             let sleep = Duration::from_micros(number(sleep_us));
             loop {
                 compute_for(run);
-                std::thread::sleep(sleep);
-            }
-        }
-        // Counts units of work into a file, a number of eight bytes.
-        ["count", path] => count_into(&open(path)),
-        // Writes down when it ran again after a pause.
-        ["pauses", path] => note_pauses(&open(path)),
-        // Like bursts, and writes down when each sleep begins.
-        ["noted-bursts", run_us, sleep_us, path] => {
-            let mut file = open(path);
-            let run = Duration::from_micros(number(run_us));
-            let sleep = Duration::from_micros(number(sleep_us));
-            loop {
-                compute_for(run);
-                note(&mut file, monotonic_ns());
                 std::thread::sleep(sleep);
             }
         }
@@ -106,7 +88,7 @@ pub fn helper_entry() {
         }
         // Computes, and starts a helper with each line that it reads.
         ["breeder", ref child @ ..] => breed(child),
-        // Computes in `SCHED_IDLE`, of its own free will.
+        // Chooses `SCHED_IDLE` and computes.
         ["idle-hog"] => {
             super::make_idle(std::process::id());
             compute();
@@ -117,16 +99,14 @@ pub fn helper_entry() {
             child.wait().expect("it ends");
             sleep_for_ever();
         }
-        // Uses so much CPU time and ends.
-        ["burn", ms] => compute_for(Duration::from_millis(number(ms))),
-        // The same once it has read a line.
+        // Reads a line, uses so much CPU time and ends.
         ["burn-later", ms] => {
             std::io::stdin()
                 .read_line(&mut String::new())
                 .expect("readable");
             compute_for(Duration::from_millis(number(ms)));
         }
-        // Does the rest as a user who owns nothing.
+        // Becomes a user that owns nothing, and another helper.
         ["nobody", ref arguments @ ..] => {
             // SAFETY: takes plain numbers, and an empty list.
             let groups = unsafe {
@@ -147,8 +127,8 @@ pub fn helper_entry() {
             let error = Command::new(program).arg0(NAME).arg("masked").exec();
             panic!("{program}: {error}");
         }
-        // As such, computes until it reads a line, and then has a child, both
-        // as root for good.
+        // As such, computes until it reads a line, becomes root for good and has
+        // a child.
         ["masked"] => {
             compute_until_line();
             become_user(0, 0);
@@ -195,56 +175,6 @@ fn thread_cpu() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-fn open(path: &str) -> File {
-    File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-        .expect("a file that we may write")
-}
-
-/// Appends a number of eight bytes.
-fn note(file: &mut File, number: u64) {
-    file.write_all(&number.to_le_bytes())
-        .expect("there is room");
-}
-
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1000 * MS + now.tv_nsec as u64
-}
-
-/// Work between two notes: well below a millisecond.
-const UNITS_AT_ONCE: u64 = 100_000;
-
-fn count_into(file: &File) -> ! {
-    let mut sum = 0u64;
-    for units in 1.. {
-        for _ in 0..UNITS_AT_ONCE {
-            sum = std::hint::black_box(sum.wrapping_mul(3).wrapping_add(1));
-        }
-        let units: u64 = units;
-        rustix::io::pwrite(file, &units.to_le_bytes(), 0).expect("there is room");
-    }
-    unreachable!("numbers do not end that soon")
-}
-
-/// Longer than a look at the clock takes, shorter than any turn.
-const PAUSE_NS: u64 = 200_000;
-
-fn note_pauses(mut file: &File) -> ! {
-    let mut before_ns = monotonic_ns();
-    loop {
-        let now_ns = monotonic_ns();
-        if now_ns - before_ns > PAUSE_NS {
-            file.write_all(&now_ns.to_le_bytes())
-                .expect("there is room");
-        }
-        before_ns = now_ns;
-    }
-}
-
 fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().ok().expect("a number")
 }
@@ -255,25 +185,15 @@ fn sleep_for_ever() -> ! {
     }
 }
 
-/// Runs an engine that shares a CPU equally between processes, until it dies
-/// of something.
+/// Runs an engine that shares a CPU equally between processes, until a signal ends it.
 fn daemon(mechanism: &str, directory: &str, pids: &[&str]) -> ! {
-    let dispatcher = super::dispatcher(Box::new(Stride::new()), 20 * MS);
-    let config = EngineConfig {
-        cpus: None,
-        state_directory: directory.into(),
-        socket: super::socket(),
-        mechanism: Some(mechanism_named(mechanism)),
-    };
-    let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");
+    let mechanism = Some(mechanism_named(mechanism));
+    let config = super::config(directory.as_ref(), mechanism, None);
+    let (dispatcher, engine) = super::start_engine(config, 20 * MS).expect("the engine starts");
     for pid in pids {
-        let client = {
-            let mut dispatcher = dispatcher.lock().expect("nobody panicked");
-            super::create_client(&mut dispatcher, pid, 1)
-        };
-        engine
-            .manage(client, super::id_of(number(pid)))
-            .expect("it can be managed");
+        let client = super::create_client(&dispatcher, pid, 1);
+        let managed = engine.manage(client, super::id_of(number(pid)));
+        managed.expect("it can be managed");
     }
     println!("ready");
     sleep_for_ever()
@@ -297,7 +217,7 @@ fn compute_until_line() -> String {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
-        // Unbuffered, as whatever we become may want the next line.
+        // Unbuffered: the program that the helper becomes may read the next line.
         let mut byte = [0];
         while rustix::io::read(std::io::stdin(), &mut byte) == Ok(1) && byte != *b"\n" {
             line.push(char::from(byte[0]));
@@ -315,17 +235,17 @@ fn compute_until_line() -> String {
 /// A user and a group that own nothing.
 const NOBODY: u32 = 65534;
 
-/// `saved` is the user that it may become again.
+/// Becomes a user, and may become `saved` again.
 fn become_user(user: libc::uid_t, saved: libc::uid_t) {
     // SAFETY: takes plain numbers.
     assert_eq!(unsafe { libc::setresuid(user, user, saved) }, 0);
 }
 
-/// Manages two processes, the first of which nearly always loses. Then does
-/// what it reads: loses all power over them, releases the first, regains its
-/// power. Prints where its state is, and when each is done.
+/// Manages two processes, of which the first nearly always loses, and prints where the
+/// engine's state is. Then obeys the lines that it reads: it loses all power over the
+/// processes, releases the first, or regains its power. It prints a line after each.
 fn release_without_power(mechanism: &str, pids: &[&str]) -> ! {
-    // Everybody may continue what is in his own session.
+    // A process may continue any other of its own session.
     rustix::process::setsid().expect("no leader of a process group");
     let world = super::World::new(Some(mechanism_named(mechanism)), 100 * MS);
     let clients = [1, 1000].map(|tickets| world.client(&tickets.to_string(), tickets));
@@ -343,7 +263,7 @@ fn release_without_power(mechanism: &str, pids: &[&str]) -> ! {
         }
         println!("done");
     }
-    // The test has ended. (A change of user ends the wish to die with it.)
+    // The test has ended. (A change of user cleared the parent death signal.)
     drop(world);
     std::process::exit(0)
 }

@@ -11,20 +11,19 @@ pub mod witness;
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
-use prorata_core::policy::{Policy, Stride};
-use prorata_user::{EngineConfig, Mechanism, ProcessId, UserEngine};
+use prorata_core::policy::{ClientIndex, Policy, PolicyError, Stride};
+use prorata_user::{EngineConfig, EngineError, Mechanism, ProcessId, UserEngine};
 
-/// Where the programs' daemon would listen if there were one. Each run of the
-/// tests has its own, or it would take the programs of another, which may run
-/// at the same time, for its own by their markers.
+/// Where the programs' daemon would listen if there were one. Two runs of the tests at the
+/// same time must not take each other's programs, by their markers, for their own.
 pub fn socket() -> PathBuf {
     format!("/nonexistent/prorata-test/{}/socket", std::process::id()).into()
 }
@@ -164,27 +163,30 @@ pub fn stat_field(pid: u32, number: usize) -> String {
         .to_owned()
 }
 
-/// State letter of a process, and whether all its threads are ordinary.
+/// Whether a process runs and all its threads are ordinary.
 pub fn is_normal(pid: u32) -> bool {
     let stopped = matches!(stat_field(pid, 3).as_str(), "T" | "t" | "");
     let idle = threads_of(pid).any(|tid| policy_of(tid) == libc::SCHED_IDLE);
     !stopped && !idle
 }
 
-/// Whether a process is known to be stopped or demoted, which one that has
-/// ended is not.
+/// How many of these are normal.
+pub fn count_normal(programs: &[Program]) -> usize {
+    let programs = programs.iter();
+    programs.filter(|program| is_normal(program.pid())).count()
+}
+
+/// Whether a process is stopped or demoted; one that has ended is not.
 pub fn is_held_down(pid: u32) -> bool {
     matches!(stat_field(pid, 3).as_str(), "T" | "t") || policy_of(pid) == libc::SCHED_IDLE
 }
 
-/// Whether a process has ended, waited for or not: whoever inherits it may take
-/// his time.
+/// Whether a process has ended, waited for or not: its parent may be slow.
 pub fn has_ended(pid: u32) -> bool {
     matches!(stat_field(pid, 3).as_str(), "" | "Z" | "X")
 }
 
-/// Stops a process, and returns when it is: a signal takes effect on each thread
-/// when that gets to it.
+/// Stops a process, and returns when all its threads have stopped.
 pub fn freeze(pid: u32) {
     signal(pid, libc::SIGSTOP);
     wait_until("all its threads stop", || {
@@ -200,8 +202,7 @@ fn threads_of(pid: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Clocks and the like as they are at one moment: read again if the reading was
-/// interrupted.
+/// Clocks and the like as they are at one moment: reads again after an interruption.
 pub fn at_once<T>(mut read: impl FnMut() -> T) -> T {
     loop {
         let begun = Instant::now();
@@ -260,8 +261,8 @@ pub fn cannot_run(why: &str) {
     println!("skipped: {why}");
 }
 
-/// A copy of this program that runs as root whoever starts it.
-pub fn set_user_id_copy(directory: &std::path::Path) -> PathBuf {
+/// A copy of this program that runs as root for any user.
+pub fn set_user_id_copy(directory: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let open = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(directory, open(0o755)).expect("the directory is ours");
@@ -276,6 +277,12 @@ pub fn effective_uid(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     uids.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Name of the program that a process runs.
+pub fn program_of(pid: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
 }
 
 /// Waits until a process has so many threads.
@@ -323,7 +330,7 @@ pub fn signal(pid: u32, signal: i32) {
 }
 
 /// A process that belongs to root, other than the first.
-pub fn somebody_elses_process() -> Option<u32> {
+pub fn process_of_root() -> Option<u32> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     processes
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -336,8 +343,8 @@ pub fn somebody_elses_process() -> Option<u32> {
 
 /// A ledger, a dispatcher over it, and an engine that enforces it.
 pub struct World {
-    pub dispatcher: Arc<Mutex<Dispatcher>>,
-    /// Ends before its state directory goes.
+    pub dispatcher: SharedDispatcher,
+    /// Declared before its state directory, and so dropped before that.
     engine: Option<UserEngine>,
     pub directory: tempfile::TempDir,
 }
@@ -349,14 +356,8 @@ impl World {
 
     pub fn with_cpus(mechanism: Option<Mechanism>, quantum_ns: u64, cpus: &[u32]) -> World {
         let directory = tempfile::tempdir().expect("a directory");
-        let dispatcher = dispatcher(Box::new(Stride::new()), quantum_ns);
-        let config = EngineConfig {
-            cpus: Some(cpus.to_vec()),
-            state_directory: directory.path().to_owned(),
-            socket: socket(),
-            mechanism,
-        };
-        let engine = UserEngine::start(config, dispatcher.clone()).expect("the engine starts");
+        let config = config(directory.path(), mechanism, Some(cpus.to_vec()));
+        let (dispatcher, engine) = start_engine(config, quantum_ns).expect("the engine starts");
         World {
             dispatcher,
             engine: Some(engine),
@@ -375,8 +376,7 @@ impl World {
 
     /// A new client with tickets in the base currency and no process.
     pub fn client(&self, name: &str, tickets: u32) -> ClientId {
-        let mut dispatcher = self.dispatcher.lock().expect("nobody panicked");
-        create_client(&mut dispatcher, name, tickets)
+        create_client(&self.dispatcher, name, tickets)
     }
 
     /// A new client that consists of this program.
@@ -386,6 +386,31 @@ impl World {
             .manage(client, program.id())
             .expect("it can be managed");
         client
+    }
+
+    /// A new client with this many tickets for each program.
+    pub fn enter_all(&self, tickets: &[u32], programs: &[Program]) -> Vec<ClientId> {
+        let clients = programs.iter().zip(tickets).enumerate();
+        clients
+            .map(|(index, (program, &tickets))| {
+                self.enter(&format!("program {index}"), tickets, program)
+            })
+            .collect()
+    }
+
+    /// Hogs with these tickets, managed.
+    pub fn hogs(&self, tickets: &[u32]) -> Vec<Program> {
+        let programs: Vec<Program> = tickets.iter().map(|_| Program::hog()).collect();
+        self.enter_all(tickets, &programs);
+        programs
+    }
+
+    pub fn set_policy(&self, policy: impl Policy + Send + 'static) {
+        self.lock().set_policy(Box::new(policy));
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Dispatcher> {
+        self.dispatcher.lock().expect("nobody panicked")
     }
 
     /// Waits until the engine has decided so often.
@@ -399,37 +424,52 @@ impl World {
     }
 
     pub fn usage(&self, client: ClientId) -> Usage {
-        self.dispatcher
-            .lock()
-            .expect("nobody panicked")
-            .usage(client)
+        self.lock().usage(client)
     }
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
-        self.engine = None;
+/// For an engine of the tests that keeps its state there.
+pub fn config(
+    state_directory: &Path,
+    mechanism: Option<Mechanism>,
+    cpus: Option<Vec<u32>>,
+) -> EngineConfig {
+    EngineConfig {
+        cpus,
+        state_directory: state_directory.to_owned(),
+        socket: socket(),
+        mechanism,
     }
 }
 
-pub fn dispatcher(policy: Box<dyn Policy + Send>, quantum_ns: u64) -> Arc<Mutex<Dispatcher>> {
+pub type SharedDispatcher = Arc<Mutex<Dispatcher>>;
+
+/// An engine, and a dispatcher without clients for it to enforce.
+pub fn start_engine(
+    config: EngineConfig,
+    quantum_ns: u64,
+) -> Result<(SharedDispatcher, UserEngine), EngineError> {
     let machine = Machine {
         cpus: 1,
         quantum_ns,
     };
     let ledger = Ledger::new(Limits::default());
-    Arc::new(Mutex::new(Dispatcher::new(ledger, policy, machine)))
+    let dispatcher = Dispatcher::new(ledger, Box::new(Stride::new()), machine);
+    let dispatcher = Arc::new(Mutex::new(dispatcher));
+    let engine = UserEngine::start(config, dispatcher.clone())?;
+    Ok((dispatcher, engine))
 }
 
-pub fn create_client(dispatcher: &mut Dispatcher, name: &str, tickets: u32) -> ClientId {
+pub fn create_client(dispatcher: &Mutex<Dispatcher>, name: &str, tickets: u32) -> ClientId {
+    let mut dispatcher = dispatcher.lock().expect("nobody panicked");
     let create = Operation::CreateClient {
         name: Some(name.into()),
         owner: 0,
     };
-    let Outcome::Client(client) = execute(dispatcher, create) else {
+    let Outcome::Client(client) = execute(&mut dispatcher, create) else {
         panic!("a client is created");
     };
-    issue(dispatcher, client, tickets);
+    issue(&mut dispatcher, client, tickets);
     client
 }
 
@@ -453,4 +493,41 @@ fn execute(dispatcher: &mut Dispatcher, operation: Operation) -> Outcome {
         .check(&Principal::ROOT, operation)
         .expect("it is legal");
     dispatcher.apply(checked)
+}
+
+/// Stride scheduling with something done before each pick.
+pub struct Watched<F> {
+    pub stride: Stride,
+    pub before_pick: F,
+}
+
+impl<F: Fn()> Policy for Watched<F> {
+    fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
+        self.stride.join(client, tickets)
+    }
+    fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.stride.leave(client)
+    }
+    fn forget(&mut self, client: ClientIndex) {
+        self.stride.forget(client);
+    }
+    fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
+        self.stride.set_tickets(client, tickets)
+    }
+    fn pick(&mut self) -> Option<ClientIndex> {
+        (self.before_pick)();
+        self.stride.pick()
+    }
+    fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.stride.take(client)
+    }
+    fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
+        self.stride.charge(client, used, quantum)
+    }
+    fn total_tickets(&self) -> u64 {
+        self.stride.total_tickets()
+    }
+    fn len(&self) -> usize {
+        self.stride.len()
+    }
 }

@@ -1,18 +1,18 @@
-//! Whether the machine lets run at once those who are to.
+//! Evidence of delay: whether the machine let prompt threads run at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Trials whose failure may be the machine's fault. Nothing but a machine that
-/// is never quiet for seconds fails all of them without a bug.
+/// Trials whose failure may be the machine's fault. Without a bug, all of them fail only on a
+/// machine that is never quiet for seconds.
 const TRIALS: u32 = 20;
 
-/// Has `trial` judge the engine's timing. An engine that does not get a CPU when
-/// it is to decide keeps nobody to his share, so a failure counts only if no
-/// witness, which is to run as promptly, waited for longer than `excuse`;
-/// otherwise the trial is held again.
+/// Has `trial` judge the engine's timing. An engine without a CPU when it is to decide cannot
+/// enforce shares. Witnesses are threads that are to run as promptly as the engine. A failure
+/// counts only if none of them waited for a CPU for longer than `excuse`; otherwise the trial
+/// is held again.
 pub fn judge(excuse: Duration, mut trial: impl FnMut() -> Result<(), String>) {
     for _ in 0..TRIALS {
         let witness = Witness::call();
@@ -21,15 +21,14 @@ pub fn judge(excuse: Duration, mut trial: impl FnMut() -> Result<(), String>) {
         let Err(fault) = verdict else { return };
         assert!(
             delay > excuse,
-            "{fault} (nobody waited longer than {delay:?})"
+            "{fault} (no witness waited longer than {delay:?})"
         );
-        println!("judged again, as somebody waited for {delay:?}: {fault}");
+        println!("judged again, as a witness waited for {delay:?}: {fault}");
     }
     panic!("{TRIALS} failures, each on a machine that is too busy to say why");
 }
 
-/// Threads, one on each CPU that we may use, that sleep for a millisecond again
-/// and again.
+/// Threads that sleep for a millisecond again and again, one on each usable CPU.
 struct Witness {
     threads: Vec<JoinHandle<Duration>>,
     dismissed: Arc<AtomicBool>,
@@ -71,8 +70,8 @@ fn longest_delay(dismissed: &AtomicBool) -> Duration {
     longest
 }
 
-/// As the engine's own threads do where that is permitted. Elsewhere these
-/// threads are ordinary ones.
+/// As the engine's own threads do, where that is permitted. Elsewhere both are ordinary
+/// threads.
 fn wake_promptly() {
     let parameter = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
