@@ -1,26 +1,25 @@
-//! Noticing births: which threads and processes came into being since we
-//! looked last, without a walk through `/proc`.
+//! Noticing births: which threads and processes were born since the last look, without a walk
+//! through `/proc`.
 
 use std::io;
 use std::ops::RangeInclusive;
 
 use crate::procfs::LastBorn;
 
-/// More births than this between two looks are answered by a walk after all.
+/// After more births than this between two looks, a walk is cheaper.
 const MAX_BIRTHS: u32 = 256;
 
-/// How often births are noticed after a deed whose effects are inherited;
-/// whoever keeps giving birth meanwhile is looked through later.
+/// How often births are noticed after a deed that children inherit. If processes fork all the
+/// while, the rest is left to a later look.
 pub(crate) const MAX_NOTICES: u32 = 4;
 
 /// What was born since the last look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Newborn {
-    /// Nothing.
-    Nobody,
-    /// Those of these pids and thread identifiers that exist.
+    None,
+    /// The processes and threads with these numbers, as far as they exist.
     Among(RangeInclusive<u32>),
-    /// Too many to tell, or the numbers have wrapped.
+    /// There were too many, or the numbers have wrapped.
     Unknown,
 }
 
@@ -49,7 +48,7 @@ impl Births {
 
 fn newborn(before: u32, now: u32) -> Newborn {
     if now == before {
-        Newborn::Nobody
+        Newborn::None
     } else if now > before && now - before <= MAX_BIRTHS {
         Newborn::Among(before + 1..=now)
     } else {
@@ -62,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_between_two_looks_are_the_newborn() {
-        assert_eq!(newborn(7, 7), Newborn::Nobody);
+    fn numbers_given_out_between_two_looks_are_newborn() {
+        assert_eq!(newborn(7, 7), Newborn::None);
         assert_eq!(newborn(7, 9), Newborn::Among(8..=9));
         assert_eq!(
             newborn(7, 7 + MAX_BIRTHS),
@@ -80,7 +79,7 @@ mod tests {
         match births.since_last_look() {
             Newborn::Among(pids) => assert!(pids.contains(&child.id())),
             Newborn::Unknown => {}
-            Newborn::Nobody => panic!("a child was born"),
+            Newborn::None => panic!("a child was born"),
         }
         child.wait().expect("ends");
     }

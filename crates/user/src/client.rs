@@ -13,20 +13,18 @@ use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
 
-/// A process whose children are the client's though it is not: it started the
-/// client and inherits its orphans.
+/// A process that started a client and inherits its orphans, but is no part of the client.
 #[derive(Debug)]
 pub(crate) struct FosterParent {
     pub(crate) id: ProcessId,
     pub(crate) stat_file: StatFile,
     pub(crate) waited: Waited,
-    /// Another client has the same: whose its ended children were, its account
-    /// does not say, so nobody is charged for what was not seen of them.
+    /// Another client has the same foster parent. The account does not tell whose children
+    /// ended, so the time that was not seen while they lived is not charged.
     pub(crate) shared: bool,
 }
 
 impl FosterParent {
-    /// Whether it still inherits orphans.
     pub(crate) fn is_alive(&self) -> bool {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
     }
@@ -40,53 +38,51 @@ pub(crate) struct Client {
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
     pub(crate) users: Users,
-    /// Those of the shared CPUs that its processes may use by themselves.
+    /// The shared CPUs that its processes may use when they are not bound.
     pub(crate) usable: CpuSet,
     /// Its user took it out of the competition.
     pub(crate) suspended: bool,
-    /// Threads that want to run, up to the number of CPUs; zero is blocked.
+    /// Runnable threads, up to the number of CPUs; zero is blocked.
     pub(crate) runnable: u32,
-    /// What the dispatcher was told of that.
+    /// The same as last reported to the dispatcher.
     pub(crate) runnable_told: u32,
     /// CPU time used since the last sample but one, and that time's length.
     pub(crate) usage_ns: (u64, u64),
-    /// CPU time that the dispatcher was not told of yet.
+    /// CPU time not yet reported to the dispatcher.
     pub(crate) uncharged_ns: u64,
     /// Its own quantum, if it has one.
     pub(crate) quantum_ns: Option<u64>,
     /// When the turn in which it runs ends, on the monotonic clock.
     pub(crate) turn_ends_ns: u64,
-    /// CPUs that it won with the last decision; zero for everyone else.
+    /// CPUs that it won with the last decision; zero for a loser.
     pub(crate) cpus: u32,
     /// Whether it had won the decision before that.
     pub(crate) won_before: bool,
-    /// CPU time that it used since it last won while others were winners:
-    /// what it took in advance.
+    /// CPU time that it took in advance: that it used as a loser since it last won.
     pub(crate) advance_ns: u64,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
-    /// Turns in a row in which it was never found asleep. Newcomers are
-    /// trusted to be busy.
+    /// Turns in a row in which it was never found asleep. A new client counts as busy.
     pub(crate) busy_turns: u32,
     pub(crate) treatment: Treatment,
-    /// Processes or threads joined that the treatment has not reached yet.
+    /// The treatment has not reached all its processes and threads.
     pub(crate) unsettled: bool,
     /// CPUs that it is to be bound to, and those that it is bound to.
     pub(crate) place: Option<CpuSet>,
     pub(crate) bound: Option<CpuSet>,
-    /// It has been bound to some.
+    /// It has been bound at some time.
     pub(crate) was_bound: bool,
-    /// Some process did not come to be as it is to be: its user has stopped
-    /// it, or its return was refused.
+    /// The treatment failed for some process: its user had stopped it, or its return was
+    /// refused.
     pub(crate) defied: bool,
     /// When it was last sampled, and last looked at, on the monotonic clock.
     pub(crate) sampled_ns: u64,
     pub(crate) looked_ns: u64,
-    /// It has had a process: if none is left, it has ended.
+    /// It has had a process. Without any left it has exited.
     pub(crate) had_processes: bool,
-    /// What the directory was told that it does.
+    /// Its activity as last told to the directory.
     pub(crate) activity_told: Option<ClientActivity>,
-    /// The living process whose end is waited for.
+    /// The living process that the engine waits for.
     pub(crate) watched: Option<ProcessId>,
 }
 
@@ -124,8 +120,7 @@ impl Client {
         }
     }
 
-    /// Reads the CPU clocks of all its processes. Those that are gone are
-    /// moved to `gone`.
+    /// Reads the CPU clocks of all its processes, and moves those that are gone to `gone`.
     pub(crate) fn sample(&mut self, now_ns: u64, gone: &mut Vec<Process>) {
         let sampled_before_ns = std::mem::replace(&mut self.sampled_ns, now_ns);
         let mut used_ns = 0;
@@ -146,7 +141,7 @@ impl Client {
     fn bury(&mut self, gone: &mut Vec<Process>) {
         let first = gone.len();
         gone.extend(self.processes.extract_if(.., |process| process.gone));
-        // A child before its parent, so that what it hands on is handed on.
+        // A child before its parent: the parent hands on the child's account too.
         for index in (first..gone.len()).rev() {
             let (parent, life_ns) = (gone[index].parent, gone[index].life_ns());
             let mut heirs = gone[first..index]
@@ -164,10 +159,9 @@ impl Client {
         }
     }
 
-    /// Finds out how many threads want to run, as far as they could on so many
-    /// CPUs, and what ended
-    /// children used. Cost: 1.5 us for each process that ran or is asleep, more
-    /// where there are many threads.
+    /// Counts runnable threads, as far as they could run on so many CPUs, and charges what ended
+    /// children used. Cost: 1.5 us for each process that ran or is asleep, more with many
+    /// threads.
     pub(crate) fn look(&mut self, now_ns: u64, cpus: u32, journal: &mut Journal) -> Look {
         let limit = self.thread_limit(cpus);
         let (used_ns, window_ns) = self.usage_ns;
@@ -175,8 +169,8 @@ impl Client {
         let mut look = Look::default();
         let mut waited_ns = 0;
         for process in &mut self.processes {
-            // Whoever did not run has reaped nobody, and need not be asked
-            // once enough are found that want to run.
+            // A process that did not run has not waited for children. Once enough threads are
+            // runnable, it need not be looked at.
             if !process.progressed && look.runnable >= limit && !process.is_held_down() {
                 look.alive = true;
                 continue;
@@ -215,8 +209,8 @@ impl Client {
         look
     }
 
-    /// Charges time. What is used during a suspension is not charged, by
-    /// whomever; nor is what children used that were waited for during it.
+    /// Charges CPU time. During a suspension neither the time of its processes is charged, nor
+    /// that of children that they waited for.
     fn account(&mut self, used_ns: u64) {
         if self.suspended {
             return;
@@ -227,9 +221,9 @@ impl Client {
         }
     }
 
-    /// Does what is to be done to all its processes. Parents are stopped
-    /// before their children and continued after them, so that no shell sees
-    /// a child stopped. Returns the processes that may not be touched.
+    /// Treats all its processes. Parents are stopped before their children and continued after
+    /// them, so that no shell sees a child stopped. Returns how many processes refused for the
+    /// first time.
     pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) -> u32 {
         self.treatment = treatment;
         self.unsettled = false;
@@ -237,7 +231,7 @@ impl Client {
         let mut defied = false;
         let mut one = |process: &mut Process| {
             let returns = treatment == Treatment::Normal;
-            // Whoever refused to be held down still has to come back.
+            // A process that may not be held down may still have deeds to undo.
             if process.out_of_reach && !returns {
                 return;
             }
@@ -261,7 +255,7 @@ impl Client {
         refused
     }
 
-    /// Undoes everything that was done to it.
+    /// Undoes all deeds.
     pub(crate) fn let_go(&mut self, journal: &mut Journal) {
         self.place = None;
         self.treat(Treatment::Normal, journal);
@@ -274,27 +268,26 @@ impl Client {
         self.was_bound |= self.bound.is_some();
         for process in &mut self.processes {
             let result = process.bind(self.place.as_ref(), journal);
-            // Whoever may not be bound runs where it likes; what it takes is
-            // charged. But whoever is bound has to come back.
+            // A process that may not be bound runs on all its CPUs, and is charged for that.
+            // But a binding must be undone.
             self.defied |= self.place.is_none() && result == Err(Failure::Refused);
         }
     }
 
-    /// All births to it have been noticed.
+    /// To be called when all births so far have been noticed.
     pub(crate) fn forget_the_past(&mut self) {
         for process in &mut self.processes {
             process.forget_the_past();
         }
     }
 
-    /// What a child of one of its processes may have inherited; `None` if it
-    /// has no such process.
+    /// What a child of this process may have inherited, if the process is the client's.
     pub(crate) fn heritage_of(&self, parent: u32) -> Option<Heritage> {
         let parent = self.processes.iter().find(|p| p.id.pid == parent)?;
         Some(parent.threads.heritage())
     }
 
-    /// Finds out which of these CPUs its processes may use by themselves.
+    /// Finds out which of these CPUs its processes may use when they are not bound.
     pub(crate) fn find_usable(&mut self, cpus: &CpuSet) {
         self.usable = CpuSet::new();
         for process in &self.processes {
@@ -304,12 +297,11 @@ impl Client {
         }
     }
 
-    /// How many threads could run at a time, of this many CPUs.
+    /// How many threads could run at a time on so many CPUs.
     pub(crate) fn thread_limit(&self, cpus: u32) -> u32 {
         self.usable.count().clamp(1, cpus)
     }
 
-    /// Whether any of its processes is stopped by us.
     pub(crate) fn is_stopped_by_us(&self) -> bool {
         self.processes.iter().any(Process::is_stopped_by_us)
     }
@@ -341,9 +333,9 @@ fn add_common(set: &mut CpuSet, one: &CpuSet, other: &CpuSet) {
 /// What a look at a client found.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Look {
-    /// Threads that want to run, or wanted to for most of the time.
+    /// Threads that are runnable, or were for most of the time.
     pub(crate) runnable: u32,
-    /// Some thread wants to run at this moment.
+    /// Some thread is runnable at this moment.
     pub(crate) awake: bool,
     /// Some process has not ended.
     pub(crate) alive: bool,

@@ -84,7 +84,7 @@ impl DecisionThread {
             Event::Bell => {
                 self.events.hush();
                 while let Some(command) = self.events.next_command() {
-                    self.obey(command, now_ns);
+                    command(self, now_ns);
                 }
             }
             Event::GuardianEnded => self.supervision.replace_guardian(&self.events),

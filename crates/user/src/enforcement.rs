@@ -1,4 +1,4 @@
-//! Enforcing: making the winners run and the losers not.
+//! Enforcement: winners run, and losers do not.
 
 use crate::births::MAX_NOTICES;
 use crate::client::Client;
@@ -130,10 +130,10 @@ impl Client {
         let competes = self.runnable > 0;
         match mechanism {
             Mechanism::Stop if competes => Treatment::Stopped,
-            // Asleep: only where it is not stopped can it be seen to wake.
+            // A stopped sleeper could not be seen to wake.
             Mechanism::Stop => Treatment::Normal,
-            // A loser runs now and then even in SCHED_IDLE. Whoever got more
-            // than a quantum that way waits for its turn without running.
+            // A loser runs now and then even in SCHED_IDLE. After more than a quantum of that
+            // it is stopped until its turn.
             Mechanism::Idle if competes => {
                 if self.treatment == Treatment::Stopped || self.advance_ns > quantum_ns {
                     Treatment::Stopped

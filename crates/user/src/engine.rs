@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -13,7 +13,6 @@ use prorata_core::ids::ClientId;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 
-use crate::command::Command;
 use crate::competition::Competition;
 use crate::config::{EngineConfig, EngineStatus, Mechanism};
 use crate::decision::DecisionThread;
@@ -105,22 +104,14 @@ impl UserEngine {
     /// Manages a process and all its present and future descendants as
     /// (part of) `client`. Descendants that another client has stay there.
     pub fn manage(&self, client: ClientId, process: ProcessId) -> Result<(), EngineError> {
-        self.ask(|answer| Command::Manage {
-            client,
-            process,
-            answer,
-        })?
+        self.ask(move |thread, now_ns| thread.manage(client, process, now_ns))?
     }
 
     /// Children of `parent` join `client` too, though `parent` itself does
     /// not: it is the process that started the client and, as a child
     /// subreaper, inherits the client's orphans.
     pub fn also_children_of(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
-        self.ask(|answer| Command::AlsoChildrenOf {
-            client,
-            parent,
-            answer,
-        })?
+        self.ask(move |thread, now_ns| thread.add_foster_parent(client, parent, now_ns))?
     }
 
     /// Finds living processes that carry the client's markers
@@ -137,42 +128,33 @@ impl UserEngine {
         user: u32,
         since_ticks: u64,
     ) -> Result<u32, EngineError> {
-        self.ask(|answer| Command::ManageMarked {
-            client,
-            user,
-            since_ticks,
-            answer,
-        })?
+        self.ask(move |thread, now_ns| thread.manage_marked(client, user, since_ticks, now_ns))
     }
 
     /// Undoes all enforcement on a client and forgets it. Unknown ones are
     /// ignored.
     pub fn release(&self, client: ClientId) {
         // A failed engine has released everyone.
-        let _ = self.ask(|answer| Command::Release { client, answer });
+        let _ = self.ask(move |thread, now_ns| thread.release(client, now_ns));
     }
 
     /// Turns of a client last so long, from 1 ms to 1 s, or as long as those of all.
     /// Shares stay what they are. Unknown ones are ignored.
     pub fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
-        let _ = self.ask(|answer| Command::SetQuantum {
-            client,
-            quantum_ns,
-            answer,
-        });
+        let _ = self.ask(move |thread, _| thread.set_client_quantum(client, quantum_ns));
     }
 
     /// Undoes enforcement and takes the client out of the competition until
     /// [`resume`](Self::resume). Returns whether the engine had stopped any
     /// of its processes, so that a stop signal may have been lost on them.
     pub fn suspend(&self, client: ClientId) -> bool {
-        self.ask(|answer| Command::Suspend { client, answer })
+        self.ask(move |thread, now_ns| thread.tree.suspend(client, now_ns))
             .unwrap_or(false)
     }
 
     /// Ends [`suspend`](Self::suspend).
     pub fn resume(&self, client: ClientId) {
-        let _ = self.ask(|answer| Command::Resume { client, answer });
+        let _ = self.ask(move |thread, now_ns| thread.tree.resume(client, now_ns));
     }
 
     /// The ledger has changed: decide now. Returns at once.
@@ -225,9 +207,15 @@ impl UserEngine {
         }
     }
 
-    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, EngineError> {
+    fn ask<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut DecisionThread, u64) -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
         let (answer, answered) = sync_channel(1);
-        let sent = self.commands.send(command(answer));
+        let sent = self.commands.send(move |thread, now_ns| {
+            // A caller that is gone misses nothing.
+            let _ = answer.send(command(thread, now_ns));
+        });
         sent.map_err(|Ended| EngineError::Failed)?;
         answered.recv().map_err(|_| EngineError::Failed)
     }
@@ -235,7 +223,7 @@ impl UserEngine {
 
 impl Drop for UserEngine {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::End);
+        let _ = self.commands.send(|thread, _| thread.ended = true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

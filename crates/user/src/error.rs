@@ -1,19 +1,19 @@
-//! Why an engine refuses.
+//! Why an engine refuses a request.
 
 use std::path::PathBuf;
 
 use prorata_core::ids::ClientId;
 
-/// Why the engine refuses; nothing has changed.
+/// Why the engine refuses a request. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// No process has this pid, or it began at another time.
     #[error("process {0} does not exist (any more): name a running process")]
     NoSuchProcess(u32),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("process {0} may not be managed by this user: name one of your own")]
     NotPermitted(u32),
-    /// Stopping it would stop the engine or the machine.
+    /// To stop it would stop the engine or the machine.
     #[error("process {0} is the engine itself or part of the system: name a program's process")]
     Indispensable(u32),
     /// It has a client already.
@@ -35,7 +35,7 @@ pub enum EngineError {
         /// How many it watches.
         limit: u32,
     },
-    /// A list of CPUs of which this process may use none, or not all.
+    /// The list is empty, or has CPUs that this process may not use.
     #[error(
         "CPUs {0:?} cannot be shared out: name at least one, and only such as this process may use"
     )]
@@ -60,7 +60,7 @@ pub enum EngineError {
     /// The guardian does not start.
     #[error("cannot start the guardian process: {0}")]
     Guardian(std::io::Error),
-    /// Threads, descriptors and the like.
+    /// The system refused a thread, a descriptor or the like.
     #[error("the system refuses what the engine needs to {0}: {1}")]
     System(&'static str, std::io::Error),
     /// The decision thread has failed; all processes run freely.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::bell::Bell;
 use crate::client::Client;
-use crate::command::Command;
+use crate::decision::DecisionThread;
 use crate::guardian::Guardian;
 use crate::time::{SECOND_NS, monotonic_ns};
 
@@ -34,8 +34,12 @@ pub(crate) enum Event {
     ProcessEnded(usize),
 }
 
+/// What a caller asks of the decision thread, which does it at this time on the monotonic
+/// clock. A caller waits for the answer: dropping a command tells him that the engine failed.
+pub(crate) type Command = Box<dyn FnOnce(&mut DecisionThread, u64) + Send>;
+
 /// Sends commands to the decision thread and wakes it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct CommandSender {
     commands: Sender<Command>,
     bell: Arc<Bell>,
@@ -43,8 +47,11 @@ pub(crate) struct CommandSender {
 
 impl CommandSender {
     /// Fails once the decision thread has ended.
-    pub(crate) fn send(&self, command: Command) -> Result<(), Ended> {
-        self.commands.send(command).map_err(|_| Ended)?;
+    pub(crate) fn send(
+        &self,
+        command: impl FnOnce(&mut DecisionThread, u64) + Send + 'static,
+    ) -> Result<(), Ended> {
+        self.commands.send(Box::new(command)).map_err(|_| Ended)?;
         self.wake();
         Ok(())
     }
@@ -59,7 +66,6 @@ impl CommandSender {
 pub(crate) struct Ended;
 
 /// The decision thread's side.
-#[derive(Debug)]
 pub(crate) struct Events {
     epoll: OwnedFd,
     commands: Receiver<Command>,

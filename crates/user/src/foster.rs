@@ -1,8 +1,8 @@
-//! Foster parents: processes whose children are a client's though they are
-//! not. Each started a client and inherits its orphans.
+//! Foster parents: each started a client and inherits its orphans, but is itself no part of the
+//! client.
 //!
-//! They are known by an open `stat` file, which stays with its process, so
-//! whoever gets the number of one that has ended is none.
+//! The engine keeps a foster parent's `stat` file open. The file stays with its process, so a
+//! later process with the same number is not taken for the foster parent.
 
 use prorata_core::ids::ClientId;
 
@@ -28,7 +28,7 @@ impl Tree {
         let Some((stat, stat_file)) = opened else {
             return Err(EngineError::NoSuchProcess(parent.pid));
         };
-        // If another had its number before, it is not counted any more.
+        // An ended foster parent may have had the same number.
         self.dismiss_ended(parent.pid);
         let clients = self.foster_parents.entry(parent.pid).or_default();
         if clients.contains(&id) {
@@ -51,7 +51,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A client's foster parent is its no more.
+    /// Removes a client's foster parent.
     pub(crate) fn dismiss_foster_parent(&mut self, id: ClientId, pid: u32) {
         if let Some(clients) = self.foster_parents.get_mut(&pid) {
             clients.retain(|&client| client != id);
@@ -65,7 +65,7 @@ impl Tree {
         self.review_foster_parent(pid);
     }
 
-    /// Takes note of how many clients the foster parent of this pid has.
+    /// Notes in clients and processes how many clients the process with this pid fosters.
     fn review_foster_parent(&mut self, pid: u32) {
         let clients = self.foster_parents.get(&pid).cloned().unwrap_or_default();
         for &id in &clients {
@@ -150,7 +150,7 @@ pub(crate) mod tests {
         child.wait().expect("it ends");
     }
 
-    /// We are the foster parent, and our children are the orphans.
+    /// The test's process is the foster parent, and its children are the orphans.
     #[test]
     fn orphans_of_two_clients_with_one_foster_parent_are_told_apart() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -166,7 +166,6 @@ pub(crate) mod tests {
         tree.walk_below(0);
         let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
         assert_eq!(owners, [Some(one), Some(other), None, None]);
-        // With one client left there is no doubt any more.
         tree.remove(other, 0);
         tree.walk_below(0);
         let owners = orphans.each_ref().map(|orphan| owner(&tree, orphan));
@@ -175,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_foster_parent_that_ended_is_none() {
+    fn a_foster_parent_that_ended_is_no_foster_parent_any_more() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut tree = tree(directory.path());
         let client = ClientId::from_parts(0, 0);
@@ -190,7 +189,7 @@ pub(crate) mod tests {
         tree.add_foster_parent(client, id, 0).expect("it runs");
         assert_eq!(tree.clients_fostered_by(id.pid), [client]);
         end(foster_parent);
-        // Whoever gets its number now is another.
+        // A new process with its number would be no foster parent.
         assert_eq!(tree.clients_fostered_by(id.pid), []);
         tree.review_foster_parents();
         assert!(tree.foster_parents.is_empty());

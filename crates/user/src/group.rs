@@ -1,10 +1,9 @@
-//! Scheduling groups: within which of them a process competes.
+//! Scheduling groups.
 //!
-//! The kernel shares a CPU out between groups first and within a group then.
-//! A group all of whose threads are in `SCHED_IDLE` still weighs as much as
-//! any other, so demoting to `SCHED_IDLE` says nothing across groups.
-//! A group is a control group of the cpu controller or, within the root
-//! group, a session, if the kernel groups automatically.
+//! The kernel shares a CPU out between groups first, and within a group then. A group with
+//! nothing but threads in `SCHED_IDLE` still weighs as much as any other. So `SCHED_IDLE` has no
+//! effect between processes of different groups. A group is a control group of the cpu
+//! controller or, within the root group, a session, if the kernel groups automatically.
 
 use std::io;
 
@@ -41,9 +40,8 @@ fn groups_automatically() -> io::Result<bool> {
     }
 }
 
-/// Path of the control group that competes for CPU time, from a
-/// `/proc/PID/cgroup`. In the unified hierarchy that is the nearest one
-/// upwards to which the cpu controller is enabled.
+/// Path of the control group that competes for CPU time, from a `/proc/PID/cgroup`. In the
+/// unified hierarchy that is the nearest ancestor for which the cpu controller is enabled.
 fn cpu_cgroup(membership: &str, has_cpu_controller: impl Fn(&str) -> bool) -> String {
     let lines = || {
         membership.lines().filter_map(|line| {
@@ -68,9 +66,8 @@ fn cpu_cgroup(membership: &str, has_cpu_controller: impl Fn(&str) -> bool) -> St
     }
 }
 
-/// Whether a control group of the unified hierarchy competes for CPU time.
-/// One that we cannot look into counts as competing: better to think two
-/// groups different than the same.
+/// Whether a control group of the unified hierarchy competes for CPU time. An unreadable group
+/// counts as competing: an error in this direction only costs the idle mechanism.
 fn has_cpu_controller(path: &str) -> bool {
     let controllers = UNIFIED_MOUNTS.iter().find_map(|mount| {
         std::fs::read_to_string(format!("{mount}{path}/cgroup.controllers")).ok()
@@ -78,14 +75,14 @@ fn has_cpu_controller(path: &str) -> bool {
     controllers.is_none_or(|list| list.split_whitespace().any(|name| name == "cpu"))
 }
 
-/// A group that some managed process is in.
+/// A group with managed processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct GroupIndex(usize);
 
 /// The groups of all managed processes.
 #[derive(Default, Debug)]
 pub(crate) struct Groups {
-    /// Each with the number of its processes; those with none are re-used.
+    /// Each with the number of its processes; a group without any is replaced.
     members: Vec<(Group, usize)>,
 }
 
@@ -95,8 +92,8 @@ impl Groups {
         let index = known.or_else(|| self.members.iter().position(|(_, count)| *count == 0));
         let index = index.unwrap_or(self.members.len());
         match self.members.get_mut(index) {
-            Some(place) if place.0 == group => place.1 += 1,
-            Some(place) => *place = (group, 1),
+            Some(entry) if entry.0 == group => entry.1 += 1,
+            Some(entry) => *entry = (group, 1),
             None => self.members.push((group, 1)),
         }
         GroupIndex(index)
@@ -121,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_hierarchy_of_its_own_counts_before_the_unified_one() {
+    fn a_cpu_hierarchy_comes_before_the_unified_one() {
         let membership = "3:cpuset:/\n2:cpu,cpuacct:/jobs/a\n0::/session\n";
         assert_eq!(cpu_cgroup(membership, |_| true), "/jobs/a");
     }
@@ -141,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_one_while_nobody_is_elsewhere() {
+    fn groups_are_one_while_all_processes_are_in_it() {
         let group = |name: &str| Group {
             cgroup: name.into(),
             session: None,
@@ -157,7 +154,7 @@ mod tests {
         assert!(groups.are_one());
         assert!(groups.is(first, &group("a")));
         let third = groups.enter(group("c"));
-        assert_eq!(third, second, "an empty place is used again");
+        assert_eq!(third, second, "the index of an empty group is used again");
         assert!(groups.is(third, &group("c")));
     }
 }

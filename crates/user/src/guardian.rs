@@ -1,5 +1,4 @@
-//! The guardian: a second process that outlives the engine by as long as it
-//! takes to put everything right.
+//! The guardian: a second process that undoes all deeds when the engine dies or stalls.
 //!
 //! ```text
 //!   engine's process                      guardian
@@ -8,14 +7,14 @@
 //!          socket; stdin = socket between us, stdout = table
 //!                                         setsid, ignore signals, map table
 //!                 <--------------- 'R' -- ready
-//!   promise: heard of before t            every 250 ms: later than t?
-//!                                           yes: put right, keep the records,
+//!   promise: a new promise before t       every 250 ms: later than t?
+//!                                           yes: undo all, keep the records,
 //!                                           again with each look
-//!   dies in any way: socket closes        end of file: put right, clear, end
+//!   dies in any way: socket closes        end of file: undo all, clear, end
 //! ```
 //!
-//! It is our own program run again, and not a fork that goes on, because a
-//! fork of a process with several threads may not even allocate.
+//! The guardian is the engine's program run again, and not just a fork: a fork of a process with
+//! several threads may not even allocate.
 
 use std::ffi::CStr;
 use std::io::{self, Read, Write};
@@ -35,7 +34,7 @@ use crate::sweep::{Records, put_right};
 use crate::table::Table;
 use crate::time::monotonic_ns;
 
-/// What a guardian is called, by which it knows itself.
+/// A process with this name is a guardian.
 const NAME: &str = "prorata-guardian";
 /// The same within the kernel's limit of 15 bytes.
 const SHORT_NAME: &CStr = c"prorata-guard";
@@ -50,7 +49,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(10);
 /// A program that neither becomes a guardian nor ends nor sleeps is given up on.
 const MAX_START: Duration = Duration::from_secs(600);
 
-/// How often it looks whether the engine has stalled.
+/// How often the guardian looks whether the engine has stalled.
 const LOOK_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
@@ -72,8 +71,7 @@ impl Guardian {
         let (socket, theirs) = UnixStream::pair()?;
         let child = Command::new("/proc/self/exe")
             .arg0(NAME)
-            // A program whose main is a test harness and does not know
-            // guardians takes this for the name of a test that it has not.
+            // A test harness that does not call `guardian_entry` runs no test of this name.
             .arg(NAME)
             .arg(clients_socket)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -171,9 +169,9 @@ impl Progress {
 
 const READY: u8 = b'R';
 
-/// If this process was started as a guardian, does a guardian's work and ends
-/// the process; returns at once otherwise. To be called first thing in `main`
-/// by every program that starts a [`UserEngine`](crate::UserEngine).
+/// Does a guardian's work and ends the process, if it was started as a guardian; returns at once
+/// otherwise. Every program that starts a [`UserEngine`](crate::UserEngine) calls this first
+/// thing in `main`.
 pub fn guardian_entry() {
     if std::env::args_os().next().is_some_and(|name| name == NAME) {
         let code = if guard().is_ok() { 0 } else { 1 };
@@ -185,7 +183,7 @@ fn guard() -> io::Result<()> {
     detach();
     let table = Table::map(io::stdout().as_fd().try_clone_to_owned()?)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // If the engine has ended already, the loop finds that out and does its duty.
+    // If the engine has ended already, the loop finds that out.
     let _ = socket.write_all(&[READY]);
     let clients_socket = std::env::args_os().nth(2).unwrap_or_default();
     let clients_socket = Path::new(&clients_socket);
@@ -194,8 +192,7 @@ fn guard() -> io::Result<()> {
             put_right(&table, clients_socket, Records::Clear);
             return Ok(());
         }
-        // With each look: an engine that is only slow may still do what it had
-        // written down before.
+        // Again with each look: a slow engine may still do deeds that it wrote down before.
         if monotonic_ns() > table.promised_ns() && table.is_anything_touched() {
             table.announce_release();
             put_right(&table, clients_socket, Records::Keep);
@@ -203,8 +200,8 @@ fn guard() -> io::Result<()> {
     }
 }
 
-/// Leaves the engine's terminal and directory; what ends the engine must not
-/// end the guardian too.
+/// Leaves the engine's terminal and directory, and ignores signals: those that end the engine
+/// must not end the guardian.
 fn detach() {
     let _ = rustix::process::setsid();
     let _ = std::env::set_current_dir("/");

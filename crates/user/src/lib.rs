@@ -1,11 +1,11 @@
 //! The user engine: makes real processes run in proportion to their tickets on
 //! an ordinary Linux machine, without root and without a special kernel.
 //!
-//! A [`UserEngine`] asks a dispatcher every quantum who is to run, and
+//! A [`UserEngine`] asks a dispatcher every quantum which clients are to run. It
 //! enforces the answer on all threads and children of the clients' processes:
-//! losers are put in `SCHED_IDLE` where that can be undone, else they are
-//! stopped and continued ([`Mechanism`]). Whatever becomes of the engine, a
-//! guardian process undoes all of it.
+//! it puts losers in `SCHED_IDLE` where that can be undone, and stops and continues
+//! them elsewhere ([`Mechanism`]). When the engine dies or stalls, a
+//! guardian process undoes all of that.
 //!
 //! A program that starts an engine calls [`guardian_entry`] first thing in
 //! `main`.
@@ -13,7 +13,7 @@
 //! ```text
 //!   callers --- commands, bell ---> decision thread --- writes ---> table
 //!      ^                              |        ^                      ^
-//!      +------ directory <------------+        | /proc, CPU clocks    | reads
+//!      +------ directory <------------+        | /proc, CPU clocks    | read
 //!                                              v                      |
 //!                                   the clients' processes <--- guardian, sweep
 //! ```
@@ -21,7 +21,6 @@
 mod bell;
 mod births;
 mod client;
-mod command;
 mod competition;
 mod config;
 mod decision;

@@ -1,5 +1,4 @@
-//! Variables in the environment by which descendants that escaped from their
-//! tree are found again.
+//! Variables in the environment that tell to which client a process belongs.
 
 use std::path::Path;
 
@@ -7,18 +6,16 @@ use prorata_core::ids::ClientId;
 
 use crate::procfs;
 
-/// Environment variable by which descendants that escaped from their tree are
-/// found again: the client's identifier as it prints (`c3`), set by whoever
-/// starts a client's program. Identifiers are the daemon's own, so it counts
-/// only together with [`SOCKET_MARKER`].
+/// Environment variable with the client's identifier as it prints (`c3`). It is set in a client's
+/// program at the start, so that descendants that escape from their tree are found again. Each
+/// daemon has identifiers of its own, so it counts only together with [`SOCKET_MARKER`].
 pub const CLIENT_MARKER: &str = "PRORATA_CLIENT";
 
-/// Environment variable that goes with [`CLIENT_MARKER`]: path of the socket of
-/// the daemon whose client it is.
+/// Environment variable that goes with [`CLIENT_MARKER`]: path of the daemon's socket.
 pub const SOCKET_MARKER: &str = "PRORATA_SOCKET";
 
-/// The client of the daemon on `socket` whose markers a process carries. What
-/// an environment says is whatever the process's owner wants it to.
+/// The client of the daemon on `socket` that the markers of a process name. A process's owner
+/// can write anything into its environment.
 pub fn marked_client(pid: u32, socket: &Path) -> Option<ClientId> {
     let client = procfs::environment_variable(pid, CLIENT_MARKER)?
         .parse()

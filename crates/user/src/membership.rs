@@ -1,7 +1,7 @@
-//! How processes come to their clients: by name, by birth, and by their markers.
+//! How processes join clients: by name, by birth, and by their markers.
 //!
-//! Which client that is, [`crate::ownership`] says; here newborn processes are noticed, and those
-//! looked for whose parents do not tell.
+//! [`crate::ownership`] tells to which client a process belongs. This file finds the processes:
+//! it notices births, and looks for processes that escaped from their trees.
 
 use prorata_core::ids::ClientId;
 
@@ -16,7 +16,8 @@ use crate::scheduler;
 use crate::threads::{Binding, Heritage};
 use crate::tree::Tree;
 
-/// Newborn strangers that are remembered until their markers are read.
+/// Most newborn processes without a known parent that are remembered until their markers are
+/// read.
 const MAX_STRANGERS: usize = 4096;
 
 impl Tree {
@@ -43,9 +44,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Manages all processes that carry a client's marker, began at or after a
-    /// time and are this user's, anybody's if that is root, or of the users of
-    /// its other processes. Returns how many joined.
+    /// Manages all that is left of a client after a restart, see [`is_left_of`]. Returns how many
+    /// processes joined.
     pub(crate) fn manage_marked(
         &mut self,
         id: ClientId,
@@ -63,12 +63,12 @@ impl Tree {
         self.process_count() - before
     }
 
-    /// Lets processes that were born join their parents' clients. Returns
-    /// false if there were too many to look at each. Cost: 1.5 us if there
-    /// were none in the whole system, else some more for each.
+    /// Lets newborn processes join their parents' clients. Returns false if there were too many
+    /// births to look at each. Cost: 1.5 us without a birth in the whole system, and some more
+    /// for each birth.
     pub(crate) fn notice_births(&mut self, now_ns: u64) -> bool {
         match self.births.since_last_look() {
-            Newborn::Nobody => {}
+            Newborn::None => {}
             Newborn::Among(pids) => pids.for_each(|pid| self.notice(pid, now_ns)),
             Newborn::Unknown => {
                 self.walk_due = true;
@@ -80,8 +80,8 @@ impl Tree {
 
     fn notice(&mut self, pid: u32, now_ns: u64) {
         let Ok(stat) = procfs::stat(pid) else {
-            // Mostly it has ended. But it may not be there yet: a number is
-            // given out some time before it can be looked up.
+            // Mostly it has ended. But the kernel gives a number out some time before the
+            // process can be looked up.
             if self.unseen.len() < MAX_STRANGERS {
                 self.unseen.push(pid);
             }
@@ -117,8 +117,7 @@ impl Tree {
         }
     }
 
-    /// Puts a process under its parent's or foster parent's client. Returns
-    /// whether there is one.
+    /// Lets a process join the client that it was born to. Returns whether there is one.
     fn join_parent(&mut self, pid: u32, stat: &Stat, now_ns: u64) -> bool {
         let Some(id) = client_by_birth(self, pid, stat) else {
             return false;
@@ -132,7 +131,7 @@ impl Tree {
         true
     }
 
-    /// Puts a process under a client if that can be.
+    /// Lets a process join a client, if possible.
     fn admit(&mut self, id: ClientId, pid: u32, stat: &Stat, origin: Origin, now_ns: u64) {
         if self.is_indispensable(pid) || stat.has_ended() {
             return;
@@ -151,8 +150,8 @@ impl Tree {
         }
     }
 
-    /// Finds those that escaped from their trees. To be called every second
-    /// or so.
+    /// Finds processes that escaped from their trees, and does other work that is due every
+    /// second or so.
     pub(crate) fn survey(&mut self, now_ns: u64) {
         for pid in std::mem::take(&mut self.unseen) {
             let Ok(stat) = procfs::stat(pid) else {
@@ -189,9 +188,9 @@ impl Tree {
         self.release_again();
     }
 
-    /// Puts a stranger under the client of its parent or of its marker. Returns
-    /// false if neither tells of one, but may do so later: a process that is
-    /// just becoming another program shows no environment.
+    /// Lets a process without a client join that of its parent or of its marker. Returns false
+    /// if neither tells of one, but the marker may do so later: during exec a process shows no
+    /// environment.
     fn recognise(&mut self, pid: u32, now_ns: u64) -> bool {
         let Ok(stat) = procfs::stat(pid) else {
             return true;
@@ -206,7 +205,7 @@ impl Tree {
         true
     }
 
-    /// Of those whose births went unnoticed some may have escaped.
+    /// After unnoticed births: the youngest processes may have escaped from their trees.
     fn suspect_youngest(&mut self) {
         let room = MAX_STRANGERS.saturating_sub(self.strangers.len());
         let youngest = procfs::everyone().into_iter().rev().map(|(pid, _)| pid);
@@ -214,10 +213,9 @@ impl Tree {
         self.strangers.extend(strangers.take(room));
     }
 
-    /// The origin of a process that was noticed late, when its client may have
-    /// been demoted and promoted, or bound, several times. Whether it chose
-    /// for itself what it has cannot be known; that it is left demoted or
-    /// bound would be worse than that its choice is lost.
+    /// The origin of a process that was noticed late. Its client may have been demoted and
+    /// promoted, or bound, several times since the birth. Whether the process chose its policy
+    /// and its CPUs cannot be known. To lose a choice is better than to stay demoted or bound.
     fn born_some_time_ago(&self, id: ClientId, pid: u32) -> Origin {
         let client = self.client(id);
         let Some(eldest) = client.and_then(|client| client.processes.first()) else {
@@ -234,20 +232,20 @@ impl Tree {
         Origin::Born(heritage)
     }
 
-    /// Finds those whose births went unnoticed. Cost: that of a walk.
+    /// Finds processes with unnoticed births. Cost: that of a walk.
     pub(crate) fn walk_through_births(&mut self, now_ns: u64) {
         self.walk_due = false;
         self.walk(|tree, id, pid, _| tree.born_some_time_ago(id, pid), now_ns);
     }
 
-    /// Finds those below processes that were just named. Others may be found
-    /// on the way, born since births were noticed last. Cost: that of a walk.
+    /// Finds the descendants of processes that were just named, and other processes that were
+    /// born since births were noticed last. Cost: that of a walk.
     pub(crate) fn walk_below(&mut self, now_ns: u64) {
         self.walk(Self::found, now_ns);
     }
 
-    /// The origin of a process that ran before it was managed, or that was
-    /// just born to one to which something was done.
+    /// The origin of a process that ran before it was managed, or that was just born to a
+    /// demoted or bound process.
     fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
         let client = self.client(id);
         let heritage = client.and_then(|client| client.heritage_of(stat.parent));
@@ -257,10 +255,10 @@ impl Tree {
         }
     }
 
-    /// Walks through all processes and lets those join whose parents have a
-    /// client. Cost: 5 us for each process of the system.
+    /// Lets each process of the system join that was born to a client. Cost: 5 us for each
+    /// process of the system.
     fn walk(&mut self, origin: fn(&Tree, ClientId, u32, &Stat) -> Origin, now_ns: u64) {
-        // Parents first, as far as clock ticks tell; hence more than once.
+        // Clock ticks do not always tell parents from children, so one pass may not be enough.
         let all = procfs::everyone();
         loop {
             let before = self.process_count();
@@ -322,10 +320,9 @@ mod tests {
     use crate::foster::tests::{SOCKET, tree};
     use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
-    /// The environment of a process may be empty, or not its own yet, when it
-    /// is looked at first.
+    /// At the first look the environment of a process may be empty, or its parent's.
     #[test]
-    fn a_stranger_who_gets_his_marker_late_is_recognised() {
+    fn a_process_that_shows_its_marker_late_is_recognised() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut tree = tree(directory.path());
         let id = ClientId::from_parts(0, 0);
@@ -333,7 +330,7 @@ mod tests {
         let known = ProcessId::of(member.id()).expect("it runs");
         tree.manage(id, known, 0).expect("it can be managed");
         let markers = format!("{CLIENT_MARKER}={id} {SOCKET_MARKER}={SOCKET}");
-        // It becomes no other program once more: meanwhile it would show none.
+        // `sh` runs no other program: during exec it would show no environment.
         let script = format!("read line; exec env {markers} sh -c 'echo marked; read line'");
         let mut stranger = Command::new("sh")
             .args(["-c", &script])

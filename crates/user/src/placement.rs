@@ -1,10 +1,9 @@
-//! Placement: who may use which CPUs.
+//! Placement: which CPUs the threads of a winner may use.
 //!
-//! The kernel moves runnable threads to CPUs that have nothing better to do,
-//! and the little that it gets wrong meanwhile is charged. What it cannot
-//! know is that a client won fewer CPUs than it has runnable threads: it
-//! would share all CPUs out between threads. As long as there is such a
-//! client among the winners, each winner is bound to as many CPUs as it won.
+//! The kernel moves runnable threads to idle CPUs, and clients are charged for what they use
+//! meanwhile. But the kernel shares all CPUs out between threads, and does not know that a client
+//! won fewer CPUs than it has runnable threads. As long as there is such a winner, each winner is
+//! bound to as many CPUs as it won.
 
 use prorata_core::dispatcher::Winner;
 use rustix::thread::CpuSet;

@@ -1,5 +1,4 @@
-//! One managed process: what it uses, whether it wants to run, and what is
-//! done to it.
+//! One managed process: its CPU time, its state, and the deeds done to it.
 
 use std::io;
 
@@ -15,28 +14,27 @@ use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
 use crate::waited::Waited;
 
-/// Giving birth takes less CPU time, unless the parent has gigabytes mapped in
-/// small pages.
+/// A fork takes less CPU time than this, unless the parent has gigabytes mapped in small pages.
 pub(crate) const LONGEST_BIRTH_NS: u64 = 10_000_000;
 
-/// What is to be done to a process, or to all those of a client.
+/// How a process, or all processes of a client, are to be treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Treatment {
     /// It runs as if it were not managed.
     Normal,
-    /// It runs where nobody else wants to.
+    /// It runs on CPUs that would be idle otherwise.
     Idle,
     /// It does not run.
     Stopped,
 }
 
-/// A deed could not be done.
+/// Why a deed was not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// The process has ended; whoever samples it next will notice.
+    /// The process has ended; its next sample will show that.
     Gone,
-    /// It belongs to somebody else by now, a set-uid program for instance, or
-    /// the system lacks something.
+    /// The process belongs to another user by now, as a set-uid program does, or the system
+    /// refuses for want of something.
     Refused,
 }
 
@@ -66,21 +64,20 @@ pub(crate) struct Process {
     pub(crate) handle: Handle,
     stat_file: StatFile,
     pub(crate) threads: Threads,
-    /// CPU time at the last sample, since the process began.
+    /// CPU time since the process began, at the last sample.
     clock_ns: u64,
-    /// The same when it was last given back what we had taken.
+    /// The same when it was last promoted or unbound.
     restored_at_ns: u64,
     pub(crate) waited: Waited,
-    /// Its ended children are those of a client that it is a foster parent of.
+    /// It is a foster parent: its ended children may be another client's.
     pub(crate) adopts: bool,
     /// It used CPU time between the last two samples.
     pub(crate) progressed: bool,
-    /// It was found gone: nobody has its number, or somebody else has.
+    /// It has ended and its parent has waited for it.
     pub(crate) gone: bool,
-    /// We stopped it.
+    /// The engine stopped it.
     stopped: bool,
-    /// We may not hold it down. What was done to it is undone as soon as that
-    /// may be.
+    /// The engine may not hold it down. Earlier deeds are undone as soon as that is permitted.
     pub(crate) out_of_reach: bool,
     /// Its threads cannot leave `SCHED_IDLE` again.
     pub(crate) captive: bool,
@@ -89,17 +86,17 @@ pub(crate) struct Process {
 /// How a process came to be managed.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A caller named it, or its client's marker and journal. It ran before: what it has used
-    /// so far is not accounted for.
+    /// A caller named it, or its client's marker and journal did. The CPU time that it used
+    /// before is not charged.
     Named,
-    /// It was found beside or below one that was named, and ran before too.
+    /// It was found below a named process. The CPU time that it used before is not charged.
     Found,
-    /// It was born to a managed process: all that it uses is accounted for.
+    /// It was born to a managed process: all its CPU time is charged.
     Born(Heritage),
 }
 
 impl Process {
-    /// Takes a process under management; nothing is done to it yet.
+    /// Begins to manage a process, without any deed.
     pub(crate) fn new(
         id: ProcessId,
         group: GroupIndex,
@@ -146,31 +143,29 @@ impl Process {
             self.progressed = false;
             return 0;
         };
-        // A sum over threads of which one just ends may fall for a moment;
-        // what was charged stays charged.
+        // The sum over threads may fall for a moment when one of them ends. Charged time stays
+        // charged.
         let used_ns = clock_ns.saturating_sub(self.clock_ns);
         self.clock_ns += used_ns;
         self.progressed = used_ns > 0;
         used_ns
     }
 
-    /// All that it and the children that it waited for have used, as far as
-    /// it is accounted for.
+    /// Accounted CPU time of the process and of the children that it waited for.
     pub(crate) fn life_ns(&self) -> u64 {
         self.clock_ns + self.waited.accounted_ns()
     }
 
-    /// Whether it exists and has not ended.
     pub(crate) fn is_alive(&self) -> bool {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
     }
 
-    /// Whether it has ended and was not waited for yet.
+    /// Whether it is a zombie.
     pub(crate) fn has_ended(&self) -> bool {
         self.stat_file.read().is_ok_and(|stat| stat.has_ended())
     }
 
-    /// The file stays with the process, so it alone says whether that is gone.
+    /// Notes whether the process is gone: its file stays with it.
     fn read_stat(&mut self) -> io::Result<Stat> {
         let stat = self.stat_file.read();
         let error = stat.as_ref().err().and_then(io::Error::raw_os_error);
@@ -178,7 +173,6 @@ impl Process {
         stat
     }
 
-    /// Reads its state.
     pub(crate) fn look(&mut self) -> io::Result<Stat> {
         let stat = self.read_stat()?;
         self.parent = stat.parent;
@@ -208,14 +202,13 @@ impl Process {
         self.stopped || self.threads.is_idle()
     }
 
-    /// Whether anything was done to it that is to be undone.
+    /// Whether there are deeds to undo.
     pub(crate) fn is_touched(&self) -> bool {
         self.stopped || self.threads.are_touched()
     }
 
-    /// Does again what was done to it, if a fresh look shows that it does not
-    /// hold: somebody else may have continued it. The record stays all the
-    /// while, because a stop signal may just not have been taken yet.
+    /// Repeats deeds that a fresh look does not show: another process may have continued this
+    /// one, or its stop signal is not delivered yet. The record stays in both cases.
     pub(crate) fn reassert(&mut self, stat: &Stat, journal: &mut Journal) {
         if self.out_of_reach {
             return;
@@ -228,7 +221,6 @@ impl Process {
         }
     }
 
-    /// Does to it what is to be done, unless it is done already.
     pub(crate) fn treat(
         &mut self,
         treatment: Treatment,
@@ -248,7 +240,7 @@ impl Process {
                 let mut promoted = Ok(());
                 if self.threads.is_idle() {
                     self.threads.refresh(journal);
-                    // First its policy, so that it wakes as what it is.
+                    // Before it continues, so that it does not wake in `SCHED_IDLE`.
                     promoted = self.threads.promote(&self.handle, journal);
                     self.restored_at_ns = self.clock_ns;
                 }
@@ -257,8 +249,8 @@ impl Process {
         }
     }
 
-    /// Leaves one that its user stopped alone: it must not be continued by us
-    /// later. It runs on, unstopped by us, if its user continues it.
+    /// Leaves a process alone that its user stopped: the engine must not continue it later. If
+    /// its user continues it, the client counts as defied and is treated again.
     fn stop(&mut self, journal: &Journal) -> Result<(), Failure> {
         if self.look()?.is_stopped() {
             return Ok(());
@@ -281,7 +273,7 @@ impl Process {
         Ok(())
     }
 
-    /// Binds its threads to these CPUs, or to none but their own.
+    /// Binds its threads to these CPUs, or unbinds them.
     pub(crate) fn bind(
         &mut self,
         cpus: Option<&CpuSet>,
@@ -296,23 +288,22 @@ impl Process {
         }
     }
 
-    /// All births to it have been noticed, but for one that it may have begun
-    /// while it was held down.
+    /// To be called when all births so far have been noticed. A birth that began while the
+    /// process was held down may not have been.
     pub(crate) fn forget_the_past(&mut self) {
         if self.clock_ns - self.restored_at_ns >= LONGEST_BIRTH_NS {
             self.threads.forget_the_past();
         }
     }
 
-    /// Undoes all that was done to it. Returns whether nothing is left to be
-    /// undone.
+    /// Undoes all deeds. Returns whether none is left.
     pub(crate) fn let_go(&mut self, journal: &mut Journal) -> bool {
         let _ = self.treat(Treatment::Normal, journal);
         let _ = self.bind(None, journal);
         !self.is_touched() || !self.is_alive()
     }
 
-    /// Gives its records back. It must have ended or be as it was.
+    /// Gives its records back, after its end or when all deeds are undone.
     pub(crate) fn retire(self, journal: &mut Journal) {
         self.threads.retire(journal);
     }

@@ -1,12 +1,10 @@
-//! Reaching exactly one thread by its number.
+//! Changing exactly one thread by its number.
 //!
-//! `sched_setscheduler(2)` and `sched_setaffinity(2)` take a bare number; Linux
-//! has no form of them that takes a descriptor. So the number is checked against
-//! the process's handle right before and right after, and what a stranger
-//! got is undone. What remains: if the thread ends between check and
-//! change, and within those microseconds its number goes once round all
-//! numbers and to a stranger, that one is changed until the second check, and
-//! for good only if we are killed in between.
+//! `sched_setscheduler(2)` and `sched_setaffinity(2)` take a bare number; Linux has no form of
+//! them that takes a descriptor. So the engine checks the number against the process's handle
+//! right before a change and right after. If the thread ended in between, and another thread got
+//! its number within those microseconds, the engine undoes the change. The other thread stays
+//! changed only if the engine is killed before the second check.
 
 use std::io;
 
@@ -25,9 +23,8 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Whether the number names a thread of that process. A process's own
-    /// number is no other's as long as its handle finds it, zombies included.
-    /// Cost: 0.5 us.
+    /// Whether the number names a thread of that process. As long as the handle finds the
+    /// process, zombies included, no other process has its number. Cost: 0.5 us.
     fn is_met(self) -> bool {
         let (pid, tid) = (self.pid as libc::pid_t, self.tid as libc::pid_t);
         // SAFETY: takes plain numbers; signal 0 is never delivered.
@@ -63,7 +60,7 @@ impl Target<'_> {
         if self.is_met() {
             return Ok(());
         }
-        // Mostly nobody has the number by now.
+        // Mostly no thread has the number by now.
         let _ = undo();
         Err(Errno::SRCH.into())
     }
@@ -75,7 +72,7 @@ mod tests {
     use crate::process_id::ProcessId;
 
     #[test]
-    fn only_threads_of_the_process_are_reached() {
+    fn only_threads_of_the_process_are_changed() {
         let me = std::process::id();
         let mut child = std::process::Command::new("sleep")
             .arg("100")
@@ -90,20 +87,20 @@ mod tests {
         let policy = Policy::of(child.id()).expect("it runs");
         let hit = target(&its, child.id(), child.id());
         hit.set_policy(policy).expect("it is there");
-        // A number that has gone over to another process.
+        // The number belongs to another process.
         let missed = target(&mine, me, child.id()).set_policy(Policy::IDLE);
         assert_eq!(missed.map_err(|e| e.raw_os_error()), Err(Some(libc::ESRCH)));
         assert_eq!(Policy::of(child.id()).expect("it runs"), policy);
         child.kill().expect("it runs");
         child.wait().expect("it ends");
-        // The same after the whole process has ended.
+        // The process of the handle has ended.
         let missed = target(&its, me, me).set_policy(Policy::IDLE);
         assert_eq!(missed.map_err(|e| e.raw_os_error()), Err(Some(libc::ESRCH)));
         assert_eq!(Policy::of(me).expect("we exist"), policy);
     }
 
     #[test]
-    fn what_a_stranger_got_is_undone() {
+    fn a_change_of_another_thread_is_undone() {
         let mut child = std::process::Command::new("sleep")
             .arg("100")
             .spawn()

@@ -1,4 +1,4 @@
-//! Undoing what was done, also to those who inherited it meanwhile.
+//! Undoing deeds, also to children that inherited them.
 
 use prorata_core::ids::ClientId;
 
@@ -12,11 +12,10 @@ use crate::scheduler;
 use crate::threads::Heritage;
 use crate::tree::Tree;
 
-/// Released processes that are remembered; the oldest are forgotten first.
+/// Most released processes that are remembered; the oldest are forgotten first.
 const MAX_DEPARTED: usize = 4096;
 
-/// A released process that may have begun to give birth while it was held
-/// down.
+/// A released process that may have begun a fork while it was held down.
 #[derive(Debug)]
 pub(crate) struct Departed {
     id: ProcessId,
@@ -34,8 +33,8 @@ impl Departed {
 }
 
 impl Tree {
-    /// Undoes everything done to a client, and forgets it once its last CPU time is charged.
-    /// What cannot be undone now is tried again with every survey.
+    /// Undoes all deeds to a client, and forgets it once its last CPU time is charged. Each survey
+    /// tries again to undo what could not be undone.
     pub(crate) fn remove(&mut self, id: ClientId, now_ns: u64) {
         if self.client(id).is_none() {
             return;
@@ -66,7 +65,7 @@ impl Tree {
         self.farewells.push(client);
     }
 
-    /// Lets those of a client's processes go that became another user's.
+    /// Lets processes of a client go that became another user's.
     pub(crate) fn let_foreign_go(&mut self, id: ClientId, pids: &[u32], now_ns: u64) {
         let is_foreign = |process: &Process| pids.contains(&process.id.pid);
         self.let_go_with_newborn(now_ns, |tree| {
@@ -91,8 +90,7 @@ impl Tree {
         }
     }
 
-    /// A process that cannot be managed may have inherited what was done to
-    /// its parent. That is undone.
+    /// Undoes what a process that cannot be managed inherited from its parent.
     pub(crate) fn disinherit(&mut self, process: ProcessId, stat: &Stat, origin: Origin) {
         let Ok(group) = Group::of(process.pid, stat.session) else {
             return;
@@ -130,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// Whether a newborn is a departed process's. It gets back what that has.
+    /// Undoes what a newborn inherited from a released parent. Returns whether it has one.
     pub(crate) fn restore_posthumous(&mut self, pid: u32, stat: &Stat) -> bool {
         let is_parent = |departed: &&Departed| departed.id.pid == stat.parent;
         let Some(parent) = self.departed.iter().find(is_parent) else {
@@ -145,7 +143,7 @@ impl Tree {
         true
     }
 
-    /// Forgets who has run long enough to have given birth.
+    /// Forgets released processes that cannot have begun a fork before their release.
     pub(crate) fn review_departed(&mut self) {
         self.departed.retain(Departed::may_give_birth);
     }
@@ -157,13 +155,12 @@ impl Tree {
         }
     }
 
-    /// Whether something is or may be still to be undone to processes of no
-    /// client.
+    /// Whether there may be deeds to undo to processes without a client.
     pub(crate) fn owes_release(&self) -> bool {
         !self.unreleased.is_empty() || !self.departed.is_empty()
     }
 
-    /// Undoes everything done to anybody.
+    /// Undoes all deeds.
     pub(crate) fn let_all_go(&mut self, now_ns: u64) {
         self.let_go_with_newborn(now_ns, |tree| {
             let (clients, journal) = tree.all_with_journal();
@@ -172,9 +169,8 @@ impl Tree {
         self.release_again();
     }
 
-    /// Whoever was born before its parent was let go has inherited what was
-    /// undone to that, and is let go too. Must be called while the parents
-    /// still belong to their clients.
+    /// Lets processes go, and their children that were born before that and inherited the deeds.
+    /// Must be called while the parents still belong to their clients.
     fn let_go_with_newborn(&mut self, now_ns: u64, mut let_go: impl FnMut(&mut Tree)) {
         for _ in 0..MAX_NOTICES {
             let_go(self);

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::Command;
 use crate::events::{CommandSender, Events};
 use crate::guardian::Guardian;
 use crate::table::Table;
@@ -14,7 +13,6 @@ use crate::time::SECOND_NS;
 const PAUSE: Duration = Duration::from_nanos(SECOND_NS);
 
 /// The guardian and what the engine shares with it.
-#[derive(Debug)]
 pub(crate) struct Supervision {
     table: Arc<Table>,
     clients_socket: PathBuf,
@@ -78,8 +76,8 @@ impl Supervision {
         let start = move || {
             std::thread::sleep(delay);
             // If the engine has ended meanwhile, so has the need.
-            let guardian = Guardian::spawn(&table, &clients_socket);
-            let _ = to_self.send(Command::Guardian(guardian));
+            let started = Guardian::spawn(&table, &clients_socket);
+            let _ = to_self.send(move |thread, _| thread.rely_on(started));
         };
         let spawned = std::thread::Builder::new()
             .name("guardian-start".into())

@@ -1,6 +1,6 @@
-//! Putting everything right that a table speaks of. Done by the guardian, by
-//! the next engine at its start, and by an engine whose decision thread
-//! failed; none of them knows more than the table and `/proc`.
+//! Undoes all deeds that a table lists. The guardian does so, the next engine at its start, and
+//! an engine after a panic of its decision thread. None of them knows more than the table and
+//! `/proc`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,31 +16,30 @@ use crate::table::{Entry, Table, flag};
 use crate::threads::Binding;
 use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
-/// What happens to records of what has been put right.
+/// What happens to the record of an undone deed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Records {
-    /// They are cleared: their writer is dead. Records of what is refused stay
-    /// for the next sweep.
+    /// Cleared, because its writer is dead. The records of refused deeds stay for the next
+    /// sweep.
     Clear,
-    /// They stay: their writer is only stalled, perhaps between writing one
-    /// and acting on it, and clears them itself if it ever wakes.
+    /// Kept, because its writer is only stalled, perhaps between writing the record and the deed.
+    /// The writer clears it when it wakes.
     Keep,
 }
 
-/// How a sweep went.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Swept {
     /// Processes and threads that were put right.
     pub(crate) restored: u32,
-    /// Those that exist but that we may not touch (any more).
+    /// Living processes and threads that this user may not change.
     pub(crate) refused: u32,
 }
 
-/// Undoes all that the table speaks of. Processes that are gone need nothing.
-/// `socket` tells the clients of the table's engine from those of others.
+/// Undoes all deeds that the table lists. `socket` tells the clients of the table's engine from
+/// other engines' clients.
 pub(crate) fn put_right(table: &Table, socket: &Path, records: Records) -> Swept {
     let mut entries: Vec<Entry> = table.entries().collect();
-    // Children before their parents, so that no shell sees a stopped child.
+    // Continues children before their parents, so that no shell sees a stopped child.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.thread.start_time_ticks));
     let known = Known::from(&entries);
     let mut swept = Swept::default();
@@ -75,10 +74,10 @@ impl Swept {
 #[derive(Default)]
 struct Listed {
     flags: u32,
-    /// Of its first thread, where that is not the ordinary one. Its other
-    /// threads and its children inherit that.
+    /// Policy of its first thread, if not the ordinary one. Its other threads and its children
+    /// inherit that.
     policy: Option<Policy>,
-    /// Of all its threads.
+    /// Bindings of all its threads.
     bindings: Vec<Binding>,
 }
 
@@ -88,7 +87,7 @@ impl Listed {
     }
 }
 
-/// What the table says, taken together.
+/// All that the table says.
 #[derive(Default)]
 struct Known {
     processes: HashMap<u32, Listed>,
@@ -113,8 +112,7 @@ impl Known {
         known
     }
 
-    /// A thread's own policy; the process's is that of its threads too, unless
-    /// they are listed with another.
+    /// A thread's own policy: its process's, unless the thread is listed with another.
     fn policy(&self, pid: u32, tid: u32, of_process: Policy) -> Policy {
         if self.policies.is_empty() {
             return of_process;
@@ -129,7 +127,7 @@ impl Known {
     }
 }
 
-/// Undoes what one record speaks of. Returns whether there was anything.
+/// Undoes the deeds of one record. Returns whether there were any.
 fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
     if entry.flags & flag::TOUCHED == 0 {
         return Ok(false);
@@ -137,7 +135,7 @@ fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
     let process = if entry.thread.pid == entry.pid {
         entry.thread
     } else {
-        // A thread's record: its process is told by the thread's start time.
+        // The start time of the thread proves that its process is the recorded one.
         let stat = procfs::thread_stat(entry.pid, entry.thread.pid).map_err(|_| Errno::SRCH)?;
         if stat.start_time_ticks != entry.thread.start_time_ticks {
             return Err(Errno::SRCH);
@@ -158,7 +156,7 @@ fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
         };
         let own = target.set_affinity(&binding.own);
         result = result.and(own.map_err(|error| errno(&error)));
-        // Its newborn threads have inherited the binding.
+        // Newborn threads inherited the binding.
         let bindings = std::slice::from_ref(binding);
         result = result.and(restore_affinities(&handle, entry.pid, bindings).map(drop));
     }
@@ -168,12 +166,12 @@ fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
     result.map(|()| true)
 }
 
-/// Threads born while others are restored inherit from those that are not yet,
-/// so one pass may not be enough.
+/// A thread that is born during a pass may inherit from a thread that is not restored yet, so
+/// one pass may not be enough.
 const PASSES: u32 = 4;
 
-/// Calls `restore` with each thread of a process until nothing changes; it
-/// returns whether it changed anything, and so does this.
+/// Calls `restore` with each thread of a process until that changes nothing more. Both return
+/// whether anything changed.
 fn for_all_threads(
     pid: u32,
     mut restore: impl FnMut(u32) -> std::io::Result<bool>,
@@ -233,12 +231,11 @@ fn restore_affinities(
     })
 }
 
-/// Children born to a demoted or bound process after its engine looked last
-/// have inherited that and stand in no record. They are known by their nearest
-/// ancestor that does. One whose ancestor was not demoted is in `SCHED_IDLE`
-/// because it chose that, and stays there; of one whose ancestors are all
-/// gone, known by its marker, that cannot be known, and it is restored:
-/// nobody is to stay demoted because of us.
+/// Restores children that inherited a demotion or a binding after their engine's last look, and
+/// so have no record. Their nearest ancestor with a record tells what they inherited. A child in
+/// `SCHED_IDLE` under an ancestor that was not demoted chose that policy, and keeps it. A child
+/// without such an ancestor is known by its marker. Whether it chose `SCHED_IDLE` cannot be
+/// known, and it is restored: no process is to stay demoted because of the engine.
 fn restore_unlisted(known: &Known, socket: &Path, swept: &mut Swept) {
     let mut unlisted = Vec::new();
     let _ = procfs::for_each_process(|pid| {
@@ -282,7 +279,7 @@ fn is_marked(pid: u32, socket: &Path) -> bool {
         && procfs::environment_variable(pid, SOCKET_MARKER).is_some_and(|s| Path::new(&s) == socket)
 }
 
-/// Generations that are followed upwards.
+/// Longest line of ancestors that is followed.
 const MAX_GENERATIONS: u32 = 1024;
 
 fn listed_ancestor<'a>(stat: &Stat, known: &'a Known) -> Option<&'a Listed> {

@@ -186,7 +186,8 @@ impl Tree {
 
     /// Undoes everything done to a client and takes it out of the competition. Returns whether
     /// any of its processes was stopped.
-    pub(crate) fn suspend(&mut self, id: ClientId) -> bool {
+    pub(crate) fn suspend(&mut self, id: ClientId, now_ns: u64) -> bool {
+        self.sample(id, now_ns);
         let Some((client, journal)) = self.with_journal(id) else {
             return false;
         };

@@ -1,10 +1,9 @@
 //! CPU time of children that have ended.
 //!
-//! The clock of a living process is exact, but what its last run used shows
-//! nowhere once it has ended, except summed up in its parent's time of waited
-//! children, rounded down to clock ticks. That sum holds what the child was
-//! charged for while it lived and what it used unseen; children too short to
-//! be seen at all appear only there.
+//! The clock of a living process is exact. The time between its last sample and its end shows
+//! only in its parent's sum over waited children, rounded down to clock ticks. That sum holds
+//! both the time that the child was charged for while it lived and the rest. Children that no
+//! sample showed appear only there.
 
 use crate::procfs::TICK_NS;
 
@@ -25,7 +24,7 @@ pub(crate) struct Waited {
 }
 
 impl Waited {
-    /// Opens an account; what the sum holds by now is nobody's business.
+    /// Opens an account. Time that the sum holds by now is not charged.
     pub(crate) fn since(opening_ns: u64) -> Self {
         Self {
             opening_ns,
@@ -33,17 +32,17 @@ impl Waited {
         }
     }
 
-    /// A child is gone whose life has been accounted for up to `life_ns`.
+    /// A child is gone, of which `life_ns` are accounted for.
     pub(crate) fn child_gone(&mut self, life_ns: u64) {
         self.charged_alive_ns += life_ns;
     }
 
-    /// Reads the sum, which must be newer than the news of all children that
-    /// are gone. Returns time that nobody was charged for yet.
+    /// Takes a reading of the sum, which must be newer than all calls of
+    /// [`child_gone`](Self::child_gone). Returns time in it that is still to be charged.
     pub(crate) fn read(&mut self, sum_ns: u64) -> u64 {
         let grown_ns = sum_ns.saturating_sub(self.opening_ns);
-        // Children that nobody waited for never get into the sum. What they
-        // were charged for stays charged, but hides no time of others.
+        // Children without a wait never get into the sum. Their charged time must not hide time
+        // of others.
         self.charged_alive_ns = self.charged_alive_ns.min(grown_ns + ROUNDING_NS);
         let unseen_ns = grown_ns.saturating_sub(self.charged_alive_ns);
         let new_ns = unseen_ns.saturating_sub(self.charged_after_ns);
@@ -61,7 +60,7 @@ impl Waited {
 mod tests {
     use super::*;
 
-    /// What the kernel would print.
+    /// As the kernel rounds.
     fn rounded(true_ns: u64) -> u64 {
         true_ns / TICK_NS * TICK_NS
     }
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn children_that_nobody_waits_for_do_not_hide_others() {
+    fn children_without_a_wait_do_not_hide_others() {
         let mut waited = Waited::since(0);
         for _ in 0..100 {
             waited.child_gone(40 * TICK_NS);
