@@ -1,8 +1,7 @@
 //! A client, as the engine knows it beside the kernel.
 
-use std::collections::BTreeSet;
-
 use prorata_kernel::scheduler::Account;
+use prorata_user::ownership::Users;
 
 use super::room::NOTHING;
 use crate::process::ProcessId;
@@ -10,8 +9,7 @@ use crate::process::ProcessId;
 /// A client in the kernel.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// Users of the processes that were named.
-    pub(super) users: BTreeSet<u32>,
+    pub(super) users: Users,
     /// Whose children, if they are nobody else's, are the client's orphans.
     pub(super) adopters: Vec<ProcessId>,
     /// Its own quantum, if it has one.
@@ -27,18 +25,12 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new() -> Self {
         Self {
-            users: BTreeSet::new(),
+            users: Users::default(),
             adopters: Vec::new(),
             quantum_ns: None,
             processes: Vec::new(),
             now: NOTHING,
             earlier: NOTHING,
         }
-    }
-
-    /// A process that nobody named joins only if its user is that of one that
-    /// was, or one of those is root's.
-    pub(super) fn may_hold(&self, user: u32) -> bool {
-        self.users.contains(&user) || self.users.contains(&0)
     }
 }

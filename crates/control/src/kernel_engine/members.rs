@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use prorata_core::ids::ClientId;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::CGROUP_NODES;
+use prorata_user::ownership::{Kinship, client_by_birth, is_left_of};
 use prorata_user::procfs::{self, Stat};
 use prorata_user::{Policy, marked_client};
 
@@ -63,7 +64,7 @@ impl Room {
         let user = procfs::real_uid(pid).ok_or_else(gone)?;
         let is_new = !self.clients.contains_key(&id);
         let client = self.clients.entry(id).or_insert_with(Client::new);
-        client.users.insert(user);
+        client.users.add(user);
         let given = self.give_process(node, pid);
         match given {
             Ok(0) if root.is_alive() => self.refuse(id, is_new, MemberError::NotOrdinary(pid)),
@@ -93,12 +94,8 @@ impl Room {
     pub fn adopt(&mut self, id: ClientId, parent: ProcessId) -> Result<(), MemberError> {
         let user = procfs::real_uid(parent.pid).filter(|_| parent.is_alive());
         let user = user.ok_or(MemberError::NoSuchProcess(parent.pid))?;
-        let client = self.clients.entry(id).or_insert_with(|| {
-            // Its root has ended. Whoever started that is its user.
-            let mut client = Client::new();
-            client.users.insert(user);
-            client
-        });
+        let client = self.clients.entry(id).or_insert_with(Client::new);
+        client.users.add_first(user);
         client.adopters.push(parent);
         Ok(())
     }
@@ -114,23 +111,16 @@ impl Room {
         self.clients.entry(id).or_insert_with(Client::new);
         let mut joined = 0;
         for (pid, stat) in procfs::everyone() {
-            let is_its = stat.start_time_ticks >= since_ticks
-                && marked_client(pid, &self.socket) == Some(id)
-                && self.find(pid).is_none()
-                && procfs::real_uid(pid).is_some_and(|real| {
-                    user == 0 || real == user || self.clients[&id].may_hold(real)
-                });
-            if is_its
+            if is_left_of(self, id, user, since_ticks, (pid, &stat))
                 && self
                     .give_process(node, pid)
                     .is_ok_and(|threads| threads > 0)
             {
-                let real = procfs::real_uid(pid);
-                self.clients
-                    .entry(id)
-                    .or_insert_with(Client::new)
-                    .users
-                    .extend(real);
+                if let (Some(client), Some(user)) =
+                    (self.clients.get_mut(&id), procfs::real_uid(pid))
+                {
+                    client.users.add(user);
+                }
                 joined += 1;
             }
         }
@@ -320,27 +310,13 @@ impl Room {
         joined
     }
 
-    /// Whether a process that is nobody's belongs to a client by its parent.
+    /// Whether a process that has no client belongs to this one by its parent.
     fn is_born_to(&self, id: ClientId, pid: u32, stat: &Stat) -> bool {
-        let Some(client) = self.clients.get(&id).filter(|_| !stat.has_ended()) else {
-            return false;
-        };
-        let adopts = |client: &Client| {
-            client
-                .adopters
-                .iter()
-                .any(|a| a.pid == stat.parent && a.is_alive())
-        };
-        let is_child = if adopts(client) {
-            // Of several clients with one adopter the marker tells.
-            match marked_client(pid, &self.socket) {
-                Some(marked) => marked == id,
-                None => self.clients.values().filter(|other| adopts(other)).count() == 1,
-            }
-        } else {
-            self.find(stat.parent) == Some(id)
-        };
-        is_child && procfs::real_uid(pid).is_some_and(|user| client.may_hold(user))
+        let client = self.clients.get(&id).filter(|_| !stat.has_ended());
+        client.is_some_and(|client| {
+            client_by_birth(self, pid, stat) == Some(id)
+                && procfs::real_uid(pid).is_some_and(|user| client.users.may_include(user))
+        })
     }
 
     /// Gives those threads of a process that are nobody's. Returns how many.
@@ -425,6 +401,45 @@ impl Room {
             }
         }
         found
+    }
+}
+
+impl Room {
+    /// Processes of a client. Cost: a walk through all.
+    fn processes_of(&self, id: ClientId) -> impl Iterator<Item = (u32, Stat)> {
+        let all = procfs::everyone().into_iter();
+        all.filter(move |(pid, stat)| !stat.has_ended() && self.find(*pid) == Some(id))
+    }
+}
+
+impl Kinship for Room {
+    fn client_of(&self, pid: u32) -> Option<ClientId> {
+        self.find(pid)
+    }
+
+    fn fostered_by(&self, pid: u32) -> Vec<ClientId> {
+        let fosters =
+            |client: &Client| client.adopters.iter().any(|a| a.pid == pid && a.is_alive());
+        let fostered = self.clients.iter().filter(|(_, client)| fosters(client));
+        fostered.map(|(id, _)| *id).collect()
+    }
+
+    fn marked(&self, pid: u32) -> Option<ClientId> {
+        marked_client(pid, &self.socket)
+    }
+
+    fn user_of(&self, pid: u32) -> Option<u32> {
+        procfs::real_uid(pid)
+    }
+
+    fn has_process_of(&self, client: ClientId, user: u32) -> bool {
+        let mut processes = self.processes_of(client);
+        processes.any(|(pid, _)| procfs::real_uid(pid) == Some(user))
+    }
+
+    fn began_by(&self, client: ClientId, ticks: u64) -> bool {
+        let mut processes = self.processes_of(client);
+        processes.any(|(_, stat)| stat.start_time_ticks <= ticks)
     }
 }
 
