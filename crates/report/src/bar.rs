@@ -1,4 +1,4 @@
-//! A bar that shows what was received, with a mark at what was specified.
+//! A bar of a received share, with a mark at the specified share.
 
 /// Blocks that are 0 to 8 eighths full.
 const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];

@@ -1,30 +1,30 @@
-//! Charts as papers draw them: curves, dots and bars over two axes.
+//! Charts in the style of the papers: curves, dots and bars over two axes.
 
 use std::fmt::Write as _;
 
 use crate::svg::{Anchor, Px, SERIES_COLOURS, Svg};
 
-/// How the points of a curve are drawn.
+/// The shape of a curve.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Shape {
-    /// Joined by a line.
+    /// A line through the points.
     Line,
-    /// Joined by a dashed line: what should be.
+    /// A dashed line through the points, for specified values.
     Dashed,
-    /// Apart: triangles, circles, squares, one kind for each curve.
+    /// Separate triangles, circles or squares, by curve.
     Dots,
-    /// Bars from zero, each so wide in units of x and centred on its point.
+    /// Bars from zero, centred on the points, with a width in units of x.
     Bars(f64),
 }
 
-/// Points and what they are.
+/// Points with a name and a style.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// Its name in the legend; none if empty.
+    /// Name in the legend; a curve with an empty name has no entry.
     pub name: String,
-    /// How it is drawn.
+    /// Shape of the curve.
     pub shape: Shape,
-    /// Which of the colours, so that an ideal has that of its curve.
+    /// Number of the colour. A curve and its ideal share a colour.
     pub colour: usize,
     /// x and y, in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
@@ -35,16 +35,16 @@ pub struct Curve {
 pub struct Axis {
     /// Quantity and unit.
     pub label: String,
-    /// Where it ends; without it, where the curves end.
+    /// Largest value; `None` for the largest value of the curves.
     pub end: Option<f64>,
 }
 
 /// A vertical line at a value of x.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
-    /// Where.
+    /// Value of x.
     pub x: f64,
-    /// What it stands for; nothing is written if empty.
+    /// Label; may be empty.
     pub name: String,
     /// Whether it is dashed.
     pub dashed: bool,
@@ -57,11 +57,11 @@ pub struct Chart {
     pub title: String,
     /// A line below it; left out if empty.
     pub caption: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// Drawn one over the other in this order.
+    /// Curves from the lowest to the topmost.
     pub curves: Vec<Curve>,
     /// Drawn over the curves.
     pub rules: Vec<Rule>,
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_says_what_it_shows_in_every_shape() {
+    fn a_chart_names_its_axes_and_curves_in_every_shape() {
         for shape in [Shape::Line, Shape::Dashed, Shape::Dots, Shape::Bars(1.0)] {
             let texts = texts_of(&chart(shape, &[(0.0, 0.0), (3.0, 12.0)]).svg());
             for wanted in [
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_as_nothing() {
+    fn an_empty_chart_is_well_formed() {
         texts_of(&Chart::default().svg());
         let odd = [(f64::NAN, 1.0), (1.0, f64::INFINITY)];
         for shape in [Shape::Line, Shape::Dots, Shape::Bars(1.0)] {

@@ -1,5 +1,5 @@
-//! The figures that benches leave behind: what was measured, beside the peer
-//! in the same run, the paper's figure and the target.
+//! The figures of benches: the measured number beside the peer's in the same
+//! run, the paper's number and the target.
 //!
 //! A bench writes one JSON file, an array of [`Figure`]s, with [`write()`] into
 //! [`directory`]; [`read_directory`] gathers them and [`table`] prints them.
@@ -14,14 +14,14 @@ use crate::table::{Side, Table};
 /// Largest file of figures that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A number in the figure's unit, or words where a number would mislead
+/// A number in the figure's unit, or words if a number would mislead
 /// (`at least 5`, `8.2 to 9.1`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Quantity {
     /// In the figure's unit.
     Number(f64),
-    /// With its own unit if it has one.
+    /// In words, with a unit of their own if they have one.
     Words(String),
 }
 
@@ -34,30 +34,30 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// One thing that a bench measured.
+/// One measurement of a bench.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What was measured.
+    /// The measured quantity.
     pub name: String,
-    /// What the paper reports.
+    /// The paper's number.
     pub paper: Option<Quantity>,
-    /// What the peer reached in the same run.
+    /// The peer's number in the same run.
     pub peer: Option<Quantity>,
-    /// What was reached.
+    /// Our number.
     pub measured: f64,
     /// Unit of `measured`, and of all numbers beside it.
     pub unit: String,
-    /// What was to be reached.
+    /// The number to reach.
     pub target: Option<Quantity>,
-    /// Whether it was.
+    /// Whether our number reaches the target.
     pub ok: bool,
 }
 
-/// Why figures cannot be read or written.
+/// A failure to read or write figures.
 #[derive(Debug, thiserror::Error)]
 pub enum FiguresError {
-    /// The system refuses.
+    /// The file system refuses.
     #[error("cannot use {path}: {source}")]
     Io {
         /// File or directory.
@@ -66,7 +66,7 @@ pub enum FiguresError {
         source: std::io::Error,
     },
     /// Not an array of figures.
-    #[error("{path} holds no figures ({source}): run the bench again")]
+    #[error("{path} contains no figures ({source}): run the bench again")]
     Malformed {
         /// File.
         path: PathBuf,
@@ -74,22 +74,21 @@ pub enum FiguresError {
         source: serde_json::Error,
     },
     /// Larger than [`MAX_FILE_BYTES`].
-    #[error("{path} is larger than {MAX_FILE_BYTES} bytes: a bench leaves less")]
+    #[error("{path} is larger than {MAX_FILE_BYTES} bytes: delete it and run the bench again")]
     TooLarge {
         /// File.
         path: PathBuf,
     },
 }
 
-/// Where benches leave their figures: `bench` in the target directory. A bench runs in its
-/// package's directory, beside which the target directory need not be; cargo makes the
-/// latter's `tmp` and tells it, as `env!("CARGO_TARGET_TMPDIR")`, when it builds a bench.
+/// The directory of the benches' figures: `bench` in the target directory. A
+/// bench runs in its package's directory and finds the target directory by its
+/// `tmp`, which cargo passes as `env!("CARGO_TARGET_TMPDIR")`.
 pub fn directory(target_tmp: &str) -> PathBuf {
     Path::new(target_tmp).with_file_name("bench")
 }
 
-/// Writes one bench's figures as a whole file, making its directory if it is
-/// missing.
+/// Writes one bench's figures to a file. Creates the directory if necessary.
 pub fn write(path: &Path, figures: &[Figure]) -> Result<(), FiguresError> {
     let io = |source| FiguresError::Io {
         path: path.to_owned(),
@@ -107,8 +106,8 @@ pub fn write(path: &Path, figures: &[Figure]) -> Result<(), FiguresError> {
     std::fs::write(path, text).map_err(io)
 }
 
-/// Reads every `*.json` of a directory, in order of name; each file with its
-/// name without the ending.
+/// Reads every `*.json` of a directory, in the order of the names. Returns each
+/// file's stem with its figures.
 pub fn read_directory(directory: &Path) -> Result<Vec<(String, Vec<Figure>)>, FiguresError> {
     let io = |source| FiguresError::Io {
         path: directory.to_owned(),
@@ -191,7 +190,7 @@ pub fn table(benches: &[(String, Vec<Figure>)]) -> Table {
     table
 }
 
-/// Three digits or more, never more than four behind the point.
+/// Rounds to three significant digits or more, with at most four decimals.
 fn round(number: f64) -> String {
     let decimals = match number.abs() {
         size if size >= 100.0 => 0,
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_target_is_seen() {
+    fn a_missed_target_is_marked() {
         let missed = Figure {
             ok: false,
             ..figure()

@@ -1,9 +1,9 @@
-//! What people look at: tables with bars, the currency graph, shares over
-//! time, and the figures that benches leave behind.
+//! Output for readers: tables with bars, the currency graph, charts, pages, and
+//! the figures of benches.
 //!
-//! Nothing here talks to a daemon or reads a clock. Each view takes plain
-//! values and gives text or SVG; names are made harmless on the way, so that
-//! no name can move a cursor or break out of a drawing.
+//! Each view turns plain values into text or SVG. The crate talks to no daemon
+//! and reads no clock. It escapes names, so no name can move a cursor or break
+//! out of a drawing.
 
 pub mod bar;
 pub mod chart;

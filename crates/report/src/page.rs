@@ -1,5 +1,5 @@
-//! A page of tables and drawings in one file that needs nothing else: no
-//! network, no script, no other file.
+//! A page of tables and drawings in one HTML file, without scripts and without
+//! references to other files.
 
 use std::fmt::Write as _;
 
@@ -21,20 +21,20 @@ body { color: #e6edf3; background: #0d1117 } h2, th { border-color: #3d444d }
 }
 ";
 
-/// How a cell of a table looks.
+/// The style of a table's cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
     /// Words.
     Words,
     /// A number, aligned to the right.
     Number,
-    /// A verdict that is as it should be.
+    /// A good verdict.
     Good,
-    /// One that is not.
+    /// A bad verdict.
     Bad,
 }
 
-/// A page under way.
+/// A page in the making.
 #[derive(Clone, Debug)]
 pub struct Page {
     out: String,

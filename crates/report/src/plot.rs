@@ -1,10 +1,10 @@
-//! Shares over time: what each program received, and what it was specified.
+//! Received and specified shares of programs over time.
 
 use std::fmt::Write as _;
 
 use crate::svg::{Anchor, Px, SERIES_COLOURS, Svg};
 
-/// What one program received and should have received.
+/// Received and specified shares of one program.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
     /// Its name, written at the end of its line.
@@ -12,7 +12,7 @@ pub struct Series {
     /// Time in seconds and part of the machine received, 0 to 1, in order of
     /// time.
     pub received: Vec<(f64, f64)>,
-    /// From this time in seconds on it should get this part, in order of time.
+    /// Specified shares, each from a time in seconds on, in order of time.
     pub specified: Vec<(f64, f64)>,
 }
 
@@ -21,13 +21,13 @@ pub struct Series {
 pub struct SharePlot {
     /// Heading.
     pub title: String,
-    /// One line that says how it was measured.
+    /// A line about the measurement.
     pub caption: String,
     /// Length of the time axis, in seconds.
     pub duration_s: f64,
     /// The programs.
     pub series: Vec<Series>,
-    /// Moments worth a vertical line: seconds and what happened.
+    /// Events with a vertical line each: time in seconds and label.
     pub events: Vec<(f64, String)>,
 }
 

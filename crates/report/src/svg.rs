@@ -1,13 +1,13 @@
-//! SVG by hand: a few shapes, text always escaped, one look for all drawings.
+//! SVG documents: a few shapes, escaped text, and one style for all drawings.
 
 use std::fmt::{Display, Write as _};
 
-/// How many colours the style sheet gives to series and kinds (`s0` to `s5`).
+/// Number of colours for series and kinds in the style sheet (`s0` to `s5`).
 pub const SERIES_COLOURS: usize = 6;
 
-/// One look for every drawing, light and dark. A drawing paints its own panel,
-/// so it stays legible on a page whose theme is not the viewer's.
-/// The colours keep apart for the colour-blind (after Okabe and Ito).
+/// The style of every drawing, light and dark. A drawing paints its own
+/// background, so it stays legible on a page of another theme. Colour-blind
+/// readers can distinguish the colours (after Okabe and Ito).
 const STYLE: &str = "
 text { font-family: ui-sans-serif, system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif; font-size: 13px; fill: #24292f }
 .title { font-size: 17px; font-weight: 600 }
@@ -78,7 +78,7 @@ pub struct Px(pub f64);
 
 impl Display for Px {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // No number is worse than a wrong one inside a path, and -0 is noise.
+        // NaN would make a path invalid, and -0 is noise.
         let tenths = if self.0.is_finite() {
             (self.0 * 10.0).round()
         } else {
@@ -88,7 +88,7 @@ impl Display for Px {
     }
 }
 
-/// A drawing under way.
+/// A drawing in the making.
 #[derive(Clone, Debug)]
 pub struct Svg {
     width: f64,

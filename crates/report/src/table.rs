@@ -2,7 +2,7 @@
 
 use crate::text::{cut, printable, width};
 
-/// On which side a column's cells stand.
+/// Alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// Names and words.
@@ -31,7 +31,7 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// If it has not one cell for each column.
+    /// If the number of cells differs from the number of columns.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
         self.rows
@@ -48,8 +48,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The heading and the rows, one line each without line ends, none wider
-    /// than `limit` columns if given.
+    /// The heading and the rows, one line each without line ends, cut to `limit`
+    /// columns if given.
     pub fn lines(&self, limit: Option<usize>) -> Vec<String> {
         let widths: Vec<usize> = self
             .columns

@@ -1,4 +1,4 @@
-//! Text for terminals: harmless, and as wide as it is told to be.
+//! Text for terminals: escaped, and cut to a width.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,8 @@ pub fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// `text` with every control character spelled out (`\u{1b}`), and with the
-/// marks that reorder text spelled out too: a name cannot move the cursor or
-/// make a line read differently from what it says.
+/// `text` with every control character and every bidirectional mark escaped
+/// (`\u{1b}`), so that no name can move the cursor or reorder a line.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,23 +1,22 @@
-//! Where the nodes of a layered graph stand.
+//! Positions of the nodes of a layered graph.
 //!
-//! Edges that skip layers get a bend in each layer between, so that after it
-//! every edge runs from one layer to the next. Bends and nodes are then
-//! ordered ([`super::order`]) and moved sideways: each wants to stand at the
-//! middle of its neighbours, the layer keeps its order and its gaps, and the
-//! nearest such placing in the sense of least squares is an isotonic
-//! regression.
+//! An edge that skips layers gets a bend in each layer between, so that every
+//! segment joins adjacent layers. [`super::order`] orders nodes and bends. Then
+//! sweeps move each node towards the middle of its neighbours, while the layer
+//! keeps its order and gaps. The least-squares solution of one such step is an
+//! isotonic regression.
 
 use super::Graph;
 use super::order::Layered;
 
-/// Sweeps that straighten the drawing, down and up in turn. The last one goes
-/// up, so that whoever funds others stands midway above them.
+/// Sweeps that straighten the drawing, down and up in turn. The last sweep goes
+/// up and centres each currency above the nodes that it funds.
 const SWEEPS: usize = 16;
 
 /// Width of a bend.
 const BEND: f64 = 12.0;
 
-/// Where everything stands; x in pixels from the left edge.
+/// Positions, in pixels from the left edge.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Layout {
     /// Middle of each node.
@@ -85,7 +84,7 @@ pub(super) fn place(graph: &Graph, widths: &[f64], gap: f64) -> Layout {
     }
 }
 
-/// The graph with a bend wherever an edge passes a layer, and the bends of
+/// The graph with a bend for each layer that an edge skips, and the bends of
 /// each edge.
 fn with_bends(graph: &Graph) -> (Layered, Vec<Vec<usize>>) {
     let count = graph.layers.iter().max().map_or(0, |last| last + 1);
@@ -121,8 +120,8 @@ fn with_bends(graph: &Graph) -> (Layered, Vec<Vec<usize>>) {
     (layered, all_bends)
 }
 
-/// Moves a layer's members as near to `wanted` as their order and gaps allow:
-/// with the gaps taken off, pool adjacent violators until nothing decreases.
+/// Moves a layer's members as near to `wanted` as their order and gaps allow, by
+/// pooling adjacent violators of the positions without gaps.
 fn spread(layer: &[usize], widths: &[f64], gap: f64, x: &mut [f64], wanted: &[f64]) {
     let mut offsets = Vec::with_capacity(layer.len());
     let mut offset = 0.0;
@@ -132,7 +131,7 @@ fn spread(layer: &[usize], widths: &[f64], gap: f64, x: &mut [f64], wanted: &[f6
         }
         offsets.push(offset);
     }
-    // Each pool: sum of what its members want, and their number.
+    // The sum of each pool's wanted positions, and its number of members.
     let mut pools: Vec<(f64, usize)> = Vec::with_capacity(layer.len());
     for place in 0..layer.len() {
         pools.push((wanted[place] - offsets[place], 1));

@@ -1,7 +1,7 @@
-//! The currency graph (1994, Figure 3): who funds whom, and what it is worth.
+//! The currency graph (1994, Figure 3): currencies, clients, tickets, values.
 //!
-//! Nodes are currencies and clients; an edge is what one currency's tickets
-//! give to one node. [`Graph::new`] checks it once; [`Graph::text`] and
+//! Nodes are currencies and clients. An edge stands for one currency's tickets
+//! that fund one node. [`Graph::new`] checks the graph; [`Graph::text`] and
 //! [`Graph::svg`] draw it with the base currency at the top.
 
 mod layout;
@@ -9,13 +9,13 @@ mod order;
 mod svg;
 mod text;
 
-/// Most nodes that a drawing holds: beyond that nobody reads it.
+/// Largest number of nodes; a larger drawing would be illegible.
 pub const MAX_NODES: usize = 2000;
 
-/// Most edges that a drawing holds.
+/// Largest number of edges.
 pub const MAX_EDGES: usize = 8000;
 
-/// What a node stands for.
+/// Kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A currency.
@@ -29,32 +29,32 @@ pub enum Kind {
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Currency or client.
     pub kind: Kind,
-    /// Base units that it is worth now.
+    /// Present value in base units.
     pub value: f64,
     /// Whether it competes.
     pub active: bool,
-    /// What else is to be said, such as `200 of 300 active`.
+    /// Further text, such as `200 of 300 active`.
     pub detail: String,
 }
 
 /// Tickets of one currency that fund one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// Node of the currency in which they are denominated.
+    /// Node of the tickets' currency.
     pub from: usize,
-    /// Node that they fund.
+    /// Node that the tickets fund.
     pub to: usize,
     /// Face value.
     pub amount: u64,
-    /// Whether they compete.
+    /// Whether the tickets are active.
     pub active: bool,
-    /// Whether a transfer lent them.
+    /// Whether a transfer lent the tickets.
     pub lent: bool,
 }
 
-/// Why a graph cannot be drawn.
+/// A graph that cannot be drawn.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GraphError {
     /// More than [`MAX_NODES`] or [`MAX_EDGES`].
@@ -82,7 +82,7 @@ pub struct Graph {
     nodes: Vec<Node>,
     /// At most one for each pair of ends and kind of ticket (own or lent).
     edges: Vec<Edge>,
-    /// Layer of each node: above all that it funds. Same length as `nodes`.
+    /// Layer of each node, above all nodes that it funds.
     layers: Vec<usize>,
 }
 
@@ -122,7 +122,7 @@ impl Graph {
     }
 }
 
-/// Adds up tickets that run between the same ends, own and lent ones apart.
+/// Merges edges between the same nodes, but not own with lent tickets.
 fn join(mut edges: Vec<Edge>) -> Vec<Edge> {
     edges.sort_by_key(|edge| (edge.from, edge.to, edge.lent));
     edges.dedup_by(|next, kept| {

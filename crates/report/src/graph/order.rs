@@ -1,7 +1,7 @@
-//! Order within the layers, so that few edges cross: the median method of
-//! Gansner, Koutsofios, North and Vo (1993), keeping the best order seen.
+//! Orders the nodes within each layer to reduce crossings, by the median method
+//! of Gansner, Koutsofios, North and Vo (1993). Keeps the best order seen.
 
-/// Sweeps down and up; more than this rarely helps.
+/// Sweeps down and up; more sweeps rarely help.
 const SWEEPS: usize = 12;
 
 /// Nodes in layers, and edges that run from each layer to the next one.
@@ -9,14 +9,14 @@ const SWEEPS: usize = 12;
 pub(super) struct Layered {
     /// Nodes of each layer from left to right.
     pub layers: Vec<Vec<usize>>,
-    /// For each node, those in the layer above that it hangs on.
+    /// For each node, its neighbours in the layer above.
     pub above: Vec<Vec<usize>>,
-    /// For each node, those in the layer below that hang on it.
+    /// For each node, its neighbours in the layer below.
     pub below: Vec<Vec<usize>>,
 }
 
 impl Layered {
-    /// Where each node stands in its layer.
+    /// Index of each node in its layer.
     pub fn places(&self) -> Vec<usize> {
         let mut places = vec![0; self.above.len()];
         for layer in &self.layers {
@@ -27,7 +27,7 @@ impl Layered {
         places
     }
 
-    /// How many pairs of edges cross. Cost O(e log e).
+    /// Number of crossing pairs of edges, in O(e log e).
     pub fn crossings(&self) -> usize {
         let places = self.places();
         let mut crossings = 0;
@@ -75,7 +75,7 @@ impl Layered {
             let mut around: Vec<usize> = neighbours[node].iter().map(|&end| places[end]).collect();
             around.sort_unstable();
             match around.len() {
-                // Nothing pulls at it: it keeps its place.
+                // A node without neighbours keeps its index.
                 0 => places[node] as f64,
                 n if n % 2 == 1 => around[n / 2] as f64,
                 n => (around[n / 2 - 1] + around[n / 2]) as f64 / 2.0,

@@ -16,7 +16,7 @@ const GAP: f64 = 28.0;
 const MARGIN: f64 = 28.0;
 const TOP: f64 = 84.0;
 const LABEL_HEIGHT: f64 = 18.0;
-/// Room between the arrows that arrive at one node.
+/// Least distance of the arrows at one node.
 const ARRIVAL_GAP: f64 = 22.0;
 
 pub(super) fn draw(graph: &Graph, title: &str) -> String {
@@ -134,8 +134,8 @@ impl Drawing<'_> {
         Route { points }
     }
 
-    /// Where on its target's upper edge an edge arrives: side by side with the
-    /// others, in the order in which they come.
+    /// The end of an edge on its target's upper side, beside the other edges in
+    /// the order of their origins.
     fn arrival(&self, index: usize) -> f64 {
         let to = self.graph.edges[index].to;
         let from_x = |edge: usize| {

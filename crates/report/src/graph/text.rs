@@ -4,8 +4,8 @@ use super::{Graph, Kind};
 use crate::table::{Side, Table};
 use crate::text::printable;
 
-/// A node appears with all below it under the first of its backers, and by
-/// name alone under the others.
+/// Draws a node's subtree under its first backer, and only its name under the
+/// other backers.
 pub(super) fn draw(graph: &Graph, limit: Option<usize>) -> String {
     let mut drawing = Drawing {
         graph,
@@ -27,7 +27,7 @@ pub(super) fn draw(graph: &Graph, limit: Option<usize>) -> String {
 
 struct Drawing<'a> {
     graph: &'a Graph,
-    /// Which nodes have appeared with all below them.
+    /// Whether each node's subtree is drawn.
     drawn: Vec<bool>,
     table: Table,
 }
