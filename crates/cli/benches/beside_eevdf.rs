@@ -1,10 +1,10 @@
 //! Shares of control groups by `cpu.weight`, under Linux's own scheduler and under
-//! ours, in the same machine: pairs from 1:1 to 50:1, and groups nested three deep
-//! with unequal weights and numbers of processes. The machine's clock counts
-//! instructions, so a busy host makes no difference.
+//! ours, in the same kind of micro-VM: pairs from 1:1 to 50:1, and groups nested
+//! three deep with unequal weights and numbers of processes. The micro-VM's clock
+//! counts instructions, so a busy host makes no difference.
 //!
-//! Run by hand with `--measure` it does the measurement where it is, with
-//! `--measure-stride` under our scheduler.
+//! With `--measure` the bench measures on this host, with `--measure-stride` under
+//! our scheduler.
 
 mod machine;
 
@@ -20,19 +20,19 @@ use prorata_report::table::{Side, Table};
 
 /// The current series.
 const KERNEL: &str = "7";
-/// An instruction lasts so many nanoseconds: a second takes a fraction of one.
+/// Nanoseconds per instruction. At this value a second takes a fraction of one.
 const ICOUNT: &str = "--icount=16";
-/// How long shares are looked at, and what it takes everybody to begin.
+/// Time of the measurement, and time for all processes to start.
 const TIME: Duration = Duration::from_secs(30);
 const SETTLE: Duration = Duration::from_secs(1);
-/// About as long as a turn under EEVDF.
+/// About the length of a turn under EEVDF.
 const QUANTUM_NS: u64 = 4_000_000;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const RATIOS: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 50];
-/// Of the nested groups: top `a` of weight 300 with `a/1` of 100 (with `x` of 200
-/// and `y` of 100) and `a/2` of 200, and top `b` of 100. Path, weight, processes and
-/// the share of a leaf.
+/// The nested groups: top `a` of weight 300 with `a/1` of 100 (with `x` of 200 and
+/// `y` of 100) and `a/2` of 200, and top `b` of 100. Each has its path, weight,
+/// processes and, for a leaf, its share.
 const NESTED: [(&str, u32, u32, f64); 6] = [
     ("a", 300, 0, 0.0),
     ("a/1", 100, 0, 0.0),
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
             };
             machine::under(&options, |_| measure());
         }
-        // Not `spin_loop`: the machine would stop at each of its instructions.
+        // The micro-VM would stop at each instruction of `spin_loop`.
         Some("--hog") => loop {
             std::hint::black_box(0);
         },
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What is measured, and how far it may be off in per cent.
+/// The measured quantities, and their largest errors in per cent.
 fn names() -> Vec<(String, f64)> {
     let ratios = RATIOS.map(|ratio| {
         let most = if ratio <= 10 { 1.0 } else { 2.0 };
@@ -76,11 +76,11 @@ fn names() -> Vec<(String, f64)> {
     ratios.into_iter().chain(nested).collect()
 }
 
-/// Starts two machines and sets side by side what they come to.
+/// Measures in two micro-VMs and compares the results.
 fn compare() -> ExitCode {
     let runs = (in_machine("--measure"), in_machine("--measure-stride"));
     let (Some(eevdf), Some(stride)) = runs else {
-        eprintln!("no machine to measure in: see `prorata vm fetch`");
+        eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
         return ExitCode::FAILURE;
     };
     let mut table = Table::new(&[
@@ -117,8 +117,8 @@ fn compare() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What this program, told to measure, writes in a machine: for each name what
-/// came out and by how many per cent it is off.
+/// Measures inside the micro-VM. Prints for each name the result and its error in
+/// per cent.
 fn in_machine(measure: &str) -> Option<Vec<(f64, f64)>> {
     let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL], measure)?;
     let figures = text.lines().map(|line| {
@@ -150,11 +150,11 @@ fn measure() {
         let share = used / all;
         println!("{share} {}", (share / due - 1.0).abs() * 100.0);
     }
-    // Children before their parents.
+    // Children go before their parents.
     groups.into_iter().rev().for_each(drop);
 }
 
-/// CPU time that groups use while they are looked at.
+/// CPU time used by each group during the measurement.
 fn used(groups: &[&Group]) -> Vec<f64> {
     sleep(SETTLE);
     let look = || groups.iter().map(|group| group.used_us());
@@ -166,7 +166,7 @@ fn used(groups: &[&Group]) -> Vec<f64> {
         .collect()
 }
 
-/// A control group with processes that compute; both end with it.
+/// A control group with computing processes; drop ends both.
 struct Group {
     path: PathBuf,
     hogs: Vec<Child>,
@@ -204,7 +204,7 @@ impl Drop for Group {
             let _ = hog.kill();
             let _ = hog.wait();
         }
-        // Until the kernel has seen the last of them off.
+        // The kernel refuses to remove a group before its last process is gone.
         while fs::remove_dir(&self.path).is_err() {
             sleep(Duration::from_millis(5));
         }

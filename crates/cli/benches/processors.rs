@@ -1,12 +1,12 @@
-//! Shares on one to eight CPUs, under Linux's own scheduler and under ours, in machines whose
-//! clocks count instructions: programs with weights of 100, 200, 300 and 400, two for each
-//! CPU but four at least, and on several CPUs one more that is entitled to more than a CPU.
-//! First as they are, then just after the weights of every fourth have become five times
-//! what they were. Each program is set beside what it is due with feasible weights, by the
-//! core's readjustment.
+//! Shares on one to eight CPUs, under Linux's own scheduler and under ours, in micro-VMs whose
+//! clocks count instructions. Programs have weights of 100, 200, 300 and 400, two for each
+//! CPU but four at least; on several CPUs one more is entitled to more than a CPU. The bench
+//! measures first steady shares, then shares just after the weights of every fourth program
+//! have grown fivefold. It compares each program with its entitlement under feasible weights,
+//! from the core's readjustment.
 //!
-//! Run by hand with `--measure` it does the measurement where it is, with
-//! `--measure-stride` under our scheduler.
+//! With `--measure` the bench measures on this host, with `--measure-stride` under our
+//! scheduler.
 
 mod machine;
 
@@ -23,24 +23,23 @@ use prorata_report::table::{Side, Table};
 
 /// The current series.
 const KERNEL: &str = "7";
-/// An instruction lasts so many nanoseconds: a second takes a fraction of one.
+/// Nanoseconds per instruction. At this value a second takes a fraction of one.
 const ICOUNT: &str = "--icount=16";
 const MOST_CPUS: u32 = 8;
-/// How long the kernel has work left from booting. (Loading a scheduler takes as long.)
+/// Time until the kernel has finished booting. (Loading a scheduler takes as long.)
 const BOOT: Duration = Duration::from_secs(20);
-/// How long shares are looked at, what it takes everybody to begin, and what a change is
-/// given to show.
+/// Time of the measurement, time for all programs to start, and time after a change.
 const TIME: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_secs(2);
 const AFTER_CHANGE: Duration = Duration::from_secs(1);
-/// A tick: turns last no less.
+/// A tick, the shortest length of a turn.
 const QUANTUM_NS: u64 = 4_000_000;
-/// Far more than a CPU's worth, and the largest `cpu.weight` that there is.
+/// The largest `cpu.weight`, far more than a CPU's worth.
 const RICH: u32 = 10_000;
-/// Every so many programs one has a change of weight, to so many times what it was.
+/// One program in this many changes its weight, and the factor of the change.
 const CHANGED: usize = 4;
 const GROWTH: u32 = 5;
-/// By how many per cent anybody may be off.
+/// The largest error of a program in per cent.
 const TARGET: f64 = 2.0;
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -68,9 +67,9 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Computes for ever. A machine that counts instructions executes one of its CPUs at a time,
-/// while the clocks of all go on, and the next when that one pauses or a timer is due: without
-/// pauses some CPUs would stand still for a tenth of a second and take that for time used.
+/// Computes for ever, with pauses. A micro-VM that counts instructions executes one CPU at a
+/// time, until that CPU pauses or a timer is due, while the clocks of all CPUs advance. Without
+/// pauses some CPUs would stand still for a tenth of a second and count it as used time.
 fn compute() -> ! {
     const BETWEEN_PAUSES: u32 = 2_000;
     loop {
@@ -81,18 +80,18 @@ fn compute() -> ! {
     }
 }
 
-/// What came out, in per cent.
+/// The results in per cent.
 #[derive(Clone, Copy)]
 struct Errors {
-    /// By how much whoever is off most is, of what it is due.
+    /// The largest error of a program, relative to its entitlement.
     most: f64,
-    /// CPU time that went to others than it was due to.
+    /// CPU time that went to programs without a right to it.
     misplaced: f64,
     /// The same just after the change.
     after_change: f64,
 }
 
-/// Starts machines of each size and sets side by side what they come to.
+/// Measures in micro-VMs of each size and compares the results.
 fn compare() -> ExitCode {
     let mut table = Table::new(&[
         ("CPUS", Side::Right),
@@ -107,7 +106,7 @@ fn compare() -> ExitCode {
     for cpus in 1..=MOST_CPUS {
         let runs = ["--measure", "--measure-stride"].map(|measure| in_machine(cpus, measure));
         let [Some(eevdf), Some(stride)] = runs else {
-            eprintln!("no machine to measure in: see `prorata vm fetch`");
+            eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
             return ExitCode::FAILURE;
         };
         let percent = |error: f64| format!("{error:.2} %");
@@ -132,7 +131,7 @@ fn compare() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What this program, told to measure, writes in a machine of so many CPUs.
+/// Measures and prints inside a micro-VM with this number of CPUs.
 fn in_machine(cpus: u32, measure: &str) -> Option<Errors> {
     let cpus = cpus.to_string();
     let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL, "--cpus", &cpus], measure)?;
@@ -174,7 +173,7 @@ fn measure(scheduler: Option<&Scheduler>) {
     println!("{most} {steady} {}", misplaced(&after, &due_after_ns));
 }
 
-/// CPU time that each uses in a time.
+/// CPU time used by each program in a given time.
 fn used_ns(hogs: &[Hog], time: Duration) -> Vec<f64> {
     let look = || -> Vec<f64> { hogs.iter().map(Hog::used_ns).collect() };
     let before = look();
@@ -186,7 +185,7 @@ fn used_ns(hogs: &[Hog], time: Duration) -> Vec<f64> {
         .collect()
 }
 
-/// How much of all went to others than it was due to, in per cent.
+/// The misplaced part of all CPU time in per cent.
 fn misplaced(used: &[f64], due: &[f64]) -> f64 {
     let beyond = used
         .iter()
@@ -195,7 +194,7 @@ fn misplaced(used: &[f64], due: &[f64]) -> f64 {
     100.0 * beyond.sum::<f64>() / used.iter().sum::<f64>()
 }
 
-/// What is due of so much CPU time to each, one task with this weight.
+/// The entitlement to a given CPU time of each task with this weight.
 fn due(weights: &[u32], cpus: u32, all_ns: f64) -> Vec<f64> {
     let demand = |&weight: &u32| Demand { weight, cpus: 1 };
     let feasible = feasible_weights(&weights.iter().map(demand).collect::<Vec<_>>(), cpus);
@@ -209,14 +208,14 @@ fn due(weights: &[u32], cpus: u32, all_ns: f64) -> Vec<f64> {
 /// A program that computes until this is dropped.
 struct Hog {
     program: Child,
-    /// Of a client of ours, its node.
+    /// The node of a client of ours.
     number: u32,
-    /// Else its control group.
+    /// The control group under Linux's own scheduler.
     group: PathBuf,
 }
 
 impl Hog {
-    /// With this weight, under our scheduler if there is one.
+    /// Starts a program with this weight, under our scheduler if given.
     fn start(scheduler: Option<&Scheduler>, number: u32, weight: u32) -> Self {
         let program = std::env::current_exe().expect("it runs");
         let hog = Command::new(program).arg("--hog").spawn();

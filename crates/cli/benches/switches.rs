@@ -1,9 +1,9 @@
-//! Instructions that a switch costs, and that it takes until programs that compute have
-//! done so, counted in a machine whose clock counts instructions (one a nanosecond): under
-//! Linux's own scheduler, under the minimal one and under ours, one after another in the
-//! same machine. On one CPU that is never idle, so that time is nothing else.
+//! Instructions per context switch, and instructions to finish a fixed amount of work. The
+//! bench runs Linux's own scheduler, the minimal one and ours, one after another in the same
+//! micro-VM, whose clock counts instructions (one a nanosecond). Its one CPU is never idle, so
+//! time equals instructions.
 //!
-//! Run by hand with `--measure` it does the measurement where it is.
+//! With `--measure` the bench measures on this host.
 
 mod machine;
 
@@ -16,31 +16,31 @@ use prorata_kernel::Floor;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
 use prorata_report::figures::{Figure, Quantity};
 
-/// The oldest series that is supported, so that figures can be compared for long.
+/// The oldest supported series, so that figures stay comparable.
 const KERNEL: &str = "6.18";
-/// Just after a boot a switch is dearer. (This is a time of the machine: one
-/// second is 10^9 instructions, and takes some ten times as long.)
+/// Time until switches are as cheap as usual after a boot. (One second of the
+/// micro-VM is 10^9 instructions, and takes some ten seconds.)
 const WARM_UP: Duration = Duration::from_secs(2);
-/// Switches in a batch, and batches. The cheapest batch is the one in which
-/// the kernel did nothing else.
+/// Switches per batch, and batches. In the cheapest batch the kernel did nothing
+/// else.
 const SWITCHES: u32 = 4000;
 const BATCHES: u32 = 9;
 
-/// Messaging as hackbench does it: so many senders, each of which writes so many
-/// messages to each of as many receivers.
+/// Messaging like hackbench's: numbers of senders and receivers, and of messages
+/// from each sender to each receiver.
 const GROUP: usize = 8;
 const MESSAGES: usize = 40;
 
-/// Programs that compute at a time, and how often each goes round.
+/// Number of computing programs, and the loops of each.
 const COMPUTING: usize = 3;
 const ROUNDS: u64 = 20_000_000;
 
-/// Something that is counted.
+/// A measured quantity.
 struct What {
     name: &'static str,
-    /// The one of [`UNDER`] that it is compared with.
+    /// Its peer among [`UNDER`].
     peer: usize,
-    /// How many times the peer's cost ours may be.
+    /// Largest ratio of our cost to the peer's.
     limit: f64,
 }
 
@@ -86,10 +86,10 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Starts a machine and sets what it counts side by side.
+/// Measures in a micro-VM and compares the results.
 fn compare() -> ExitCode {
     let Some(counted) = in_machine() else {
-        eprintln!("no machine to measure in: see `prorata vm fetch`");
+        eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
         return ExitCode::FAILURE;
     };
     let mut all = Vec::new();
@@ -122,7 +122,7 @@ fn compare() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What this program, told to measure, writes in a machine.
+/// Measures and prints inside the micro-VM.
 fn in_machine() -> Option<[[f64; WHAT.len()]; UNDER.len()]> {
     let text = machine::said_in(&["--icount", "--kernel", KERNEL], "--measure")?;
     let mut figures = text.split_whitespace().map(str::parse);
@@ -160,8 +160,8 @@ fn warm_up() {
     }
 }
 
-/// Writes the instructions of a pipe round trip, of a yield until the next, with
-/// another process yielding in between, and of a message.
+/// Prints the instructions of a pipe round trip, of a pair of yields between two
+/// processes, and of a message.
 fn measure() {
     let mut echo = Partner::start("--echo");
     echo.round_trips(SWITCHES);
@@ -179,7 +179,7 @@ fn measure() {
     println!("{:.0}", cheapest(1, compute));
 }
 
-/// Programs that do nothing but compute, until all have done.
+/// Runs computing programs until all have finished.
 fn compute() {
     let go_round = || {
         for round in 0..ROUNDS {
@@ -193,7 +193,7 @@ fn compute() {
     });
 }
 
-/// Threads that send to one another by pipes, until all has arrived.
+/// Runs threads that send messages through pipes until all have arrived.
 fn send_messages() {
     let pipes = (0..GROUP).map(|_| std::io::pipe().expect("there are pipes"));
     let (outputs, inputs): (Vec<_>, Vec<_>) = pipes.unzip();
@@ -216,7 +216,7 @@ fn send_messages() {
     });
 }
 
-/// Nanoseconds that one of so many takes in the cheapest batch.
+/// Nanoseconds per operation in the cheapest batch.
 fn cheapest(count: u32, mut batch: impl FnMut()) -> f64 {
     let mut times = (0..BATCHES).map(|_| {
         let begin = Instant::now();
@@ -241,7 +241,7 @@ impl Partner {
         Self(child.expect("it runs"))
     }
 
-    /// One that still begins would yield to nobody.
+    /// A process that has not started yet would not take part in the yields.
     fn await_byte(&mut self) {
         let output = self.0.stdout.as_mut().expect("it is a pipe");
         output.read_exact(&mut [0]).expect("it begins");
@@ -264,7 +264,7 @@ impl Drop for Partner {
     }
 }
 
-/// Says that it has begun, and yields from then on.
+/// Reports that it has started, then yields for ever.
 fn give_way() -> ! {
     let _ = rustix::io::write(rustix::stdio::stdout(), b"x");
     loop {
@@ -272,7 +272,7 @@ fn give_way() -> ! {
     }
 }
 
-/// Gives every byte back. The standard library's streams would buffer.
+/// Returns every byte. The standard library's streams would buffer.
 fn echo() {
     let mut byte = [0];
     while rustix::io::read(rustix::stdio::stdin(), &mut byte) == Ok(1) {

@@ -1,4 +1,4 @@
-//! Talking to the daemon, wherever it lives.
+//! Requests to the daemon.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use prorata_user::CLIENT_MARKER;
 
 use crate::args::values::CpuList;
 
-/// Where our daemon lives, and how it is started.
+/// Finds the daemon, and starts one if none runs.
 #[derive(Clone, Debug)]
 pub struct Caller {
     paths: DaemonPaths,
@@ -30,7 +30,7 @@ impl Caller {
         })
     }
 
-    /// Where the daemon lives.
+    /// The daemon's socket and directories.
     pub fn paths(&self) -> &DaemonPaths {
         &self.paths
     }
@@ -40,8 +40,7 @@ impl Caller {
         self.open_with(None, None)
     }
 
-    /// The same; a daemon that is started shares out these CPUs, with this
-    /// engine.
+    /// The same; a newly started daemon manages `cpus` with `engine`.
     pub fn open_with(
         &self,
         cpus: Option<&CpuList>,
@@ -50,7 +49,7 @@ impl Caller {
         Connection::open_or_start(&self.paths, &|| self.start(cpus, engine))
     }
 
-    /// Connects to a daemon that runs; `None` if none does.
+    /// Connects to a running daemon; `None` if none runs.
     pub fn open_running(&self) -> Result<Option<Connection>, ConnectError> {
         match Connection::open(&self.paths.socket) {
             Ok(connection) => Ok(Some(connection)),
@@ -65,7 +64,7 @@ impl Caller {
             .arg("daemon")
             .arg("--socket")
             .arg(self.paths.socket.path());
-        // Started from within a client, it is no part of it.
+        // A daemon that a client's process starts must not join that client.
         daemon.env_remove(CLIENT_MARKER);
         if let Some(cpus) = cpus {
             daemon.arg("--cpus").arg(cpus.to_string());
@@ -81,7 +80,7 @@ impl Caller {
     }
 }
 
-/// Options of the kernel engine as arguments. What is so without being said is not.
+/// Options of the kernel engine as arguments, without those at their defaults.
 pub fn arguments(options: KernelOptions) -> Vec<String> {
     let at_first = KernelOptions::default();
     let mut arguments = Vec::new();
@@ -100,7 +99,7 @@ pub fn arguments(options: KernelOptions) -> Vec<String> {
     arguments
 }
 
-/// Asks; a refusal becomes the error, in the daemon's words.
+/// Sends a request. A refusal becomes an error with the daemon's message.
 pub fn ask(connection: &mut Connection, request: &Request) -> anyhow::Result<Response> {
     match connection.call(request)? {
         Response::Refused { message } => bail!(message),
@@ -108,7 +107,7 @@ pub fn ask(connection: &mut Connection, request: &Request) -> anyhow::Result<Res
     }
 }
 
-/// Asks for something that is answered by `Done`.
+/// Sends a request whose answer is `Done`.
 pub fn tell(connection: &mut Connection, request: &Request) -> anyhow::Result<()> {
     match ask(connection, request)? {
         Response::Done => Ok(()),
@@ -116,38 +115,40 @@ pub fn tell(connection: &mut Connection, request: &Request) -> anyhow::Result<()
     }
 }
 
-/// Asks for something that is answered by a new identifier.
+/// Sends a request and takes the content of an answer of the given kind.
+macro_rules! answer {
+    ($connection:expr, $request:expr, $kind:path) => {
+        match $crate::caller::ask($connection, $request)? {
+            $kind(content) => Ok(content),
+            other => Err($crate::caller::unexpected(&other)),
+        }
+    };
+}
+pub(crate) use answer;
+
+/// Sends a request whose answer is a new identifier.
 pub fn create(connection: &mut Connection, request: &Request) -> anyhow::Result<String> {
-    match ask(connection, request)? {
-        Response::Created(id) => Ok(id),
-        other => Err(unexpected(&other)),
-    }
+    answer!(connection, request, Response::Created)
 }
 
-/// All clients that we may see.
+/// All clients that the caller may see.
 pub fn clients(connection: &mut Connection) -> anyhow::Result<Vec<ClientReport>> {
-    match ask(connection, &Request::Clients)? {
-        Response::Clients(clients) => Ok(clients),
-        other => Err(unexpected(&other)),
-    }
+    answer!(connection, &Request::Clients, Response::Clients)
 }
 
-/// How the daemon and its engine fare.
+/// The state of the daemon and its engine.
 pub fn status(connection: &mut Connection) -> anyhow::Result<StatusReport> {
-    match ask(connection, &Request::Status)? {
-        Response::Status(status) => Ok(status),
-        other => Err(unexpected(&other)),
-    }
+    answer!(connection, &Request::Status, Response::Status)
 }
 
-/// An answer to another question.
+/// The error for an answer of the wrong kind.
 pub fn unexpected(response: &Response) -> anyhow::Error {
     anyhow::anyhow!(
-        "the daemon answered another question than was asked ({response:?}): is it of another version?"
+        "the daemon's answer does not fit the request ({response:?}): `prorata stop` and start again if it is of another version"
     )
 }
 
-/// The number of a user, given by login name or number.
+/// The user id for a login name or a number.
 pub fn user_number(user: &str) -> anyhow::Result<u32> {
     if let Ok(number) = user.parse() {
         return Ok(number);
@@ -160,7 +161,7 @@ pub fn user_number(user: &str) -> anyhow::Result<u32> {
     }
 }
 
-/// The login name of a user, or the number where there is none.
+/// The login name of a user, or the number if there is no name.
 pub fn user_name(number: u32) -> String {
     match nix::unistd::User::from_uid(number.into()) {
         Ok(Some(user)) => user.name,
@@ -168,8 +169,7 @@ pub fn user_name(number: u32) -> String {
     }
 }
 
-/// A quantum as the daemon is asked for it. Whether it is within the limits the daemon
-/// says.
+/// A quantum in nanoseconds. The daemon checks its limits.
 pub fn quantum_ns(quantum: Duration) -> anyhow::Result<u64> {
     u64::try_from(quantum.as_nanos()).context("the quantum is too long: use 1ms to 1s")
 }

@@ -1,20 +1,21 @@
-//! Printing: JSON for programs, tables for people.
+//! Standard output: lines, JSON and tables, and the format of values.
 
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
-use anyhow::Result;
-use prorata_report::table::Table;
+use anyhow::{Context as _, Result};
+use prorata_report::table::{Side, Table};
 use serde::Serialize;
 
 use crate::args::Format;
 
-/// Writes a line to standard output; a reader that is gone is an error, not a
-/// panic.
+/// Writes a line to standard output. A closed pipe is an error, not a panic.
 pub fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// Writes text as it is to standard output.
+/// Writes text to standard output.
 pub fn write(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -27,9 +28,25 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Writes a table to standard output, cut to the terminal's width if it is
-/// one. Where it has no rows it is `nothing` that is said, on standard error,
-/// so that pipes see nothing at all.
+/// Prints `items` as JSON, or as a table with a row per item.
+pub fn list<T: Serialize>(
+    format: Format,
+    items: &[T],
+    columns: &[(&'static str, Side)],
+    row: impl Fn(&T) -> Vec<String>,
+    nothing: &str,
+) -> Result<()> {
+    if format.json {
+        return json(&items);
+    }
+    let mut rows = Table::new(columns);
+    items.iter().for_each(|item| rows.row(row(item)));
+    table(&rows, nothing)
+}
+
+/// Writes a table to standard output, cut to the width of a terminal. For a
+/// table without rows, prints `nothing` on standard error and leaves standard
+/// output empty.
 pub fn table(table: &Table, nothing: &str) -> Result<()> {
     if table.is_empty() {
         eprintln!("{nothing}");
@@ -39,7 +56,26 @@ pub fn table(table: &Table, nothing: &str) -> Result<()> {
     table.lines(limit).iter().try_for_each(|text| line(text))
 }
 
-/// Says what came into being.
+/// Creates an output file.
+pub fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| cannot_write(path))?;
+    Ok(BufWriter::new(file))
+}
+
+/// Writes a document to a file, or to standard output for `-`.
+pub fn document(path: &Path, document: &str) -> Result<()> {
+    if path == Path::new("-") {
+        return write(document);
+    }
+    fs::write(path, document).with_context(|| cannot_write(path))
+}
+
+/// The message for a file that cannot be written.
+pub fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// Prints the identifier of a new object.
 pub fn created(format: Format, id: &str) -> Result<()> {
     if format.json {
         json(&serde_json::json!({ "created": id }))
@@ -63,7 +99,7 @@ pub fn milliseconds(time_ns: u64) -> String {
     format!("{} ms", time_ns as f64 / 1e6)
 }
 
-/// That a time was shorter than this; `-` for none at all.
+/// An upper bound of a time; `-` for zero.
 pub fn shorter_than(time_ns: u64) -> String {
     match time_ns {
         0 => "-".to_owned(),
@@ -83,14 +119,27 @@ pub fn quanta(error: f64) -> String {
 
 /// `300.alice 20.batch`, as the papers write tickets; `-` for none.
 pub fn tickets(tickets: &[(u32, String)]) -> String {
-    if tickets.is_empty() {
+    let each = tickets.iter();
+    let each = each.map(|(amount, currency)| format!("{amount}.{currency}"));
+    joined(&each.collect::<Vec<_>>())
+}
+
+/// Words with spaces between them; `-` for none.
+pub fn joined(words: &[String]) -> String {
+    if words.is_empty() {
         return "-".to_owned();
     }
-    let each: Vec<String> = tickets
-        .iter()
-        .map(|(amount, currency)| format!("{amount}.{currency}"))
-        .collect();
-    each.join(" ")
+    words.join(" ")
+}
+
+/// A word, or `-` for none.
+pub fn or_dash(word: Option<&String>) -> String {
+    word.cloned().unwrap_or_else(|| "-".to_owned())
+}
+
+/// Whether a ticket or a currency is active.
+pub fn activity(active: bool) -> String {
+    if active { "active" } else { "inactive" }.to_owned()
 }
 
 #[cfg(test)]

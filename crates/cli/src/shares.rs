@@ -1,12 +1,11 @@
-//! What clients received between two looks, as parts of the machine.
+//! Shares that clients received between two samples.
 
 use prorata_protocol::ClientReport;
 
-/// For each client of `now`, the part of the machine that it received since
-/// `before`: its part of all CPU time that clients received, in proportion to
-/// what all of them together should get. So it is to be compared with
-/// [`ClientReport::share`], whatever other programs do on the machine.
-/// Clients that are new count from their beginning.
+/// For each client of `now`, its share since `before`: the client's part of
+/// all CPU time that clients received, times the sum of their entitlements.
+/// The result compares with [`ClientReport::share`] even if unmanaged programs
+/// use CPU time. A new client counts from its registration.
 pub fn received(before: &[ClientReport], now: &[ClientReport]) -> Vec<f64> {
     let since = |client: &ClientReport| {
         let earlier = before.iter().find(|earlier| earlier.id == client.id);
@@ -55,26 +54,26 @@ mod tests {
     }
 
     #[test]
-    fn only_the_time_between_counts() {
+    fn only_time_between_the_samples_counts() {
         let before = [client("c1", 0.5, 1000), client("c2", 0.5, 9000)];
         let now = [client("c1", 0.75, 1300), client("c2", 0.25, 9100)];
         assert_eq!(received(&before, &now), [0.75, 0.25]);
     }
 
     #[test]
-    fn a_machine_that_is_half_used_counts_half() {
-        // One client of one thread, on two CPUs.
+    fn shares_sum_to_the_clients_entitlements() {
+        // One client of one thread on two CPUs is entitled to a half.
         assert_eq!(received(&[], &[client("c1", 0.5, 700)]), [0.5]);
     }
 
     #[test]
-    fn nothing_received_is_no_share() {
+    fn without_received_time_all_shares_are_zero() {
         let clients = [client("c1", 0.5, 10), client("c2", 0.5, 10)];
         assert_eq!(received(&clients, &clients), [0.0, 0.0]);
     }
 
     #[test]
-    fn newcomers_and_those_gone_do_no_harm() {
+    fn clients_may_come_and_go_between_the_samples() {
         let before = [client("gone", 1.0, 500)];
         assert_eq!(received(&before, &[client("new", 1.0, 10)]), [1.0]);
     }

@@ -1,4 +1,4 @@
-//! The terminal: how wide it is, and drawing on it again and again.
+//! The terminal: its size, a progress line, and views that update in place.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -7,18 +7,18 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
-/// Columns where the terminal does not say.
+/// Columns of a terminal of unknown size.
 const USUAL_COLUMNS: usize = 80;
 
-/// Rows where the terminal does not say.
+/// Rows of a terminal of unknown size.
 const USUAL_ROWS: usize = 24;
 
-/// Environment variable that says that a terminal of so many columns and rows
-/// (`80x24`) is at the other end of what is no terminal itself: a machine has
-/// none, but what is printed there comes out on the host's.
+/// Environment variable with the size (`80x24`) of the terminal that shows our
+/// output although standard output is none. A micro-VM has no terminal, but
+/// the host prints its output on one.
 pub const REMOTE: &str = "PRORATA_TERMINAL";
 
-/// What [`REMOTE`] says of standard output, if it is a terminal.
+/// The value of [`REMOTE`] for a micro-VM whose output goes to our terminal.
 pub fn remote() -> Option<String> {
     columns().map(|_| {
         let (columns, rows) = size();
@@ -26,7 +26,7 @@ pub fn remote() -> Option<String> {
     })
 }
 
-/// Columns of standard output if it is a terminal.
+/// Columns of standard output; `None` if it is no terminal.
 pub fn columns() -> Option<usize> {
     let is_terminal = rustix::termios::isatty(io::stdout()) || far_size().is_some();
     is_terminal.then(|| size().0)
@@ -53,44 +53,43 @@ pub fn size() -> (usize, usize) {
     )
 }
 
-/// How far something is, on a line of standard error that is written over;
-/// nothing where that is no terminal.
+/// Progress on one line of standard error; nothing if that is no terminal.
 #[derive(Debug)]
 pub struct ProgressLine {
     is_shown: bool,
 }
 
 impl ProgressLine {
-    /// Not begun yet.
+    /// An empty line.
     pub fn new() -> Self {
         Self {
             is_shown: io::stderr().is_terminal(),
         }
     }
 
-    /// Writes `line` over the one before.
+    /// Replaces the line.
     pub fn show(&self, line: &str) {
         if self.is_shown {
-            // Progress that cannot be shown is no reason to stop.
+            // A failure to show progress must not end the command.
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
         }
     }
 
-    /// Leaves nothing.
+    /// Empties the line.
     pub fn clear(&self) {
         self.show("");
     }
 }
 
-/// Lines that are drawn over one another, where the cursor stands. Dropped,
-/// the last ones stay and the cursor is back.
+/// Lines that update in place, from the cursor on. On drop the last lines stay
+/// and the cursor shows again.
 #[derive(Debug, Default)]
 pub struct InPlace {
     drawn: usize,
 }
 
 impl InPlace {
-    /// Draws `lines` over those drawn before.
+    /// Replaces the lines drawn before.
     pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         let (columns, rows) = size();
         let mut frame = String::from("\x1b[?25l");
@@ -98,8 +97,7 @@ impl InPlace {
             frame.push_str(&format!("\x1b[{}A", self.drawn));
         }
         frame.push('\r');
-        // A line that wraps, or a frame taller than the screen, would leave
-        // its upper part behind.
+        // Lines that wrap or scroll could not be replaced.
         let shown = &lines[..lines.len().min(rows.saturating_sub(1))];
         for line in shown {
             frame.push_str(&prorata_report::text::cut(line, columns));
@@ -114,14 +112,13 @@ impl InPlace {
 impl Drop for InPlace {
     fn drop(&mut self) {
         if self.drawn > 0 {
-            // A terminal that has gone needs no cursor.
+            // The terminal may be gone.
             let _ = write("\x1b[?25h");
         }
     }
 }
 
-/// A whole screen and its keys, for as long as it lives; then the terminal is
-/// as it was.
+/// The whole screen and its keys. Drop restores the terminal.
 #[derive(Debug)]
 pub struct Screen {
     before: Termios,
@@ -136,8 +133,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Keys come at once and are not shown; Ctrl-C and Ctrl-Z go on being
-    /// signals.
+    /// Keys arrive at once and without echo; Ctrl-C and Ctrl-Z stay signals.
     fn enter(&self) -> io::Result<()> {
         let mut keys = self.before.clone();
         keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
@@ -156,7 +152,7 @@ impl Screen {
         )?)
     }
 
-    /// Gives the terminal back while `pause` runs.
+    /// Restores the terminal while `pause` runs.
     pub fn pause(&self, pause: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         self.leave()?;
         pause()?;
@@ -176,7 +172,7 @@ impl Screen {
         write(&frame)
     }
 
-    /// Bytes of keys that have been pressed; none if nothing was.
+    /// The bytes of keys pressed so far; empty if there are none.
     pub fn keys(&self) -> io::Result<Vec<u8>> {
         let mut bytes = [0; 64];
         let count = rustix::io::read(io::stdin().as_fd(), &mut bytes)?;
@@ -186,12 +182,12 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that has gone needs no restoring.
+        // The terminal may be gone.
         let _ = self.leave();
     }
 }
 
-/// Shows a line as selected.
+/// A line in reverse video.
 pub fn selected(line: &str) -> String {
     format!("\x1b[7m{line}\x1b[0m")
 }

@@ -1,12 +1,12 @@
-//! What benches in machines have in common.
+//! Support of the benches in micro-VMs.
 
 use std::process::{Command, Stdio};
 
 use prorata_kernel::scheduler::{Options, Scheduler};
 use prorata_report::figures::{self, Figure};
 
-/// What the bench itself, told to measure, says in a machine that is started with these
-/// options; none if there is no such machine.
+/// The output of the bench with `--measure` in a micro-VM with these options; `None`
+/// without a kernel for it.
 pub fn said_in(options: &[&str], measure: &str) -> Option<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
         .args(["vm", "run"])
@@ -20,7 +20,7 @@ pub fn said_in(options: &[&str], measure: &str) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Measures under our scheduler, which is to be there to the end.
+/// Measures under our scheduler, and checks that it stayed loaded.
 pub fn under(options: &Options, measure: impl FnOnce(&Scheduler)) {
     let scheduler = Scheduler::load(options);
     let scheduler = scheduler.unwrap_or_else(|error| panic!("{error}"));
@@ -30,7 +30,7 @@ pub fn under(options: &Options, measure: impl FnOnce(&Scheduler)) {
     }
 }
 
-/// Leaves the figures of a bench behind.
+/// Writes the figures of a bench.
 pub fn keep(bench: &str, figures: &[Figure]) {
     let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
     figures::write(&place.join(format!("{bench}.json")), figures).expect("figures can be written");

@@ -1,4 +1,5 @@
-//! Commands about the daemon and about this program itself.
+//! Arguments of the commands that control the daemon, and of `demo`, `man` and
+//! `completions`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,49 +10,49 @@ use prorata_control::{EngineKind, KernelOptions, Queues, Scope};
 
 use prorata_protocol::PolicyName;
 
-use super::values::{CpuList, Engine, cpu_list, duration, policy};
+use super::values::{CpuList, DaemonEngine, cpu_list, duration, policy};
 use super::{Format, WrongUsage};
 
-/// How decisions are made.
+/// Settings of the daemon that can change while it runs.
 #[derive(Clone, Args, Debug)]
 pub struct Settings {
-    /// Length of a quantum, 1ms to 1s; at first 20ms
+    /// Length of a quantum, 1ms to 1s; initially 20ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
-    /// What picks the winners; at first stride
+    /// Policy that picks the next client; initially stride
     #[arg(long, value_parser = policy())]
     pub policy: Option<PolicyName>,
 }
 
-/// Who decides.
+/// The engine, and the options of the kernel engine.
 #[derive(Clone, Copy, Args, Debug)]
 pub struct EngineChoice {
-    /// What decides who runs; at first user
+    /// Engine that schedules; initially user
     #[arg(long)]
-    pub engine: Option<Engine>,
-    /// With the kernel engine: schedule all of the machine, where control groups are currencies,
-    /// and not the clients alone
+    pub engine: Option<DaemonEngine>,
+    /// Kernel engine: schedule the whole machine, with control groups as currencies, and not the
+    /// clients alone
     #[arg(long, requires = "engine")]
     pub all: bool,
-    /// With the kernel engine: where tasks wait; at first cpu
+    /// Kernel engine: layout of the run queues; initially cpu
     #[arg(long, requires = "engine")]
     pub queues: Option<QueueLayout>,
-    /// With the kernel engine: who wakes and deserves to run more ends the quantum of who runs
+    /// Kernel engine: a waking task preempts a running task that is owed less
     #[arg(long, requires = "engine")]
     pub abbreviated: bool,
-    /// With the kernel engine: let `prorata trace` see its decisions, for some 0.2 us each
+    /// Kernel engine: allow `prorata trace`, at a cost of some 0.2 us a decision
     #[arg(long, requires = "engine")]
     pub trace: bool,
 }
 
-/// Where tasks wait.
+/// Layout of the kernel engine's run queues.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum QueueLayout {
-    /// In a queue for each CPU; a CPU takes the least pass of all queues
+    /// One queue per CPU; a CPU takes the smallest pass of all queues
     Cpu,
-    /// The same, with a queue for all CPUs that share a last-level cache
+    /// One queue per last-level cache; a CPU takes the smallest pass of all queues
     Cache,
-    /// In one queue
+    /// One queue for all CPUs
     One,
 }
 
@@ -66,7 +67,7 @@ impl From<QueueLayout> for Queues {
 }
 
 impl EngineChoice {
-    /// The engine that was chosen, if one was.
+    /// The chosen engine; `None` without `--engine`.
     pub fn kind(self) -> Result<Option<EngineKind>, WrongUsage> {
         let EngineChoice {
             engine,
@@ -77,13 +78,13 @@ impl EngineChoice {
         } = self;
         match engine {
             None => Ok(None),
-            Some(Engine::User) if all || queues.is_some() || abbreviated || trace => Err(WrongUsage(
-                "--all, --queues, --abbreviated and --trace are for --engine kernel: the user engine \
-                 manages clients only, and decides itself"
+            Some(DaemonEngine::User) if all || queues.is_some() || abbreviated || trace => Err(WrongUsage(
+                "--all, --queues, --abbreviated and --trace need --engine kernel: leave them out with \
+                 --engine user"
                     .to_owned(),
             )),
-            Some(Engine::User) => Ok(Some(EngineKind::User)),
-            Some(Engine::Kernel) => {
+            Some(DaemonEngine::User) => Ok(Some(EngineKind::User)),
+            Some(DaemonEngine::Kernel) => {
                 let at_first = KernelOptions::default();
                 Ok(Some(EngineKind::Kernel(KernelOptions {
                     scope: if all { Scope::All } else { at_first.scope },
@@ -99,17 +100,18 @@ impl EngineChoice {
 /// `prorata start`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-The daemon starts by itself when it is needed; this starts it with settings of its own. On one that \
-runs already, --quantum and --policy take effect at once; other --cpus or another --engine are refused.
+A daemon starts with the first command that needs one; this command starts it with chosen settings. \
+If a daemon runs already, --quantum and --policy take effect at once, and another --engine or other \
+--cpus are refused.
 
-With --engine kernel a scheduler inside the kernel decides, at every switch between tasks. It needs \
-root, a kernel with sched_ext, and a prorata built with it. If the kernel unloads it, it is loaded \
-again once; if the daemon ends in any way, programs go on under the kernel's own scheduler. With \
---abbreviated it answers sooner, for more switches: who wakes need not wait for a quantum's end, and \
-shares stay what they are.
+With --engine kernel, a scheduler inside the kernel decides at every context switch. It needs root, a \
+kernel with sched_ext, and a prorata built with the kernel engine. If the kernel unloads the \
+scheduler, the daemon loads it again once. If the daemon ends, all tasks continue under the kernel's \
+own scheduler. --abbreviated lowers wake-up latency and costs more context switches; shares stay the \
+same.
 
-`prorata run` binds its command to the CPUs that are shared out. A running process that `prorata \
-set` takes over is not bound: it may run on others too, unless you bind it yourself (taskset -p).
+`prorata run` binds its command to the daemon's CPUs. `prorata set` does not bind a process that it \
+takes over: such a process may also run on other CPUs, unless you bind it (taskset -p).
 
 Examples:
   prorata start --quantum 10ms
@@ -122,7 +124,7 @@ pub struct Start {
     pub engine: EngineChoice,
     #[command(flatten)]
     pub settings: Settings,
-    /// CPUs to share out, such as 0,2-3, instead of all
+    /// CPUs to manage, such as 0,2-3, instead of all
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     #[command(flatten)]
@@ -157,8 +159,9 @@ pub struct Status {
 /// `prorata stop`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-Everything that is managed goes on as if it had never been; each `prorata run` says so and waits \
-for its command. Currencies, tickets and settings are kept for the next daemon.
+All clients are released, and their processes continue with the scheduling policies that they had \
+before. Each `prorata run` prints a notice and waits for its command. The next daemon finds the \
+currencies, tickets and settings.
 
 Example:
   prorata stop")]
@@ -173,13 +176,13 @@ Examples:
   prorata demo --svg shares.svg
   prorata demo --engine kernel")]
 pub struct Demo {
-    /// What decides who runs
+    /// Engine that schedules
     #[arg(long, default_value = "user")]
-    pub engine: Engine,
-    /// How long it takes
+    pub engine: DaemonEngine,
+    /// Length of the demo in seconds
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: u32,
-    /// Also draw received shares over time into FILE
+    /// Also draw the received shares over time as SVG into FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
     #[command(flatten)]
@@ -193,7 +196,7 @@ Examples:
   prorata man | man -l -
   prorata man /usr/local/share/man/man1")]
 pub struct Man {
-    /// Directory for one page for each command
+    /// Directory for the pages, one per command
     #[arg(value_hint = ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 }
@@ -208,7 +211,7 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// Shells for which there are completions.
+/// Shells with completions.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum Shell {
     /// bash
@@ -219,10 +222,11 @@ pub enum Shell {
     Zsh,
 }
 
-/// `prorata daemon`: what `prorata start` and all that need a daemon execute.
+/// `prorata daemon`: the process behind `prorata start`, and behind every
+/// command that needs a daemon.
 #[derive(Clone, Args, Debug)]
 pub struct Daemon {
-    /// CPUs to share out
+    /// CPUs to manage
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Commands that change the ledger.
+//! Arguments of the commands that change the ledger.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use super::values::{Receiver, amount, duration, mode, receiver};
 Examples:
   prorata set simulation 300
   prorata set c3 50 -c batch
-  prorata set 4711 200          the client of process 4711, or that process as a new client
-  prorata set --ticket t9 500   one ticket, whatever it funds
+  prorata set 4711 200          the client of process 4711, or the process as a new client
+  prorata set --ticket t9 500   a single ticket
 
-A process that becomes a client by this stays on the CPUs that it may use; see `prorata start`.")]
+A process that becomes a client this way keeps its CPU affinity; see `prorata start`.")]
 pub struct Set {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
     /// New amount
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub tickets: u32,
-    /// Which of its currencies, if it holds several
+    /// Currency to change, if the client holds several
     #[arg(short, long, conflicts_with = "ticket")]
     pub currency: Option<String>,
-    /// CLIENT is the identifier of a ticket (t9)
+    /// Take CLIENT as the identifier of a ticket (t9)
     #[arg(long)]
     pub ticket: bool,
     #[command(flatten)]
@@ -39,15 +39,15 @@ pub struct Set {
 #[command(after_help = "\
 Examples:
   prorata quantum player 4ms
-  prorata quantum simulation 100ms   for the daemon's owner, if it is longer than that of all
-  prorata quantum player --reset     that of all again")]
+  prorata quantum simulation 100ms   above the daemon's quantum, only its owner may do this
+  prorata quantum player --reset     back to the daemon's quantum")]
 pub struct Quantum {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
-    /// Length, 1ms to 1s
+    /// Length of the quantum, 1ms to 1s
     #[arg(value_parser = duration, required_unless_present = "reset", conflicts_with = "reset")]
     pub time: Option<Duration>,
-    /// Have the quantum of all again, see `prorata configure`
+    /// Return to the daemon's quantum, see `prorata configure`
     #[arg(long)]
     pub reset: bool,
 }
@@ -58,23 +58,23 @@ pub struct Quantum {
 Examples:
   prorata transfer build viewer=50            50 of build's tickets
   prorata transfer build viewer=50 batch=20   to several receivers
-  prorata transfer build viewer --all -- ./render   all of them while ./render runs
+  prorata transfer build viewer --all -- ./render   all tickets, while ./render runs
   prorata transfer --list
   prorata transfer --end x3")]
 pub struct Transfer {
-    /// Client that lends: name, identifier or pid
+    /// Lender: name, identifier or pid of a client
     #[arg(required_unless_present_any = ["list", "end"], conflicts_with_all = ["list", "end"])]
     pub from: Option<String>,
     /// Receivers: clients or currencies, each with an amount unless --all is given
     #[arg(value_name = "TO[=AMOUNT]", value_parser = receiver, required_unless_present_any = ["list", "end"])]
     pub to: Vec<Receiver>,
-    /// Lend everything, in equal parts
+    /// Lend all tickets, in equal parts
     #[arg(long, conflicts_with_all = ["list", "end", "currency"])]
     pub all: bool,
-    /// Which of its currencies, if the client holds several
+    /// Currency to lend, if the lender holds several
     #[arg(short, long, conflicts_with_all = ["list", "end"])]
     pub currency: Option<String>,
-    /// List transfers under way
+    /// List active transfers
     #[arg(long, conflicts_with = "end")]
     pub list: bool,
     /// Undo a transfer
@@ -82,7 +82,7 @@ pub struct Transfer {
     pub end: Option<String>,
     #[command(flatten)]
     pub format: Format,
-    /// Command for whose time the transfer lasts
+    /// Undo the transfer when this command ends
     #[arg(last = true, conflicts_with_all = ["list", "end", "json"])]
     pub command: Vec<OsString>,
 }
@@ -106,10 +106,11 @@ Examples:
 pub struct Mkcur {
     /// Name of the currency
     pub name: String,
-    /// User who owns it, by login name or number, instead of you
+    /// Owner, by login name or number, instead of you
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
-    /// Who may read (4), fund (2) and issue (1): digits for owner, group, others [default: 744]
+    /// Permissions to read (4), fund (2) and issue (1), a digit each for owner, group and others
+    /// [default: 744]
     #[arg(long, value_parser = mode)]
     pub mode: Option<u16>,
     #[command(flatten)]
@@ -132,15 +133,15 @@ pub struct Rmcur {
 Examples:
   prorata mktkt 200 --fund batch          200 of your own currency back batch
   prorata mktkt 50 -c batch --fund build  50.batch fund the client build
-  prorata mktkt 50 -c batch               idle for now; see `prorata fund`")]
+  prorata mktkt 50 -c batch               unused until `prorata fund`")]
 pub struct Mktkt {
     /// Face value
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
-    /// Its currency, instead of your own
+    /// Currency of the ticket, instead of your own
     #[arg(short, long)]
     pub currency: Option<String>,
-    /// Client or currency that it funds at once
+    /// Client or currency to fund at once
     #[arg(short, long, value_name = "TARGET")]
     pub fund: Option<String>,
     #[command(flatten)]
@@ -153,7 +154,7 @@ pub struct Mktkt {
 Example:
   prorata rmtkt t3 t4")]
 pub struct Rmtkt {
-    /// Identifiers, such as t3
+    /// Identifiers of the tickets, such as t3
     #[arg(required = true, value_name = "TICKET")]
     pub tickets: Vec<String>,
 }
@@ -163,11 +164,11 @@ pub struct Rmtkt {
 #[command(after_help = "\
 Examples:
   prorata fund t3 build
-  prorata fund t3 currency:build   where a client has that name too")]
+  prorata fund t3 currency:build   if a client has the same name")]
 pub struct Fund {
-    /// Identifier, such as t3
+    /// Identifier of the ticket, such as t3
     pub ticket: String,
-    /// Client or currency
+    /// Client or currency to fund
     pub target: String,
 }
 
@@ -177,7 +178,7 @@ pub struct Fund {
 Example:
   prorata unfund t3")]
 pub struct Unfund {
-    /// Identifier, such as t3
+    /// Identifier of the ticket, such as t3
     pub ticket: String,
 }
 
@@ -189,7 +190,7 @@ Example:
 pub struct SetFunding {
     /// User, by login name or number
     pub user: String,
-    /// Base tickets
+    /// Number of base tickets
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
 }

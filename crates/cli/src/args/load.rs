@@ -1,4 +1,4 @@
-//! `prorata load`.
+//! Arguments of `prorata load`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -19,25 +19,24 @@ pub struct Load {
     pub command: LoadCommand,
 }
 
-/// Which load.
+/// The loads.
 #[derive(Clone, Subcommand, Debug)]
 pub enum LoadCommand {
-    /// Rooms full of users who send one another messages
+    /// Chat rooms whose users send one another messages
     ///
-    /// Each user has four threads: one that sends and one that receives, on the client's side and
-    /// on the server's. Each sends so many messages of 100 bytes, and all others of its room receive
-    /// them. The result is how many messages arrived in a second.
+    /// Each user has four threads: a sender and a receiver on the client side, and the same on the
+    /// server side. Each user sends messages of 100 bytes, and all other users of its room receive
+    /// them. The result is the number of messages delivered a second.
     ///
-    /// Exit codes: 0 every message arrived, once and in order; 1 one did not, or refused or failed;
-    /// 2 wrong usage.
+    /// Exit codes: 0 every message arrived once and in order; 1 refused or failed; 2 wrong usage.
     Chat(Chat),
-    /// Rings of threads that pass a token around, and yield
+    /// Rings of threads that pass a token and yield
     ///
-    /// The threads of an active set pass a token through pipes. Who has it performs rounds; after
-    /// each it yields, or passes the token on and blocks until it comes again. The result is how
-    /// long a round takes: the time of the run over all rounds.
+    /// The threads of an active set pass a token through pipes. The thread with the token performs
+    /// rounds. After each round it either yields, or passes the token on and blocks until the token
+    /// returns. The result is the mean time of a round.
     ///
-    /// Exit codes: 0 every round was performed; 1 one was not, or refused or failed; 2 wrong usage.
+    /// Exit codes: 0 every round was performed; 1 refused or failed; 2 wrong usage.
     Reflex(Reflex),
 }
 
@@ -48,28 +47,28 @@ Examples:
   prorata load chat --rooms 20 --messages 200
   prorata load chat --json | jq '.\"messages-per-second\"'")]
 pub struct Chat {
-    /// Rooms
+    /// Number of chat rooms
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rooms: u32,
-    /// Messages that each user sends, up to 1000000
+    /// Messages sent by each user, up to 1000000
     #[arg(long, default_value = "100", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub messages: u32,
-    /// Users of each room
+    /// Users in each room
     #[arg(long, default_value = "20", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub users: u32,
-    /// What the messages travel over
+    /// Transport of the messages
     #[arg(long, value_enum, default_value = "tcp")]
     pub transport: Transport,
     #[command(flatten)]
     pub format: Format,
 }
 
-/// What messages travel over.
+/// Transport of the messages.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum Transport {
     /// TCP over the loopback interface, as in the paper
     Tcp,
-    /// Unix sockets, for machines without that interface
+    /// Unix sockets, for machines without a loopback interface
     Unix,
 }
 
@@ -80,19 +79,19 @@ Examples:
   prorata load reflex --active-sets 64 --rounds 10000
   prorata load reflex --yield-probability 0.9 --compute 5000 --json")]
 pub struct Reflex {
-    /// Active sets: as many threads are runnable at a time
+    /// Number of active sets; each has one runnable thread at a time
     #[arg(long, default_value = "16", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub active_sets: u32,
-    /// Threads of each active set
+    /// Threads in each active set
     #[arg(long, default_value = "4", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub threads: u32,
-    /// Rounds of each active set, up to 1000000000
+    /// Rounds performed by each active set, up to 1000000000
     #[arg(long, default_value = "20000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub rounds: u32,
-    /// Probability of a yield after a round, 0 to 1; else the token is passed on
+    /// Probability of a yield after a round, 0 to 1; otherwise the thread passes the token on
     #[arg(long, default_value = "0.5", value_name = "P", value_parser = probability)]
     pub yield_probability: f64,
-    /// Nanoseconds of computing in each round, up to 1000000000
+    /// Nanoseconds of computation in each round, up to 1000000000
     #[arg(long, default_value = "0", value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000_000))]
     pub compute: u32,
     #[command(flatten)]

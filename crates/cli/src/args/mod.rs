@@ -1,5 +1,5 @@
-//! What can be said on the command line. Parsing never does anything: help,
-//! man pages, completions and the commands all come from these definitions.
+//! The arguments of every command. Help, man pages, completions and parsing
+//! come from these definitions; parsing has no effect of its own.
 
 pub mod daemon;
 pub mod ledger;
@@ -20,10 +20,10 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 /// Give programs the share of a machine that they were promised.
 ///
 /// Tickets are rights to CPU time: a program with 300 tickets runs three times
-/// as fast as one with 100. prorata enforces that on ordinary processes,
-/// without root, and lets you change it while they run. A daemon of your own
-/// starts by itself when it is first needed, and goes when nothing is left to
-/// manage.
+/// as fast as one with 100. prorata enforces the shares on ordinary processes,
+/// without root, and you may change tickets while the processes run. Your own
+/// daemon starts with the first command that needs it, and ends when no client
+/// is left.
 #[derive(Clone, Parser, Debug)]
 #[command(
     name = "prorata",
@@ -33,20 +33,20 @@ use clap::{Args, Parser, Subcommand, ValueHint};
     subcommand_required = true,
     after_help = "\
 Examples:
-  prorata run -t 300 -- make -j4       three times the CPU time of ...
-  prorata run -t 100 -- ./simulation   ... this one
-  prorata ps                           who gets what
-  prorata set simulation 300           now both get the same
-  prorata demo                         see it work
+  prorata run -t 300 -- make -j4       a client with 300 tickets ...
+  prorata run -t 100 -- ./simulation   ... gets three times the CPU time of this one
+  prorata ps                           show each client's share
+  prorata set simulation 300           give both clients the same share
+  prorata demo                         watch three programs share a CPU
 
-Environment: PRORATA_SOCKET names the socket of the daemon to talk to; PRORATA_CLIENT tells a \
-command under `prorata run` which client it is.
+Environment: PRORATA_SOCKET names the socket of the daemon to use. `prorata run` sets \
+PRORATA_CLIENT to the client's identifier for its command.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Commands that run a command pass its exit \
-code or signal on."
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Commands that run another command pass on \
+its exit code or signal."
 )]
 pub struct Cli {
-    /// Socket of the daemon to talk to, instead of your own (also PRORATA_SOCKET)
+    /// Socket of the daemon to use, instead of your own daemon's (also PRORATA_SOCKET)
     #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "Global options")]
     pub socket: Option<PathBuf>,
     /// What to do.
@@ -54,7 +54,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Print JSON or text.
+/// Output format.
 #[derive(Clone, Copy, Args, Debug)]
 pub struct Format {
     /// Print JSON with stable field names
@@ -67,21 +67,21 @@ pub struct Format {
 pub enum Command {
     /// Run a command as a client with tickets
     ///
-    /// The command and everything that it starts share its tickets. prorata stays beside it as its
-    /// parent: it passes on the exit code or the signal that ends it, sends TERM, HUP, INT, QUIT,
-    /// USR1, USR2 and ALRM on to it, and follows the terminal's job control. If the daemon ends in
-    /// any way but by `prorata stop`, prorata starts it again or joins one that others start; after
-    /// `prorata stop` it says so, and the command runs on without its share.
+    /// The command and all its descendants share the client's tickets. prorata stays the command's
+    /// parent: it forwards TERM, HUP, INT, QUIT, USR1, USR2 and ALRM to the command, follows the
+    /// terminal's job control, and passes on the command's exit code or fatal signal. If the daemon
+    /// crashes, prorata starts a new one or joins one that another process started. After `prorata
+    /// stop` prorata prints a notice, and the command continues without its share.
     ///
-    /// Exit codes: those of the command; 126 if it cannot be executed, 127 if it is not found; 1 if
-    /// it was refused its tickets (then nothing was run); 2 for wrong usage.
+    /// Exit codes: the command's; 126 if the command cannot be executed, 127 if it is not found; 1
+    /// if the daemon refuses the tickets (then nothing runs); 2 for wrong usage.
     Run(run::Run),
     /// List clients: specified and received CPU time, error, value, state
     ///
-    /// SHARE is the part of the machine that a client should get at this moment; SPECIFIED and
-    /// RECEIVED are the CPU time that it should have received since it was registered, and that it
-    /// did receive; ERROR is the difference in quanta; VALUE is what its tickets are worth in base
-    /// units. The machine is all CPUs that the daemon shares out.
+    /// SHARE is the client's present entitlement, as a part of all CPUs that the daemon manages.
+    /// SPECIFIED is the CPU time that the client was entitled to since its registration, and
+    /// RECEIVED is the CPU time that it used. ERROR is the difference in quanta. VALUE is the worth
+    /// of its tickets in base units.
     Ps(view::Ps),
     /// Watch clients live; inflate and deflate them
     Top(view::Top),
@@ -90,19 +90,18 @@ pub enum Command {
     Set(ledger::Set),
     /// Give a client a quantum of its own
     ///
-    /// Turns of its programs last so long from the next one on. They are charged for what they use,
-    /// so shares stay what they are: with a shorter quantum a client waits for less and runs for
-    /// less at a time, with a longer one it changes over less often. The kernel ends turns with its
-    /// tick, every 1 to 10 ms.
+    /// The new quantum applies from the client's next turn. Shares do not change, because a turn is
+    /// charged for the time that it used: a shorter quantum makes waits and turns shorter, a longer
+    /// one causes fewer context switches. The kernel ends turns at its tick, every 1 to 10 ms.
     Quantum(ledger::Quantum),
     /// Lend a client's tickets to other clients or currencies
     ///
-    /// With a command the transfer lasts as long as the command runs, else until
-    /// `prorata transfer --end` undoes it or one of the two is gone. Undone, every ticket is back
-    /// where it was. The command itself does not become a client; if the daemon ends while it runs,
-    /// so does the transfer.
+    /// With a command, the transfer lasts as long as the command runs. Without one, it lasts until
+    /// `prorata transfer --end` undoes it, or until the lender or the receiver is gone. Undoing
+    /// returns every ticket. The command itself does not become a client. If the daemon ends, the
+    /// transfer of a running command ends too.
     Transfer(ledger::Transfer),
-    /// Stop managing a client; its processes go on
+    /// Stop managing a client; its processes continue
     Release(ledger::Release),
     /// Draw the currency graph
     Graph(view::Graph),
@@ -114,86 +113,87 @@ pub enum Command {
     Mktkt(ledger::Mktkt),
     /// Destroy tickets
     Rmtkt(ledger::Rmtkt),
-    /// Let a ticket fund a client or back a currency
+    /// Fund a client or back a currency with a ticket
     Fund(ledger::Fund),
-    /// Take a ticket away from what it funds
+    /// Withdraw a ticket from the client or currency that it funds
     Unfund(ledger::Unfund),
     /// List currencies
     Lscur(view::Lscur),
     /// List tickets
     Lstkt(view::Lstkt),
-    /// Run a shell command with specified funding
+    /// Run a shell command as a client with tickets
     Fundx(run::Fundx),
-    /// Run a command with so many tickets
+    /// Run a command as a client with tickets in your own currency
     RunTickets(run::RunTickets),
-    /// List clients and the tickets that they hold
+    /// List clients and their tickets
     ShowTickets(view::ShowTickets),
-    /// Set how many base tickets fund a user's currency
+    /// Set the number of base tickets that fund a user's currency
     SetFunding(ledger::SetFunding),
-    /// Show how many base tickets fund users' currencies
+    /// Show the number of base tickets that fund each user's currency
     ShowFunding(view::ShowFunding),
     /// Move a client under another user's currency
     Chuser(ledger::Chuser),
-    /// Start the daemon, with settings of its own
+    /// Start the daemon with chosen settings
     Start(daemon::Start),
     /// Change the daemon's quantum or policy
     Configure(daemon::Configure),
-    /// Show how the daemon and its engine fare
+    /// Show the state of the daemon and its engine
     Status(daemon::Status),
-    /// Release everything and end the daemon
+    /// Release all clients and end the daemon
     Stop(daemon::Stop),
-    /// See three programs share one CPU 3:2:1
+    /// Watch three programs share one CPU 3:2:1
     ///
-    /// Runs three copies of a program that every machine has on one CPU, under a daemon of their
-    /// own, and shows what each should get and does get. Half-way the third is inflated from 1
-    /// ticket to 4. Nothing stays behind.
+    /// Runs three copies of a common program on one CPU, and shows the specified and received
+    /// share of each. Half-way the third copy is inflated from 1 ticket to 4. The demo leaves
+    /// nothing behind.
     Demo(daemon::Demo),
-    /// Run commands in a machine of their own, with a kernel that has sched_ext
+    /// Run commands in a micro-VM whose kernel has sched_ext
     Vm(vm::Vm),
-    /// Run a scenario, on a simulated machine or on real processes
+    /// Run a scenario on a simulated machine or on real processes
     ///
-    /// A scenario file says what the machine is, which programs compete on it with which tickets,
-    /// and what happens when. One seed gives one run, the same on every machine. What decides is
-    /// the very code that decides for real processes.
+    /// A scenario file describes the machine, the competing programs, their tickets, and timed
+    /// events. The simulator uses the scheduling code of the engine for real processes. One
+    /// seed gives one simulated run, byte for byte, on every host.
     Sim(sim::Sim),
     /// Repeat the papers' experiments and compare the numbers
     ///
-    /// Runs each figure of the lottery and stride papers, by simulation or on real processes, and
-    /// prints the paper's numbers beside ours, with the tolerance and a verdict. Further columns
-    /// show the same experiment under other policies, EEVDF as a baseline among them; they carry
-    /// no verdict.
+    /// Runs the figures of the lottery, stride and multi-queue papers, by simulation or on real
+    /// processes. Prints the paper's numbers beside ours, with tolerances and verdicts. Further
+    /// columns show the same experiment under other policies, without a verdict; EEVDF is the
+    /// baseline among them.
     ///
-    /// Exit codes: 0 everything came out; 1 something did not, or could not be run; 2 wrong usage.
+    /// Exit codes: 0 all figures reproduced; 1 a figure failed or could not run; 2 wrong usage.
     Reproduce(reproduce::Reproduce),
-    /// Record what the scheduler in the kernel decides about everybody
+    /// Record the decisions of the scheduler in the kernel
     ///
-    /// Loads the scheduler for all of the machine, records each of its decisions for a while, and
-    /// unloads it: who joins, is picked, is charged, is worth something else and leaves. Control
-    /// groups are currencies then, with their cpu.weight, and nice values tickets. Needs root and a
-    /// kernel with sched_ext on which no other scheduler is loaded, and a prorata built with it.
+    /// Records every task that joins, is picked, is charged, changes value or leaves. Without a
+    /// daemon on the kernel engine, the command loads a scheduler for the whole machine and unloads
+    /// it afterwards; control groups are currencies with their cpu.weight then, and nice values are
+    /// tickets. Needs root, a kernel with sched_ext and without another such scheduler, and a
+    /// prorata built with the kernel engine.
     ///
-    /// Exit codes: 0 done; 1 with --check, if a decision is not allowed or was lost, or refused or
-    /// failed; 2 wrong usage.
+    /// Exit codes: 0 done; 1 refused or failed, or --check found a decision that tickets do not
+    /// allow or a lost one; 2 wrong usage.
     Trace(trace::Trace),
-    /// Run a load that makes a scheduler work, and see how fast it goes
+    /// Run a load that stresses a scheduler, and measure its throughput
     ///
-    /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs:
-    /// they run under whatever schedules them, plain Linux or an engine of prorata.
+    /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs.
+    /// They run under any scheduler: plain Linux, or an engine of prorata.
     Load(load::Load),
-    /// Print the man page, or write all of them to a directory
+    /// Print the man page, or write all man pages to a directory
     Man(daemon::Man),
     /// Print completions for a shell
     Completions(daemon::Completions),
-    /// Run a command under the minimal scheduler that benches compare with
+    /// Run a command under the minimal scheduler of the benches
     #[command(hide = true)]
     Floor(vm::Floor),
-    /// Be the daemon
+    /// Become the daemon
     #[command(hide = true)]
     Daemon(daemon::Daemon),
 }
 
 /// Arguments that contradict one another in a way that the definitions above
-/// cannot say.
+/// cannot express.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WrongUsage(pub String);
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_explains_itself_by_an_example() {
+    fn every_command_has_an_example_and_explains_its_arguments() {
         for command in Cli::command()
             .get_subcommands()
             .filter(|command| !command.is_hide_set())
@@ -231,10 +231,7 @@ mod tests {
                 after.contains(&format!("prorata {name}")),
                 "{name} has no example"
             );
-            assert!(
-                command.get_about().is_some(),
-                "{name} says not what it does"
-            );
+            assert!(command.get_about().is_some(), "{name} has no description");
             for argument in command.get_arguments() {
                 assert!(
                     argument.get_help().is_some(),

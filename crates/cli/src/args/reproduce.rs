@@ -1,10 +1,11 @@
-//! The command that repeats the papers' experiments.
+//! Arguments of `prorata reproduce`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::Format;
+use super::values::AnyEngine;
 
 /// `prorata reproduce`.
 #[derive(Clone, Args, Debug)]
@@ -17,33 +18,21 @@ Examples:
   prorata reproduce 1995/figure-14 --engine user
   prorata vm run -- prorata reproduce 1995/figure-14 --engine kernel")]
 pub struct Reproduce {
-    /// Figures, by name or by the paper's year; scenario files that end in .toml; without any, all
+    /// Figures by name or by the paper's year, or scenario files that end in .toml [default: all]
     #[arg(value_name = "ID", value_hint = ValueHint::FilePath)]
     pub ids: Vec<String>,
-    /// What runs the programs; several with commas between them
+    /// Engines that run the programs, separated by commas
     #[arg(long, value_enum, default_value = "sim", value_delimiter = ',')]
-    pub engine: Vec<Engine>,
-    /// On processes as long as in the paper; by simulation also machines that take minutes
+    pub engine: Vec<AnyEngine>,
+    /// Run processes as long as the paper does, and simulate machines that take minutes
     #[arg(long)]
     pub full: bool,
-    /// Write everything to this page, with the drawings; it opens without a network
+    /// Write all tables and drawings to one HTML page, which needs no network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// Write the drawings into this directory
+    /// Write the drawings to this directory
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub svg: Option<PathBuf>,
-    /// How it is printed.
     #[command(flatten)]
     pub format: Format,
-}
-
-/// What runs the programs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
-pub enum Engine {
-    /// The simulator
-    Sim,
-    /// Real processes, for the figures that can do so
-    User,
-    /// The same under the scheduler in the kernel, as root on a kernel with sched_ext
-    Kernel,
 }

@@ -1,4 +1,4 @@
-//! Commands that run a command.
+//! Arguments of the commands that run a command as a client.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,10 +16,10 @@ Examples:
   prorata run -t 300 -- make -j4
   prorata run -t 50 -c batch -n nightly -- ./simulate --all
   prorata run --cpus 0 -- sha256sum /dev/zero
-  prorata run --quantum 4ms -- ./player       shorter turns, and the same share"
+  prorata run --quantum 4ms -- ./player       shorter turns, the same share"
 )]
 pub struct Run {
-    /// Tickets, in its currency
+    /// Number of tickets
     #[arg(short, long, default_value = "100", value_parser = amount)]
     pub tickets: u32,
     /// Currency of the tickets, instead of your own
@@ -28,10 +28,10 @@ pub struct Run {
     /// Name of the client, instead of the program's
     #[arg(short, long)]
     pub name: Option<String>,
-    /// Length of its own quantum, 1ms to 1s, instead of the daemon's
+    /// The client's own quantum, 1ms to 1s, instead of the daemon's
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
-    /// Bind it to these CPUs, such as 0,2-3
+    /// Bind the command to these CPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     /// Command and its arguments
@@ -46,7 +46,7 @@ Examples:
   prorata fundx 300 'cd src && make'
   prorata fundx 10 -c batch 'find / -name core | wc -l'")]
 pub struct Fundx {
-    /// Tickets
+    /// Number of tickets
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
     /// Shell command
@@ -68,7 +68,7 @@ Example:
   prorata run-tickets 300 make -j4"
 )]
 pub struct RunTickets {
-    /// Tickets, in your own currency
+    /// Number of tickets, in your own currency
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub tickets: u32,
     /// Command and its arguments

@@ -1,21 +1,22 @@
-//! `prorata sim`.
+//! Arguments of `prorata sim`.
 
 use std::num::NonZero;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::Format;
+use super::values::AnyEngine;
 
 /// `prorata sim`.
 #[derive(Clone, Args, Debug)]
 #[command(
     arg_required_else_help = true,
     after_help = "\
-Stepping through a run, a line of standard input says how far: nothing, one event; a number, so many \
-events; a time such as 1.5s, up to then; a client's name, up to its next event; p shows clients and \
-CPUs, q quits.
+With --step, each line of standard input is a command: an empty line advances by one event, a number \
+by that many events, a time such as 1.5s up to that time, and a client's name up to the client's next \
+event. p shows clients and CPUs, q quits.
 
 Examples:
   prorata sim scenarios/three-two-one.toml
@@ -26,24 +27,24 @@ Examples:
   prorata sim scenarios/server.toml --sweep machine.policy=stride,lottery --seeds 1-100
   prorata sim --faults --seeds 1-1000
 
-Exit codes: 0 done and no assertion of the scenario fails that the engine can judge, 1 one does, or \
-it can judge none, or refused or failed, 2 wrong usage."
+Exit codes: 0 done, and every judged assertion holds; 1 refused or failed, or an assertion fails, or \
+the engine can judge none; 2 wrong usage."
 )]
 pub struct Sim {
-    /// Scenario to run
+    /// Scenario file to run
     #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["faults", "schema"])]
     pub scenario: Option<PathBuf>,
-    /// Where all chance comes from, instead of the scenario's own seed
+    /// Seed of all random numbers, instead of the scenario's seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     pub seed: Option<u64>,
-    /// What runs the clients
+    /// Engine that runs the clients
     #[arg(
         long,
         value_enum,
         default_value = "sim",
         conflicts_with_all = ["sweep", "seeds", "faults"]
     )]
-    pub engine: Engine,
+    pub engine: AnyEngine,
     #[command(flatten)]
     pub files: Files,
     /// Step through the run
@@ -58,38 +59,27 @@ pub struct Sim {
     pub format: Format,
 }
 
-/// What runs a scenario's clients.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub enum Engine {
-    /// The simulator
-    Sim,
-    /// Real processes, in real time, under the engine for ordinary Linux
-    User,
-    /// The same under the scheduler in the kernel, as root on a kernel with sched_ext
-    Kernel,
-}
-
-/// What a run is written to.
+/// Output files of a run.
 #[derive(Clone, Args, Debug)]
 pub struct Files {
-    /// Write service over time as CSV to FILE (- for standard output)
+    /// Write received time, errors and queue lengths over time as CSV to FILE (- for standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
-    /// Draw shares over time into FILE
+    /// Draw shares, errors, queue lengths and times as SVG into FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
     /// Write a trace for ui.perfetto.dev to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
-    /// Record every event as a line in FILE
+    /// Write every event as a line to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
 }
 
-/// Many runs at once.
+/// Options of sweeps and trials.
 #[derive(Clone, Args, Debug)]
 pub struct Many {
-    /// Run with each of these values of a setting; several make a grid
+    /// Run with each of these values of a setting; several such options make a grid
     #[arg(
         long,
         value_name = "SETTING=VALUE,...",
@@ -99,14 +89,14 @@ pub struct Many {
     /// Run with each of these seeds, such as 1-100
     #[arg(long, value_name = "FIRST-LAST", value_parser = seeds, conflicts_with_all = ["csv", "svg", "perfetto", "step"])]
     pub seeds: Option<RangeInclusive<u64>>,
-    /// Keep the results of a sweep in FILE, a line of JSON a run; runs that are there are not
+    /// Append the results of a sweep to FILE, a line of JSON per run; runs found there are not
     /// repeated [default: beside the scenario, ending in .results]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "scenario")]
     pub results: Option<PathBuf>,
-    /// Threads that run [default: one a CPU]
+    /// Number of threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
-    /// Try random scenarios with random changes of rights, checking everything at every event
+    /// Run random scenarios with random changes of tickets, and check all invariants at every event
     #[arg(long, conflicts_with = "scenario")]
     pub faults: bool,
 }

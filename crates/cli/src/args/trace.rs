@@ -1,4 +1,4 @@
-//! The command that records what the scheduler in the kernel decides.
+//! Arguments of `prorata trace`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,38 +11,36 @@ use super::values::duration;
 /// `prorata trace`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-Where a daemon with the kernel engine runs, its scheduler is traced: it must have been started with \
---trace. Else a scheduler for the whole machine is loaded for the time, with these settings.
+If a daemon with the kernel engine runs, the command traces its scheduler; start that daemon with \
+--trace. Otherwise the command loads a scheduler for the whole machine with these settings.
 
 Examples:
   prorata start --engine kernel --trace && prorata trace --seconds 20
   prorata trace --seconds 2 --perfetto trace.json   open it on ui.perfetto.dev
-  prorata trace --check                             is each decision one that tickets allow, from
-                                                    now on, the daemon's or its own?
-  prorata vm run -- prorata trace --check --json    in a machine of its own")]
+  prorata trace --check                             check each decision against the tickets
+  prorata vm run -- prorata trace --check --json    in a micro-VM")]
 pub struct Trace {
-    /// How long it records
+    /// Length of the recording in seconds
     #[arg(long, default_value = "5", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
-    /// What picks the winners; stride unless told otherwise
+    /// Policy of the loaded scheduler [default: stride]
     #[arg(long, value_enum)]
     pub policy: Option<KernelPolicy>,
-    /// Length of a quantum, 100us to 1s; 20ms unless told otherwise
+    /// Quantum of the loaded scheduler, 100us to 1s [default: 20ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
-    /// Write the decisions for ui.perfetto.dev to FILE
+    /// Write a trace for ui.perfetto.dev to FILE
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
-    /// Replay the decisions against stride scheduling, and tell the first that it does not allow:
-    /// on one CPU all against prorata-core, on several each pick against the queue that it was
-    /// taken from
+    /// Replay the decisions, and report the first that stride scheduling does not allow. On one
+    /// CPU, prorata-core checks every decision; on several, each pick is checked against its queue
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]
     pub format: Format,
 }
 
-/// The policies that the kernel knows.
+/// The policies of the kernel engine.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum KernelPolicy {
     /// Stride scheduling

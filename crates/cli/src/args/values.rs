@@ -1,4 +1,4 @@
-//! Values as they are written on the command line.
+//! Values on the command line: tickets, times, CPU lists, modes, receivers.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,8 +17,7 @@ pub fn amount(text: &str) -> Result<u32, String> {
     }
 }
 
-/// A length of time such as `20ms` or `1s`; what the daemon makes of it is its
-/// own business.
+/// A length of time such as `20ms` or `1s`. The daemon checks its limits.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let rule = || "a length of time is a number and a unit (us, ms, s), such as 20ms".to_owned();
     let digits = text
@@ -35,11 +34,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * unit_s).map_err(|_| rule())
 }
 
-/// CPUs by number, in order, each once.
+/// CPU numbers in ascending order, without repeats.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuList(pub Vec<u32>);
 
-/// CPUs are numbered below this, as in a `cpu_set_t` (sched_setaffinity(2)).
+/// One past the largest CPU number of a `cpu_set_t` (sched_setaffinity(2)).
 const MAX_CPUS: u32 = 1024;
 
 impl fmt::Display for CpuList {
@@ -73,7 +72,7 @@ pub fn cpu_list(text: &str) -> Result<CpuList, String> {
 pub fn mode(text: &str) -> Result<u16, String> {
     let digits = text.len() == 3 && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
     let rule =
-        "a mode is three octal digits, such as 744: in each 4 is read, 2 is fund, 1 is issue";
+        "a mode is three octal digits, such as 744: each adds 4 to read, 2 to fund, 1 to issue";
     if digits {
         u16::from_str_radix(text, 8).map_err(|_| rule.to_owned())
     } else {
@@ -86,7 +85,7 @@ pub fn mode(text: &str) -> Result<u16, String> {
 pub struct Receiver {
     /// A client or a currency.
     pub target: String,
-    /// Tickets, if said.
+    /// Number of tickets; `None` with `--all`.
     pub amount: Option<u32>,
 }
 
@@ -105,12 +104,23 @@ pub fn receiver(text: &str) -> Result<Receiver, String> {
     })
 }
 
-/// Engines, as they are written.
+/// The engines of the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub enum Engine {
-    /// The daemon decides, on any Linux
+pub enum DaemonEngine {
+    /// The daemon schedules ordinary processes, on any Linux
     User,
-    /// A scheduler inside the kernel decides (sched_ext, Linux 6.18 or later); for root
+    /// A scheduler in the kernel (sched_ext, Linux 6.18 or later); needs root
+    Kernel,
+}
+
+/// The engines that run scenarios and figures.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
+pub enum AnyEngine {
+    /// The simulator
+    Sim,
+    /// Real processes, in real time, under the user engine
+    User,
+    /// Real processes under the kernel engine; needs root and a kernel with sched_ext
     Kernel,
 }
 
@@ -118,7 +128,7 @@ pub enum Engine {
 pub fn policy() -> impl TypedValueParser<Value = PolicyName> {
     let described = |name: &PolicyName| {
         let help = match name {
-            PolicyName::Stride => "Deterministic, the most even (1995)",
+            PolicyName::Stride => "Deterministic, with the smallest error (1995)",
             PolicyName::Lottery => "Random, as an exponential race (1994)",
             PolicyName::HierarchicalStride => "Deterministic, by a tree of clients (1995)",
             PolicyName::ClassLottery => "Random, in constant time",

@@ -1,4 +1,4 @@
-//! Commands that show something.
+//! Arguments of the commands that show the daemon's state.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub struct Ps {
 /// `prorata top`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-Keys: up and down (k, j) select a client, + and - inflate and deflate it, s sorts by the next column, \
-r reverses, q quits.
+Keys: up and down (k, j) select a client, + and - inflate and deflate its tickets, s sorts by the \
+next column, r reverses the order, q quits.
 
 Example:
   prorata top --delay 500ms")]
 pub struct Top {
-    /// Time between two looks
+    /// Time between two updates
     #[arg(short, long, default_value = "1s", value_parser = duration)]
     pub delay: Duration,
 }
@@ -44,7 +44,7 @@ pub struct Graph {
     /// Write an SVG drawing to FILE (- for standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["text", "json"])]
     pub svg: Option<PathBuf>,
-    /// Print text (this is the default)
+    /// Print text (the default)
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
     #[command(flatten)]
@@ -68,7 +68,7 @@ Examples:
   prorata lstkt
   prorata lstkt batch --json")]
 pub struct Lstkt {
-    /// Only tickets of this currency
+    /// Show only tickets of this currency
     pub currency: Option<String>,
     #[command(flatten)]
     pub format: Format,
@@ -81,7 +81,7 @@ Examples:
   prorata show-tickets
   prorata show-tickets alice")]
 pub struct ShowTickets {
-    /// Only clients of this user, by login name or number
+    /// Show only this user's clients; login name or number
     pub user: Option<String>,
     #[command(flatten)]
     pub format: Format,
@@ -94,7 +94,7 @@ Examples:
   prorata show-funding
   prorata show-funding alice --json")]
 pub struct ShowFunding {
-    /// Only this user, by login name or number
+    /// Show only this user's currency; login name or number
     pub user: Option<String>,
     #[command(flatten)]
     pub format: Format,

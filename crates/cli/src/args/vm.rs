@@ -1,4 +1,4 @@
-//! Commands about machines of one's own.
+//! Arguments of `prorata vm` and `prorata floor`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,21 +23,21 @@ pub struct Vm {
     pub command: VmCommand,
 }
 
-/// What to do with machines.
+/// The commands of `prorata vm`.
 #[derive(Clone, Subcommand, Debug)]
 pub enum VmCommand {
-    /// Run a command in a machine of its own
+    /// Run a command in a micro-VM
     ///
-    /// The machine sees the host's files; what the command writes is gone when it ends. Its output
-    /// and exit code come through, its input is empty, and it is root in there. There is no network.
-    /// KVM is used where it works.
+    /// The command runs as root and sees the host's files; its writes stay in memory and end with
+    /// the machine. prorata passes on the command's output and exit code. The command's input is
+    /// empty. The machine uses KVM where it works.
     Run(VmRun),
-    /// Fetch kernels for machines from this machine's Debian mirror
+    /// Fetch kernels from this host's Debian mirror
     ///
-    /// Each is proven by loading a scheduler in a machine, then kept. Nothing of the machine's apt
-    /// is changed. After this no machine needs the network.
+    /// Each kernel is kept if a scheduler loads under it in a micro-VM. The host's apt is not
+    /// changed. Afterwards `prorata vm run` needs no network.
     Fetch(VmFetch),
-    /// List the kernels that are kept
+    /// List the fetched kernels
     List(VmList),
 }
 
@@ -53,19 +53,20 @@ Examples:
   prorata vm run --icount -- ./bench"
 )]
 pub struct VmRun {
-    /// CPUs of the machine
+    /// Number of CPUs
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(*CPUS.start())..=i64::from(*CPUS.end())))]
     pub cpus: u32,
-    /// Sockets that hold as many of its CPUs each, with a last-level cache of their own
+    /// Number of sockets, each with an equal number of CPUs and a last-level cache of its own
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(*CPUS.end())))]
     pub sockets: u32,
-    /// Memory of the machine
+    /// Memory in MiB
     #[arg(long, default_value = "1024", value_name = "MIB", value_parser = clap::value_parser!(u32).range(i64::from(*MEMORY_MIB.start())..=i64::from(*MEMORY_MIB.end())))]
     pub memory: u32,
-    /// Let its clock count instructions, each of which lasts so long (1 ns unless told otherwise), instead of time
+    /// Make the machine's clock count instructions; each lasts NS nanoseconds (1 without a value)
     #[arg(long, value_name = "NS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = instruction_ns)]
     pub icount: Option<u32>,
-    /// Newest kernel of a series that is kept, such as 6.18, or path of an image such as ./vmlinuz [default: the newest kept]
+    /// Newest fetched kernel of a series such as 6.18, or path of an image such as ./vmlinuz
+    /// [default: the newest fetched]
     #[arg(long, value_name = "SERIES|FILE", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
     /// Command and its arguments
@@ -87,7 +88,7 @@ Examples:
   prorata vm fetch
   prorata vm fetch 7.1")]
 pub struct VmFetch {
-    /// Series of kernels [default: 6.18 7]
+    /// Kernel series [default: 6.18 7]
     pub series: Vec<String>,
 }
 
@@ -101,8 +102,7 @@ pub struct VmList {
     pub format: Format,
 }
 
-/// `prorata floor`: a command under the minimal scheduler that benches compare
-/// with.
+/// `prorata floor`: a command under the minimal scheduler of the benches.
 #[derive(Clone, Args, Debug)]
 pub struct Floor {
     /// Command and its arguments

@@ -1,4 +1,4 @@
-//! `ps`, `set`, `quantum` and `release`: clients and what they have.
+//! `ps`, `set`, `quantum` and `release`.
 
 use anyhow::Result;
 use prorata_protocol::{ClientReport, ClientState, Funding, Request, Response, TurnsReport};
@@ -9,8 +9,8 @@ use crate::args::view::Ps;
 use crate::caller::{Caller, ask, clients, quantum_ns, tell, unexpected, user_name};
 use crate::output;
 
-/// What is said where there are no clients.
-pub const NO_CLIENTS: &str = "prorata: nothing is managed: start something with `prorata run`";
+/// Printed for an empty list of clients.
+pub const NO_CLIENTS: &str = "prorata: there are no clients: start one with `prorata run`";
 
 /// `prorata ps`.
 pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
@@ -75,7 +75,7 @@ fn row(client: &ClientReport) -> Vec<String> {
     ]
 }
 
-/// What the kernel engine counts of each client.
+/// Columns of the counts that only the kernel engine has.
 pub const TURNS_COLUMNS: [(&str, Side); 4] = [
     ("TURNS", Side::Right),
     ("MOVES", Side::Right),
@@ -96,7 +96,7 @@ pub fn turns(turns: Option<TurnsReport>) -> [String; 4] {
     ]
 }
 
-/// A client's state in a word.
+/// A client's state as printed.
 pub fn state(state: ClientState) -> &'static str {
     match state {
         ClientState::Running => "running",
@@ -106,7 +106,7 @@ pub fn state(state: ClientState) -> &'static str {
     }
 }
 
-/// `prorata set`. A process that becomes a client by it is told by identifier.
+/// `prorata set`. Prints the identifier of a process that becomes a client.
 pub fn set(caller: &Caller, args: &Set) -> Result<()> {
     let request = if args.ticket {
         Request::SetAmount {

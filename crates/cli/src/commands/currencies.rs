@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use prorata_protocol::{Connection, CurrencyReport, Request, Response};
-use prorata_report::table::{Side, Table};
+use prorata_report::table::Side;
 
 use crate::args::ledger::{Mkcur, Rmcur};
 use crate::args::view::Lscur;
-use crate::caller::{Caller, ask, create, tell, unexpected, user_name, user_number};
+use crate::caller::{Caller, answer, create, tell, user_name, user_number};
 use crate::output;
 
 /// `prorata mkcur`.
@@ -31,21 +31,15 @@ pub fn rmcur(caller: &Caller, args: &Rmcur) -> Result<()> {
     )
 }
 
-/// All currencies that we may see.
+/// All currencies that the caller may see.
 pub fn currencies(connection: &mut Connection) -> Result<Vec<CurrencyReport>> {
-    match ask(connection, &Request::Currencies)? {
-        Response::Currencies(currencies) => Ok(currencies),
-        other => Err(unexpected(&other)),
-    }
+    answer!(connection, &Request::Currencies, Response::Currencies)
 }
 
 /// `prorata lscur`.
 pub fn lscur(caller: &Caller, args: &Lscur) -> Result<()> {
     let currencies = currencies(&mut caller.open()?)?;
-    if args.format.json {
-        return output::json(&currencies);
-    }
-    let mut table = Table::new(&[
+    let columns = [
         ("ID", Side::Left),
         ("NAME", Side::Left),
         ("OWNER", Side::Left),
@@ -54,9 +48,9 @@ pub fn lscur(caller: &Caller, args: &Lscur) -> Result<()> {
         ("ACTIVE", Side::Right),
         ("VALUE", Side::Right),
         ("BACKING", Side::Left),
-    ]);
-    for currency in &currencies {
-        table.row(vec![
+    ];
+    let row = |currency: &CurrencyReport| {
+        vec![
             currency.id.clone(),
             currency.name.clone(),
             user_name(currency.owner),
@@ -64,12 +58,9 @@ pub fn lscur(caller: &Caller, args: &Lscur) -> Result<()> {
             currency.issued.to_string(),
             currency.active.to_string(),
             format!("{:.1}", currency.value),
-            if currency.backing.is_empty() {
-                "-".to_owned()
-            } else {
-                currency.backing.join(" ")
-            },
-        ]);
-    }
-    output::table(&table, "prorata: there is no currency that you may see")
+            output::joined(&currency.backing),
+        ]
+    };
+    let nothing = "prorata: there are no currencies that you may see";
+    output::list(args.format, &currencies, &columns, row, nothing)
 }

@@ -1,4 +1,4 @@
-//! `start`, `configure`, `status`, `stop`, and the daemon itself.
+//! `start`, `configure`, `status`, `stop`, and the daemon's own process.
 
 use std::{fs, io};
 
@@ -10,7 +10,7 @@ use prorata_protocol::{Connection, DaemonPaths, Request, Response, StatusReport}
 use crate::args::Format;
 use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
 use crate::args::values::{CpuList, cpu_list};
-use crate::caller::{self, Caller, arguments, ask, quantum_ns, unexpected};
+use crate::caller::{self, Caller, answer, arguments, quantum_ns};
 use crate::output;
 
 /// `prorata start`.
@@ -35,7 +35,7 @@ pub fn start(caller: &Caller, args: &Start) -> Result<()> {
     }
 }
 
-/// An engine as it is chosen.
+/// An engine in the words of the command line.
 fn name_of(engine: EngineKind) -> String {
     match engine {
         EngineKind::User => "user".to_owned(),
@@ -43,8 +43,8 @@ fn name_of(engine: EngineKind) -> String {
     }
 }
 
-/// Options of the kernel engine as they are given, each after a space; what is so
-/// without being said is not.
+/// Options of the kernel engine in the words of the command line, each after a
+/// space, without those at their defaults.
 fn words(options: KernelOptions) -> String {
     arguments(options)
         .into_iter()
@@ -52,8 +52,8 @@ fn words(options: KernelOptions) -> String {
         .collect()
 }
 
-/// The engine of a daemon that runs, in the same words. Of a kernel engine that
-/// was unloaded it is not known any more what it scheduled.
+/// The engine of a running daemon, in the same words. The status of an unloaded
+/// kernel engine has lost its scope.
 fn name_in(status: &StatusReport) -> String {
     let all_kinds = every_kind().into_iter();
     let runs = |engine: &EngineKind| match engine {
@@ -74,7 +74,7 @@ fn name_in(status: &StatusReport) -> String {
     kind.map_or_else(|| status.engine.clone(), name_of)
 }
 
-/// Every engine that can be chosen.
+/// Every engine with every combination of options.
 fn every_kind() -> Vec<EngineKind> {
     const EITHER: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
     let mut kinds = vec![EngineKind::User];
@@ -105,10 +105,8 @@ fn configured(connection: &mut Connection, settings: &Settings) -> Result<Status
     if quantum_ns.is_none() && policy.is_none() {
         return caller::status(connection);
     }
-    match ask(connection, &Request::Configure { quantum_ns, policy })? {
-        Response::Status(status) => Ok(status),
-        other => Err(unexpected(&other)),
-    }
+    let request = Request::Configure { quantum_ns, policy };
+    answer!(connection, &request, Response::Status)
 }
 
 /// `prorata status`.
@@ -116,7 +114,7 @@ pub fn status(caller: &Caller, args: &Status) -> Result<()> {
     match caller.open_running()? {
         Some(mut connection) => print(&caller::status(&mut connection)?, args.format),
         None => bail!(
-            "no daemon runs on {}: one starts with the first `prorata run`",
+            "no daemon runs on {}: the first `prorata run` starts one",
             caller.paths().socket
         ),
     }
@@ -157,7 +155,7 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         })
 }
 
-/// `prorata stop`. Where none runs, that is what was wanted.
+/// `prorata stop`. Succeeds if no daemon runs.
 pub fn stop(caller: &Caller) -> Result<()> {
     match caller.open_running()? {
         Some(mut connection) => caller::tell(&mut connection, &Request::Stop),
@@ -170,7 +168,7 @@ pub fn stop(caller: &Caller) -> Result<()> {
 
 /// `prorata daemon`.
 pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
-    // Whoever started us may have blocked signals that are to end us.
+    // The caller may have blocked the signals that end a daemon.
     SigSet::all()
         .thread_unblock()
         .context("cannot unblock signals")?;
@@ -197,9 +195,8 @@ pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
 const CPUS: &str = "cpus";
 const ENGINE: &str = "engine-kind";
 
-/// What a daemon was started with which has crashed, and so left its socket:
-/// its clients are bound to its CPUs and meant for its engine, and whoever
-/// starts the next daemon does not know these.
+/// The note of a daemon that crashed, and so left its socket. Its clients are
+/// bound to its CPUs and belong to its engine, so the next daemon needs both.
 fn of_the_dead(paths: &DaemonPaths, note: &str) -> Option<String> {
     let text = fs::read_to_string(paths.runtime.join(note)).ok()?;
     paths.socket.path().exists().then_some(text)
@@ -228,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_are_known_again_by_their_names() {
+    fn an_engine_is_found_by_its_name() {
         for engine in every_kind() {
             assert_eq!(engine_named(&name_of(engine)), Some(engine));
         }

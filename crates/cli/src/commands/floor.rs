@@ -1,5 +1,5 @@
-//! `floor`: a command under the minimal scheduler, as proof that a kernel is
-//! fit, and for benches.
+//! `floor`: runs a command under the minimal scheduler. `vm fetch` tests
+//! kernels with it, and the benches compare with it.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitCode};
@@ -17,11 +17,11 @@ pub fn floor(args: &vm::Floor) -> Result<ExitCode> {
         .args(arguments)
         .status()
         .with_context(|| format!("cannot run {}", program.display()))?;
-    // The command did not run under the scheduler if that was thrown out.
+    // Without an enabled task the kernel rejected the scheduler.
     let report = floor.report()?;
     ensure!(
         report.tasks_enabled > 0,
-        "no task ran under the scheduler: the kernel did not switch to it"
+        "no task ran under the scheduler: the kernel did not enable it (see dmesg)"
     );
     let code = status
         .code()

@@ -1,10 +1,8 @@
 //! `graph`: the currencies, their tickets and the clients, drawn.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use prorata_protocol::{ClientReport, CurrencyReport, TicketReport};
 use prorata_report::graph::{Edge, Graph as Drawing, Kind, Node};
 use serde::Serialize;
@@ -16,7 +14,7 @@ use crate::args::view::Graph;
 use crate::caller::{Caller, clients};
 use crate::{output, terminal};
 
-/// All that a drawing shows.
+/// The daemon's ledger, as the caller may see it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Ledger {
     currencies: Vec<CurrencyReport>,
@@ -37,21 +35,13 @@ pub fn graph(caller: &Caller, args: &Graph) -> Result<()> {
     }
     let drawing = drawing(&ledger)?;
     match &args.svg {
-        Some(path) => write_svg(path, &drawing.svg("Currencies, tickets and clients")),
+        Some(path) => output::document(path, &drawing.svg("Currencies, tickets and clients")),
         None => output::write(&drawing.text(terminal::columns())),
     }
 }
 
-/// Writes a document to a file, or to standard output if it is `-`.
-pub fn write_svg(path: &Path, document: &str) -> Result<()> {
-    if path == Path::new("-") {
-        return output::write(document);
-    }
-    fs::write(path, document).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Tickets whose ends we may not see are left out; between two looks at the
-/// daemon something may have gone.
+/// The graph without tickets whose ends are missing: the caller may not see
+/// them, or they vanished between two requests.
 fn drawing(ledger: &Ledger) -> Result<Drawing> {
     let mut places = HashMap::new();
     let mut nodes = Vec::new();
@@ -119,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn tickets_become_edges_and_loose_ones_do_not() {
+    fn only_tickets_with_two_known_ends_become_edges() {
         let ledger = Ledger {
             currencies: vec![currency("base", 1000, 1000), currency("alice", 300, 0)],
             tickets: vec![

@@ -1,18 +1,17 @@
-//! `load`: programs that make a scheduler work, and what they found.
+//! `load`: runs Chat or Reflex and prints the results.
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use nix::sys::signal::Signal;
 use prorata_load::{LoadError, Performance, Watch, chat, reflex};
 
 use crate::args::load::{Chat, Load, LoadCommand, Reflex, Transport};
 use crate::output;
 use crate::terminal::ProgressLine;
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::Signals;
+use crate::wrapper::signals::Interruption;
 
-/// Signals that end a load early; it can be stopped and continued.
+/// Signals that end a load early. SIGTSTP stops it as usual.
 const ENDING: [Signal; 4] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -22,12 +21,10 @@ const ENDING: [Signal; 4] = [
 
 /// `prorata load`.
 pub fn load(args: &Load) -> Result<ExitCode> {
-    // Before there are threads, so that none of them gets a signal.
-    let signals = Signals::block(&ENDING).context("cannot handle signals")?;
+    // The load's threads inherit the mask, so signals reach this descriptor only.
     let mut progress = Progress {
         line: ProgressLine::new(),
-        signals,
-        signal: None,
+        interruption: Interruption::block(&ENDING)?,
     };
     match &args.command {
         LoadCommand::Chat(args) => {
@@ -119,24 +116,23 @@ fn print_performance(performance: &Performance) -> Result<()> {
     ))
 }
 
-/// How far it is, and the signal that ends it early.
+/// The progress line, and the signal that ends the load early.
 struct Progress {
     line: ProgressLine,
-    signals: Signals,
-    signal: Option<Signal>,
+    interruption: Interruption,
 }
 
 impl Progress {
-    /// Prints what came out. Ended by a signal, we end by it too.
+    /// Prints the report, or ends this process by the signal that ended the load.
     fn end<R>(
         &self,
         ended: Result<R, LoadError>,
         print: impl FnOnce(&R) -> Result<()>,
     ) -> Result<ExitCode> {
         self.line.clear();
-        match (ended, self.signal) {
-            (Err(LoadError::Interrupted), Some(signal)) => Ok(Ending::Killed(signal).pass_on()),
-            (ended, _) => print(&ended?).map(|()| ExitCode::SUCCESS),
+        match ended {
+            Err(LoadError::Interrupted) => Ok(self.interruption.pass_on()),
+            ended => print(&ended?).map(|()| ExitCode::SUCCESS),
         }
     }
 }
@@ -149,7 +145,6 @@ impl Watch for Progress {
     }
 
     fn is_over(&mut self) -> bool {
-        self.signal = self.signal.or_else(|| self.signals.next_to_end());
-        self.signal.is_some()
+        self.interruption.signal().is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! `man` and `completions`: the same definitions as the help, in other forms.
+//! `man` and `completions`, made from the definitions in `args`.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::output;
 /// `prorata man`: the page of the program itself, or the pages of all commands
 /// as files.
 pub fn man(args: &Man) -> Result<()> {
-    // `prorata help` has no page of its own to be pointed at.
+    // `prorata help` has no page to refer to.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let Some(directory) = &args.directory else {
@@ -26,13 +26,13 @@ pub fn man(args: &Man) -> Result<()> {
     write_pages(&command, directory)
 }
 
-/// The page of a command and those of all commands below it.
+/// Writes the page of a command and of its subcommands.
 fn write_pages(command: &Command, directory: &Path) -> Result<()> {
     let name = command
         .get_display_name()
         .unwrap_or_else(|| command.get_name());
     let path = directory.join(format!("{name}.1"));
-    fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+    output::document(&path, &page(command)?)?;
     command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())

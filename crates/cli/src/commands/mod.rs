@@ -1,4 +1,4 @@
-//! What the commands do: each calls the daemon and prints.
+//! One module per command or group of commands.
 
 mod clients;
 mod currencies;
@@ -25,10 +25,10 @@ use anyhow::Result;
 use crate::args::{Cli, Command};
 use crate::caller::Caller;
 
-/// Does what the arguments say. The code is that of a command that was run,
-/// else success.
+/// Executes a command. Returns the exit code of the program that the command
+/// ran, or the verdict of the command.
 pub fn execute(arguments: &Cli) -> Result<ExitCode> {
-    // These need no daemon, and so no place for one.
+    // These need no daemon.
     match &arguments.command {
         Command::Demo(args) => return demo::demo(args),
         Command::Vm(args) => return vm::vm(args),

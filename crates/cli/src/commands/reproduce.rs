@@ -1,4 +1,4 @@
-//! `reproduce`: the papers' experiments, and whether they come out.
+//! `reproduce`: repeats the papers' experiments and prints the verdicts.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,11 @@ use prorata_reproduce::{
     reproduce as run, table,
 };
 
+use crate::args::values::AnyEngine;
 use crate::args::{WrongUsage, reproduce};
 use crate::output;
 use crate::terminal::ProgressLine;
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::{CLEARING, Signals};
+use crate::wrapper::signals::{CLEARING, Interruption};
 
 /// `prorata reproduce`.
 pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
@@ -25,11 +25,10 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
     let held: &[Signal] = if on_processes {
         &CLEARING
     } else {
-        // There is nothing to clear away.
+        // A simulation leaves nothing to clean up.
         &[]
     };
-    let signals = Signals::block(held).context("cannot handle signals")?;
-    let mut progress = Progress::new(runs.len(), signals);
+    let mut progress = Progress::new(runs.len(), Interruption::block(held)?);
     let mut done = Vec::new();
     for (figure, engine) in &runs {
         progress.begin(figure);
@@ -51,7 +50,7 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
         write_drawings(directory, &done)?;
     }
     if let Some(path) = &args.html {
-        write(path, &page(&done))?;
+        output::document(path, &page(&done))?;
     }
     let failed = done.iter().filter(|reproduction| !reproduction.ok).count();
     if args.format.json {
@@ -62,21 +61,21 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// The engines asked for, each once.
+/// The chosen engines without repeats.
 fn engines(args: &reproduce::Reproduce) -> Vec<Engine> {
     let mut engines = args.engine.clone();
     engines.sort_unstable();
     engines.dedup();
     let engines = engines.into_iter().map(|engine| match engine {
-        reproduce::Engine::Sim => Engine::Sim,
-        reproduce::Engine::User => Engine::User,
-        reproduce::Engine::Kernel => Engine::Kernel,
+        AnyEngine::Sim => Engine::Sim,
+        AnyEngine::User => Engine::User,
+        AnyEngine::Kernel => Engine::Kernel,
     });
     engines.collect()
 }
 
-/// The figures asked for on each engine. Who names none gets those that the
-/// engine can do; who names one that it cannot is told so.
+/// The figures to run on each engine. Without names these are all figures that
+/// the engine supports; a named figure that it does not support is an error.
 fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, Engine)>> {
     let mut runs = Vec::new();
     for &engine in engines {
@@ -93,8 +92,8 @@ fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, 
         longer.retain(Figure::has_more_in_full);
         let longer: Vec<String> = longer.into_iter().map(|figure| figure.id).collect();
         let only = format!(
-            "--full changes nothing of these by simulation: \
-             give it with --engine user or kernel, or with one of {}",
+            "--full does not change these simulated figures: \
+             add --engine user or kernel, or name one of {}",
             longer.join(", ")
         );
         return Err(WrongUsage(only).into());
@@ -133,35 +132,29 @@ fn write_drawings(directory: &Path, reproductions: &[Reproduction]) -> Result<()
                 name.push_str(&drawing.panel);
             }
             let name = name.replace([' ', '/'], "-");
-            write(&directory.join(format!("{name}.svg")), &drawing.svg)?;
+            output::document(&directory.join(format!("{name}.svg")), &drawing.svg)?;
         }
     }
     Ok(())
 }
 
-fn write(path: &Path, document: &str) -> Result<()> {
-    fs::write(path, document).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// How far it is.
+/// The progress line, and the signal that ends the run early.
 struct Progress {
     figures: usize,
     begun: usize,
     figure: String,
     line: ProgressLine,
-    signals: Signals,
-    signal: Option<Signal>,
+    interruption: Interruption,
 }
 
 impl Progress {
-    fn new(figures: usize, signals: Signals) -> Progress {
+    fn new(figures: usize, interruption: Interruption) -> Progress {
         Progress {
             figures,
             begun: 0,
             figure: String::new(),
             line: ProgressLine::new(),
-            signals,
-            signal: None,
+            interruption,
         }
     }
 
@@ -184,8 +177,7 @@ impl Progress {
 
     fn interrupted(&self) -> ExitCode {
         self.line.clear();
-        self.signal
-            .map_or(ExitCode::FAILURE, |signal| Ending::Killed(signal).pass_on())
+        self.interruption.pass_on()
     }
 }
 
@@ -197,7 +189,6 @@ impl Watch for Progress {
     }
 
     fn is_over(&mut self) -> bool {
-        self.signal = self.signal.or_else(|| self.signals.next_to_end());
-        self.signal.is_some()
+        self.interruption.signal().is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! `run`, `fundx` and `run-tickets`: a command as a client.
+//! `run`, `fundx` and `run-tickets`: run a command as a client.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,12 +13,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::args::run::{Fundx, Run, RunTickets};
 use crate::args::values::CpuList;
-use crate::caller::{Caller, ask, quantum_ns, status, unexpected};
+use crate::caller::{Caller, answer, quantum_ns, status};
 use crate::wrapper::gate::Gated;
 use crate::wrapper::keeper::Keeper;
 use crate::wrapper::supervise::{block_signals, supervise};
 
-/// Longest name that is made up for a client, in bytes.
+/// Longest default name of a client, in bytes.
 const MAX_MADE_UP_NAME_BYTES: usize = 32;
 
 /// `prorata run`.
@@ -85,13 +85,13 @@ fn run_as_client(
     let client = match prepared {
         Ok(client) => client,
         Err(error) => {
-            // Not let go, it ends without having been the command.
+            // The gated child exits without executing the command.
             drop(gated);
             let _ = waitpid(pid, None);
             return Err(error);
         }
     };
-    // Orphans of the command become our children: the daemon finds them there.
+    // The daemon finds the command's orphans among our children.
     set_child_subreaper(Some(rustix::process::getpid()))
         .context("cannot inherit the command's orphans")?;
     let keeper = Keeper::new(caller, client.clone(), &mut connection);
@@ -102,8 +102,8 @@ fn run_as_client(
     Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
 }
 
-/// The program. What it asks of prorata goes to the same daemon, which knows it
-/// by that.
+/// The program, with the daemon's socket in its environment: prorata commands
+/// inside the client reach the same daemon.
 fn program(caller: &Caller, command: &[OsString]) -> Command {
     let mut program = Command::new(&command[0]);
     program
@@ -112,7 +112,7 @@ fn program(caller: &Caller, command: &[OsString]) -> Command {
     program
 }
 
-/// The program's name without its directories, cut where it is long.
+/// The default name of a client: the program's file name, cut to the limit.
 fn made_up_name(program: &OsString) -> String {
     let name = Path::new(program)
         .file_name()
@@ -139,15 +139,11 @@ fn register(
         quantum_ns,
         adopts: true,
     };
-    match ask(connection, &request)? {
-        Response::Client(client) => Ok(client.id),
-        other => Err(unexpected(&other)),
-    }
+    answer!(connection, &request, Response::Client).map(|client| client.id)
 }
 
-/// Binds the process to `cpus`, or else to those of the CPUs that the daemon
-/// shares out which we may use ourselves; the engine leaves that to whoever
-/// starts a command.
+/// Binds the process to `cpus`. Without them, binds it to the daemon's CPUs
+/// within our own affinity. The engine does not set the affinity of commands.
 fn bind(connection: &mut Connection, pid: nix::unistd::Pid, cpus: Option<&CpuList>) -> Result<()> {
     let allowed = sched_getaffinity(None).context("cannot find out which CPUs may be used")?;
     let may_use = |cpu: u32| (cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(cpu as usize);
@@ -162,7 +158,7 @@ fn bind(connection: &mut Connection, pid: nix::unistd::Pid, cpus: Option<&CpuLis
     };
     ensure!(
         !chosen.is_empty() && chosen.iter().all(|&cpu| may_use(cpu)),
-        "the command may not use CPUs {wanted}: give some of {} by --cpus",
+        "the command may not use CPUs {wanted}: choose from {} with --cpus",
         CpuList(
             (0..CpuSet::MAX_CPU as u32)
                 .filter(|&cpu| may_use(cpu))

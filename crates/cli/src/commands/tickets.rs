@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use prorata_protocol::{Connection, Funding, Request, Response, TicketReport};
-use prorata_report::table::{Side, Table};
+use prorata_report::table::Side;
 
 use crate::args::ledger::{Fund, Mktkt, Rmtkt, Unfund};
 use crate::args::view::Lstkt;
-use crate::caller::{Caller, ask, create, tell, unexpected};
+use crate::caller::{Caller, answer, create, tell};
 use crate::output;
 
 /// `prorata mktkt`.
@@ -59,26 +59,20 @@ pub fn unfund(caller: &Caller, args: &Unfund) -> Result<()> {
     )
 }
 
-/// Tickets that we may see; of one currency if given.
+/// The tickets that the caller may see, of `currency` if given.
 pub fn tickets(connection: &mut Connection, currency: Option<&str>) -> Result<Vec<TicketReport>> {
-    match ask(
+    let currency = currency.map(str::to_owned);
+    answer!(
         connection,
-        &Request::Tickets {
-            currency: currency.map(str::to_owned),
-        },
-    )? {
-        Response::Tickets(tickets) => Ok(tickets),
-        other => Err(unexpected(&other)),
-    }
+        &Request::Tickets { currency },
+        Response::Tickets
+    )
 }
 
 /// `prorata lstkt`.
 pub fn lstkt(caller: &Caller, args: &Lstkt) -> Result<()> {
     let tickets = tickets(&mut caller.open()?, args.currency.as_deref())?;
-    if args.format.json {
-        return output::json(&tickets);
-    }
-    let mut table = Table::new(&[
+    let columns = [
         ("ID", Side::Left),
         ("AMOUNT", Side::Right),
         ("LENT", Side::Right),
@@ -87,18 +81,19 @@ pub fn lstkt(caller: &Caller, args: &Lstkt) -> Result<()> {
         ("STATE", Side::Left),
         ("VALUE", Side::Right),
         ("TRANSFER", Side::Left),
-    ]);
-    for ticket in tickets {
-        table.row(vec![
-            ticket.id,
+    ];
+    let row = |ticket: &TicketReport| {
+        vec![
+            ticket.id.clone(),
             ticket.amount.to_string(),
             ticket.lent.to_string(),
-            ticket.currency,
-            ticket.target.unwrap_or_else(|| "-".to_owned()),
-            if ticket.active { "active" } else { "inactive" }.to_owned(),
+            ticket.currency.clone(),
+            output::or_dash(ticket.target.as_ref()),
+            output::activity(ticket.active),
             format!("{:.1}", ticket.value),
-            ticket.transfer.unwrap_or_else(|| "-".to_owned()),
-        ]);
-    }
-    output::table(&table, "prorata: there is no ticket that you may see")
+            output::or_dash(ticket.transfer.as_ref()),
+        ]
+    };
+    let nothing = "prorata: there are no tickets that you may see";
+    output::list(args.format, &tickets, &columns, row, nothing)
 }

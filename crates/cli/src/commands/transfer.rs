@@ -9,7 +9,7 @@ use prorata_report::table::{Side, Table};
 use crate::args::WrongUsage;
 use crate::args::ledger::Transfer;
 use crate::args::values::Receiver;
-use crate::caller::{Caller, ask, create, tell, unexpected};
+use crate::caller::{Caller, answer, create, tell};
 use crate::output;
 use crate::wrapper::gate::Gated;
 use crate::wrapper::supervise::{block_signals, supervise};
@@ -54,7 +54,7 @@ fn portion(args: &Transfer) -> Result<TransferPortion, WrongUsage> {
     if args.all {
         return match args.to.iter().find(|receiver| receiver.amount.is_some()) {
             Some(receiver) => Err(WrongUsage(format!(
-                "--all lends everything in equal parts, so {} takes no amount: leave one of the two out",
+                "--all lends everything in equal parts, so {} takes no amount: leave out --all or the amount",
                 receiver.target
             ))),
             None => Ok(TransferPortion::Whole(
@@ -68,7 +68,7 @@ fn portion(args: &Transfer) -> Result<TransferPortion, WrongUsage> {
     let share = |receiver: &Receiver| match receiver.amount {
         Some(amount) => Ok((receiver.target.clone(), amount)),
         None => Err(WrongUsage(format!(
-            "how many tickets {0} is to get is not said: write {0}=AMOUNT, or lend everything with --all",
+            "receiver {0} has no amount: write {0}=AMOUNT, or lend everything with --all",
             receiver.target
         ))),
     };
@@ -79,8 +79,8 @@ fn portion(args: &Transfer) -> Result<TransferPortion, WrongUsage> {
     })
 }
 
-/// The daemon undoes the transfer when our connection closes: when we end,
-/// however that happens.
+/// Runs the command and then exits. The daemon undoes the transfer when our
+/// connection closes, so a crash of this process undoes it too.
 fn while_command_runs(args: &Transfer) -> Result<ExitCode> {
     let signals = block_signals().context("cannot handle signals")?;
     let mut command = Command::new(&args.command[0]);
@@ -94,10 +94,7 @@ fn while_command_runs(args: &Transfer) -> Result<ExitCode> {
 }
 
 fn list(connection: &mut Connection, json: bool) -> Result<()> {
-    let transfers = match ask(connection, &Request::Transfers)? {
-        Response::Transfers(transfers) => transfers,
-        other => return Err(unexpected(&other)),
-    };
+    let transfers: Vec<_> = answer!(connection, &Request::Transfers, Response::Transfers)?;
     if json {
         return output::json(&transfers);
     }
@@ -120,7 +117,7 @@ fn list(connection: &mut Connection, json: bool) -> Result<()> {
             table.row(row.map(String::clone).to_vec());
         }
     }
-    output::table(&table, "prorata: no transfer is under way")
+    output::table(&table, "prorata: there are no active transfers")
 }
 
 #[cfg(test)]
@@ -138,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_and_the_whole() {
+    fn receivers_get_amounts_or_equal_parts_of_everything() {
         let part = TransferPortion::Part {
             currency: Some("batch".into()),
             shares: vec![("viewer".into(), 50), ("currency:x".into(), 2)],
@@ -155,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_too_few_or_too_many_is_named() {
+    fn a_missing_or_needless_amount_is_refused_by_name() {
         let too_few = parsed("prorata transfer build viewer=50 x")
             .unwrap_err()
             .to_string();

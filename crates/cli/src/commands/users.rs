@@ -1,8 +1,8 @@
 //! `show-tickets`, `set-funding`, `show-funding` and `chuser` (1999, 4.2).
 
 use anyhow::Result;
-use prorata_protocol::Request;
-use prorata_report::table::{Side, Table};
+use prorata_protocol::{ClientReport, Request};
+use prorata_report::table::Side;
 use serde::Serialize;
 
 use super::clients::NO_CLIENTS;
@@ -16,31 +16,28 @@ use crate::output;
 /// Name of the base currency.
 const BASE: &str = "base";
 
-/// `prorata show-tickets`: like ps, with what each client holds.
+/// `prorata show-tickets`: like `ps`, with the tickets of each client.
 pub fn show_tickets(caller: &Caller, args: &ShowTickets) -> Result<()> {
     let owner = args.user.as_deref().map(user_number).transpose()?;
     let mut clients = clients(&mut caller.open()?)?;
     clients.retain(|client| owner.is_none_or(|owner| client.owner == owner));
-    if args.format.json {
-        return output::json(&clients);
-    }
-    let mut table = Table::new(&[
+    let columns = [
         ("PID", Side::Right),
         ("USER", Side::Left),
         ("TICKETS", Side::Left),
         ("VALUE", Side::Right),
         ("NAME", Side::Left),
-    ]);
-    for client in &clients {
-        table.row(vec![
+    ];
+    let row = |client: &ClientReport| {
+        vec![
             client.pid.to_string(),
             user_name(client.owner),
             output::tickets(&client.tickets),
             format!("{:.1}", client.value),
             client.name.clone(),
-        ]);
-    }
-    output::table(&table, NO_CLIENTS)
+        ]
+    };
+    output::list(args.format, &clients, &columns, row, NO_CLIENTS)
 }
 
 /// `prorata set-funding`.
@@ -54,7 +51,7 @@ pub fn set_funding(caller: &Caller, args: &SetFunding) -> Result<()> {
     )
 }
 
-/// How many base tickets fund a currency.
+/// A row of `prorata show-funding`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct FundingReport {
     /// Name of the currency.
@@ -63,7 +60,7 @@ struct FundingReport {
     owner: u32,
     /// Face value of the base tickets that back it.
     base_tickets: u64,
-    /// Whether any of them competes.
+    /// Whether any of them is active.
     active: bool,
 }
 
@@ -89,24 +86,22 @@ pub fn show_funding(caller: &Caller, args: &ShowFunding) -> Result<()> {
             });
         }
     }
-    if args.format.json {
-        return output::json(&reports);
-    }
-    let mut table = Table::new(&[
+    let columns = [
         ("USER", Side::Left),
         ("CURRENCY", Side::Left),
         ("BASE TICKETS", Side::Right),
         ("STATE", Side::Left),
-    ]);
-    for report in reports {
-        table.row(vec![
+    ];
+    let row = |report: &FundingReport| {
+        vec![
             user_name(report.owner),
-            report.currency,
+            report.currency.clone(),
             report.base_tickets.to_string(),
-            if report.active { "active" } else { "inactive" }.to_owned(),
-        ]);
-    }
-    output::table(&table, "prorata: no user has a currency yet")
+            output::activity(report.active),
+        ]
+    };
+    let nothing = "prorata: no user has a currency yet";
+    output::list(args.format, &reports, &columns, row, nothing)
 }
 
 /// `prorata chuser`.

@@ -1,4 +1,4 @@
-//! `vm`: machines of one's own.
+//! `vm`: micro-VMs and their kernels.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use crate::output;
 use crate::terminal;
 use crate::wrapper::ending::Ending;
 
-/// Memory of the machine that proves a kernel.
+/// Memory of the micro-VM that tests a fetched kernel.
 const PROOF_MEMORY_MIB: u32 = 512;
 
 /// `prorata vm`.
@@ -59,14 +59,15 @@ fn run_command(args: &VmRun) -> Result<ExitCode> {
         channel::Ending::Exited(code) => Ending::Exited(code).pass_on(),
         channel::Ending::Killed(number) => match Signal::try_from(i32::from(number)) {
             Ok(signal) => Ending::Killed(signal).pass_on(),
-            // Real-time signals have no name here.
+            // Signal has no real-time signals.
             Err(_) => ExitCode::from(128_u8.saturating_add(number)),
         },
     })
 }
 
-/// A command here and now, but in a machine: there is no daemon in there, and
-/// none of the directories that end with a log-in.
+/// The command with the caller's environment and directory. Variables that
+/// name the host's daemon or its run-time directory stay out: the micro-VM has
+/// neither.
 fn job(command: Vec<OsString>) -> Result<Job> {
     let outside = |name: &OsString| {
         let name = name.to_string_lossy();
@@ -100,7 +101,7 @@ fn fetch_kernels(args: &VmFetch) -> Result<()> {
     Ok(())
 }
 
-/// A kernel is fit if a scheduler can be loaded under it and things run then.
+/// Accepts a kernel if a program runs under a loaded scheduler.
 fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let command = vec![program.into(), "floor".into(), "true".into()];

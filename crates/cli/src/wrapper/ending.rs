@@ -1,4 +1,4 @@
-//! How a command ended, and ending in the same way.
+//! The exit code or fatal signal of a command, passed on to our parent.
 
 use std::process::ExitCode;
 
@@ -8,27 +8,25 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// With this code.
+    /// The command exited with this code.
     Exited(u8),
-    /// By this signal.
+    /// This signal killed the command.
     Killed(Signal),
 }
 
 impl Ending {
-    /// Ends this process in the same way, so that our parent cannot tell us
-    /// from the command. A signal that does not end us after all becomes the
-    /// code by which shells write it.
+    /// Ends this process in the same way, so our parent sees what it would see
+    /// of the command. If the signal does not end this process, returns 128
+    /// plus its number, as shells do.
     pub fn pass_on(self) -> ExitCode {
         match self {
             Ending::Exited(code) => ExitCode::from(code),
             Ending::Killed(signal) => {
-                // The command has dumped its core if it wanted to; ours would
-                // overwrite it.
+                // Our core dump would overwrite the command's.
                 let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
                 let by_default =
                     SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-                // SAFETY: the default action is no handler, so none can be
-                // called at a bad moment.
+                // SAFETY: the default action installs no handler.
                 let _ = unsafe { sigaction(signal, &by_default) };
                 let set: SigSet = [signal].into_iter().collect();
                 let _ = raise(signal).and_then(|()| set.thread_unblock());

@@ -1,8 +1,8 @@
-//! A process that exists before it is a program.
+//! A child that waits before it executes its command.
 //!
-//! A client is registered by the pid of its root, and must not run a single
-//! instruction of its own before it is. So the child waits at a gate, a pipe,
-//! until its parent has registered it and writes the client's identifier.
+//! The daemon must know a client's first process before the command executes
+//! an instruction. So the forked child waits at a gate, a pipe, until its parent
+//! has registered its pid and writes the client's identifier.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -12,13 +12,14 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, Pid, fork};
 use prorata_user::CLIENT_MARKER;
 
-/// Exit code of a command that is not found, as of a shell.
+/// Exit code of a command that is not found, as in a shell.
 const NOT_FOUND: i32 = 127;
 
-/// Exit code of a command that cannot be executed, as of a shell.
+/// Exit code of a command that cannot be executed, as in a shell.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// A child that waits. Dropped, it goes away without having been a program.
+/// A waiting child. If this is dropped, the child exits without executing its
+/// command.
 #[derive(Debug)]
 pub struct Gated {
     pid: Pid,
@@ -26,14 +27,13 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Forks a child that will be `command`, under the signal mask `mask`.
+    /// Forks a child that will execute `command` with the signal mask `mask`.
     ///
-    /// Call it while the process has one thread only.
+    /// The calling process must have a single thread.
     pub fn fork(command: Command, mask: &SigSet) -> io::Result<Self> {
         let (reader, gate) = io::pipe()?;
-        // SAFETY: this process has one thread (nothing in this program starts
-        // another before a command runs), so the child finds every lock free
-        // and may do whatever the parent could.
+        // SAFETY: this process has a single thread (no command starts another
+        // before this point), so every lock is free in the child.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Self { pid: child, gate }),
             ForkResult::Child => {
@@ -43,22 +43,21 @@ impl Gated {
         }
     }
 
-    /// The child's pid, which it keeps as a program.
+    /// The child's pid, which the command keeps.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets the child become its program, as (part of) `client` if given.
+    /// Lets the child execute its command, as part of `client` if given.
     pub fn let_go(mut self, client: Option<&str>) -> io::Result<()> {
-        // A name of no bytes would read like an end of file: begin with a byte
-        // that is not part of it.
+        // The leading byte tells an empty name from an end of file.
         self.gate
             .write_all(format!(">{}", client.unwrap_or_default()).as_bytes())
     }
 }
 
-/// The child's part. It ends by `_exit`, as the parent's buffers and guards are
-/// not its own.
+/// The child's part. It ends with `_exit`: the buffers and guards are copies of
+/// the parent's and must not be flushed or dropped.
 fn wait_and_become(mut command: Command, mut reader: PipeReader, mask: &SigSet) -> ! {
     let mut word = String::new();
     let code = match (reader.read_to_string(&mut word), word.strip_prefix('>')) {
@@ -66,8 +65,7 @@ fn wait_and_become(mut command: Command, mut reader: PipeReader, mask: &SigSet) 
             if !client.is_empty() {
                 command.env(CLIENT_MARKER, client);
             }
-            // A mask that cannot be restored would only have been one that
-            // could not be set.
+            // This mask was in force before, so setting it cannot fail.
             let _ = mask.thread_set_mask();
             let error = command.exec();
             eprintln!(
@@ -90,7 +88,7 @@ fn wait_and_become(mut command: Command, mut reader: PipeReader, mask: &SigSet) 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such program".to_owned(),
-        io::ErrorKind::PermissionDenied => "it is not executable by you".to_owned(),
+        io::ErrorKind::PermissionDenied => "you have no permission to execute it".to_owned(),
         _ => error.to_string(),
     }
 }

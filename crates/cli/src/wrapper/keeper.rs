@@ -1,4 +1,4 @@
-//! Keeping a client managed for as long as its command runs.
+//! Keeps a client managed while its command runs, across crashes of the daemon.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,57 +8,56 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
 
-/// The mechanism that stops losers, as the daemon calls it.
+/// The daemon's name for the mechanism that stops losers.
 const STOPPING: &str = "stop";
 
-/// Whether the command noticed a stop signal. A process that the engine had
-/// stopped does not, and whoever continues it throws the signal away.
+/// Whether a stop signal reached the command. A process that the engine has
+/// stopped does not see the signal, and continuing the process discards it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// The engine does not stop processes.
     Taken,
-    /// It does, and had just continued them, perhaps after the signal came.
+    /// The engine stops processes, and may have continued them after the signal.
     PerhapsLost,
-    /// It had stopped them.
+    /// The engine had stopped the processes.
     Lost,
 }
 
-/// Starts of a daemon within [`STARTS_TIME`] after which it is left to others
-/// to start one that lasts.
+/// After this many starts of a daemon within [`STARTS_TIME`], this process
+/// starts no more and waits for a daemon that another process starts.
 const MOST_STARTS: usize = 5;
 
 /// See [`MOST_STARTS`].
 const STARTS_TIME: Duration = Duration::from_secs(60);
 
-/// Pause between two looks for a daemon that others are to start.
+/// Interval between two searches for a daemon that another process started.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Speaks to the daemon for one client, and starts a new daemon if the present
-/// one ends without having been told to.
+/// Speaks to the daemon for one client, and starts a new daemon after a crash.
 #[derive(Debug)]
 pub struct Keeper<'a> {
     caller: &'a Caller,
     client: String,
     daemon: Daemon,
-    /// What the user wants of the client. Every daemon that we settle with is
-    /// told, as the one before may have ended without hearing of it.
+    /// Whether the user has suspended the client. Each new daemon is told, since
+    /// the previous daemon may have crashed before the request reached it.
     suspended: bool,
-    /// When we started daemons, within [`STARTS_TIME`].
+    /// Times of our starts within [`STARTS_TIME`].
     starts: Vec<Instant>,
 }
 
 #[derive(Debug)]
 enum Daemon {
-    /// Readable when it ends.
+    /// It runs; the descriptor becomes readable when it ends.
     Runs(OwnedFd),
-    /// None runs and we do not start one; look for one then.
+    /// None runs. The next search is at this time.
     Sought(Instant),
-    /// The client is managed no more.
+    /// The client is no longer managed.
     Left,
 }
 
 impl<'a> Keeper<'a> {
-    /// Keeps `client`, which the daemon at the other end of `connection` has.
+    /// Keeps `client`, which the daemon behind `connection` manages.
     pub fn new(caller: &'a Caller, client: String, connection: &mut Connection) -> Self {
         let daemon = process_of(connection).map_or(Daemon::Left, Daemon::Runs);
         Self {
@@ -70,8 +69,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Readable when [`look_after_daemon`](Self::look_after_daemon) has
-    /// something to do.
+    /// Becomes readable when [`look_after_daemon`](Self::look_after_daemon) is
+    /// due.
     pub fn daemon(&self) -> Option<BorrowedFd<'_>> {
         match &self.daemon {
             Daemon::Runs(process) => Some(process.as_fd()),
@@ -79,7 +78,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// When it has something to do in any case.
+    /// The time at which [`look_after_daemon`](Self::look_after_daemon) is due.
     pub fn look_at(&self) -> Option<Instant> {
         match self.daemon {
             Daemon::Sought(time) => Some(time),
@@ -87,17 +86,15 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The daemon has ended, or one that others have started is to be looked
-    /// for. A daemon that was stopped says so; one that nobody needed takes its
-    /// socket with it; any other is started again, to find its processes by its
-    /// journal.
+    /// Handles the end of the daemon, or searches for a new daemon. A daemon
+    /// ended by `prorata stop` leaves a note, and an idle daemon removes its
+    /// socket. After any other end this process starts a new daemon, which finds
+    /// its clients in the journal.
     pub fn look_after_daemon(&mut self) {
         let client = &self.client;
         let paths = self.caller.paths();
         if paths.was_stopped() {
-            eprintln!(
-                "prorata: the daemon was stopped by hand, so {client} runs on as if never managed"
-            );
+            eprintln!("prorata: `prorata stop` ended the daemon, so {client} continues unmanaged");
             self.daemon = Daemon::Left;
         } else if let Daemon::Sought(_) = self.daemon {
             self.join();
@@ -114,23 +111,22 @@ impl<'a> Keeper<'a> {
             .retain(|start| now.duration_since(*start) < STARTS_TIME);
         let reopened = if self.starts.len() < MOST_STARTS {
             self.starts.push(now);
-            // The new daemon must not become our child, as the command's
-            // orphans do. That a flag which could be set can be changed is no
-            // question.
+            // The new daemon must not become our child, as the command's orphans
+            // do. Setting the flag succeeded before, so it cannot fail here.
             let _ = set_child_subreaper(None);
             let reopened = self.caller.open();
             let _ = set_child_subreaper(Some(getpid()));
             reopened.map_err(anyhow::Error::from)
         } else {
             Err(anyhow::anyhow!(
-                "it ended {MOST_STARTS} times within a minute"
+                "the daemon crashed {MOST_STARTS} times within a minute"
             ))
         };
         match reopened {
             Ok(mut connection) => self.settle_with(&mut connection),
             Err(error) => {
                 eprintln!(
-                    "prorata: the daemon died and is not started again, so {} runs without its share until somebody starts one: {error:#}",
+                    "prorata: the daemon crashed and cannot be restarted, so {} runs without its share until `prorata start`: {error:#}",
                     self.client
                 );
                 self.daemon = Daemon::Sought(now + LOOK_AGAIN);
@@ -138,10 +134,10 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Joins a daemon that somebody else has started.
+    /// Joins a daemon that another process has started, if there is one.
     fn join(&mut self) {
         self.daemon = Daemon::Sought(Instant::now() + LOOK_AGAIN);
-        // One that cannot be reached now is asked again.
+        // The next search retries an unreachable daemon.
         if let Ok(Some(mut connection)) = self.caller.open_running() {
             self.settle_with(&mut connection);
             if let Daemon::Runs(_) = self.daemon {
@@ -150,8 +146,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Keeps the client with another daemon than before, if that has it, in the
-    /// state that the user wants.
+    /// Continues with a new daemon if it knows the client, and restores the
+    /// client's suspension.
     fn settle_with(&mut self, connection: &mut Connection) {
         let known = clients(connection)
             .map(|clients| clients.iter().any(|client| client.id == self.client));
@@ -161,21 +157,21 @@ impl<'a> Keeper<'a> {
             }
             (Ok(false), _) => {
                 eprintln!(
-                    "prorata: the new daemon does not know {}, which runs on as if never managed",
+                    "prorata: the new daemon does not know {}, which continues unmanaged",
                     self.client
                 );
                 Daemon::Left
             }
-            // It has ended too.
+            // The new daemon has ended too.
             _ => Daemon::Sought(Instant::now() + LOOK_AGAIN),
         };
     }
 
-    /// The user stops the client: it is out of the competition, and whatever
-    /// the engine did to its processes is undone.
+    /// Suspends the client after a stop by the user: it no longer competes, and
+    /// the engine restores its processes.
     pub fn suspend(&mut self) -> Notice {
-        // A client that just ended, or a daemon that just died, is not worth a
-        // word to someone who pressed a key.
+        // The client or the daemon may just have ended. A message would only
+        // disturb a user who pressed Ctrl-Z.
         self.try_suspend().unwrap_or(Notice::Taken)
     }
 
@@ -194,7 +190,7 @@ impl<'a> Keeper<'a> {
         )
     }
 
-    /// The user lets the client go on.
+    /// Resumes the client after the user continued it.
     pub fn resume(&mut self) {
         self.suspended = false;
         if let Ok(Some(mut connection)) = self.reach() {
@@ -203,9 +199,9 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The daemon, if it runs. None is started here: that is left to
-    /// [`look_after_daemon`](Self::look_after_daemon), which knows whether one
-    /// is wanted, and tells it what the user wants.
+    /// A connection to the daemon, if it runs. Only
+    /// [`look_after_daemon`](Self::look_after_daemon) starts daemons, since it
+    /// knows whether one is wanted.
     fn reach(&self) -> anyhow::Result<Option<Connection>> {
         match self.daemon {
             Daemon::Runs(_) => Ok(self.caller.open_running()?),
@@ -213,8 +209,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Tells the daemon what the user wants. A stop signal that it throws away
-    /// by this is as one that came a moment before the daemon ended.
+    /// Tells the daemon whether the client is suspended. The answer is ignored: a
+    /// stop signal lost here might as well have come before the daemon's end.
     fn repeat_wish(&self, connection: &mut Connection) -> anyhow::Result<()> {
         if self.suspended {
             return self.ask_to_suspend(connection).map(drop);
@@ -223,7 +219,7 @@ impl<'a> Keeper<'a> {
         tell(connection, &Request::Resume { client })
     }
 
-    /// Returns whether the engine had stopped the client.
+    /// Suspends the client; returns whether the engine had stopped it.
     fn ask_to_suspend(&self, connection: &mut Connection) -> anyhow::Result<bool> {
         let client = self.client.clone();
         match ask(connection, &Request::Suspend { client })? {
@@ -233,8 +229,8 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// The daemon's process, to see it end. Its pid cannot have been used again,
-/// as the daemon at the other end has just answered.
+/// A descriptor of the daemon's process, which becomes readable at its end. The
+/// pid cannot have been reused, since the daemon has just answered.
 pub fn process_of(connection: &mut Connection) -> anyhow::Result<OwnedFd> {
     let pid = status(connection)?.pid;
     let pid = i32::try_from(pid)

@@ -1,4 +1,4 @@
-//! Running a command as its parent, so that it behaves as under a shell.
+//! Runs a command as its parent, with the job control of a shell.
 
 pub mod ending;
 pub mod gate;

@@ -1,15 +1,18 @@
-//! Signals as something to read, in order, instead of something that happens.
+//! Blocked signals, read from a descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
 
+use anyhow::Context as _;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// Signals that end a command early which clears away before it ends. Of these,
-/// the last is to keep the terminal from stopping it half-way, with processes
-/// running on.
+use super::ending::Ending;
+
+/// Signals held by a command that cleans up before it ends. They include
+/// SIGTSTP: a stop by the terminal would leave the command's processes running.
 pub const CLEARING: [Signal; 5] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -18,31 +21,30 @@ pub const CLEARING: [Signal; 5] = [
     Signal::SIGTSTP,
 ];
 
-/// Blocked signals that are read from a descriptor. Dropped, the mask is as
-/// it was.
+/// Blocked signals, read from a descriptor. Drop restores the mask.
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
     before: SigSet,
 }
 
-/// A signal that arrived.
+/// A received signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// Which one.
+    /// The signal.
     pub signal: Signal,
-    /// Sent by the kernel, as for a key on the terminal, to the whole process
-    /// group; else by a process, perhaps to us alone.
+    /// Whether the kernel sent it to the whole process group, as for a key on
+    /// the terminal. A process may have sent the signal to us alone.
     pub by_kernel: bool,
 }
 
-/// `si_code` of signals that the kernel itself sends is above 0; of those that
-/// processes send it is 0 or below (sigaction(2)).
+/// Largest `si_code` of a signal sent by a process; the kernel's own are larger
+/// (sigaction(2)).
 const BY_PROCESS: i32 = 0;
 
 impl Signals {
-    /// Blocks `wanted`, except those that this process was started to ignore
-    /// (as by nohup(1)): they stay ignored, by it and by its children.
+    /// Blocks `wanted`, except signals that this process was started to ignore
+    /// (as by nohup(1)). The process and its children go on ignoring those.
     pub fn block(wanted: &[Signal]) -> io::Result<Self> {
         let ignored = ignored()?;
         let set: SigSet = wanted
@@ -56,7 +58,7 @@ impl Signals {
         Ok(Self { fd, before })
     }
 
-    /// The mask that was in force before, for children.
+    /// The mask in force before, for children.
     pub fn mask_before(&self) -> &SigSet {
         &self.before
     }
@@ -67,7 +69,7 @@ impl Signals {
             let Some(info) = self.fd.read_signal()? else {
                 return Ok(None);
             };
-            // Numbers that are no known signal are not among those blocked.
+            // Only known signals are blocked, so others cannot arrive.
             if let Ok(signal) = Signal::try_from(info.ssi_signo as i32) {
                 return Ok(Some(Received {
                     signal,
@@ -77,8 +79,7 @@ impl Signals {
         }
     }
 
-    /// The first signal that arrived of those that are to end us; SIGTSTP is
-    /// not.
+    /// The first received signal other than SIGTSTP, which does not end us.
     pub fn next_to_end(&self) -> Option<Signal> {
         while let Ok(Some(received)) = self.next() {
             if received.signal != Signal::SIGTSTP {
@@ -88,16 +89,45 @@ impl Signals {
         None
     }
 
-    /// Lets `signal`, one of those blocked, do to us what it does by default,
-    /// and returns when that is over (SIGCONT after a stop).
+    /// Lets the blocked `signal` take its default effect on this process. After
+    /// a stop, returns at SIGCONT.
     pub fn suffer(signal: Signal) -> io::Result<()> {
         let set: SigSet = [signal].into_iter().collect();
-        // Raised while blocked, it joins one that may be pending already, so
-        // that it happens once.
+        // Raised while blocked, it merges with a pending one and takes effect
+        // once.
         raise(signal)?;
         set.thread_unblock()?;
         set.thread_block()?;
         Ok(())
+    }
+}
+
+/// Watches for the first signal that ends a command.
+#[derive(Debug)]
+pub struct Interruption {
+    signals: Signals,
+    signal: Option<Signal>,
+}
+
+impl Interruption {
+    /// Holds `signals` from now on.
+    pub fn block(signals: &[Signal]) -> anyhow::Result<Self> {
+        Ok(Self {
+            signals: Signals::block(signals).context("cannot handle signals")?,
+            signal: None,
+        })
+    }
+
+    /// The signal that came, if any.
+    pub fn signal(&mut self) -> Option<Signal> {
+        self.signal = self.signal.or_else(|| self.signals.next_to_end());
+        self.signal
+    }
+
+    /// Ends this process by the signal that came.
+    pub fn pass_on(&self) -> ExitCode {
+        self.signal
+            .map_or(ExitCode::FAILURE, |signal| Ending::Killed(signal).pass_on())
     }
 }
 
@@ -109,7 +139,7 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // It was in force before, so it can be again.
+        // This mask was in force before, so setting it cannot fail.
         let _ = self.before.thread_set_mask();
     }
 }

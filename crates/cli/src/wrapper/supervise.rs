@@ -1,14 +1,12 @@
-//! Standing between a shell and a command.
+//! The wrapper between a shell and a command.
 //!
 //! The wrapper is in the command's process group, so the terminal's signals
-//! reach the command by themselves. What the wrapper adds:
+//! reach both. The wrapper does two more things:
 //!
-//! * Signals that somebody sends to it alone it sends on. The kernel does not
-//!   tell those from signals to the whole group, which the command therefore
-//!   gets twice.
-//! * When the command stops by job control, the daemon takes the client out of
-//!   the competition, and the wrapper stops by the same signal, so that the
-//!   shell sees what it would see of the command.
+//! * It forwards signals that a process sends to it. The kernel does not mark
+//!   signals to a whole group, so the command receives those twice.
+//! * When job control stops the command, the wrapper has the daemon suspend the
+//!   client, and stops by the same signal. So the shell sees the stop.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,8 +22,7 @@ use super::ending::Ending;
 use super::keeper::{Keeper, Notice};
 use super::signals::{Received, Signals};
 
-/// Signals that are sent on: those by which people and programs ask a command
-/// for something.
+/// Forwarded signals: users and programs send them to commands.
 const SENT_ON: [Signal; 7] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -36,30 +33,30 @@ const SENT_ON: [Signal; 7] = [
     Signal::SIGALRM,
 ];
 
-/// Signals of job control that stop.
+/// The stop signals of job control.
 const STOPS: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// A command that has not stopped after so long has perhaps not noticed the
+/// If the command has not stopped after this time, it may have missed the
 /// signal.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(50);
 
-/// So long a command may take to stop after a stop signal; one that takes
-/// longer does not mean to, and competes again.
+/// If the command has not stopped after this time, it handles the signal itself
+/// and competes again.
 const TIME_TO_STOP: Duration = Duration::from_secs(1);
 
-/// Blocks the signals that [`supervise`] handles. To be called before the
-/// command is forked, so that none gets lost in between.
+/// Blocks the signals that [`supervise`] handles. Call this before forking the
+/// command, so that no signal is lost in between.
 pub fn block_signals() -> io::Result<Signals> {
     let child = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: the default action is no handler. It must not be "ignored", as
-    // then the kernel would throw our children's exit codes away.
+    // SAFETY: the default action installs no handler. (Were SIGCHLD ignored, the
+    // kernel would discard our children's exit codes.)
     unsafe { sigaction(Signal::SIGCHLD, &child) }?;
     let others = [Signal::SIGCHLD, Signal::SIGCONT];
     Signals::block(&[&SENT_ON[..], &STOPS, &others].concat())
 }
 
-/// Waits until the command of process `child` has ended, for the terminal and
-/// for the daemon (if `keeper` is given) all the while.
+/// Waits for the end of the command, process `child`. Meanwhile handles signals,
+/// and the end of the daemon if `keeper` is given.
 pub fn supervise(child: Pid, signals: &Signals, keeper: Option<Keeper<'_>>) -> io::Result<Ending> {
     let mut supervisor = Supervisor {
         child,
@@ -68,8 +65,8 @@ pub fn supervise(child: Pid, signals: &Signals, keeper: Option<Keeper<'_>>) -> i
     };
     loop {
         supervisor.wait_for_news(signals)?;
-        // Children last: a stop signal that came to us too says more than that
-        // the command has stopped.
+        // Children come last: a stop signal of our own tells more than the stop
+        // of the command.
         let mut children = false;
         while let Some(received) = signals.next()? {
             match received.signal {
@@ -87,19 +84,19 @@ pub fn supervise(child: Pid, signals: &Signals, keeper: Option<Keeper<'_>>) -> i
 struct Supervisor<'a> {
     child: Pid,
     keeper: Option<Keeper<'a>>,
-    /// The client is suspended since a stop signal came.
+    /// A stop signal came, and the client is suspended.
     stopping: Option<Stopping>,
 }
 
-/// A stop that the command has been asked for.
+/// A stop signal that the command has not yet followed.
 #[derive(Clone, Copy, Debug)]
 struct Stopping {
     signal: Signal,
-    /// To the whole process group, by the terminal.
+    /// Whether the terminal sent it to the whole process group.
     by_kernel: bool,
-    /// When to send the signal again, as it may have got lost.
+    /// When to send the signal again, since it may be lost.
     again_at: Option<Instant>,
-    /// Until then it is expected to stop.
+    /// Deadline for the stop.
     until: Instant,
 }
 
@@ -144,7 +141,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Reaps the command and the orphans that became our children.
+    /// Reaps the command and its orphans, which became our children.
     fn look_at_children(&mut self) -> io::Result<Option<Ending>> {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
@@ -154,7 +151,7 @@ impl Supervisor<'_> {
                 Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.child => {
                     return Ok(Some(Ending::Killed(signal)));
                 }
-                // The engine stops by SIGSTOP only, so any other stop is the user's.
+
                 Ok(WaitStatus::Stopped(pid, signal))
                     if pid == self.child && self.is_of_user(signal) =>
                 {
@@ -167,12 +164,13 @@ impl Supervisor<'_> {
         }
     }
 
-    /// While the client is suspended the engine stops nothing.
+    /// Whether a stop of the command is the user's: the engine stops by SIGSTOP
+    /// only, and never stops a suspended client.
     fn is_of_user(&self, signal: Signal) -> bool {
         STOPS.contains(&signal) || self.stopping.is_some()
     }
 
-    /// A stop signal came, so the command is about to stop.
+    /// Handles a stop signal: the command is about to stop.
     fn begin_to_stop(&mut self, signal: Signal, by_kernel: bool) -> io::Result<()> {
         if self.stopping.is_some() {
             return Ok(());
@@ -186,9 +184,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// The command has stopped: so do we, until somebody continues us.
+    /// Stops this process like the command, until a SIGCONT.
     fn stop_like_child(&mut self, signal: Signal) -> io::Result<()> {
-        // If the engine had stopped it too, the daemon has just continued it.
+        // If the engine had stopped the command too, suspending continued it.
         if self.stopping.is_none() && self.suspend(signal, false) == Notice::Lost {
             return self.ask_again();
         }
@@ -197,13 +195,13 @@ impl Supervisor<'_> {
         } else {
             Signal::SIGTSTP
         })?;
-        // Continued alone, we continue the command.
+        // The SIGCONT may have come to this process alone.
         self.send_on(Signal::SIGCONT)?;
         self.go_on();
         Ok(())
     }
 
-    /// Takes the client out of the competition, for a stop by `signal`.
+    /// Suspends the client for a stop by `signal`.
     fn suspend(&mut self, signal: Signal, by_kernel: bool) -> Notice {
         let notice = self.keeper.as_mut().map_or(Notice::Taken, Keeper::suspend);
         let now = Instant::now();
@@ -216,7 +214,7 @@ impl Supervisor<'_> {
         notice
     }
 
-    /// Sends the stop signal once more, to whom it was sent before.
+    /// Repeats the stop signal, to the group or to the command as before.
     fn ask_again(&mut self) -> io::Result<()> {
         match self.stopping {
             Some(Stopping {
@@ -253,11 +251,11 @@ impl Supervisor<'_> {
         }
     }
 
-    /// To the command; it may have ended.
+    /// Forwards a signal to the command, which may have ended.
     fn send_on(&self, signal: Signal) -> io::Result<()> {
         match kill(self.child, signal) {
             Ok(()) | Err(Errno::ESRCH) => Ok(()),
-            // A set-user-ID command does not take signals from us: as under a shell.
+            // A set-user-ID command refuses our signals, as it does a shell's.
             Err(Errno::EPERM) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -1,11 +1,11 @@
-//! What is chosen about a daemon: settings, which take effect at once, and the
-//! engine, at the start alone.
+//! Choices about a daemon: settings, which take effect at once, and the engine,
+//! which is fixed at the start.
 
 use crate::support::real::Real;
 use crate::support::{output, stderr};
 
 #[test]
-fn settings_take_effect_and_bad_ones_do_not() {
+fn good_settings_take_effect_and_bad_ones_are_refused() {
     let real = Real::start();
     let status = real.json(&["configure", "--quantum", "5ms", "--policy", "lottery"]);
     assert_eq!(
@@ -23,15 +23,15 @@ fn settings_take_effect_and_bad_ones_do_not() {
 }
 
 #[test]
-fn an_engine_is_chosen_at_the_start_alone() {
+fn the_engine_is_chosen_only_at_the_start() {
     let real = Real::start();
     assert_eq!(real.json(&["status"])["engine"], "user");
     assert_eq!(real.json(&["start", "--engine", "user"])["engine"], "user");
     let said = real.refused(&["start", "--engine", "kernel"]);
     assert!(said.contains("user and not kernel"), "{said}");
     real.done(&["stop"]);
-    // Tests of what the kernel engine does run in machines; elsewhere it is
-    // refused, with the reason.
+    // Tests of the kernel engine run in micro-VMs. Elsewhere the engine is refused
+    // with a reason.
     if !std::path::Path::new("/sys/kernel/sched_ext").exists() {
         for all in [&[][..], &["--all"]] {
             let said = real.refused(&[&["start", "--engine", "kernel"], all].concat());
@@ -39,12 +39,12 @@ fn an_engine_is_chosen_at_the_start_alone() {
             assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
         }
     }
-    // That is not remembered.
+    // The refused choice is not remembered.
     assert_eq!(real.json(&["start"])["engine"], "user");
 }
 
 #[test]
-fn some_options_are_for_the_kernel_engine() {
+fn kernel_options_are_refused_for_the_user_engine() {
     let real = Real::start();
     for option in [
         &["--all"][..],

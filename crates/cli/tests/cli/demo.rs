@@ -1,4 +1,4 @@
-//! `demo`: what it shows, and that nothing stays behind.
+//! `demo`: its output, and that it leaves nothing behind.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use crate::support::pty::{CTRL_C, Pty};
 use crate::support::{OrdinaryUser, end_with_test, eventually, output, stderr, stdout};
 
-/// A demo with a directory for its temporary files, by which all its processes
-/// are known.
+/// A demo with its own directory for temporary files, which identifies all its
+/// processes.
 fn demo(directory: &Path, arguments: &[&str]) -> Command {
     told(
         Command::new(env!("CARGO_BIN_EXE_prorata")),
@@ -31,7 +31,7 @@ fn told(mut command: Command, directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Processes that were started with this directory for temporary files.
+/// Processes with this directory for temporary files.
 fn processes(directory: &Path) -> Vec<String> {
     let marker = format!("TMPDIR={}", directory.display());
     let mut found = Vec::new();
@@ -59,13 +59,13 @@ fn assert_nothing_is_left(directory: &TempDir) {
     assert_eq!(files(directory.path()), 0, "all files are gone");
 }
 
-/// Whether every program got in both phases what it should.
+/// Whether every program got its share in both phases.
 fn shares_hold(summary: &Value) -> bool {
     let quantum_s = summary["quantum_ns"].as_f64().unwrap() / 1e9;
     let phases = [[3.0, 2.0, 1.0], [3.0, 2.0, 4.0]];
     phases.iter().enumerate().all(|(phase, tickets)| {
         let of_phase = |name: &str| summary["phases"][phase][name].as_f64().unwrap();
-        // On a busy machine a phase has few quanta, of which none is divided.
+        // On a busy host a phase has few quanta, and no quantum is divided.
         let quantum = quantum_s / (of_phase("cpu_share") * of_phase("seconds"));
         let total: f64 = tickets.iter().sum();
         tickets.iter().enumerate().all(|(program, wanted)| {
@@ -73,7 +73,7 @@ fn shares_hold(summary: &Value) -> bool {
             let number = |name: &str| program[name].as_f64().unwrap();
             assert_eq!(number("tickets"), *wanted);
             let specified = number("specified_share");
-            // Coarse; benches look closer.
+            // Coarse, because benches check precisely.
             (specified - wanted / total).abs() < quantum.max(0.02)
                 && (number("received_share") - specified).abs() < (4.0 * quantum).max(0.1)
         })
@@ -81,7 +81,7 @@ fn shares_hold(summary: &Value) -> bool {
 }
 
 #[test]
-fn shares_move_and_nothing_stays() {
+fn shares_follow_inflation_and_nothing_is_left() {
     let directory = tempfile::tempdir().unwrap();
     let drawing = tempfile::NamedTempFile::new().unwrap();
     let svg = drawing.path().to_str().unwrap();
@@ -97,8 +97,8 @@ fn shares_move_and_nothing_stays() {
         assert_nothing_is_left(&directory);
         serde_json::from_str::<Value>(&stdout(&ended)).unwrap()
     };
-    // A daemon that waits for a CPU itself lets a turn last too long, and two
-    // seconds may be too few to make up for it; so again where that has been.
+    // A daemon without a CPU lets a turn last too long, and two seconds may be too
+    // short to compensate. So the test repeats if that happened.
     let held = (0..5).any(|_| shares_hold(&demonstrate()));
     assert!(held, "five demos have missed their shares");
     let drawn = std::fs::read_to_string(drawing.path()).unwrap();
@@ -109,10 +109,10 @@ fn shares_move_and_nothing_stays() {
 }
 
 #[test]
-fn snapshots_where_there_is_no_terminal() {
+fn snapshots_are_printed_without_a_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let printed = stdout(&output(&mut demo(directory.path(), &["--seconds", "2"])));
-    // A machine that stands still for a while skips some.
+    // A stalled host skips some snapshots.
     let tables = printed.matches("PROGRAM").count();
     assert!(
         (2..=5).contains(&tables),
@@ -128,7 +128,7 @@ fn snapshots_where_there_is_no_terminal() {
 }
 
 #[test]
-fn on_a_terminal_it_is_drawn_in_place() {
+fn a_terminal_shows_the_demo_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "2"]));
     terminal.expect("RECEIVED");
@@ -139,14 +139,14 @@ fn on_a_terminal_it_is_drawn_in_place() {
 }
 
 #[test]
-fn interrupted_it_clears_away() {
+fn an_interrupted_demo_cleans_up() {
     let directory = tempfile::tempdir().unwrap();
     let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "600"]));
     terminal.expect("RECEIVED");
-    // Drawn again over itself.
+    // The table is redrawn in place.
     terminal.expect("A\rPROGRAM");
     terminal.keys(CTRL_C);
-    // The cursor is back.
+    // The cursor shows again.
     terminal.expect("\u{1b}[?25h");
     assert_eq!(
         terminal.child().wait().unwrap().signal(),
@@ -156,7 +156,7 @@ fn interrupted_it_clears_away() {
 }
 
 #[test]
-fn a_closed_terminal_is_no_reason_to_leave_anything() {
+fn a_demo_on_a_closed_terminal_cleans_up() {
     let directory = tempfile::tempdir().unwrap();
     let mut terminal = Pty::spawn(&mut demo(directory.path(), &["--seconds", "600"]));
     terminal.expect("RECEIVED");
@@ -166,7 +166,7 @@ fn a_closed_terminal_is_no_reason_to_leave_anything() {
 }
 
 #[test]
-fn terminated_it_clears_away() {
+fn a_terminated_demo_cleans_up() {
     let directory = tempfile::tempdir().unwrap();
     let mut demo = demo(directory.path(), &["--seconds", "600"]);
     let mut running = end_with_test(demo.stdout(Stdio::null())).spawn().unwrap();
@@ -180,7 +180,7 @@ fn terminated_it_clears_away() {
 }
 
 #[test]
-fn even_killed_it_leaves_no_process() {
+fn a_killed_demo_leaves_no_process() {
     let directory = tempfile::tempdir().unwrap();
     let mut demo = demo(directory.path(), &["--seconds", "600"]);
     let mut running = end_with_test(demo.stdout(Stdio::null())).spawn().unwrap();
@@ -193,7 +193,7 @@ fn even_killed_it_leaves_no_process() {
 }
 
 #[test]
-fn as_an_ordinary_user_too() {
+fn the_demo_runs_as_an_ordinary_user() {
     let directory = tempfile::tempdir().unwrap();
     let user = OrdinaryUser::new();
     user.give(directory.path());

@@ -1,4 +1,4 @@
-//! The terminal's keys and the shell's jobs, with the wrapper in between.
+//! Job control: the terminal's keys and the shell's jobs through the wrapper.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ fn resume() -> Request {
 }
 
 #[test]
-fn interrupted_by_the_keyboard_once() {
+fn ctrl_c_interrupts_the_command_once() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
-    // It waits for the first interrupt, and a little for a second one.
+    // The command waits for the first interrupt, and a little for a second.
     shell.line("prorata run -- sh -c 'trap \"n=\\$((n+1))\" INT; echo begun; until [ $n ]; do sleep 0.1; done; sleep 0.3; sleep 0.3; echo times=$n'");
     shell.expect("begun");
     shell.keys(CTRL_C);
@@ -46,7 +46,7 @@ fn interrupted_by_the_keyboard_once() {
 }
 
 #[test]
-fn quit_by_the_keyboard() {
+fn ctrl_backslash_quits_the_command() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
     shell.line("ulimit -c 0; prorata run -- sh -c 'echo begun; exec sleep 100'");
@@ -57,7 +57,7 @@ fn quit_by_the_keyboard() {
 }
 
 #[test]
-fn stopped_listed_continued_and_ended() {
+fn a_job_can_be_stopped_listed_continued_and_ended() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
     shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
@@ -76,7 +76,7 @@ fn stopped_listed_continued_and_ended() {
     shell.expect("Running");
     shell.prompt();
     shell.line("fg");
-    // A key before the shell has handed the terminal over would be the shell's.
+    // The shell would receive a key typed before it hands over the terminal.
     shell.foreground(command);
     shell.keys(CTRL_Z);
     shell.expect("Stopped ");
@@ -107,8 +107,7 @@ fn a_background_reader_stops_until_it_is_in_the_foreground() {
         process_state(command) == Some('T')
     });
     eventually("suspended", || fake.heard()[1..] == [suspend()]);
-    // The wrapper stops after it has told the daemon, and the shell hears of it
-    // some time later.
+    // The wrapper tells the daemon before it stops, and the shell notices later.
     eventually("the shell knows", || {
         shell.line("jobs");
         shell.prompt().contains("Stopped ")
@@ -124,10 +123,10 @@ fn a_background_reader_stops_until_it_is_in_the_foreground() {
 }
 
 #[test]
-fn a_program_that_stops_itself_takes_the_wrapper_along() {
+fn the_wrapper_stops_with_its_command() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
-    // As editors do on their own key: only the process itself is told.
+    // Editors stop like this on a key of their own: only the process gets the signal.
     shell.line("prorata run -- sh -c 'echo begun; kill -TSTP $$; echo still-$((40+2))'");
     shell.expect("begun");
     shell.expect("Stopped ");
@@ -139,10 +138,10 @@ fn a_program_that_stops_itself_takes_the_wrapper_along() {
     assert_eq!(fake.heard()[2..], [resume()]);
 }
 
-/// The engine stops losers by SIGSTOP, and a process that is stopped does not
-/// notice SIGTSTP: continuing it throws that away.
+/// The engine stops losers with SIGSTOP. A stopped process does not notice SIGTSTP,
+/// and continuing it discards the signal.
 #[test]
-fn a_stop_key_that_the_engine_swallowed_is_pressed_again() {
+fn a_stop_signal_lost_by_the_engine_is_repeated() {
     let stopped = std::sync::Arc::new(std::sync::Mutex::new(None));
     let shared = std::sync::Arc::clone(&stopped);
     let fake = Fake::answering(move |request| {
@@ -187,7 +186,7 @@ fn a_closed_terminal_ends_the_command() {
 }
 
 #[test]
-fn pipelines_stop_and_go_on_as_one() {
+fn a_pipeline_stops_and_continues_as_one() {
     let fake = Fake::start();
     let mut shell = Pty::bash(&fake.socket());
     shell.line("prorata run -- sh -c 'echo begun >&2; exec yes tick' | prorata run -- cat");
@@ -207,14 +206,14 @@ fn pipelines_stop_and_go_on_as_one() {
     eventually("both ended", || commands.iter().all(|&pid| has_ended(pid)));
 }
 
-/// The daemon ends while the job is stopped, and the next one knows it as
-/// stopped, from its journal.
+/// The daemon ends while the job is stopped. The next daemon knows from its journal
+/// that the client is suspended.
 #[test]
-fn continued_while_the_daemon_is_away_it_competes_again_under_the_next() {
+fn a_job_continued_without_a_daemon_competes_under_the_next() {
     let mut process = end_with_test(Command::new("sleep").arg("100"))
         .spawn()
         .unwrap();
-    // Whether it is away, and whether it was told to resume when it was there.
+    // Whether the daemon is away, and whether it was told to resume before.
     let (away, resumed) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -250,7 +249,7 @@ fn continued_while_the_daemon_is_away_it_competes_again_under_the_next() {
     process.kill().unwrap();
     process.wait().unwrap();
     shell.line("fg");
-    shell.expect("until somebody starts one");
+    shell.expect("until `prorata start`");
     eventually("it goes on meanwhile", || {
         process_state(command) == Some('S')
     });
@@ -263,7 +262,7 @@ fn continued_while_the_daemon_is_away_it_competes_again_under_the_next() {
     shell.prompt();
 }
 
-/// Starts a job under a real daemon and stops it by the key.
+/// Starts a job under a real daemon and stops it with Ctrl-Z.
 fn stopped_job(real: &Real) -> Pty {
     let mut shell = real.bash();
     shell.line("prorata run -n job -- sh -c 'echo begun; while :; do :; done'");
@@ -276,7 +275,7 @@ fn stopped_job(real: &Real) -> Pty {
 }
 
 #[test]
-fn continued_after_a_crash_it_starts_a_daemon_that_is_not_its_child() {
+fn a_wrapper_starts_a_daemon_that_is_not_its_child() {
     let real = Real::start();
     let mut shell = stopped_job(&real);
     let (old, command) = (real.daemon(), real.client("job").pid);
@@ -300,14 +299,14 @@ fn continued_after_a_crash_it_starts_a_daemon_that_is_not_its_child() {
 }
 
 #[test]
-fn continued_after_the_daemon_was_stopped_by_hand_it_starts_none() {
+fn a_wrapper_starts_no_daemon_after_stop() {
     let real = Real::start();
     let mut shell = stopped_job(&real);
     let command = real.client("job").pid;
     real.done(&["stop"]);
     eventually("the daemon is gone", || real.is_gone());
     shell.line("fg");
-    shell.expect("stopped by hand");
+    shell.expect("`prorata stop` ended the daemon");
     assert!(real.is_gone(), "no wrapper has started it again");
     shell.foreground(command);
     shell.keys(CTRL_C);
@@ -321,8 +320,8 @@ fn parent(pid: u32) -> u32 {
     fields.nth(1).unwrap().parse().unwrap()
 }
 
-/// Against a daemon that holds the job back in favour of another, so that the
-/// key is pressed while the job runs as well as while it waits.
+/// The daemon alternates between the job and a rival, so Ctrl-Z comes while the job
+/// runs and while it waits.
 fn stopped_means_stopped(real: &Real) {
     let _rival = real.compute("rival", "100");
     let mut shell = real.bash();
@@ -354,11 +353,11 @@ fn stopped_means_stopped(real: &Real) {
 }
 
 #[test]
-fn stopped_means_stopped_under_the_daemon() {
+fn a_stopped_job_stays_stopped() {
     stopped_means_stopped(&Real::start());
 }
 
 #[test]
-fn stopped_means_stopped_under_the_daemon_of_an_ordinary_user() {
+fn a_stopped_job_of_an_ordinary_user_stays_stopped() {
     stopped_means_stopped(&Real::start_as_ordinary_user());
 }

@@ -14,7 +14,7 @@ fn load(arguments: &[&str]) -> Output {
     output(command.arg("load").args(arguments))
 }
 
-/// With at most so many open files, set by `ulimit` with this option.
+/// Runs a load with a limit on open files, set by `ulimit` with this option.
 fn with_files(option: &str, files: u32, arguments: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_prorata");
     let line = format!("ulimit {option} {files} && exec '{program}' load {arguments}");
@@ -28,7 +28,7 @@ fn small(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_chat_is_told_in_words_and_as_json() {
+fn chat_reports_in_words_and_as_json() {
     let chat = load(&small(&[]));
     assert_eq!(
         (chat.status.code(), stderr(&chat)),
@@ -53,7 +53,7 @@ fn a_chat_is_told_in_words_and_as_json() {
 }
 
 #[test]
-fn reflex_is_told_in_words_and_as_json() {
+fn reflex_reports_in_words_and_as_json() {
     let arguments = ["reflex", "--active-sets", "3", "--threads", "2"];
     let reflex = load(&[&arguments[..], &["--rounds", "200"]].concat());
     assert_eq!(reflex.status.code(), Some(0), "{}", stderr(&reflex));
@@ -67,7 +67,7 @@ fn reflex_is_told_in_words_and_as_json() {
 }
 
 #[test]
-fn more_than_the_system_gives_is_refused_in_one_sentence() {
+fn too_many_threads_or_files_are_refused_in_one_sentence() {
     let refused = load(&["chat", "--rooms", "4096", "--users", "2"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).starts_with("prorata: this would take 32768 threads"));
@@ -82,13 +82,13 @@ fn more_than_the_system_gives_is_refused_in_one_sentence() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 1);
-    // The soft limit is ours to raise.
+    // The program may raise the soft limit.
     let chat = with_files("-Sn", 64, "chat --rooms 1 --users 20 --messages 1");
     assert_eq!(chat.status.code(), Some(0), "{}", stderr(&chat));
 }
 
 #[test]
-fn progress_is_shown_and_a_key_ends_it() {
+fn a_load_shows_progress_and_ends_by_a_key() {
     let mut shell = Pty::bash(Path::new("/nonexistent/prorata/socket"));
     for endless in ["chat --messages 1000000", "reflex --rounds 1000000000"] {
         shell.line(&format!("prorata load {endless}"));

@@ -1,4 +1,4 @@
-//! The binary as its users meet it.
+//! Tests of the binary through its command line.
 
 mod choosing;
 mod demo;

@@ -14,8 +14,8 @@ use crate::support::{
     OrdinaryUser, end_with_test, eventually, has_ended, output, process_state, stdout,
 };
 
-/// Waits until all that have a share of the machine have these. Whoever waits
-/// for a page of his program, say, has none for a moment.
+/// Waits until the clients with a share of the machine have these shares. A client
+/// that waits for a page of its program has no share for a moment.
 #[track_caller]
 fn await_shares(real: &Real, shares: &[(&str, f64)]) {
     let has = |clients: &[ClientReport], (name, share): &(&str, f64)| {
@@ -34,10 +34,9 @@ fn two_terminals_compete_under_one_ledger() {
     let _first = real.compute("first", "300");
     let _second = real.compute("second", "100");
     await_shares(&real, &[("first", 0.75), ("second", 0.25)]);
-    // What the first received alone before the second came does not count, and
-    // a busy machine takes its time to give both a second together. A daemon
-    // that waits for a CPU itself lets a turn last too long; the longer they
-    // compete the less that counts.
+    // Time of the first client alone does not count, and a busy host takes long to
+    // give both clients a second. A daemon without a CPU lets a turn last too long;
+    // the longer the clients compete, the less this matters.
     let received = || {
         let clients = real.clients();
         ["first", "second"].map(|name| {
@@ -50,11 +49,11 @@ fn two_terminals_compete_under_one_ledger() {
     eventually("both have received what they should, coarsely", || {
         let now = received();
         let since = [now[0] - before[0], now[1] - before[1]];
-        // Benches look closer.
+        // Benches check precisely.
         let ratio = since[0] as f64 / since[1] as f64;
         since[0] + since[1] > 1_000_000_000 && (1.5..6.0).contains(&ratio)
     });
-    // Turns may have any length.
+    // Turns may have any length here.
     real.done(&["quantum", "first", "4ms"]);
     assert_eq!(real.client("first").quantum_ns, Some(4_000_000));
     assert!(real.done(&["ps"]).contains("4 ms"));
@@ -82,7 +81,7 @@ fn exit_codes_and_signals_pass_through_a_real_daemon() {
 }
 
 #[test]
-fn children_share_their_parents_tickets() {
+fn children_share_their_clients_tickets() {
     let real = Real::start();
     let mut command = real.prorata();
     let script = "sh -c 'while :; do :; done' & sh -c 'while :; do :; done' & wait";
@@ -94,7 +93,7 @@ fn children_share_their_parents_tickets() {
     let _single = real.compute("single", "100");
     await_shares(&real, &[("single", 0.5)]);
     real.done(&["release", "single"]);
-    // A signal to the shell leaves its children, which the client keeps.
+    // A signal to the shell does not reach its children, which stay in the client.
     kill(Pid::from_raw(family.id() as i32), Signal::SIGTERM).unwrap();
     family.wait().unwrap();
     eventually("the orphans are managed still", || {
@@ -106,9 +105,8 @@ fn children_share_their_parents_tickets() {
     eventually("nothing is managed", || real.clients().is_empty());
 }
 
-/// Ends the processes of a client that have lost their wrapper; only those
-/// that run our own loop. (Other tests' daemons have clients of that identifier
-/// too.)
+/// Kills the processes of a client without a wrapper, if they run our own loop:
+/// other tests' daemons have clients with the same identifier.
 fn kill_all_marked(real: &Real, client: &str) {
     let markers = [
         format!("PRORATA_CLIENT={client}"),
@@ -168,18 +166,18 @@ fn a_killed_daemon_is_started_again_and_knows_its_clients() {
 }
 
 #[test]
-fn a_daemon_that_was_terminated_too() {
+fn a_terminated_daemon_is_started_again() {
     an_ended_daemon_is_started_again(&Real::start(), Signal::SIGTERM);
 }
 
 #[test]
-fn a_killed_daemon_of_an_ordinary_user_too() {
+fn a_killed_daemon_of_an_ordinary_user_is_started_again() {
     an_ended_daemon_is_started_again(&Real::start_as_ordinary_user(), Signal::SIGKILL);
 }
 
-/// An orphan without marker is found by its new parent, the wrapper, alone.
+/// Only its new parent, the wrapper, identifies an orphan without a marker.
 #[test]
-fn orphans_are_found_after_a_restart_too() {
+fn orphans_are_found_after_a_restart() {
     let real = Real::start();
     let go = real.socket().with_file_name("go");
     let mut command = real.prorata();
@@ -208,7 +206,7 @@ fn orphans_are_found_after_a_restart_too() {
 
 /// Only root can start root's daemon.
 #[test]
-fn others_under_roots_daemon_join_the_next_one() {
+fn other_users_join_roots_next_daemon() {
     if !rustix::process::getuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
         assert!(!ci, "only root can act as another user");
@@ -232,7 +230,7 @@ fn others_under_roots_daemon_join_the_next_one() {
     kill(Pid::from_raw(real.daemon() as i32), Signal::SIGKILL).unwrap();
     let died = said.next().unwrap().unwrap();
     assert!(
-        died.contains("until somebody starts one") && died.contains("only its owner"),
+        died.contains("until `prorata start`") && died.contains("only its owner"),
         "{died}"
     );
     real.done(&["start"]);
@@ -244,7 +242,7 @@ fn others_under_roots_daemon_join_the_next_one() {
 }
 
 #[test]
-fn stopped_by_hand_the_daemon_stays_away_and_processes_go_on() {
+fn after_stop_no_daemon_starts_and_processes_continue() {
     let real = Real::start();
     let mut first = real.compute("first", "300");
     let mut second = real.compute("second", "1");
@@ -262,8 +260,7 @@ fn stopped_by_hand_the_daemon_stays_away_and_processes_go_on() {
     }
     let mut word = String::new();
     said.read_line(&mut word).unwrap();
-    let known =
-        format!("prorata: the daemon was stopped by hand, so {id} runs on as if never managed\n");
+    let known = format!("prorata: `prorata stop` ended the daemon, so {id} continues unmanaged\n");
     assert_eq!(word, known);
     assert!(real.is_gone(), "no wrapper has started it again");
     kill(Pid::from_raw(third.id() as i32), Signal::SIGTERM).unwrap();
@@ -277,7 +274,7 @@ fn stopped_by_hand_the_daemon_stays_away_and_processes_go_on() {
 }
 
 #[test]
-fn released_it_runs_freely() {
+fn a_released_client_runs_freely() {
     let real = Real::start();
     let _first = real.compute("first", "1000000");
     let _second = real.compute("second", "1");
@@ -288,22 +285,22 @@ fn released_it_runs_freely() {
 }
 
 #[test]
-fn the_daemon_goes_when_nothing_is_left() {
+fn an_idle_daemon_ends() {
     let mut real = Real::start();
     real.done(&["mkcur", "batch"]);
     let first = real.compute("first", "100");
     let daemon = real.daemon();
     drop(first);
     real.leave();
-    // To ask it would be something that is left.
+    // A request would keep the daemon alive.
     eventually("the daemon has gone", || has_ended(daemon));
     assert!(real.is_gone());
-    // What it knew is kept.
+    // The next daemon has its state.
     assert!(real.done(&["lscur"]).contains("batch"));
 }
 
 #[test]
-fn the_papers_verbs_build_a_graph() {
+fn the_papers_commands_build_a_graph() {
     let real = Real::start();
     real.done(&["mkcur", "batch"]);
     let backing = real.done(&["mktkt", "1000", "--fund", "batch"]);
@@ -360,7 +357,7 @@ fn a_transfer_is_undone_when_its_command_ends() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_changes_nothing() {
+fn a_refused_request_changes_nothing() {
     let real = Real::start();
     let _first = real.compute("first", "100");
     real.done(&["mkcur", "a"]);
@@ -399,7 +396,7 @@ fn what_is_wrong_is_named_and_changes_nothing() {
     }
     let cycle = real.refused(&["mktkt", "5", "-c", "b", "--fund", "a"]);
     assert!(cycle.contains("a -> b -> a"), "the cycle is named: {cycle}");
-    // Only who runs and what it is worth may differ from moment to moment.
+    // Only states and values may change from moment to moment.
     let amounts = |table: &str| -> Vec<Vec<String>> {
         table
             .lines()
@@ -413,14 +410,14 @@ fn what_is_wrong_is_named_and_changes_nothing() {
 }
 
 #[test]
-fn other_users_processes_are_not_ours() {
+fn processes_of_other_users_are_refused() {
     let real = Real::start_as_ordinary_user();
     let said = real.refused(&["set", "1", "100"]);
     assert!(said.contains('1'), "{said}");
 }
 
 #[test]
-fn a_running_process_is_taken_over() {
+fn set_takes_over_a_running_process() {
     let real = Real::start();
     let mut child =
         end_with_test(std::process::Command::new("sh").args(["-c", "while :; do :; done"]))

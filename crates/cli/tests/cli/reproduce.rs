@@ -17,7 +17,7 @@ fn json(ended: &Output) -> Value {
 }
 
 #[test]
-fn a_figure_that_comes_out_ends_with_0() {
+fn a_reproduced_figure_exits_with_0() {
     let ended = reproduce(&["1994/figure-3"]);
     assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
     let text = stdout(&ended);
@@ -33,7 +33,7 @@ fn a_figure_that_comes_out_ends_with_0() {
 }
 
 #[test]
-fn json_has_everything_that_a_verdict_rests_on() {
+fn json_has_the_grounds_of_every_verdict() {
     let ended = reproduce(&["1994/figure-1", "1995/figure-8", "--json"]);
     assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
     let figures = json(&ended);
@@ -62,7 +62,7 @@ fn json_has_everything_that_a_verdict_rests_on() {
 }
 
 #[test]
-fn a_figure_that_does_not_come_out_ends_with_1() {
+fn a_failed_figure_exits_with_1() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("figure-3.toml");
     let scenario = include_str!("../../../../scenarios/1994/figure-3.toml");
@@ -73,9 +73,9 @@ fn a_figure_that_does_not_come_out_ends_with_1() {
     assert_eq!(stderr(&ended), "");
 }
 
-/// What is known to differ is said, with its reason, and is no failure.
+/// A known difference is printed with its reason and is no failure.
 #[test]
-fn a_known_difference_is_said_and_ends_with_0() {
+fn a_known_difference_is_explained_and_exits_with_0() {
     let ended = reproduce(&["1995/figure-14"]);
     assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
     assert!(stdout(&ended).contains(" differs "), "{}", stdout(&ended));
@@ -93,7 +93,7 @@ fn a_known_difference_is_said_and_ends_with_0() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said_in_one_sentence() {
+fn an_unsupported_figure_is_refused_in_one_sentence() {
     for (arguments, sentence) in [
         (
             &["1994/figure-3", "--engine", "kernel"][..],
@@ -117,7 +117,7 @@ fn what_cannot_be_run_is_said_in_one_sentence() {
 }
 
 #[test]
-fn drawings_and_a_page_are_written_where_they_are_asked_for() {
+fn drawings_and_a_page_are_written_to_the_given_paths() {
     let directory = tempfile::tempdir().unwrap();
     let (page, drawings) = (
         directory.path().join("page.html"),
@@ -145,15 +145,14 @@ fn drawings_and_a_page_are_written_where_they_are_asked_for() {
     assert!(stderr(&refused).contains("/proc/nowhere/page.html"));
 }
 
-/// Real processes run and are measured. How well they keep to their shares
-/// depends on what else this machine does, so no verdict is asserted.
+/// Real processes run and are measured. Their shares depend on the host's load, so
+/// the test asserts no verdict.
 #[test]
 fn processes_run_a_figure_and_leave_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("short.toml");
     let scenario = include_str!("../../../../scenarios/1994/figure-9.toml");
-    // Seconds in which every program runs, even if the machine stands still for
-    // one of them.
+    // Long enough for every program to run even if the host stalls for a second.
     let short = scenario.replace("short = { times = 20", "short = { times = 60");
     assert_ne!(short, scenario);
     std::fs::write(&path, short).unwrap();

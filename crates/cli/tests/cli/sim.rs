@@ -24,18 +24,18 @@ tickets = 1
 share = { client = "A", is = 0.75, within = 0.01 }
 "#;
 
-/// A scenario in a directory of its own.
-struct Place {
+/// A directory with a scenario.
+struct ScenarioDirectory {
     directory: TempDir,
     scenario: PathBuf,
 }
 
-impl Place {
-    fn new(text: &str) -> Place {
+impl ScenarioDirectory {
+    fn new(text: &str) -> ScenarioDirectory {
         let directory = tempfile::tempdir().unwrap();
         let scenario = directory.path().join("two.toml");
         std::fs::write(&scenario, text).unwrap();
-        Place {
+        ScenarioDirectory {
             directory,
             scenario,
         }
@@ -58,7 +58,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn a_run_is_printed_as_a_table_and_as_json() {
-    let place = Place::new(SCENARIO);
+    let place = ScenarioDirectory::new(SCENARIO);
     let run = place.run(&["two.toml"]);
     assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
     for wanted in ["75.0 %", "25.0 %", "holds: share of A"] {
@@ -72,8 +72,8 @@ fn a_run_is_printed_as_a_table_and_as_json() {
 }
 
 #[test]
-fn an_assertion_that_fails_is_a_failure() {
-    let place = Place::new(&SCENARIO.replace("0.75", "0.5"));
+fn a_failed_assertion_exits_with_1() {
+    let place = ScenarioDirectory::new(&SCENARIO.replace("0.75", "0.5"));
     let run = place.run(&["two.toml"]);
     assert_eq!(run.status.code(), Some(1));
     assert!(stdout(&run).contains("FAILS: share of A"));
@@ -81,7 +81,7 @@ fn an_assertion_that_fails_is_a_failure() {
 
 #[test]
 fn a_wrong_scenario_is_refused_with_its_line_and_the_fix() {
-    let place = Place::new(&SCENARIO.replace("client = \"A\"", "client = \"C\""));
+    let place = ScenarioDirectory::new(&SCENARIO.replace("client = \"A\"", "client = \"C\""));
     let run = place.run(&["two.toml"]);
     assert_eq!(run.status.code(), Some(1));
     let error = stderr(&run);
@@ -93,8 +93,8 @@ fn a_wrong_scenario_is_refused_with_its_line_and_the_fix() {
 }
 
 #[test]
-fn a_scenario_that_is_refused_leaves_files_as_they_are() {
-    let place = Place::new(&SCENARIO.replace("client = \"A\"", "client = \"C\""));
+fn a_refused_scenario_does_not_touch_output_files() {
+    let place = ScenarioDirectory::new(&SCENARIO.replace("client = \"A\"", "client = \"C\""));
     let files = [
         ("--record", "r"),
         ("--perfetto", "p"),
@@ -116,8 +116,8 @@ fn a_scenario_that_is_refused_leaves_files_as_they_are() {
 }
 
 #[test]
-fn a_scenario_is_not_written_over() {
-    let place = Place::new(SCENARIO);
+fn an_output_file_must_not_be_the_scenario() {
+    let place = ScenarioDirectory::new(SCENARIO);
     let link = place.directory.path().join("link");
     std::fs::hard_link(place.directory.path().join("two.toml"), link).unwrap();
     let symbolic = place.directory.path().join("symbolic");
@@ -136,8 +136,8 @@ fn a_scenario_is_not_written_over() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
-    let place = Place::new(SCENARIO);
+fn wrong_usage_and_refusals_have_different_codes() {
+    let place = ScenarioDirectory::new(SCENARIO);
     for arguments in [
         &[][..],
         &["--json"],
@@ -151,8 +151,8 @@ fn wrong_usage_is_told_apart() {
 }
 
 #[test]
-fn a_run_is_written_in_every_form() {
-    let place = Place::new(SCENARIO);
+fn a_run_writes_every_kind_of_file() {
+    let place = ScenarioDirectory::new(SCENARIO);
     let run = place.run(&[
         "two.toml",
         "--csv",
@@ -193,8 +193,8 @@ fn a_run_is_written_in_every_form() {
 }
 
 #[test]
-fn stepping_goes_as_far_as_it_is_told() {
-    let place = Place::new(SCENARIO);
+fn a_step_ends_where_it_was_told_to() {
+    let place = ScenarioDirectory::new(SCENARIO);
     let mut command = prorata(Path::new("/nonexistent/prorata/socket"));
     let mut child = command
         .args(["sim", "--step"])
@@ -212,7 +212,7 @@ fn stepping_goes_as_far_as_it_is_told() {
         place.run(&["two.toml", "--record", "r"]);
         place.read("r")
     });
-    // All lines but the table's are those of the record, in its order.
+    // All lines except the table's are the record's, in the same order.
     let lines: Vec<&str> = shown.lines().collect();
     let table = lines.iter().position(|line| line.starts_with("NAME"));
     let table = table.expect("p shows a table");
@@ -223,8 +223,8 @@ fn stepping_goes_as_far_as_it_is_told() {
 }
 
 #[test]
-fn a_sweep_is_taken_up_where_it_stopped() {
-    let place = Place::new(SCENARIO);
+fn a_sweep_continues_where_it_stopped() {
+    let place = ScenarioDirectory::new(SCENARIO);
     let sweep = |seeds: &str| {
         let axis = "machine.policy=stride,lottery";
         place.run(&["two.toml", "--sweep", axis, "--seeds", seeds, "--json"])
@@ -232,7 +232,7 @@ fn a_sweep_is_taken_up_where_it_stopped() {
     let first = sweep("1-3");
     let done = json(&stdout(&first));
     assert_eq!(done["runs"], 6);
-    // Stride keeps the assertion, a lottery of forty quanta hardly ever does.
+    // The assertion holds under stride, and hardly ever under forty lotteries.
     let fail = done["fail"].as_u64().unwrap();
     assert!((1..=3).contains(&fail), "{done}");
     assert_eq!(first.status.code(), Some(1));
@@ -256,8 +256,8 @@ fn a_sweep_is_taken_up_where_it_stopped() {
 }
 
 #[test]
-fn trials_with_faults_say_how_many_there_were() {
-    let place = Place::new(SCENARIO);
+fn fault_trials_are_counted() {
+    let place = ScenarioDirectory::new(SCENARIO);
     let run = place.run(&["--faults", "--seeds", "1-4", "--json"]);
     assert_eq!(run.status.code(), Some(0), "{}", stdout(&run));
     let done = json(&stdout(&run));
@@ -271,7 +271,7 @@ fn trials_with_faults_say_how_many_there_were() {
 
 #[test]
 fn the_schema_is_printed() {
-    let place = Place::new(SCENARIO);
+    let place = ScenarioDirectory::new(SCENARIO);
     let schema = json(&stdout(&place.run(&["--schema"])));
     assert_eq!(schema["title"], "prorata scenario");
 }

@@ -1,4 +1,4 @@
-//! `prorata sim --engine user`: the same files, real processes.
+//! `prorata sim --engine user`: scenarios on real processes.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -24,14 +24,14 @@ share = { client = "A", is = 0.5, within = 0.5 }
 response-time = { client = "A", percentile = 50, at-most = "1h" }
 "#;
 
-/// A directory of its own, for the scenario and for what a run needs.
-struct Place(TempDir);
+/// A directory for the scenario and the run's own files.
+struct ScenarioDirectory(TempDir);
 
-impl Place {
-    fn new(text: &str) -> Place {
+impl ScenarioDirectory {
+    fn new(text: &str) -> ScenarioDirectory {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("two.toml"), text).unwrap();
-        Place(directory)
+        ScenarioDirectory(directory)
     }
 
     fn command(&self) -> Command {
@@ -67,8 +67,8 @@ impl Place {
 }
 
 #[test]
-fn a_run_says_its_engine_and_what_it_cannot_judge() {
-    let place = Place::new(SCENARIO);
+fn a_run_names_its_engine_and_unjudged_assertions() {
+    let place = ScenarioDirectory::new(SCENARIO);
     let run = place.run(&["--csv", "s.csv", "--svg", "s.svg"]);
     assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
     for wanted in [
@@ -93,23 +93,24 @@ fn a_run_says_its_engine_and_what_it_cannot_judge() {
 }
 
 #[test]
-fn what_is_never_judged_never_passes() {
-    let place = Place::new(&SCENARIO.replace(
+fn an_unjudged_assertion_never_passes() {
+    let place = ScenarioDirectory::new(&SCENARIO.replace(
         "share = { client = \"A\", is = 0.5, within = 0.5 }",
         "response-time = { client = \"B\", percentile = 50, at-most = \"1h\" }",
     ));
     let run = place.run(&[]);
     assert_eq!(run.status.code(), Some(1));
     assert!(stdout(&run).contains("2 of 2 assertions are not judged"));
-    let place = Place::new(&SCENARIO.replace("is = 0.5, within = 0.5", "is = 0, within = 0"));
+    let place =
+        ScenarioDirectory::new(&SCENARIO.replace("is = 0.5, within = 0.5", "is = 0, within = 0"));
     let run = place.run(&[]);
     assert_eq!(run.status.code(), Some(1));
     assert!(stdout(&run).contains("FAILS: share of A"));
 }
 
 #[test]
-fn what_processes_cannot_do_is_refused_with_its_line() {
-    let place = Place::new(&format!("{SCENARIO}[machine]\npolicy = \"eevdf\"\n"));
+fn unsupported_steps_are_refused_with_their_line() {
+    let place = ScenarioDirectory::new(&format!("{SCENARIO}[machine]\npolicy = \"eevdf\"\n"));
     let run = place.run(&[]);
     assert_eq!(run.status.code(), Some(1));
     let error = stderr(&run);
@@ -126,16 +127,16 @@ fn what_processes_cannot_do_is_refused_with_its_line() {
     }
 }
 
-/// However it is ended, it takes its processes along, and those that it
-/// demoted or stopped meanwhile are none any more.
+/// Every signal that ends a run also ends its processes, demoted and stopped ones
+/// included.
 #[test]
-fn whoever_ends_it_ends_its_processes() {
+fn a_run_ended_by_a_signal_ends_its_processes() {
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
-        let place = Place::new(&SCENARIO.replace("400ms", "1h"));
+        let place = ScenarioDirectory::new(&SCENARIO.replace("400ms", "1h"));
         let mut command = place.command();
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = crate::support::end_with_test(&mut command).spawn().unwrap();
-        // It, its guardian, and two clients.
+        // The run, its guardian, and two clients.
         eventually("all are there", || place.processes().len() == 4);
         kill_process(Pid::from_child(&child), signal).unwrap();
         ended_by(&mut child, signal);

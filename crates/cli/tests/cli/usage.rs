@@ -1,4 +1,4 @@
-//! What is parsed, and what is printed without any daemon.
+//! Parsing, help and man pages, which need no daemon.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::support::{output, prorata, stderr, stdout};
 
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
-/// Every command that people may give.
+/// Every public command.
 const COMMANDS: [&str; 34] = [
     "run",
     "ps",
@@ -44,7 +44,7 @@ const COMMANDS: [&str; 34] = [
     "completions",
 ];
 
-/// Those that belong to another.
+/// Subcommands of other commands.
 const COMMANDS_BELOW: [&str; 5] = ["vm-run", "vm-fetch", "vm-list", "load-chat", "load-reflex"];
 
 fn run(arguments: &[&str]) -> std::process::Output {
@@ -66,7 +66,7 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
-fn the_list_of_commands_is_whole() {
+fn the_help_lists_every_command() {
     let help = stdout(&run(&["--help"]));
     let listed: Vec<&str> = help
         .lines()
@@ -80,7 +80,7 @@ fn the_list_of_commands_is_whole() {
 }
 
 #[test]
-fn help_and_version_are_no_failures() {
+fn help_and_version_exit_with_0() {
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     let version = run(&["--version"]);
     assert_eq!(
@@ -90,7 +90,7 @@ fn help_and_version_are_no_failures() {
 }
 
 #[test]
-fn wrong_usage_ends_with_2_and_says_what_is_right() {
+fn wrong_usage_exits_with_2_and_names_the_rule() {
     let wrong: [(&[&str], &str); 27] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
@@ -154,7 +154,7 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
 }
 
 #[test]
-fn a_refused_place_ends_with_1_and_one_sentence() {
+fn a_refused_socket_exits_with_1_and_one_sentence() {
     let relative = output(prorata(Path::new("socket")).arg("ps"));
     assert_eq!(relative.status.code(), Some(1));
     assert!(
@@ -164,7 +164,7 @@ fn a_refused_place_ends_with_1_and_one_sentence() {
     assert_eq!(nobody.status.code(), Some(1));
     assert_eq!(stderr(&nobody).lines().count(), 1, "{}", stderr(&nobody));
     assert!(stderr(&nobody).contains("no daemon runs on"));
-    // Stopped is what was wanted.
+    // No daemon is what the caller wants.
     assert_eq!(run(&["stop"]).status.code(), Some(0));
 }
 
@@ -210,7 +210,7 @@ fn every_command_has_a_man_page() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn an_unwritable_directory_is_named() {
     let refused = run(&["man", "/proc/nowhere"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("/proc/nowhere"));
@@ -232,7 +232,7 @@ fn completions_know_every_command() {
 }
 
 #[test]
-fn a_reader_that_has_read_enough_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let mut shell = std::process::Command::new("bash");
     shell.args([
         "-c",

@@ -1,4 +1,4 @@
-//! What the viewing commands print, for people and for programs.
+//! The output of the commands that show the daemon's state.
 
 use prorata_protocol::{
     ClientReport, ClientState, CurrencyReport, Funding, Request, Response, TicketReport,
@@ -10,7 +10,7 @@ use crate::support::fake::{Fake, client};
 use crate::support::pty::{CTRL_C, Pty};
 use crate::support::{eventually, output, prorata, stderr, stdout};
 
-/// The ledger of 1994, Figure 3, in part; with a name that is up to no good.
+/// A part of the ledger of 1994, Figure 3, with a hostile name.
 fn ledger() -> Fake {
     let currency = |name: &str, issued, active| CurrencyReport {
         id: "u1".to_owned(),
@@ -173,7 +173,7 @@ fn json_has_the_protocols_names() {
 }
 
 #[test]
-fn tables_are_harmless() {
+fn names_in_tables_are_escaped() {
     let fake = ledger();
     for arguments in [
         &["ps"][..],
@@ -189,7 +189,7 @@ fn tables_are_harmless() {
 }
 
 #[test]
-fn ps_shows_what_was_specified_and_received() {
+fn ps_shows_specified_and_received_time() {
     let lines = printed(&ledger(), &["ps"]);
     let mut lines = lines.lines();
     let heading: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
@@ -204,7 +204,7 @@ fn ps_shows_what_was_specified_and_received() {
 }
 
 #[test]
-fn nothing_to_show_is_said_on_standard_error() {
+fn empty_lists_are_reported_on_standard_error() {
     let fake = Fake::answering(|request| {
         matches!(request, Request::Clients).then(|| Response::Clients(Vec::new()))
     });
@@ -218,7 +218,7 @@ fn nothing_to_show_is_said_on_standard_error() {
 }
 
 #[test]
-fn base_tickets_of_users() {
+fn show_funding_sums_base_tickets_by_user() {
     let fake = ledger();
     let report = json!([{"currency": "alice", "owner": 0, "base_tickets": 1000, "active": true}]);
     assert_eq!(parsed(&fake, &["show-funding", "root", "--json"]), report);
@@ -236,7 +236,7 @@ fn base_tickets_of_users() {
 }
 
 #[test]
-fn the_graph_as_text_and_as_a_file() {
+fn graph_draws_text_and_svg() {
     let fake = ledger();
     assert!(printed(&fake, &["graph", "--text"]).contains("└─ 1000 ─> alice"));
     let file = fake.directory().join("graph.svg");
@@ -260,7 +260,7 @@ fn the_graph_as_text_and_as_a_file() {
 }
 
 #[test]
-fn changes_are_asked_for_as_given() {
+fn each_command_sends_its_request() {
     let fake = Fake::start();
     let funding = |amount, currency: Option<&str>| Funding {
         amount,
@@ -376,7 +376,7 @@ fn top(fake: &Fake) -> Pty {
 }
 
 #[test]
-fn top_obeys_keys_and_gives_the_terminal_back() {
+fn top_handles_keys_and_restores_the_terminal() {
     let fake = ledger();
     let mut top = top(&fake);
     top.expect("by specified share");
@@ -404,13 +404,13 @@ fn top_obeys_keys_and_gives_the_terminal_back() {
     top.keys("r");
     top.expect("reversed");
     top.keys("q");
-    // The cursor is back, and so is the screen of before.
+    // The cursor and the previous screen are back.
     top.expect("\u{1b}[?25h\u{1b}[?1049l");
     assert_eq!(top.child().wait().unwrap().code(), Some(0));
 }
 
 #[test]
-fn top_ends_by_a_signal_as_others_do() {
+fn top_ends_by_a_signal() {
     use std::os::unix::process::ExitStatusExt as _;
     let fake = ledger();
     let mut top = top(&fake);
@@ -424,8 +424,8 @@ fn top_ends_by_a_signal_as_others_do() {
 }
 
 #[test]
-fn top_says_why_a_key_does_nothing() {
-    // Nobody has told what the client holds.
+fn top_explains_a_key_without_effect() {
+    // The fake daemon reports no tickets.
     let fake = Fake::start();
     let mut top = top(&fake);
     top.expect("by specified share");

@@ -58,7 +58,7 @@ fn fatal_signals_pass_through() {
 }
 
 #[test]
-fn what_cannot_be_executed_ends_as_in_a_shell() {
+fn a_command_that_cannot_be_executed_ends_as_in_a_shell() {
     let fake = Fake::start();
     let missing = run(&fake, &["run", "--", "no-such-program-anywhere"]);
     assert_eq!(missing.status.code(), Some(127));
@@ -71,14 +71,14 @@ fn what_cannot_be_executed_ends_as_in_a_shell() {
     let refused = run(&fake, &["run", "--", plain_file.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(126));
     assert!(
-        stderr(&refused).contains("not executable by you"),
+        stderr(&refused).contains("no permission to execute"),
         "{}",
         stderr(&refused)
     );
 }
 
 #[test]
-fn a_refused_client_is_not_run() {
+fn the_command_of_a_refused_client_does_not_run() {
     let fake = Fake::answering(|request| {
         let refused = || Response::Refused {
             message: "no currency is called \"x\": see `prorata lscur`".to_owned(),
@@ -101,7 +101,7 @@ fn a_refused_client_is_not_run() {
 }
 
 #[test]
-fn registered_before_it_runs_by_the_pid_that_it_keeps() {
+fn a_command_is_registered_under_its_pid_before_it_runs() {
     let fake = Fake::start();
     let said = run(
         &fake,
@@ -140,7 +140,7 @@ fn registered_before_it_runs_by_the_pid_that_it_keeps() {
 }
 
 #[test]
-fn names_and_tickets_by_default() {
+fn a_client_has_a_default_name_and_default_tickets() {
     let fake = Fake::start();
     run(&fake, &["run", "/bin/true"]);
     run(&fake, &["run-tickets", "7", "true", "--flag"]);
@@ -173,7 +173,7 @@ fn names_and_tickets_by_default() {
 }
 
 #[test]
-fn fundx_is_a_shell_command() {
+fn fundx_runs_a_shell_command() {
     let fake = Fake::start();
     let ended = run(&fake, &["fundx", "5", "cd / && pwd; exit 3"]);
     assert_eq!(
@@ -183,18 +183,18 @@ fn fundx_is_a_shell_command() {
 }
 
 #[test]
-fn options_after_the_command_are_its_own() {
+fn options_after_the_command_belong_to_it() {
     let fake = Fake::start();
     let said = run(&fake, &["run", "echo", "-t", "5", "--help", "--", "-x"]);
     assert_eq!(stdout(&said), "-t 5 --help -- -x\n");
 }
 
 #[test]
-fn bound_to_the_cpus_that_are_shared_out() {
+fn a_command_is_bound_to_the_daemons_cpus() {
     let last = *allowed_cpus().last().unwrap();
     let fake = Fake::answering(move |request| {
         let status = prorata_protocol::StatusReport {
-            // One more than anybody has here: what we may use counts.
+            // One CPU more than the host has: the wrapper's own affinity counts.
             cpus: vec![last, 1000],
             ..crate::support::fake::status()
         };
@@ -246,7 +246,7 @@ fn signals_to_the_wrapper_reach_the_command() {
 }
 
 #[test]
-fn signals_that_were_ignored_stay_ignored() {
+fn ignored_signals_stay_ignored() {
     let fake = Fake::start();
     let mut nohup = Command::new("sh");
     nohup.args(["-c", "trap '' HUP; exec \"$0\" run -- sh -c 'echo begun; grep SigIgn /proc/self/status; read line'"]);
@@ -260,13 +260,13 @@ fn signals_that_were_ignored_stay_ignored() {
     let mask = u64::from_str_radix(mask.split_whitespace().last().unwrap(), 16).unwrap();
     assert_eq!(mask & 1, 1, "the command ignores SIGHUP, as by nohup");
     send(&child, Signal::SIGHUP);
-    // The shell reads an end of file, and ends with 1: nobody was hung up.
+    // The shell reads an end of file and exits with 1, so SIGHUP was ignored.
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
 #[test]
-fn the_command_sees_the_signals_as_without_a_wrapper() {
+fn the_command_has_the_signal_mask_of_the_caller() {
     let fake = Fake::start();
     let arguments = ["-E", "SigBlk|SigIgn|SigCgt", "/proc/self/status"];
     let without = output(Command::new("grep").args(arguments));
@@ -277,7 +277,7 @@ fn the_command_sees_the_signals_as_without_a_wrapper() {
 #[test]
 fn orphans_outlive_the_command_and_are_reaped() {
     let fake = Fake::start();
-    // The orphan ends while the command runs: somebody must reap it.
+    // The orphan ends while the command runs, and the wrapper must reap it.
     let script = "sh -c 'sleep 0.05 & echo $!' > $0; while test -e /proc/$(cat $0); do sleep 0.01; done; echo reaped";
     let file = fake.directory().join("orphan");
     let said = run(
@@ -285,7 +285,7 @@ fn orphans_outlive_the_command_and_are_reaped() {
         &["run", "--", "sh", "-c", script, file.to_str().unwrap()],
     );
     assert_eq!(stdout(&said), "reaped\n");
-    // The orphan goes on when the command ends.
+    // The orphan continues after the end of the command.
     let said = run(
         &fake,
         &[
@@ -305,9 +305,9 @@ fn orphans_outlive_the_command_and_are_reaped() {
 fn a_stop_signal_to_the_wrapper_stops_both_and_suspends_the_client() {
     let fake = Fake::start();
     let script = "echo begun; exec sleep 100";
-    // A group of its own, whose parent is in the same session: the kernel lets
-    // no terminal's stop signal stop an orphaned process group, and whoever
-    // started the tests may have left us in one.
+    // The wrapper gets a process group whose parent is in the same session: the
+    // kernel does not stop an orphaned process group, and the tests may run in
+    // one.
     let (mut child, _reader) = start_talking(
         prorata(&fake.socket())
             .args(["run", "--", "sh", "-c", script])
@@ -361,7 +361,7 @@ fn a_command_that_does_not_stop_competes_again() {
 }
 
 #[test]
-fn stops_by_the_engine_are_none_of_the_wrappers_business() {
+fn the_wrapper_ignores_stops_by_the_engine() {
     let fake = Fake::start();
     let script = "trap 'exit 5' TERM; echo begun; while :; do sleep 0.01; done";
     let (mut child, _reader) =
@@ -380,8 +380,8 @@ fn stops_by_the_engine_are_none_of_the_wrappers_business() {
     assert_eq!(fake.heard().len(), 1, "{:?}", fake.heard());
 }
 
-/// A daemon that is not the process at the other end of the socket, but one
-/// that ends at the test's wish; then it is the test.
+/// A fake daemon whose pid is first that of a process that the test ends, and
+/// then that of the test.
 fn under_a_daemon_that_ends(known_after: bool) -> (Fake, String) {
     let mut process = end_with_test(Command::new("sleep").arg("100"))
         .spawn()
@@ -420,16 +420,16 @@ fn under_a_daemon_that_ends(known_after: bool) -> (Fake, String) {
 }
 
 #[test]
-fn a_daemon_that_others_have_started_is_joined() {
+fn the_wrapper_joins_a_daemon_of_another_process() {
     assert_eq!(under_a_daemon_that_ends(true).1, "");
 }
 
 #[test]
-fn a_daemon_that_does_not_know_the_client_is_left() {
+fn the_wrapper_leaves_a_daemon_that_lacks_the_client() {
     let said = under_a_daemon_that_ends(false).1;
     assert_eq!(
         said,
-        "prorata: the new daemon does not know c7, which runs on as if never managed\n"
+        "prorata: the new daemon does not know c7, which continues unmanaged\n"
     );
 }
 
@@ -467,7 +467,7 @@ fn a_transfer_lasts_as_long_as_its_command() {
 }
 
 #[test]
-fn a_lasting_transfer_is_named_and_ended() {
+fn a_lasting_transfer_has_a_name_and_can_be_ended() {
     let fake = Fake::start();
     assert_eq!(
         stdout(&run(&fake, &["transfer", "build", "viewer", "x", "--all"])),

@@ -1,8 +1,8 @@
-//! The conformance suite on the kernel engine: every scenario file of it, judged as on
-//! the simulator and by the user engine. Needs a kernel with sched_ext that is ours
-//! alone: `scripts/vm-test` runs this in machines.
+//! The conformance suite on the kernel engine, with the assertions of the simulator
+//! and the user engine. Needs a kernel with sched_ext and without another scheduler:
+//! `scripts/vm-test` runs it in micro-VMs.
 //!
-//! All files run over one scheduler, as to load one takes seconds there.
+//! All files share one scheduler, because loading takes seconds there.
 
 #[path = "../../../stage/tests/conformance/suite.rs"]
 mod suite;
@@ -24,14 +24,14 @@ use prorata_stage::{EngineKind, KERNEL, check, run};
 
 use self::twice::twice;
 
-/// What the engine cannot do, and must refuse, with the place and the reason.
+/// Files that the engine must refuse, with the place and the reason.
 const REFUSED: [(&str, &str); 1] = [("herd", ":10:1: machine.policy: ")];
 
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
     prorata_stage::client_entry();
     let mut arguments = Arguments::from_args();
-    // There is one scheduler at a time.
+    // Only one scheduler can be loaded at a time.
     arguments.test_threads = Some(1);
     let trials = suite::files().into_iter().map(|file| {
         let name = file.file_stem().expect("it has a name").to_string_lossy();
@@ -39,11 +39,11 @@ fn main() -> ExitCode {
         Trial::test(name, move || twice(|| conforms(&file)))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    // The process ends, and with it the scheduler.
+    // The end of the process unloads the scheduler.
     conclusion.exit_code()
 }
 
-/// The kernel engine over the scheduler that stays loaded.
+/// The kernel engine over the shared scheduler.
 static OVER_ONE: EngineKind = EngineKind {
     start: over_one,
     ..KERNEL

@@ -1,11 +1,11 @@
-//! The daemon is killed, or the kernel unloads its scheduler.
+//! A killed daemon, and a scheduler that the kernel unloads.
 
 use libtest_mimic::Failed;
 
 use crate::script::{SECONDS, check, json, near, part, play};
 
-/// Clients go on under the kernel's own scheduler, and the next daemon, which
-/// whoever waits for them brings up, finds them.
+/// Clients continue under the kernel's own scheduler. Their wrappers start the next
+/// daemon, which finds them.
 pub fn killed() -> Result<(), Failed> {
     let script = format!(
         "hog 3 three; hog 1 one; until_there 2; sleep 0.5
@@ -21,8 +21,8 @@ pub fn killed() -> Result<(), Failed> {
     near(&shown, ["before", "after"], &[("three", 3.0), ("one", 1.0)])
 }
 
-/// The same where all of the machine was under the scheduler: nobody ends, and
-/// the next daemon has all of it again.
+/// The same for the whole machine: no process ends, and the next daemon schedules the
+/// whole machine again.
 pub fn killed_with_all() -> Result<(), Failed> {
     let script = "
          sha256sum /dev/zero & bystander=$!
@@ -61,8 +61,8 @@ pub fn unloaded() -> Result<(), Failed> {
     )
 }
 
-/// Somebody under a real-time policy keeps the CPU for so long that the kernel
-/// takes the scheduler for the one to blame: it is loaded again, and says so.
+/// A real-time task keeps the CPU so long that the kernel blames the scheduler and
+/// unloads it. The daemon loads it again and reports this.
 pub fn stalled() -> Result<(), Failed> {
     let script = format!(
         "hog 3 three; hog 1 one; until_there 2; sleep 0.3

@@ -1,5 +1,5 @@
-//! Clients that were given to the scheduler: shares, transfers, ends, and what
-//! is left of it when the daemon goes.
+//! Clients under the scheduler in partial mode: shares, transfers, ends, and the state
+//! after the daemon's end.
 
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub fn shares() -> Result<(), Failed> {
     near(&shown, ["before", "after"], &held)?;
     let held = [("three", 3.0), ("two", 2.0), ("one", 4.0)];
     near(&shown, ["inflated", "later"], &held)?;
-    // What should be is the kernel's account, too.
+    // The kernel's account has the specified time, too.
     let later = json(&shown, "later")?;
     for client in later.as_array().into_iter().flatten() {
         let error = client["error_quanta"].as_f64().unwrap_or(f64::INFINITY);
@@ -55,7 +55,7 @@ pub fn transfers() -> Result<(), Failed> {
     near(&shown, ["undone", "after"], &held)
 }
 
-/// A lottery while programs run, and stride scheduling again.
+/// The policy changes to a lottery while programs run, and back to stride scheduling.
 pub fn settings() -> Result<(), Failed> {
     let script = format!(
         "hog 3 three; hog 1 one; until_there 2; sleep 0.5
@@ -69,9 +69,8 @@ pub fn settings() -> Result<(), Failed> {
     for policy in ["lottery", "stride"] {
         check(json(&shown, policy)?["policy"] == policy, policy, &shown)?;
     }
-    // Turns last until the next tick, so there is one every 8 ms or more often. One of
-    // probability 3/4 wins as many of n, with a standard deviation of (3 n)^1/2 / 4;
-    // within five of these.
+    // A turn lasts until the next tick, so 8 ms at most. With probability 3/4 the wins in n
+    // turns have a standard deviation of (3 n)^1/2 / 4; the tolerance is five of these.
     let lots = received(&shown, "drawn", "lots")?;
     let total_ns: f64 = lots.values().sum();
     let three = lots.get("three").copied().unwrap_or(0.0);
@@ -82,8 +81,8 @@ pub fn settings() -> Result<(), Failed> {
     near(&shown, ["before", "after"], &[("three", 3.0), ("one", 1.0)])
 }
 
-/// Shares do not depend on how long turns last. (How long they do is for checks of the
-/// scheduler by itself: beside a daemon they are cut short too often to tell.)
+/// Shares do not depend on quanta. (Tests of the scheduler alone check the lengths of
+/// turns, since a daemon preempts turns too often.)
 pub fn quanta() -> Result<(), Failed> {
     let script = format!(
         "prorata run -t 3 -n long -- sha256sum /dev/zero >/dev/null &
@@ -114,9 +113,8 @@ pub fn quanta() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Who is woken now and then waits until who computes has had its quantum, up to some 20 ms,
-/// but not where quanta are abbreviated. It is woken by a program that is not managed, which
-/// interrupts who computes.
+/// A napping client waits for the end of a hog's quantum, up to some 20 ms, but not with
+/// abbreviated quanta. An unmanaged program wakes it, and so interrupts the hog.
 pub fn abbreviated() -> Result<(), Failed> {
     let script = "
          hog 1 hog
@@ -146,7 +144,7 @@ pub fn abbreviated() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A client in a list of them.
+/// The client with this name in a list.
 fn client(shown: &Shown, part: &str, name: &str) -> Result<Value, Failed> {
     let clients = json(shown, part)?;
     let mut clients = clients.as_array().into_iter().flatten();
@@ -154,7 +152,7 @@ fn client(shown: &Shown, part: &str, name: &str) -> Result<Value, Failed> {
     Ok(client.ok_or("no such client")?.clone())
 }
 
-/// Turns of a client, and the time that it waited for them.
+/// Turns of a client, and its waiting time.
 fn turns_of(shown: &Shown, part: &str, name: &str) -> Result<(f64, f64), Failed> {
     let turns = &client(shown, part, name)?["turns"];
     let number = |field: &str| turns[field].as_f64().unwrap_or(0.0);
@@ -182,7 +180,7 @@ pub fn policies() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A client is there as long as anything of it, orphans included.
+/// A client exists as long as any of its processes, orphans included.
 pub fn ends() -> Result<(), Failed> {
     let script = "
          mkfifo /tmp/prorata.test/end
@@ -203,7 +201,7 @@ pub fn ends() -> Result<(), Failed> {
     check(none.as_array().is_some_and(Vec::is_empty), "none", &shown)
 }
 
-/// There can be one scheduler, and only root has it.
+/// Only one scheduler can be loaded, and only by root.
 pub fn refusals() -> Result<(), Failed> {
     let script = format!(
         "prorata stop; until_unloaded

@@ -1,6 +1,5 @@
-//! The daemon with the kernel engine: everything goes through the command line,
-//! as users have it. Needs a kernel with sched_ext that is ours alone:
-//! `scripts/vm-test` runs this in machines.
+//! The daemon with the kernel engine, through the command line. Needs a kernel with
+//! sched_ext and without another scheduler: `scripts/vm-test` runs it in micro-VMs.
 
 mod endings;
 mod given;
@@ -45,7 +44,7 @@ const CHECKS: [(&str, Check); 19] = [
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // There is one scheduler at a time.
+    // Only one scheduler can be loaded at a time.
     arguments.test_threads = Some(1);
     let trials = CHECKS.map(|(name, check)| Trial::test(name, move || twice(check)));
     libtest_mimic::run(&arguments, trials.into()).exit();

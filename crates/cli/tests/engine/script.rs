@@ -1,4 +1,4 @@
-//! Scripts of the shell, each with a daemon of its own, and what they show.
+//! Shell scripts, each with its own daemon, and their output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use crate::PRORATA;
 
-/// Where the processes of a script are, so that all of them end with it.
+/// Control group of a script's processes, which end with the script.
 pub const GROUP: &str = "/sys/fs/cgroup/script";
 
-/// Begins every script: a daemon of its own, and programs that only compute.
-/// What is to be looked at here comes between lines with its name.
+/// The start of every script: a daemon and computing programs. Output for the test
+/// stands between lines with its name.
 const BEGIN: &str = r#"
 set -eu
 mkdir -m 700 /tmp/prorata.test
@@ -32,23 +32,21 @@ until_another_than() { while new=$(pid_of_daemon || true); [ -z "$new" ] || [ "$
 policy() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f39; }
 "#;
 
-/// Time between two looks. (The daemon and the looks themselves take their part
-/// of it.)
+/// Time between two readings. (The daemon and the readings use a part of it.)
 pub const SECONDS: f64 = 4.0;
 
-/// Nobody is off by more turns than so many: one for each end of the time, and as
-/// many for what it takes to look at one after another. A turn is a quantum of 20 ms
-/// and the rest of a tick of 4 ms.
+/// Largest error in turns: one for each end of the time, and two because the clients
+/// are read one after another. A turn is a quantum of 20 ms and the rest of a tick of
+/// 4 ms.
 const TOLERANCE_NS: f64 = 4.0 * 24e6;
 
-/// A script that takes longer hangs.
+/// A script that takes longer than this hangs.
 const LONGEST_S: &str = "120";
 
-/// What a script shows, by name.
+/// The output of a script, by name.
 pub type Shown = BTreeMap<String, String>;
 
-/// Plays a script under a daemon with these options. Whatever becomes of it,
-/// nothing of it is left.
+/// Runs a script under a daemon with these options, and leaves nothing behind.
 pub fn play(options: &str, script: &str) -> Result<Shown, Failed> {
     let program = PRORATA.replace('\'', "'\\''");
     let script = format!(
@@ -61,7 +59,7 @@ pub fn play(options: &str, script: &str) -> Result<Shown, Failed> {
     fs::create_dir_all(Path::new(GROUP).join("own"))?;
     let mut command = Command::new("timeout");
     command.args(["--foreground", LONGEST_S, "sh", "-c", &script]);
-    // To files, as what it leaves running would hold pipes open.
+    // Output goes to files, since leftover processes would hold pipes open.
     let mut said = [tempfile::tempfile()?, tempfile::tempfile()?];
     command.stdin(Stdio::null());
     command.stdout(said[0].try_clone()?);
@@ -86,7 +84,7 @@ pub fn play(options: &str, script: &str) -> Result<Shown, Failed> {
         .collect())
 }
 
-/// Ends what a script has left behind. The daemon takes its scheduler along.
+/// Ends a script's leftover processes. The daemon's end unloads its scheduler.
 fn clear() -> Result<(), Failed> {
     fs::write(Path::new(GROUP).join("cgroup.kill"), "1")?;
     wait_for("the script's processes end", || {
@@ -99,7 +97,7 @@ fn clear() -> Result<(), Failed> {
     Ok(fs::remove_dir_all("/tmp/prorata.test")?)
 }
 
-/// Removes a control group with those in it.
+/// Removes a control group and the groups below it.
 fn remove(group: &Path) -> io::Result<()> {
     for entry in fs::read_dir(group)? {
         let entry = entry?;
@@ -129,7 +127,7 @@ pub fn json(shown: &Shown, name: &str) -> Result<Value, Failed> {
     Ok(serde_json::from_str(part(shown, name)?)?)
 }
 
-/// CPU time that each client received between two looks, in nanoseconds.
+/// CPU time of each client between two readings, in nanoseconds.
 pub fn received(shown: &Shown, before: &str, after: &str) -> Result<BTreeMap<String, f64>, Failed> {
     let times = |name: &str| -> Result<BTreeMap<String, f64>, Failed> {
         let clients = json(shown, name)?;
@@ -147,7 +145,7 @@ pub fn received(shown: &Shown, before: &str, after: &str) -> Result<BTreeMap<Str
     Ok(times)
 }
 
-/// Whether these clients, and no others, received time by their tickets.
+/// Checks that exactly these clients received time, in proportion to their tickets.
 pub fn near(
     shown: &Shown,
     [before, after]: [&str; 2],
@@ -165,7 +163,7 @@ pub fn near(
     }
 }
 
-/// Whether times are to one another as tickets are, and enough to tell.
+/// Checks that times are proportional to tickets, and long enough to judge.
 pub fn by_tickets(pairs: &[(f64, f64)]) -> bool {
     let total_ns: f64 = pairs.iter().map(|(time, _)| time).sum();
     let tickets: f64 = pairs.iter().map(|(_, tickets)| tickets).sum();

@@ -6,11 +6,10 @@ use serde_json::Value;
 use crate::script::{GROUP, Shown, check, json, part, play};
 use crate::whole::SERVICES;
 
-/// The group of the CPUs' tracks.
+/// The number of the CPUs' group of tracks.
 const CPUS: u32 = 1 << 22;
 
-/// Two that compute, and one that sleeps now and then; the daemon's settings and
-/// clients are its own.
+/// Traces a daemon with two computing clients and one that sleeps now and then.
 pub fn traced() -> Result<(), Failed> {
     let script = "
          hog 3 three; hog 1 one
@@ -36,7 +35,7 @@ pub fn traced() -> Result<(), Failed> {
     )?;
     let events = json(&shown, "events")?;
     let events = events["traceEvents"].as_array().ok_or("no events")?;
-    // A track for each CPU, beside those of the threads, with the same turns.
+    // Each CPU has a track with the turns of the threads' tracks.
     let drawn = |on_cpus: bool| -> f64 {
         let slices = events.iter().filter(|event| event["ph"] == "X");
         slices
@@ -52,8 +51,8 @@ pub fn traced() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Everything that a daemon changes, while its decisions are replayed from the midst of its
-/// life on.
+/// Replays the decisions from the middle of a daemon's life, while everything changes
+/// that a daemon can change.
 pub fn allowed() -> Result<(), Failed> {
     let script = "
          hog 3 three; hog 1 one
@@ -76,7 +75,7 @@ pub fn allowed() -> Result<(), Failed> {
     is_allowed(&play("--trace", script)?)
 }
 
-/// The same of all ordinary programs, with control groups that come and go.
+/// The same for the whole machine, with control groups that come and go.
 pub fn all_allowed() -> Result<(), Failed> {
     let script = format!(
         "GROUP={GROUP}
@@ -109,8 +108,8 @@ fn is_allowed(shown: &Shown) -> Result<(), Failed> {
     check(part(shown, "code")? == "0", "the exit code", shown)
 }
 
-/// A scheduler that was loaded without a trace has none, and settings are the
-/// daemon's.
+/// A scheduler loaded without `--trace` has no trace, and the daemon's settings cannot
+/// be overridden.
 pub fn refused() -> Result<(), Failed> {
     let script = "
          refused() { \"$@\" 2>&1 && echo accepted || true; }

@@ -1,4 +1,4 @@
-//! All of the machine under the scheduler: control groups are currencies.
+//! The whole machine under the scheduler: control groups are currencies.
 
 use std::array;
 
@@ -6,8 +6,8 @@ use libtest_mimic::Failed;
 
 use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play};
 
-/// Control groups as a manager of services makes them, and what they used: all in one
-/// look, since looks one after another wait for each other's turns.
+/// Control groups as a service manager makes them, and their used time. One command
+/// reads all of them, because several would wait for one another's turns.
 pub const SERVICES: &str = r#"
 echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
 echo +cpu > $GROUP/cgroup.subtree_control
@@ -26,8 +26,8 @@ used() {
 }
 "#;
 
-/// CPU time between two looks, in nanoseconds: of so many groups, the last of which is
-/// all the machine.
+/// CPU time between two readings, in nanoseconds, of a number of groups; the last is the
+/// whole machine.
 fn used<const GROUPS: usize>(
     shown: &Shown,
     [before, after]: [&str; 2],
@@ -48,8 +48,8 @@ fn check_shares(shown: &Shown, looks: [&str; 2], weights: [f64; 2]) -> Result<()
     check(by_tickets(&pairs), looks[0], shown)
 }
 
-/// Two services share by weight, however many processes each has, and a change
-/// of weight takes effect.
+/// Two services share by weight, for any number of processes, and a change of weight
+/// takes effect.
 pub fn services() -> Result<(), Failed> {
     let script = format!(
         "GROUP={GROUP}
@@ -69,8 +69,7 @@ pub fn services() -> Result<(), Failed> {
     check(status["trouble"].is_null(), "trouble", &shown)
 }
 
-/// A client beside services: its user has as many base tickets as everybody
-/// else together.
+/// A client beside services: its user has as many base tickets as all groups together.
 pub fn clients() -> Result<(), Failed> {
     let script = format!(
         "GROUP={GROUP}

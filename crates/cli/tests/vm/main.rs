@@ -1,5 +1,5 @@
-//! Commands in machines, on every kernel that is to be supported. Needs QEMU
-//! and kernels that were fetched: `scripts/vm-test` sees to both.
+//! Commands in micro-VMs on every supported kernel. Needs QEMU and fetched kernels:
+//! `scripts/vm-test` provides both.
 
 mod trace;
 #[path = "../../../kernel/tests/machine/twice.rs"]
@@ -15,7 +15,7 @@ use self::twice::twice;
 
 const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
 
-/// The oldest kernel and the current one.
+/// The oldest supported kernel series and the current one.
 const SERIES: [&str; 2] = ["6.18", "7"];
 
 type Check = fn(&str) -> Result<(), Failed>;
@@ -132,16 +132,16 @@ fn floor(series: &str) -> Result<(), Failed> {
     let output = machine(series, &["--cpus", "2"], &command)?;
     same(output.status.code(), Some(0), &output)?;
     same(output.stdout.as_slice(), b"enabled\n1\n", &output)?;
-    // Unloaded after: another can be loaded.
+    // The scheduler is unloaded afterwards, so another can be loaded.
     let script =
         format!("{PRORATA} floor true && {PRORATA} floor true && cat /sys/kernel/sched_ext/state");
     let output = shell(series, &script)?;
     same(output.stdout.as_slice(), b"disabled\n", &output)
 }
 
-/// A loop of the shell takes eight times as long where an instruction does,
-/// however busy the host is. The least of several, as the kernel does other
-/// things too, and reads files as fast as the host permits.
+/// A shell loop takes eight times as long if each instruction does, even on a busy host.
+/// Compares the least of several times, because the kernel does other work and reads
+/// files at the host's speed.
 fn counted(series: &str) -> Result<(), Failed> {
     let script = "for n in 1 2 3 4 5 6; do a=$(date +%s%N); i=0; \
                   while [ $i -lt 9000 ]; do i=$((i+1)); done; echo $(($(date +%s%N)-a)); done";
@@ -153,15 +153,14 @@ fn counted(series: &str) -> Result<(), Failed> {
         Ok(f64::from(least))
     };
     let (short, long) = (least_ns("--icount=2")?, least_ns("--icount=16")?);
-    // What the kernel does beside is not the same in two machines.
+    // The kernel's other work differs between two micro-VMs.
     if !(5.0..12.0).contains(&(long / short)) {
         return Err(format!("{short} and {long} ns").into());
     }
     Ok(())
 }
 
-/// Neither QEMU nor the server of files outlives a `prorata vm run` that is
-/// killed.
+/// Neither QEMU nor virtiofsd outlives a killed `prorata vm run`.
 fn killed() -> Result<(), Failed> {
     let mut prorata = Command::new(PRORATA)
         .args([
@@ -199,7 +198,7 @@ fn children_of(pid: u32) -> Result<Vec<String>, Failed> {
     Ok(children.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Whoever inherited it may not have waited for it yet.
+/// Whether a process has ended, reaped or not.
 fn is_running(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')')

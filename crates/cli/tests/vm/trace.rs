@@ -1,4 +1,4 @@
-//! `prorata trace` in a machine: what the scheduler decided, and whether it may.
+//! `prorata trace` in a micro-VM: the decisions and their check.
 
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub const CHECKS: [(&str, Check); 2] = [
     ("decisions_on_several_cpus_are_allowed", several),
 ];
 
-/// Two that compute, one of them nicer, and one that sleeps now and then.
+/// Traces two computing programs, one of them nicer, and one that sleeps now and then.
 const SCRIPT: &str = r#"
 sha256sum /dev/zero & nice -n 5 sha256sum /dev/zero &
 (while :; do sleep 0.01; done) &
@@ -36,8 +36,7 @@ fn traced(series: &str) -> Result<(), Failed> {
     if code != "0" || !checked || summary["lost"] != 0 || picks < 100 {
         return Err(format!("exit code {code}: {summary}").into());
     }
-    // What they used is to each other as their weights, 1024 to 335, to within
-    // four quanta.
+    // Their used times are as their weights, 1024 to 335, within four quanta.
     let hogs = summary["tasks"].as_array().into_iter().flatten();
     let hogs = hogs.filter(|task| task["name"] == "sha256sum");
     let used: Vec<f64> = hogs.filter_map(|task| task["used_ns"].as_f64()).collect();
@@ -53,17 +52,16 @@ fn traced(series: &str) -> Result<(), Failed> {
     let slices = events.iter().filter(|event| event["ph"] == "X");
     let slices = slices.filter(|slice| slice["name"] == "sha256sum");
     let drawn: f64 = slices.filter_map(|slice| slice["dur"].as_f64()).sum();
-    // The slices are the turns, in microseconds, on the track of the thread and again
-    // on that of the CPU.
+    // The slices are the turns, in microseconds, on the thread's track and on the CPU's.
     if (drawn * 1e3 / (2.0 * (most + least)) - 1.0).abs() > 0.05 {
         return Err(format!("{drawn} us are drawn of {most} and {least} ns").into());
     }
     Ok(())
 }
 
-/// A scheduler of its own for the whole machine, and then a daemon's: both on three CPUs,
-/// with more that compute than there are. What runs while the first is loaded is nicer, as
-/// that takes long in a machine whose clock counts instructions.
+/// A loaded scheduler for the whole machine, and then a daemon's, both on three CPUs with
+/// more computing programs than CPUs. Programs are nicer while the first is loaded, since
+/// loading takes long in a micro-VM that counts instructions.
 const SEVERAL: &str = r#"
 prorata() { "$PRORATA" "$@"; }
 hogs=

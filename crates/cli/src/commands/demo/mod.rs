@@ -16,9 +16,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::record::Record;
 use self::show::Show;
 use self::stage::Stage;
-use super::graph::write_svg;
 use crate::args::daemon::Demo;
-use crate::args::values::Engine;
+use crate::args::values::DaemonEngine;
 use crate::output;
 use crate::wrapper::ending::Ending;
 use crate::wrapper::signals::Signals;
@@ -50,8 +49,8 @@ const SIGNALS: [Signal; 5] = [
 pub fn demo(args: &Demo) -> Result<ExitCode> {
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
     let engine = match args.engine {
-        Engine::User => EngineKind::User,
-        Engine::Kernel => EngineKind::Kernel(KernelOptions::default()),
+        DaemonEngine::User => EngineKind::User,
+        DaemonEngine::Kernel => EngineKind::Kernel(KernelOptions::default()),
     };
     let mut stage = Stage::set_up(&signals, engine)?;
     let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());
@@ -72,7 +71,7 @@ pub fn demo(args: &Demo) -> Result<ExitCode> {
             .try_for_each(|line| output::line(line))?;
     }
     if let Some(path) = &args.svg {
-        write_svg(path, &record.plot(&summary).svg())?;
+        output::document(path, &record.plot(&summary).svg())?;
     }
     Ok(ExitCode::SUCCESS)
 }

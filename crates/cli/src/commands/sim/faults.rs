@@ -10,9 +10,9 @@ use prorata_sim::fault::{Failure, Survived, trial};
 use prorata_sim::trace::Recorder;
 
 use super::sweep::{Progress, threads};
-use super::{cannot_write, create, verdict};
+use super::verdict;
 use crate::args::sim::Sim;
-use crate::output;
+use crate::output::{self, cannot_write, create};
 
 /// Trials without `--seeds`.
 const TRIALS: u64 = 1000;
@@ -28,7 +28,7 @@ pub fn faults(args: &Sim) -> Result<ExitCode> {
     if let Some(path) = &args.files.record {
         ensure!(
             first == last,
-            "one seed can be recorded: give it as --seed N"
+            "--record takes a single trial: give its seed with --seed N"
         );
         let (recorder, _) = trial(first, Recorder::new(create(path)?));
         recorder.finish().with_context(|| cannot_write(path))?;
@@ -50,11 +50,11 @@ pub fn faults(args: &Sim) -> Result<ExitCode> {
             output::line(&failure.to_string())?;
             let seed = failure.seed;
             output::line(&format!(
-                "  see it with `prorata sim --faults --seed {seed} --record trial{seed}.trace`"
+                "  repeat it with `prorata sim --faults --seed {seed} --record trial{seed}.trace`"
             ))?;
         }
         output::line(&format!(
-            "{count} trials, {} fail: {} events, {} faults, {} refused",
+            "{count} trials, {} failed: {} events, {} faults, {} refused",
             failures.len(),
             survived.events,
             survived.faults,
@@ -64,8 +64,8 @@ pub fn faults(args: &Sim) -> Result<ExitCode> {
     Ok(verdict(failures.is_empty()))
 }
 
-/// Makes the trials; sums of those that nothing went wrong in, and the others
-/// by seed.
+/// Runs the trials. Returns the totals of those that survived, and the failures
+/// in the order of their seeds.
 fn all(first: u64, count: usize, threads: usize) -> (Survived, Vec<Failure>) {
     let next = AtomicU64::new(0);
     let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! A run in figures, for people.
+//! The report of a run as tables.
 
 use anyhow::Result;
 use prorata_report::table::{Side, Table};
@@ -8,7 +8,7 @@ use prorata_scenario::measure::{ClientReport, Counts, Summary, Verdict, WaitRepo
 use crate::args::Format;
 use crate::output;
 
-/// Clients that are listed; more are counted.
+/// Largest number of listed clients.
 const CLIENTS: usize = 40;
 
 /// Prints a run, as JSON if asked for.
@@ -17,7 +17,7 @@ pub fn print(report: &Report, format: Format) -> Result<()> {
         return output::json(report);
     }
     output::line(&heading(report))?;
-    output::table(&clients(report), "prorata: there is no client")?;
+    output::table(&clients(report), "prorata: there are no clients")?;
     if report.clients.len() > CLIENTS {
         let more = report.clients.len() - CLIENTS;
         output::line(&format!("and {more} more clients: see --json"))?;
@@ -50,7 +50,7 @@ pub fn print(report: &Report, format: Format) -> Result<()> {
     not_judged(report)
 }
 
-/// Assertions of which nothing can be said are no success.
+/// Counts the assertions that the engine could not judge.
 fn not_judged(report: &Report) -> Result<()> {
     let count = report.verdicts.iter().filter(|v| !v.judged).count();
     if count == 0 {
@@ -81,7 +81,7 @@ fn heading(report: &Report) -> String {
     )
 }
 
-/// What a pool's CPUs gave, of what they could have.
+/// How busy the CPUs of each pool were.
 fn pools(report: &Report) -> Table {
     let mut table = Table::new(&[
         ("POOL", Side::Left),
@@ -205,7 +205,7 @@ fn verdict(verdict: &Verdict) -> String {
     format!("{mark}: {}: {measured}", verdict.assertion)
 }
 
-/// A time with three digits or so.
+/// A time in the largest unit that is not above it.
 fn time(time_ns: f64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
     let unit = units.iter().find(|unit| time_ns >= unit.0);

@@ -7,8 +7,7 @@ mod processes;
 mod step;
 mod sweep;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -21,10 +20,11 @@ use prorata_sim::perfetto::Perfetto;
 use prorata_sim::trace::Recorder;
 use prorata_sim::{Measures, Simulation, report};
 
-use crate::args::sim::{Engine, Files, Sim};
-use crate::output;
+use crate::args::sim::{Files, Sim};
+use crate::args::values::AnyEngine;
+use crate::output::{self, cannot_write, create};
 
-/// Points of the time series where one is needed and the scenario asks for
+/// Points of a time series if an output file needs one and the scenario has
 /// none.
 const POINTS: u64 = 200;
 
@@ -41,7 +41,7 @@ pub fn sim(args: &Sim) -> Result<ExitCode> {
     if !args.many.sweep.is_empty() || args.many.seeds.is_some() {
         return sweep::sweep(args, path);
     }
-    if args.engine != Engine::Sim {
+    if args.engine != AnyEngine::Sim {
         return processes::run(args, path);
     }
     let mut scenario = Scenario::read(path)?;
@@ -54,7 +54,7 @@ pub fn sim(args: &Sim) -> Result<ExitCode> {
     run(args, &scenario, seed)
 }
 
-/// Has a time series made where a file needs one.
+/// Adds a time series to the scenario if an output file needs one.
 fn ask_for_series(files: &Files, scenario: &mut Scenario) {
     let needs_series = files.csv.is_some() || files.svg.is_some();
     if needs_series && scenario.measure.every.is_none() {
@@ -64,7 +64,7 @@ fn ask_for_series(files: &Files, scenario: &mut Scenario) {
 
 fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
     let files = &args.files;
-    // A scenario that is refused leaves the files as they are.
+    // A refused scenario must not truncate the output files.
     let plan = Plan::new(scenario)?;
     let recorder = files.record.as_deref().map(create).transpose()?;
     let perfetto = files.perfetto.as_deref().map(create).transpose()?;
@@ -86,7 +86,7 @@ fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
     give_out(args, &report, Some(&measures), &groups)
 }
 
-/// Prints a run that is over and writes it to files.
+/// Prints the report of a run and writes its files.
 fn give_out(
     args: &Sim,
     report: &Report,
@@ -96,7 +96,7 @@ fn give_out(
     let files = &args.files;
     if let Some(path) = &files.svg {
         let drawing = plot::all(report, measures, groups).finish();
-        std::fs::write(path, drawing).with_context(|| cannot_write(path))?;
+        output::document(path, &drawing)?;
     }
     match files.csv.as_deref() {
         Some(path) if path.as_os_str() == "-" => report.write_csv(io::stdout().lock())?,
@@ -111,7 +111,7 @@ fn give_out(
     Ok(verdict(report.holds()))
 }
 
-/// Refuses to write over the scenario, by whatever name.
+/// Refuses an output file that is the scenario file, under any name.
 fn keep_scenario(scenario: &Path, files: &Files) -> Result<()> {
     let inode = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
     let Some(kept) = inode(scenario) else {
@@ -133,20 +133,11 @@ fn keep_scenario(scenario: &Path, files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// Success exactly if everything asserted holds.
+/// The exit code of a verdict.
 fn verdict(holds: bool) -> ExitCode {
     if holds {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
-}
-
-fn create(path: &Path) -> Result<BufWriter<File>> {
-    let file = File::create(path).with_context(|| cannot_write(path))?;
-    Ok(BufWriter::new(file))
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
 }

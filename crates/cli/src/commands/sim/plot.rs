@@ -1,5 +1,5 @@
-//! A run as drawings: shares, relative errors and queue lengths over time, and
-//! how response times and dispatch latencies are distributed.
+//! Drawings of a run: shares, relative errors and queue lengths over time, and
+//! the distributions of response times and dispatch latencies.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use prorata_scenario::Report;
 use prorata_scenario::measure::{PointReport, Times};
 use prorata_sim::{ClientMeasures, Measures};
 
-/// Lines that a reader can still tell apart.
+/// Largest number of lines that a reader can tell apart.
 const LINES: usize = 12;
 
 /// Bins of a histogram.
 const BINS: usize = 24;
 
-/// Copies of clients by the name of them all.
+/// The copies of each client, by the client's name.
 type Groups<'a> = [(&'a str, Range<u32>)];
 
-/// All drawings of a run, one below the other. What has no times or pairs is
-/// left out; so is what only a simulation measures.
+/// All drawings of a run in one column, without those that would be empty.
+/// `measures` are those of a simulation.
 pub fn all(report: &Report, measures: Option<&Measures>, groups: &Groups<'_>) -> Svg {
     let mut drawings = vec![shares(report, groups).draw()];
     if !report.pairs.is_empty() {
@@ -44,7 +44,7 @@ pub fn all(report: &Report, measures: Option<&Measures>, groups: &Groups<'_>) ->
     Svg::sheet(drawings)
 }
 
-/// Magnitudes, as the papers draw them (1995, Figure 10).
+/// Magnitudes of the relative errors, as in 1995, Figure 10.
 fn relative_errors(report: &Report) -> Chart {
     let pairs = report.pairs.iter().take(SERIES_COLOURS).enumerate();
     let curves = pairs.map(|(pair, named)| {
@@ -60,7 +60,7 @@ fn relative_errors(report: &Report) -> Chart {
     )
 }
 
-/// By pool, where there are several.
+/// Waiting threads, of each pool if there are pools.
 fn queues(report: &Report) -> Chart {
     let curves = if report.pools.is_empty() {
         let waiting = |point: &PointReport| point.waiting_threads.unwrap_or(0) as f64;
@@ -122,8 +122,8 @@ fn curve(
     }
 }
 
-/// The times of each client, all copies together, as bars side by side; nothing
-/// if nobody has any.
+/// The distribution of each client's times, as bars side by side. `None` if no
+/// client has times.
 fn histogram(
     (title, what): (&str, &str),
     measures: &Measures,
@@ -179,9 +179,8 @@ fn histogram(
     })
 }
 
-/// Received and specified shares between the points of the time series. The
-/// copies of a client are drawn as one; the first clients only if there are
-/// many.
+/// Received and specified shares between the points of the time series. A line
+/// stands for all copies of a client; only the first clients are drawn.
 fn shares(report: &Report, groups: &Groups<'_>) -> SharePlot {
     let duration_s = report.duration_ns as f64 / 1e9;
     let left_out = groups.len().saturating_sub(LINES);
@@ -223,12 +222,12 @@ fn line(report: &Report, name: &str, clients: Range<u32>) -> Series {
     for point in &report.series {
         let sum = |by_client: &[u64]| by_client[clients.clone()].iter().sum::<u64>();
         let (received_ns, specified_ns) = (sum(&point.received_ns), sum(&point.specified_ns));
-        // What all CPUs could have given since the point before.
+        // The capacity of all CPUs since the previous point.
         let span_ns = (point.time_ns - before.0) as f64 * f64::from(report.cpus);
         let at_s = point.time_ns as f64 / 1e9;
         let part = |now: u64, then: u64| now.saturating_sub(then) as f64 / span_ns;
         series.received.push((at_s, part(received_ns, before.1)));
-        // The part holds from the point before on.
+        // The share holds from the previous point on.
         let since_s = before.0 as f64 / 1e9;
         series
             .specified

@@ -1,25 +1,24 @@
-//! A scenario on real processes.
+//! Runs a scenario on real processes.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
-use nix::sys::signal::Signal;
+use anyhow::Result;
 use prorata_scenario::{Plan, Scenario};
 use prorata_stage::{EngineKind, KERNEL, StageError, USER, Watch, check};
 
 use super::sweep::Progress;
 use crate::args::WrongUsage;
-use crate::args::sim::{Engine, Sim};
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::{CLEARING, Signals};
+use crate::args::sim::Sim;
+use crate::args::values::AnyEngine;
+use crate::wrapper::signals::{CLEARING, Interruption};
 
-/// `prorata sim FILE --engine` with an engine for processes.
+/// `prorata sim FILE --engine user` and `--engine kernel`.
 pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
     let kind: &'static EngineKind = match args.engine {
-        Engine::Sim => unreachable!("the simulator has no processes"),
-        Engine::User => &USER,
-        Engine::Kernel => &KERNEL,
+        AnyEngine::Sim => unreachable!("the simulator has no processes"),
+        AnyEngine::User => &USER,
+        AnyEngine::Kernel => &KERNEL,
     };
     let files = &args.files;
     if args.step || files.perfetto.is_some() || files.record.is_some() {
@@ -30,20 +29,16 @@ pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or(scenario.seed.into());
     super::keep_scenario(path, files)?;
     super::ask_for_series(files, &mut scenario);
-    // Whatever ends us early, everything is cleared away first.
-    let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
+    // These signals end the run, which then cleans up.
     let mut wait = Wait {
-        signals,
-        signal: None,
+        interruption: Interruption::block(&CLEARING)?,
         progress: Progress::new(),
     };
     let run = prorata_stage::run(&scenario, seed, kind, &mut wait);
     wait.progress.end();
-    let report = match (run, wait.signal) {
-        (Err(StageError::Interrupted), Some(signal)) => {
-            return Ok(Ending::Killed(signal).pass_on());
-        }
-        (run, _) => run?,
+    let report = match run {
+        Err(StageError::Interrupted) => return Ok(wait.interruption.pass_on()),
+        run => run?,
     };
     let plan = Plan::new(&scenario)?;
     let groups = plan.groups.iter();
@@ -53,10 +48,9 @@ pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
     super::give_out(args, &report, None, &groups)
 }
 
-/// Shows how far it is, until a signal comes.
+/// Shows the progress until a signal ends the run.
 struct Wait {
-    signals: Signals,
-    signal: Option<Signal>,
+    interruption: Interruption,
     progress: Progress,
 }
 
@@ -64,7 +58,6 @@ impl Watch for Wait {
     fn goes_on(&mut self, now_ns: u64, end_ns: u64) -> bool {
         let ms = |ns: u64| (ns / 1_000_000) as usize;
         self.progress.tell(ms(now_ns), ms(end_ns).max(1));
-        self.signal = self.signal.or_else(|| self.signals.next_to_end());
-        self.signal.is_none()
+        self.interruption.signal().is_none()
     }
 }

@@ -1,4 +1,4 @@
-//! Stepping through a run, event by event.
+//! Steps through a run, event by event.
 
 use std::io::{self, BufRead};
 use std::process::ExitCode;
@@ -14,11 +14,11 @@ use prorata_sim::{Observer, Simulation};
 
 use crate::output;
 
-/// Keeps the lines of the events since they were taken last.
+/// The lines of the events since the last printing.
 #[derive(Default)]
 struct Lines {
     lines: Vec<String>,
-    /// Wanted, and whether an event of it has come.
+    /// A client to wait for, and whether one of its events has come.
     client: Option<(u32, bool)>,
 }
 
@@ -36,7 +36,7 @@ impl Observer for Lines {
     }
 }
 
-/// How far to go.
+/// The end of a step.
 enum Far {
     Events(u64),
     Until(Time),
@@ -64,7 +64,7 @@ pub fn step(scenario: &Scenario, seed: u64) -> Result<ExitCode> {
                 }
             }
             None => eprintln!(
-                "prorata: \"{command}\" is no number of events, no time, no client, and not p or q"
+                "prorata: \"{command}\" is not a command: give a number of events, a time, a client, p or q"
             ),
         }
     }
@@ -84,7 +84,7 @@ fn far(command: &str, machine: &Machine) -> Option<Far> {
     client().or_else(events).or_else(time)
 }
 
-/// Goes so far; returns whether anything is left.
+/// Runs up to the end of the step; returns whether any events are left.
 fn go(stepper: &mut Simulation<Lines>, far: &Far) -> Result<bool> {
     let mut events = 0;
     stepper.observer_mut().client = match far {
@@ -149,5 +149,5 @@ fn show(machine: &Machine) -> Result<()> {
         ]);
         table.row(cells);
     }
-    output::table(&table, "prorata: there is no client")
+    output::table(&table, "prorata: there are no clients")
 }

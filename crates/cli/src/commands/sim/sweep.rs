@@ -1,4 +1,4 @@
-//! Many runs at once, over all cores.
+//! Sweeps: runs over a grid of settings and seeds, on all cores.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZero;
@@ -38,7 +38,7 @@ pub fn sweep(args: &Sim, path: &Path) -> Result<ExitCode> {
         output::json(&summary)?;
     } else {
         output::line(&format!(
-            "{} runs in {}; in {} of them an assertion fails",
+            "{} runs in {}; an assertion fails in {} of them",
             summary.runs,
             results.display(),
             summary.fail
@@ -51,29 +51,29 @@ fn own_seed(path: &Path) -> Result<u64> {
     Ok(Scenario::read(path)?.seed.into())
 }
 
-/// As many as asked for, or as there are CPUs.
+/// The chosen number of threads, or one per CPU.
 pub fn threads(many: &Many) -> NonZero<usize> {
     let cpus = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     many.threads.unwrap_or_else(cpus)
 }
 
-/// A bar on standard error, if that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 pub struct Progress {
     shown: bool,
     began: Instant,
-    /// Done when it began, so that what is left can be foretold.
+    /// Runs done at the start, which do not count for the estimate.
     done_before: Option<usize>,
     last: Option<Instant>,
 }
 
-/// Columns of the bar.
+/// Width of the bar.
 const COLUMNS: usize = 40;
 
-/// Time between two looks of it.
+/// Least time between two updates.
 const REFRESH: Duration = Duration::from_millis(100);
 
 impl Progress {
-    /// Nothing done yet.
+    /// A bar that is not shown yet.
     pub fn new() -> Progress {
         Progress {
             shown: io::stderr().is_terminal(),
@@ -83,7 +83,7 @@ impl Progress {
         }
     }
 
-    /// So many are done.
+    /// Shows that `done` of `total` are done.
     pub fn tell(&mut self, done: usize, total: usize) {
         let before = *self.done_before.get_or_insert(done);
         let recent = self.last.is_some_and(|last| last.elapsed() < REFRESH);
@@ -99,11 +99,11 @@ impl Progress {
             }
         };
         let line = format!("\r{} {done}/{total}{left}\x1b[K", bar(done, total));
-        // Whoever closed standard error wants no bar.
+        // A failure to show progress must not end the command.
         let _ = io::stderr().write_all(line.as_bytes());
     }
 
-    /// The bar makes room for what comes.
+    /// Removes the bar.
     pub fn end(&self) {
         if self.shown {
             let _ = io::stderr().write_all(b"\r\x1b[K");

@@ -1,6 +1,6 @@
 //! The keys of `top`.
 
-/// What a key asks for.
+/// An action of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
     Quit,
@@ -12,7 +12,7 @@ pub enum Key {
     Reverse,
 }
 
-/// Keys that mean nothing are left out.
+/// The actions of the keys in `bytes`, without unknown keys.
 pub fn decode(mut bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {
@@ -20,7 +20,7 @@ pub fn decode(mut bytes: &[u8]) -> Vec<Key> {
             (0x1b, [b'[', b'A', rest @ ..]) => (Some(Key::Up), rest),
             (0x1b, [b'[', b'B', rest @ ..]) => (Some(Key::Down), rest),
             (0x1b, [b'[', rest @ ..]) => {
-                // Another sequence, which its final byte ends.
+                // An unknown sequence extends to its final byte.
                 let end = rest
                     .iter()
                     .position(|byte| (0x40..=0x7e).contains(byte))
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_sequences() {
+    fn unknown_keys_and_sequences_are_skipped() {
         assert_eq!(
             decode(b"\x1b[A\x1b[Bkj"),
             [Key::Up, Key::Down, Key::Up, Key::Down]

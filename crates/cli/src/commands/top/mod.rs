@@ -1,4 +1,4 @@
-//! `top`: clients live.
+//! `top`: a live view of the clients.
 
 mod keys;
 mod view;
@@ -20,10 +20,10 @@ use crate::terminal::Screen;
 use crate::wrapper::ending::Ending;
 use crate::wrapper::signals::Signals;
 
-/// The least time between two looks: less only costs.
+/// The least delay: a shorter one only costs CPU time.
 const LEAST_DELAY: Duration = Duration::from_millis(100);
 
-/// The longest; it must fit the system's clocks.
+/// The longest delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 const SIGNALS: [Signal; 6] = [
@@ -44,7 +44,7 @@ pub fn top(caller: &Caller, args: &Top) -> Result<()> {
     );
     ensure!(
         (LEAST_DELAY..=LONGEST_DELAY).contains(&args.delay),
-        "a delay of {:?} is not between {LEAST_DELAY:?} and {LONGEST_DELAY:?}: give one such as 1s",
+        "the delay {:?} is not between {LEAST_DELAY:?} and {LONGEST_DELAY:?}: give a delay such as 1s",
         args.delay
     );
     let mut connection = caller.open()?;
@@ -53,14 +53,14 @@ pub fn top(caller: &Caller, args: &Top) -> Result<()> {
     let ended_by = watch(&mut connection, args.delay, &signals, &screen);
     drop(screen);
     if let Some(signal) = ended_by? {
-        // Does not return; should the signal not end us, we are done anyway.
+        // The signal ends this process, or the process ends by itself next.
         let _ = Ending::Killed(signal).pass_on();
     }
     Ok(())
 }
 
-/// Shows and obeys until the user has seen enough; the signal that said so, if
-/// it was one.
+/// Updates the view and handles keys until the user quits or a signal comes.
+/// Returns the signal.
 fn watch(
     connection: &mut Connection,
     delay: Duration,
@@ -68,7 +68,7 @@ fn watch(
     screen: &Screen,
 ) -> Result<Option<Signal>> {
     let mut view = View::default();
-    view.look(clients(connection)?);
+    view.sample(clients(connection)?);
     let mut next = Instant::now() + delay;
     loop {
         screen.draw(&view.lines())?;
@@ -93,18 +93,18 @@ fn watch(
         }
         if pressed {
             let keys = screen.keys()?;
-            // Readable without bytes: the terminal has gone.
+            // A readable terminal without bytes is gone.
             if keys.is_empty() {
                 return Ok(None);
             }
             for key in decode(&keys) {
-                if view.obey(key, connection)? {
+                if view.press(key, connection)? {
                     return Ok(None);
                 }
             }
         }
         if Instant::now() >= next {
-            view.look(clients(connection)?);
+            view.sample(clients(connection)?);
             next = Instant::now() + delay;
         }
     }

@@ -1,4 +1,4 @@
-//! What `top` shows, and what keys do to it.
+//! The content of `top`, and the actions of its keys.
 
 use anyhow::Result;
 use prorata_protocol::{ClientReport, Connection, Funding, Request};
@@ -14,7 +14,7 @@ use crate::{output, shares};
 
 const BAR_COLUMNS: usize = 24;
 
-/// What rows are sorted by.
+/// The column that rows are sorted by.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Order {
     #[default]
@@ -44,22 +44,22 @@ impl Order {
     }
 }
 
-/// What is on the screen.
+/// The content of the screen.
 #[derive(Default, Debug)]
 pub struct View {
-    /// Clients with the share that each received between the last two looks.
+    /// Clients, each with its received share between the last two samples.
     rows: Vec<(ClientReport, f64)>,
     order: Order,
     reversed: bool,
     /// Identifier of the selected client.
     selected: Option<String>,
-    /// What the daemon said to the last key.
+    /// The result of the last key.
     message: String,
 }
 
 impl View {
-    /// Shows `clients`, and what they received since the last look.
-    pub fn look(&mut self, clients: Vec<ClientReport>) {
+    /// Shows a new sample of the clients.
+    pub fn sample(&mut self, clients: Vec<ClientReport>) {
         let before: Vec<ClientReport> = self.rows.drain(..).map(|(client, _)| client).collect();
         let received = shares::received(&before, &clients);
         self.rows = clients.into_iter().zip(received).collect();
@@ -82,8 +82,8 @@ impl View {
         }
     }
 
-    /// Row of the selected client: the first, if that has gone or none was
-    /// selected yet.
+    /// The row of the selected client. The first row if no client is selected or
+    /// the selected client is gone.
     fn selected_row(&self) -> usize {
         self.rows
             .iter()
@@ -91,8 +91,8 @@ impl View {
             .unwrap_or(0)
     }
 
-    /// Does what a key asks for; whether that is to end.
-    pub fn obey(&mut self, key: Key, connection: &mut Connection) -> Result<bool> {
+    /// Performs a key's action; returns whether to quit.
+    pub fn press(&mut self, key: Key, connection: &mut Connection) -> Result<bool> {
         self.message.clear();
         match key {
             Key::Quit => return Ok(true),
@@ -112,9 +112,8 @@ impl View {
         self.selected = self.rows.get(row).map(|(client, _)| client.id.clone());
     }
 
-    /// Changes the tickets that the selected client holds in the first of its
-    /// currencies, what it has lent of them included; what others have lent to
-    /// it is not its own to change.
+    /// Changes the selected client's tickets in the first of its currencies.
+    /// Includes tickets that the client has lent, and excludes those lent to it.
     fn change(&mut self, by: fn(u32) -> u32, connection: &mut Connection) -> Result<()> {
         let row = self.selected_row();
         self.select(row);
@@ -135,7 +134,7 @@ impl View {
         let amount = held.fold(0_u32, |sum, ticket| {
             sum.saturating_add(ticket.amount.saturating_add(ticket.lent))
         });
-        let said = format!("{} now holds {}.{currency}", client.name, by(amount));
+        let success = format!("{} now holds {}.{currency}", client.name, by(amount));
         let funding = Funding {
             amount: by(amount),
             currency: Some(currency),
@@ -147,14 +146,14 @@ impl View {
                 funding,
             },
         );
-        self.message = done.map_or_else(|error| format!("{error:#}"), |()| said);
-        self.look_again(clients(connection)?);
+        self.message = done.map_or_else(|error| format!("{error:#}"), |()| success);
+        self.refresh(clients(connection)?);
         Ok(())
     }
 
-    /// Takes a fresh look, and keeps the shares that were received between the
-    /// last two.
-    fn look_again(&mut self, clients: Vec<ClientReport>) {
+    /// Shows the new state of the clients. Keeps the received shares, because the
+    /// time since the last sample is too short to measure them.
+    fn refresh(&mut self, clients: Vec<ClientReport>) {
         let old = std::mem::take(&mut self.rows);
         let received = |id: &str| {
             old.iter()
@@ -217,11 +216,11 @@ impl View {
         } else {
             let rows = table.lines(None);
             let chosen = self.selected_row() + 1;
-            // Scrolled so far that the selected row is on the screen.
-            let room = size().1.saturating_sub(lines.len() + 3).max(1);
-            let first = chosen.saturating_sub(room) + 1;
+            // Scrolls until the selected row is on the screen.
+            let height = size().1.saturating_sub(lines.len() + 3).max(1);
+            let first = chosen.saturating_sub(height) + 1;
             lines.push(rows[0].clone());
-            for (row, line) in rows.iter().enumerate().skip(first).take(room) {
+            for (row, line) in rows.iter().enumerate().skip(first).take(height) {
                 lines.push(if row == chosen {
                     selected(line)
                 } else {
@@ -237,12 +236,12 @@ impl View {
     }
 }
 
-/// A tenth more, at least one.
+/// A tenth more, by at least one ticket.
 fn inflated(amount: u32) -> u32 {
     amount.saturating_add((amount / 10).max(1))
 }
 
-/// A tenth less, at least one, never nothing.
+/// A tenth less, by at least one ticket, but never below one.
 fn deflated(amount: u32) -> u32 {
     (amount - (amount / 10).max(1)).max(1)
 }

@@ -1,17 +1,15 @@
-//! `trace`: what the scheduler in the kernel decides about everybody.
+//! `trace`: records the decisions of the scheduler in the kernel.
 
 mod recording;
 mod source;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::Path;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use nix::sys::signal::Signal;
 use prorata_kernel::replay::Replay;
 use prorata_kernel::scheduler::possible_cpus;
 use prorata_report::table::{Side, Table};
@@ -19,38 +17,37 @@ use prorata_user::procfs;
 use rustix::time::{ClockId, clock_getres};
 use serde_json::{Value, json};
 
-use self::recording::{Recording, Task, Who};
+use self::recording::{Recording, Task, Thread};
 use self::source::{Settings, Source};
 use crate::args::trace::Trace;
 use crate::caller::Caller;
-use crate::output;
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::{CLEARING, Signals};
+use crate::output::{self, cannot_write, create};
+use crate::wrapper::signals::{CLEARING, Interruption};
 
-/// Time between two looks at the ring: in it the kernel has room for what it
-/// decides within seconds.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval between two reads of the ring, which holds the decisions of several
+/// seconds.
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// `prorata trace`.
 pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
     let daemon = source::daemon(caller)?;
     let settings = Settings::new(daemon.as_ref(), args)?;
-    let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
+    let mut interruption = Interruption::block(&CLEARING)?;
     let replay = args.check.then(|| Replay::new(tick_ns(), possible_cpus()));
-    let (mut recording, ended, lost) = {
+    let (mut recording, lost) = {
         let source = Source::open(&settings)?;
         let file = args.perfetto.as_deref().map(create).transpose()?;
-        let mut recording = Recording::new(file, replay, who);
-        let (ended, lost) = record(&source, args.seconds, &signals, &mut recording)?;
-        // A scheduler of our own is unloaded before anything is printed.
-        (recording, ended, lost)
+        let mut recording = Recording::new(file, replay, thread);
+        let lost = record(&source, args.seconds, &mut interruption, &mut recording)?;
+        // Leaving this block unloads our own scheduler before any output.
+        (recording, lost)
     };
     recording.end();
     if let (Some(path), Some(file)) = (&args.perfetto, recording.events.take()) {
         file.finish().with_context(|| cannot_write(path))?;
     }
-    if let Some(signal) = ended {
-        return Ok(Ending::Killed(signal).pass_on());
+    if interruption.signal().is_some() {
+        return Ok(interruption.pass_on());
     }
     print(args, &recording, lost)?;
     let is_whole = lost == 0 && recording.disallowed.is_none();
@@ -58,37 +55,36 @@ pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!is_right)))
 }
 
-/// Takes decisions until the time is over, or a signal comes. Gives back which
-/// signal, and how many decisions were lost.
+/// Records decisions until the time is over or a signal comes. Returns the
+/// number of lost decisions.
 fn record(
     source: &Source,
     seconds: u32,
-    signals: &Signals,
+    interruption: &mut Interruption,
     recording: &mut Recording<BufWriter<File>>,
-) -> Result<(Option<Signal>, u64)> {
+) -> Result<u64> {
     let end = Instant::now() + Duration::from_secs(seconds.into());
     loop {
-        sleep(LOOK);
+        sleep(INTERVAL);
         let trace = source.take()?;
         recording.take(&trace);
-        let signal = signals.next_to_end();
-        if signal.is_some() || Instant::now() >= end {
-            return Ok((signal, trace.lost));
+        if interruption.signal().is_some() || Instant::now() >= end {
+            return Ok(trace.lost);
         }
     }
 }
 
-/// Name and process of a thread. One that has ended is known by its number alone.
-fn who(tid: u32) -> Who {
+/// Name and process of a thread. For an ended thread, its number stands for both.
+fn thread(tid: u32) -> Thread {
     let name = std::fs::read_to_string(format!("/proc/{tid}/comm"));
-    Who {
+    Thread {
         name: name.map_or_else(|_| tid.to_string(), |name| name.trim_end().to_owned()),
         process: procfs::process_of_thread(tid).unwrap_or(tid),
     }
 }
 
-/// Time between two looks of the kernel at whose turn ends: the resolution of the
-/// clock that only these move on.
+/// The kernel's tick, which ends turns: the resolution of the clock that only
+/// ticks advance.
 fn tick_ns() -> u64 {
     clock_getres(ClockId::MonotonicCoarse).tv_nsec as u64
 }
@@ -97,10 +93,10 @@ fn print(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Resu
     if args.format.json {
         return output::json(&summary(args, recording, lost));
     }
-    output::table(&table(recording), "nothing was decided")?;
+    output::table(&table(recording), "no decisions were recorded")?;
     let lost_in_words = match lost {
         0 => "none lost".to_owned(),
-        lost => format!("{lost} lost: the trace is not whole"),
+        lost => format!("{lost} lost: the trace is incomplete"),
     };
     output::line(&format!(
         "{} decisions, {} of them picks; {lost_in_words}",
@@ -109,7 +105,7 @@ fn print(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Resu
     match &recording.disallowed {
         _ if !args.check => Ok(()),
         Some(disallowed) => output::line(&format!("NOT ALLOWED: {disallowed}")),
-        None => output::line("stride scheduling allows every one of them"),
+        None => output::line("stride scheduling allows every decision"),
     }
 }
 
@@ -124,7 +120,7 @@ fn table(recording: &Recording<impl io::Write>) -> Table {
     for (tid, task) in by_use(recording) {
         table.row(vec![
             tid.to_string(),
-            task.who.name.clone(),
+            task.thread.name.clone(),
             format!("{:.1}", task.tickets),
             task.turns.to_string(),
             output::seconds(task.used_ns),
@@ -133,7 +129,7 @@ fn table(recording: &Recording<impl io::Write>) -> Table {
     table
 }
 
-/// Who used most comes first.
+/// Tasks in descending order of used time.
 fn by_use<W: io::Write>(recording: &Recording<W>) -> Vec<(u32, &Task)> {
     let mut tasks: Vec<(u32, &Task)> = recording.tasks.iter().map(|(t, task)| (*t, task)).collect();
     tasks.sort_by_key(|(tid, task)| (std::cmp::Reverse(task.used_ns), *tid));
@@ -143,7 +139,7 @@ fn by_use<W: io::Write>(recording: &Recording<W>) -> Vec<(u32, &Task)> {
 fn summary(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Value {
     let tasks = by_use(recording).into_iter().map(|(tid, task)| {
         json!({
-            "thread": tid, "process": task.who.process, "name": task.who.name,
+            "thread": tid, "process": task.thread.process, "name": task.thread.name,
             "tickets": task.tickets, "turns": task.turns, "used_ns": task.used_ns,
         })
     });
@@ -156,13 +152,4 @@ fn summary(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Va
         "not_allowed": recording.disallowed.as_ref().map(ToString::to_string),
         "tasks": tasks.collect::<Vec<_>>(),
     })
-}
-
-fn create(path: &Path) -> Result<BufWriter<File>> {
-    let file = File::create(path).with_context(|| cannot_write(path))?;
-    Ok(BufWriter::new(file))
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
 }

@@ -1,4 +1,4 @@
-//! Decisions, as they come: counted, checked, and written for Perfetto.
+//! Counts decisions, checks them, and writes them for Perfetto.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,24 +8,24 @@ use prorata_kernel::scheduler::{Decision, DecisionKind, Trace};
 use prorata_sim::perfetto::{Events, Track};
 use serde_json::json;
 
-/// A thread's name and process.
+/// Name and process of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Who {
-    /// What it is called.
+pub struct Thread {
+    /// Name of the thread.
     pub name: String,
     /// Its process.
     pub process: u32,
 }
 
-/// A thread that was decided about.
+/// A thread with decisions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Task {
-    pub who: Who,
-    /// What it was worth last, in base tickets.
+    pub thread: Thread,
+    /// Its latest value, in base tickets.
     pub tickets: f64,
     pub turns: u64,
     pub used_ns: u64,
-    /// Its turn under way, or that has not been written yet.
+    /// Its turn that is not yet written.
     turn: Option<Turn>,
 }
 
@@ -33,20 +33,20 @@ pub struct Task {
 struct Turn {
     cpu: u32,
     begin_ns: u64,
-    /// When it was charged last.
+    /// Time of the last charge.
     end_ns: u64,
     pass: u64,
 }
 
-/// The group of the CPUs' tracks: above all numbers of processes (2^22).
+/// The group of the CPUs' tracks, above the largest pid (2^22).
 const CPUS: u32 = 1 << 22;
 
-/// What has been recorded so far.
+/// The decisions recorded so far.
 pub struct Recording<W> {
-    /// Where the trace is written.
+    /// Writer of the trace.
     pub events: Option<Events<W>>,
     replay: Option<Replay>,
-    find: fn(u32) -> Who,
+    find: fn(u32) -> Thread,
     /// The first decision that is not allowed.
     pub disallowed: Option<Disallowed>,
     /// By thread number.
@@ -54,16 +54,16 @@ pub struct Recording<W> {
     pub decisions: u64,
     pub picks: u64,
     competing: u64,
-    /// CPUs that have a track.
+    /// CPUs with a track.
     cpus: BTreeSet<u32>,
-    /// The time of the first decision, from which times are counted.
+    /// Time of the first decision, the origin of the trace.
     begin_ns: Option<u64>,
 }
 
 impl<W: io::Write> Recording<W> {
-    /// Nothing yet. Decisions are written to `events`, and checked by `replay`;
-    /// `find` says who a thread is when it is decided about first.
-    pub fn new(events: Option<W>, replay: Option<Replay>, find: fn(u32) -> Who) -> Self {
+    /// An empty recording that writes decisions to `events` and checks them with
+    /// `replay`. `find` looks a thread up at its first decision.
+    pub fn new(events: Option<W>, replay: Option<Replay>, find: fn(u32) -> Thread) -> Self {
         Self {
             events: events.map(Events::new),
             replay,
@@ -78,8 +78,7 @@ impl<W: io::Write> Recording<W> {
         }
     }
 
-    /// Goes on with what has been decided since. A trace with a gap is not checked
-    /// from there on.
+    /// Adds further decisions. Checking ends at a gap in the trace.
     pub fn take(&mut self, trace: &Trace) {
         if trace.lost > 0 {
             self.replay = None;
@@ -99,7 +98,7 @@ impl<W: io::Write> Recording<W> {
         }
         let first_ns = *self.begin_ns.get_or_insert(decision.time_ns);
         let now_ns = decision.time_ns.saturating_sub(first_ns);
-        // These are of a client, all of whose tasks compete as one.
+        // Decisions of these kinds concern a client, not a thread.
         match decision.kind {
             DecisionKind::Tickets
             | DecisionKind::Sleeps
@@ -152,7 +151,7 @@ impl<W: io::Write> Recording<W> {
         }
     }
 
-    /// All is over: writes the turns that are under way.
+    /// Writes the unfinished turns.
     pub fn end(&mut self) {
         let tids: Vec<u32> = self.tasks.keys().copied().collect();
         tids.into_iter().for_each(|tid| self.write_turn(tid));
@@ -162,15 +161,15 @@ impl<W: io::Write> Recording<W> {
         if self.tasks.contains_key(&tid) {
             return;
         }
-        let who = (self.find)(tid);
+        let thread = (self.find)(tid);
         if let Some(events) = &mut self.events {
-            if who.process == tid {
-                events.name_process(tid, &who.name);
+            if thread.process == tid {
+                events.name_process(tid, &thread.name);
             }
-            events.name_track(track(tid, &who), &who.name);
+            events.name_track(track(tid, &thread), &thread.name);
         }
         let task = Task {
-            who,
+            thread,
             tickets: 0.0,
             turns: 0,
             used_ns: 0,
@@ -198,8 +197,8 @@ impl<W: io::Write> Recording<W> {
         if let (Some(turn), Some(events)) = (task.turn.take(), &mut self.events) {
             let args = json!({"tickets": task.tickets, "pass": turn.pass});
             let time_ns = (turn.begin_ns, turn.end_ns);
-            for track in [track(tid, &task.who), cpu_track(turn.cpu)] {
-                events.slice(track, &task.who.name, time_ns, &args);
+            for track in [track(tid, &task.thread), cpu_track(turn.cpu)] {
+                events.slice(track, &task.thread.name, time_ns, &args);
             }
         }
     }
@@ -211,9 +210,9 @@ impl<W: io::Write> Recording<W> {
     }
 }
 
-fn track(tid: u32, who: &Who) -> Track {
+fn track(tid: u32, thread: &Thread) -> Track {
     Track {
-        process: who.process,
+        process: thread.process,
         thread: tid,
     }
 }
@@ -232,8 +231,8 @@ mod tests {
     use super::*;
 
     /// Threads 10 and 11 are one process.
-    fn find(tid: u32) -> Who {
-        Who {
+    fn find(tid: u32) -> Thread {
+        Thread {
             name: format!("thread{tid}"),
             process: if tid == 11 { 10 } else { tid },
         }
@@ -270,7 +269,7 @@ mod tests {
             decision(DecisionKind::Join, 10, 1_000, 0),
             decision(DecisionKind::Pick, 10, 2_000, 0),
             decision(DecisionKind::Charge, 10, 5_000, 3_000),
-            // It goes on.
+            // The turn continues.
             decision(DecisionKind::Charge, 10, 9_000, 4_000),
             decision(DecisionKind::Join, 11, 9_000, 0),
         ]));
@@ -327,7 +326,7 @@ mod tests {
             decision(DecisionKind::Begin, 0, 2_000, 0),
             decision(DecisionKind::Competes, 10, 2_000, 0),
             decision(DecisionKind::Sleeps, 11, 2_000, 0),
-            // And neither is what is told of queues.
+            // Nor are the events of queues.
             decision(DecisionKind::Look, 0, 2_000, 0),
             decision(DecisionKind::Wait, 10, 2_000, 0),
         ]));
@@ -339,7 +338,7 @@ mod tests {
     fn the_first_decision_that_is_not_allowed_is_kept() {
         let replay = || Some(Replay::new(4_000_000, 1));
         let mut recording: Recording<Vec<u8>> = Recording::new(None, replay(), find);
-        // Nobody has joined.
+        // A charge without a join.
         let wrong = trace(vec![
             decision(DecisionKind::Charge, 10, 1_000, 1_000),
             decision(DecisionKind::Charge, 11, 2_000, 1_000),
@@ -348,7 +347,7 @@ mod tests {
         let Some(Disallowed::NotWhole { node: 10, .. }) = recording.disallowed else {
             panic!("{:?}", recording.disallowed);
         };
-        // With a gap nothing can be said.
+        // A gap ends the checking.
         let mut recording: Recording<Vec<u8>> = Recording::new(None, replay(), find);
         recording.take(&Trace { lost: 1, ..wrong });
         assert_eq!(recording.disallowed, None);

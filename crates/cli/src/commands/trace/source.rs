@@ -1,5 +1,4 @@
-//! Whose decisions are traced: those of the daemon's scheduler, or of one that is
-//! loaded for that.
+//! The traced scheduler: the daemon's, or one loaded for the trace.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use prorata_kernel::KernelError;
@@ -11,7 +10,7 @@ use crate::args::WrongUsage;
 use crate::args::trace::{KernelPolicy, Trace};
 use crate::caller::{self, Caller};
 
-/// The daemon's state, if one runs whose scheduler is in the kernel.
+/// The state of a running daemon with the kernel engine.
 pub fn daemon(caller: &Caller) -> Result<Option<StatusReport>> {
     let Some(mut connection) = caller.open_running()? else {
         return Ok(None);
@@ -20,7 +19,7 @@ pub fn daemon(caller: &Caller) -> Result<Option<StatusReport>> {
     Ok((status.engine == "kernel").then_some(status))
 }
 
-/// How decisions are made.
+/// Policy and quantum of the traced scheduler.
 pub struct Settings {
     policy: Policy,
     quantum_ns: u64,
@@ -28,20 +27,21 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The daemon's, if it has the kernel engine, or those that are asked for.
+    /// The daemon's settings if it has the kernel engine, otherwise those of the
+    /// arguments.
     pub fn new(daemon: Option<&StatusReport>, args: &Trace) -> Result<Self> {
         let settings = match daemon {
             Some(daemon) => {
                 if args.policy.is_some() || args.quantum.is_some() {
                     return Err(WrongUsage(
-                        "the daemon's scheduler is traced, with settings of its own: leave out \
-                         --policy and --quantum (`prorata configure` changes them)"
+                        "--policy and --quantum do not apply to the daemon's scheduler, which \
+                         is traced: leave them out, or use `prorata configure`"
                             .to_owned(),
                     )
                     .into());
                 }
                 if let ("none", Some(trouble)) = (daemon.mechanism.as_str(), &daemon.trouble) {
-                    bail!("nothing is decided in the kernel any more: {trouble}");
+                    bail!("the kernel unloaded the daemon's scheduler: {trouble}");
                 }
                 ensure!(daemon.traced, KernelError::NotTraced);
                 Self {
@@ -65,27 +65,27 @@ impl Settings {
             },
         };
         if args.check && settings.policy == Policy::Lottery {
-            let only = "a lottery may pick anybody: give --check with stride scheduling (--policy \
-                        stride, or `prorata configure --policy stride` where the daemon decides)";
+            let only = "--check needs stride scheduling, because a lottery may pick any client: add \
+                        --policy stride, or run `prorata configure --policy stride`";
             return Err(WrongUsage(only.to_owned()).into());
         }
         Ok(settings)
     }
 }
 
-/// The quantum of a scheduler of our own.
+/// The default quantum of a scheduler loaded for the trace.
 const QUANTUM_NS: u64 = 20_000_000;
 
-/// Where decisions come from.
+/// The source of the decisions.
 pub enum Source {
-    /// A scheduler of our own.
+    /// A scheduler loaded for the trace.
     Own(Box<Scheduler>),
-    /// The daemon's.
+    /// The daemon's scheduler.
     Daemon(Tap),
 }
 
 impl Source {
-    /// Decisions come from now on.
+    /// Starts tracing.
     pub fn open(settings: &Settings) -> Result<Self, KernelError> {
         if settings.is_daemon {
             return Tap::open().map(Self::Daemon);
@@ -101,7 +101,7 @@ impl Source {
         Ok(Self::Own(Box::new(scheduler)))
     }
 
-    /// What was decided since the last time.
+    /// The decisions since the last call.
     pub fn take(&self) -> Result<Decisions> {
         match self {
             Self::Own(scheduler) => {
@@ -110,6 +110,6 @@ impl Source {
             }
             Self::Daemon(tap) => tap.take_decisions(),
         }
-        .context("decisions cannot be traced any more")
+        .context("cannot read further decisions")
     }
 }

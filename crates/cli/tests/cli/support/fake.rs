@@ -1,5 +1,4 @@
-//! A daemon that only talks: what it hears it keeps, what it answers a test
-//! decides.
+//! A fake daemon: it records requests, and the test decides its answers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,7 +11,7 @@ use prorata_protocol::{
 };
 use tempfile::TempDir;
 
-/// What a test makes of a request; none for the usual answer.
+/// The test's answer to a request; `None` for the usual answer.
 type Answer = Box<dyn Fn(&Request) -> Option<Response> + Send + Sync>;
 
 /// A listening socket in a directory of its own. Its threads end with the
@@ -23,12 +22,12 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// Answers as usual.
+    /// Starts a fake daemon with the usual answers.
     pub fn start() -> Self {
         Self::answering(|_| None)
     }
 
-    /// Answers by `answer`, else as usual.
+    /// Starts a fake daemon that answers by `answer`, or as usual.
     pub fn answering(
         answer: impl Fn(&Request) -> Option<Response> + Send + Sync + 'static,
     ) -> Self {
@@ -53,7 +52,7 @@ impl Fake {
         self.directory.path()
     }
 
-    /// All requests so far, except those for the status.
+    /// All requests so far, without requests for the status.
     pub fn heard(&self) -> Vec<Request> {
         self.heard
             .lock()
@@ -64,7 +63,7 @@ impl Fake {
             .collect()
     }
 
-    /// Pids that were registered so far.
+    /// The pids registered so far.
     pub fn registered(&self) -> Vec<u32> {
         let pid = |request: Request| match request {
             Request::Register { pid, .. } => Some(pid),
@@ -84,7 +83,7 @@ fn converse(mut stream: UnixStream, heard: &Mutex<Vec<Request>>, answer: &Answer
         let response = answer(&envelope.request).unwrap_or_else(|| usual(&envelope.request));
         let body = serde_json::to_vec(&response).unwrap();
         let length = u32::try_from(body.len()).unwrap().to_le_bytes();
-        // A client that has gone wants no answer.
+        // The caller may be gone.
         let _ = stream.write_all(&[&length[..], &body].concat());
     }
 }
@@ -112,7 +111,7 @@ fn usual(request: &Request) -> Response {
     }
 }
 
-/// A status whose pid is that of the test itself: it does not end too early.
+/// A status with the test's own pid, a process that does not end too early.
 pub fn status() -> StatusReport {
     StatusReport {
         version: "0".to_owned(),

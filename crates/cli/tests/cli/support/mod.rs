@@ -1,4 +1,4 @@
-//! Running the binary, and the surroundings that it needs.
+//! Support for running the binary.
 
 pub mod fake;
 pub mod pty;
@@ -15,11 +15,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
-/// Longest wait for anything: far more than needed, so that only a hang
-/// reaches it, however busy the machine.
+/// Longest wait for a condition. Only a hang reaches it, even on a busy host.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The program, told to use no other daemon than that on `socket`.
+/// The program, with the daemon on `socket`.
 pub fn prorata(socket: &Path) -> Command {
     on_socket(Command::new(env!("CARGO_BIN_EXE_prorata")), socket)
 }
@@ -32,10 +31,10 @@ fn on_socket(mut command: Command, socket: &Path) -> Command {
     command
 }
 
-/// An ordinary user to run programs as, and a program that it can reach; us and
-/// ours if we are ordinary ourselves.
+/// An ordinary user with a copy of the program that this user can execute. Our own
+/// user and program if we are not root.
 pub struct OrdinaryUser {
-    /// Holds a copy of the program, as ours may lie where only root can read.
+    /// Holds a copy of the program, since only root may be able to read ours.
     directory: TempDir,
     uid: Option<u32>,
 }
@@ -45,8 +44,8 @@ impl OrdinaryUser {
         let directory = tempfile::tempdir().unwrap();
         let uid = rustix::process::getuid().is_root().then_some(65534);
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        // By another process: while one has a program open for writing, nobody
-        // can execute it, and our threads' children inherit what we have open.
+        // Another process copies: an executable that is open for writing cannot be
+        // executed, and children of our threads inherit our descriptors.
         let program = directory.path().join("prorata");
         let copied = Command::new("cp")
             .arg(env!("CARGO_BIN_EXE_prorata"))
@@ -65,7 +64,7 @@ impl OrdinaryUser {
         command
     }
 
-    /// Its number, if it is not we.
+    /// Its user id, if it is not ours.
     pub fn uid(&self) -> Option<u32> {
         self.uid
     }
@@ -76,8 +75,8 @@ impl OrdinaryUser {
     }
 }
 
-/// Lets a process that a test starts end with the test: with its thread, even
-/// if that is killed. A wrapper that is terminated ends its command too.
+/// Makes a child end with the test's thread, even if that is killed. A terminated
+/// wrapper ends its command too.
 pub fn end_with_test(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec one system call is made.
     unsafe {
@@ -86,11 +85,11 @@ pub fn end_with_test(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs a command to its end.
 pub fn output(command: &mut Command) -> Output {
     let program = format!("{command:?}");
     let output = end_with_test(command).output().expect("the program starts");
-    // Captured, so seen only when a test fails.
+    // The test harness shows this only for a failed test.
     println!("{program}: {}", output.status);
     print!(
         "{}{}",
@@ -100,12 +99,12 @@ pub fn output(command: &mut Command) -> Output {
     output
 }
 
-/// What it printed on standard output.
+/// The text on standard output.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
-/// What it printed on standard error.
+/// The text on standard error.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
@@ -120,13 +119,12 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process has ended, waited for or not: whoever inherits it may take
-/// his time.
+/// Whether a process has ended, reaped or not.
 pub fn has_ended(pid: u32) -> bool {
     matches!(process_state(pid), None | Some('Z' | 'X'))
 }
 
-/// State letter of a process (proc_pid_stat(5)); none if there is none.
+/// State letter of a process (proc_pid_stat(5)); `None` without such a process.
 pub fn process_state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()

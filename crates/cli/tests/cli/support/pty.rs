@@ -1,4 +1,4 @@
-//! A shell on a terminal, and fingers.
+//! A shell on a terminal, and keys.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,21 +23,21 @@ pub const CTRL_BACKSLASH: &str = "\x1c";
 
 /// A program in a session of its own whose terminal is ours.
 pub struct Pty {
-    /// None once it is closed.
+    /// `None` after closing.
     terminal: Option<File>,
     child: Child,
-    /// What was printed and not yet expected.
+    /// Output that no `expect` has consumed yet.
     printed: String,
 }
 
 impl Pty {
-    /// An interactive bash that knows our program as `prorata`.
+    /// An interactive bash that finds our program as `prorata`.
     pub fn bash(socket: &Path) -> Self {
         Self::bash_around(&super::prorata(socket), None)
     }
 
-    /// An interactive bash, of another user if given, that knows the program of
-    /// `prorata` as `prorata` and has its environment.
+    /// An interactive bash with the program and environment of `prorata`, as another
+    /// user if given.
     pub fn bash_around(prorata: &Command, uid: Option<u32>) -> Self {
         let mut bash = Command::new("bash");
         let program = Path::new(prorata.get_program()).parent().unwrap();
@@ -60,7 +60,7 @@ impl Pty {
         }
         let mut pty = Self::spawn(&mut bash);
         pty.prompt();
-        // No echo: what is seen is what was printed.
+        // Without echo, all output comes from programs.
         pty.line("stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null");
         pty.prompt();
         pty
@@ -89,7 +89,7 @@ impl Pty {
         unsafe {
             command.pre_exec(|| {
                 rustix::process::setsid()?;
-                // Descriptor 0 is the terminal by now.
+                // Descriptor 0 is the terminal here.
                 rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
                 Ok(())
             });
@@ -102,7 +102,7 @@ impl Pty {
         }
     }
 
-    /// Types keys as they are.
+    /// Types keys.
     pub fn keys(&mut self, keys: &str) {
         self.terminal().write_all(keys.as_bytes()).unwrap();
     }
@@ -112,14 +112,13 @@ impl Pty {
         self.keys(&format!("{line}\n"));
     }
 
-    /// Waits for the shell to be ready for the next line; what it printed
-    /// before.
+    /// Waits for the shell's prompt; returns the output before it.
     #[track_caller]
     pub fn prompt(&mut self) -> String {
         self.expect(PROMPT)
     }
 
-    /// Waits until the terminal's keys are for the job of a process.
+    /// Waits until a process's job is in the terminal's foreground.
     #[track_caller]
     pub fn foreground(&mut self, pid: u32) {
         let process = rustix::process::Pid::from_raw(pid.cast_signed());
@@ -129,12 +128,11 @@ impl Pty {
         });
     }
 
-    /// Waits until `text` has been printed; what came before it.
+    /// Waits for `text`; returns the output before it.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
-        // Where to look on: programs that print without end print a lot until
-        // they are stopped.
+        // The search continues here, because endless output grows long.
         let mut from = 0;
         loop {
             if let Some(place) = self.printed[from..].find(text) {
@@ -156,7 +154,7 @@ impl Pty {
         }
     }
 
-    /// Reads what there is; false at the end, or when the time is over.
+    /// Reads available output; false at the end, or when the time is over.
     fn read(&mut self, time: std::time::Duration) -> bool {
         let timeout = Timespec::try_from(time).unwrap();
         let ready = poll(
@@ -167,7 +165,7 @@ impl Pty {
             return ready == Err(rustix::io::Errno::INTR);
         }
         let mut bytes = [0; 4096];
-        // A terminal that nobody has open any more is an error here.
+        // Reading fails after the last process has closed the terminal.
         match self.terminal().read(&mut bytes) {
             Ok(count) if count > 0 => {
                 self.printed

@@ -1,4 +1,4 @@
-//! A daemon that manages processes, in a place of its own.
+//! A real daemon with its own directories.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -15,18 +15,17 @@ use super::{
     stderr, stdout,
 };
 
-/// A place; the daemon in it ends with this, and takes nothing along.
+/// The directories of a daemon, which ends with this value.
 pub struct Real {
     directory: TempDir,
-    /// Who runs everything, if it is not we.
+    /// The user of all programs, if not the tests' own.
     user: Option<OrdinaryUser>,
-    /// Keeps the daemon that was started from going for want of clients, should
-    /// the test be slow to come with one.
+    /// A connection that keeps an idle daemon alive until the test has a client.
     guest: Option<UnixStream>,
 }
 
 impl Real {
-    /// A daemon of our own that shares out one CPU.
+    /// Starts a daemon that manages one CPU.
     pub fn start() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -36,7 +35,7 @@ impl Real {
         .sharing_one_cpu()
     }
 
-    /// A daemon of an ordinary user.
+    /// Starts a daemon of an ordinary user.
     pub fn start_as_ordinary_user() -> Self {
         let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
         user.give(directory.path());
@@ -60,7 +59,7 @@ impl Real {
         self
     }
 
-    /// Lets the daemon go when nothing is left to manage.
+    /// Lets the daemon end when it is idle.
     pub fn leave(&mut self) {
         self.guest = None;
     }
@@ -83,7 +82,7 @@ impl Real {
         Pty::bash_around(&self.prorata(), uid)
     }
 
-    /// Prints what it should.
+    /// Runs a command that succeeds; returns its output.
     #[track_caller]
     pub fn done(&self, arguments: &[&str]) -> String {
         let ended = output(self.prorata().args(arguments));
@@ -95,7 +94,7 @@ impl Real {
         stdout(&ended)
     }
 
-    /// Is refused in one sentence, which it gives.
+    /// Runs a command that is refused in one sentence; returns the sentence.
     #[track_caller]
     pub fn refused(&self, arguments: &[&str]) -> String {
         let ended: Output = output(self.prorata().args(arguments));
@@ -139,8 +138,8 @@ impl Real {
         status["pid"].as_u64()?.try_into().ok()
     }
 
-    /// Runs something that only computes as client `name`, and waits until it
-    /// is managed.
+    /// Runs a computing program as client `name`, and waits until the daemon manages
+    /// it.
     pub fn compute(&self, name: &str, tickets: &str) -> Running {
         let mut command = self.prorata();
         command.args([
@@ -180,7 +179,7 @@ impl Drop for Real {
     }
 }
 
-/// A wrapper that runs; it ends with this, and its command with it.
+/// A running wrapper. Drop ends the wrapper and its command.
 pub struct Running {
     child: Child,
 }
@@ -194,7 +193,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The wrapper sends it on, and ends when the command has ended.
+        // The wrapper forwards the signal, and ends after its command.
         if let (Ok(None), Ok(pid)) = (self.child.try_wait(), i32::try_from(self.child.id())) {
             let _ = nix::sys::signal::kill(
                 nix::unistd::Pid::from_raw(pid),
@@ -218,7 +217,7 @@ pub fn scheduling_policy(pid: u32) -> Option<u32> {
         .ok()
 }
 
-/// Whether a process runs as if prorata had never touched it.
+/// Whether a process has its own policy and affinity and is not stopped.
 pub fn is_free(pid: u32) -> bool {
     matches!(process_state(pid), Some('R' | 'S')) && scheduling_policy(pid) == Some(0)
 }
