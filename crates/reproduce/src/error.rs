@@ -4,7 +4,7 @@ use std::io;
 
 use prorata_scenario::RunError;
 use prorata_scenario::file::{ReadError, ScenarioError};
-use prorata_sim::smp::StartError;
+use prorata_smp::SmpError;
 use prorata_stage::StageError;
 
 /// Why a figure cannot be reproduced.
@@ -49,7 +49,7 @@ pub enum ReproduceError {
         /// Which figure.
         id: String,
         /// Why not.
-        error: Box<StartError>,
+        error: Box<SmpError>,
     },
     /// A run cannot go on.
     #[error("{id}: {error}")]

@@ -32,7 +32,6 @@ pub mod memory;
 mod observer;
 pub mod perfetto;
 mod report;
-pub mod smp;
 pub mod sweep;
 pub mod trace;
 

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use prorata_report::chart::{Chart, Curve, Shape};
-use prorata_sim::smp::{Costs, LayoutName, Simulation};
+use prorata_smp::{LayoutName, SchedulerCosts, SmpSimulation};
 use serde::Deserialize;
 
 use super::many_cpus::{
@@ -41,7 +41,7 @@ pub struct ChatRooms {
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
-    pub costs: Costs,
+    pub costs: SchedulerCosts,
 }
 
 /// A configuration of the benchmark.
@@ -404,7 +404,7 @@ fn speedup_chart(context: &Context<'_>, title: &str, outcomes: &[Outcome]) -> Ch
     }
 }
 
-fn lengths_chart(title: &str, simulation: &Simulation) -> Chart {
+fn lengths_chart(title: &str, simulation: &SmpSimulation) -> Chart {
     let counts = simulation.lengths().counts();
     let width = (counts.len() / 60 + 1) as f64;
     let bars = counts

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::file::Time;
-use prorata_sim::smp::{Costs, LayoutName};
+use prorata_smp::{LayoutName, SchedulerCosts};
 use serde::Deserialize;
 
 use super::many_cpus::pairs;
@@ -32,7 +32,7 @@ pub struct Imbalance {
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
-    pub costs: Costs,
+    pub costs: SchedulerCosts,
 }
 
 impl Imbalance {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use prorata_report::chart::{Chart, Curve, Shape};
 use prorata_scenario::file::Time;
-use prorata_sim::smp::{Costs, Description, LayoutName, Machine, Simulation};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, Topology};
 use serde::Deserialize;
 
 use super::many_cpus::{add_locks, add_ratios, axis, of, on_cpus, pairs};
@@ -37,10 +37,10 @@ pub struct LargeMachines {
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
-    pub costs: Costs,
+    pub costs: SchedulerCosts,
     /// Which CPUs share what, if pools go by that; of all sizes.
     #[serde(default)]
-    pub topology: Option<Description>,
+    pub topology: Option<Topology>,
 }
 
 impl LargeMachines {
@@ -100,10 +100,10 @@ impl LargeMachines {
         context: &mut Context<'_>,
         layout: LayoutName,
         cpus: u32,
-    ) -> Result<Simulation> {
+    ) -> Result<SmpSimulation> {
         let sets = self.reflex.sets_of_a_process.get() * cpus;
         let scenario = self.reflex.scenario(sets);
-        let machine = Machine {
+        let machine = MachineModel {
             cpus,
             layout,
             costs: self.costs.clone(),
@@ -164,14 +164,14 @@ fn chart(context: &Context<'_>, curves: Vec<Curve>) -> Chart {
 }
 
 /// What a round takes on the CPU that does it.
-fn round_us(simulation: &Simulation, cpus: u32) -> f64 {
+fn round_us(simulation: &SmpSimulation, cpus: u32) -> f64 {
     let counts = simulation.counts();
     let rounds = (counts.yields + counts.sends).max(1) as f64;
     simulation.measured_ns() as f64 / 1000.0 * f64::from(cpus) / rounds
 }
 
 /// What a call of `schedule()` takes, waits for locks included.
-fn decision_us(simulation: &Simulation) -> f64 {
+fn decision_us(simulation: &SmpSimulation) -> f64 {
     let counts = simulation.counts();
     counts.schedules_ns as f64 / 1000.0 / counts.schedules.max(1) as f64
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation};
 
 use super::{Context, Result};
 use crate::claim::{Claim, Source};
@@ -20,9 +20,9 @@ impl Context<'_> {
         scenario: &Scenario,
         cpus: u32,
         layout: LayoutName,
-        costs: &Costs,
-    ) -> Result<Simulation> {
-        let machine = Machine {
+        costs: &SchedulerCosts,
+    ) -> Result<SmpSimulation> {
+        let machine = MachineModel {
             cpus,
             layout,
             costs: costs.clone(),
@@ -32,10 +32,14 @@ impl Context<'_> {
     }
 
     /// A machine, about to run a scenario.
-    pub fn machine(&mut self, scenario: &Scenario, machine: &Machine) -> Result<Simulation> {
+    pub fn machine(
+        &mut self,
+        scenario: &Scenario,
+        machine: &MachineModel,
+    ) -> Result<SmpSimulation> {
         self.step("")?;
         let seed = self.seed(self.run);
-        Simulation::new(scenario, machine, seed).map_err(|error| ReproduceError::Start {
+        SmpSimulation::new(scenario, machine, seed).map_err(|error| ReproduceError::Start {
             id: self.figure.id.clone(),
             error: Box::new(error),
         })
@@ -66,9 +70,9 @@ impl Context<'_> {
     /// Runs it until `enough`, or to its end, looking every so often.
     pub fn run_until(
         &self,
-        simulation: &mut Simulation,
+        simulation: &mut SmpSimulation,
         every_ns: u64,
-        mut enough: impl FnMut(&Simulation) -> bool,
+        mut enough: impl FnMut(&SmpSimulation) -> bool,
     ) -> Result<()> {
         let mut end_ns = simulation.now_ns();
         while simulation.alive() > 0 && !enough(simulation) {
@@ -228,7 +232,7 @@ pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: 
 }
 
 /// The locks of the run queues, as Lockmeter prints them.
-pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &Simulation) {
+pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &SmpSimulation) {
     let locks = simulation.lock_statistics();
     let us = |ns: f64| ns / 1000.0;
     let without_tries = locks.contention_without_tries() * 100.0;
@@ -247,7 +251,7 @@ pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &Simulati
 }
 
 /// Lengths of run queues, as every call of `schedule()` found them.
-pub(super) fn add_lengths(findings: &mut Findings, of: &str, simulation: &Simulation) {
+pub(super) fn add_lengths(findings: &mut Findings, of: &str, simulation: &SmpSimulation) {
     let lengths = simulation.lengths();
     let mean = format!("{of} mean run queue length");
     findings.add(mean, lengths.mean(), "tasks");

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use prorata_scenario::file::Time;
-use prorata_sim::smp::{Costs, LayoutName, Simulation};
+use prorata_smp::{LayoutName, SchedulerCosts, SmpSimulation};
 use serde::Deserialize;
 
 use super::many_cpus::{
@@ -30,7 +30,7 @@ pub struct QueueLengths {
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
-    pub costs: Costs,
+    pub costs: SchedulerCosts,
 }
 
 impl QueueLengths {
@@ -77,7 +77,7 @@ impl QueueLengths {
         context: &mut Context<'_>,
         layout: LayoutName,
         cpus: u32,
-    ) -> Result<Simulation> {
+    ) -> Result<SmpSimulation> {
         let scenario = self.load.scenario(cpus);
         let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
         let mut end_ns = 0;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
-use prorata_sim::smp::{Costs, LayoutName, Simulation};
+use prorata_smp::{LayoutName, SchedulerCosts, SmpSimulation};
 use serde::Deserialize;
 
 use super::many_cpus::{
@@ -32,7 +32,7 @@ pub struct Rounds {
     pub runs: NonZeroU32,
     /// Where the machine is not the paper's.
     #[serde(default)]
-    pub costs: Costs,
+    pub costs: SchedulerCosts,
 }
 
 /// With fewer, chance would show.
@@ -135,7 +135,7 @@ impl Rounds {
         layout: LayoutName,
         cpus: u32,
         sets: u32,
-    ) -> Result<Simulation> {
+    ) -> Result<SmpSimulation> {
         let scenario = self.reflex.scenario(sets);
         let mut simulation = context.many_cpus(&scenario, cpus, layout, &self.costs)?;
         let rounds = (self.rounds * u64::from(sets)).max(LEAST_ROUNDS);
@@ -215,12 +215,12 @@ fn add_crossings(findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
     }
 }
 
-fn rounds_of(simulation: &Simulation) -> u64 {
+fn rounds_of(simulation: &SmpSimulation) -> u64 {
     let counts = simulation.counts();
     counts.yields + counts.sends
 }
 
 /// The run time divided by the rounds of all threads (2001, 5.3).
-fn round_us(simulation: &Simulation) -> f64 {
+fn round_us(simulation: &SmpSimulation) -> f64 {
     simulation.measured_ns() as f64 / 1000.0 / rounds_of(simulation).max(1) as f64
 }

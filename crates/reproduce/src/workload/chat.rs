@@ -2,7 +2,7 @@
 
 use prorata_scenario::Scenario;
 use prorata_scenario::file::{Distribution, Pipe, Step, Time, Varying};
-use prorata_sim::smp::Simulation;
+use prorata_smp::SmpSimulation;
 use serde::Deserialize;
 
 use super::{add_process, empty, repeat};
@@ -87,7 +87,7 @@ impl Chat {
 
     /// Whether the clock of the benchmark runs: before, its threads are made, and
     /// wait.
-    pub fn has_begun(simulation: &Simulation) -> bool {
+    pub fn has_begun(simulation: &SmpSimulation) -> bool {
         simulation.counts().sends > 0
     }
 

@@ -15,7 +15,7 @@
 
 use super::goodness::{NOBODY, Rank, preempts};
 use super::layout::{Position, RunQueues};
-use super::queue::{Handle, Queue};
+use super::queue::{Queue, QueueHandle};
 use super::search::head;
 use super::task::{Cpu, Task};
 
@@ -120,7 +120,7 @@ impl RunQueues {
         cpu: Cpu,
         mut task: Task,
         as_of: u64,
-    ) -> (Handle, u32) {
+    ) -> (QueueHandle, u32) {
         let examined = queue.catch_up(self.clock(cpu));
         task.recalculate(queue.recalculations() - as_of);
         (queue.insert(task), examined)

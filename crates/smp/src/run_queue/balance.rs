@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 
 use super::availability::Availability;
-use super::decision::{Decision, Held, Step, Steps};
+use super::decision::{Decision, DecisionStep, Held, PendingSteps};
 use super::goodness::NOBODY;
 use super::layout::RunQueues;
 use super::load::PoolLoad;
@@ -31,7 +31,7 @@ pub struct Balance {
     /// A CPU of the pool that takes.
     cpu: Cpu,
     phase: Phase,
-    steps: Steps,
+    steps: PendingSteps,
     /// Pools with more load, the first to ask last.
     pools: Vec<u32>,
     /// CPUs of the asked pool in whose queues tasks wait, the first to ask
@@ -73,7 +73,7 @@ impl Balance {
         Self {
             cpu,
             phase: Phase::Start,
-            steps: Steps::NONE,
+            steps: PendingSteps::NONE,
             pools: Vec::new(),
             to_ask: Vec::new(),
             looks_at: None,
@@ -81,12 +81,12 @@ impl Balance {
         }
     }
 
-    /// The task that moves, if any does; after [`Step::Done`].
+    /// The task that moves, if any does; after [`DecisionStep::Done`].
     pub fn moving(self) -> Option<Moving> {
         self.moving
     }
 
-    /// The pool whose CPUs' words the last [`Step::Examined`] was about; none
+    /// The pool whose CPUs' words the last [`DecisionStep::Examined`] was about; none
     /// if that was about the loads of all pools. For a driver that models whose
     /// cache has these words.
     pub fn looks_at(&self) -> Option<u32> {
@@ -115,7 +115,7 @@ impl Balance {
 
     fn ask(&mut self, shared: &RunQueues) {
         if let Some(cpu) = self.to_ask.pop() {
-            self.steps.push(Step::Lock(shared.queue_of(cpu)));
+            self.steps.push(DecisionStep::Lock(shared.queue_of(cpu)));
             self.phase = Phase::Take(cpu);
         } else if let Some(pool) = self.pools.pop() {
             self.looks_at = Some(pool);
@@ -160,7 +160,7 @@ impl Balance {
             words += shared.publish_afresh(queue, from);
         }
         self.steps.examined(examined, words);
-        self.steps.push(Step::Unlock(lock));
+        self.steps.push(DecisionStep::Unlock(lock));
         self.phase = Phase::Ask;
         if let Some(task) = task {
             self.moving = Some(Moving {
@@ -205,7 +205,12 @@ impl RunQueues {
 }
 
 impl Decision for Balance {
-    fn step(&mut self, shared: &mut RunQueues, held: &mut impl Held, _granted: bool) -> Step {
+    fn step(
+        &mut self,
+        shared: &mut RunQueues,
+        held: &mut impl Held,
+        _granted: bool,
+    ) -> DecisionStep {
         loop {
             if let Some(step) = self.steps.pop() {
                 return step;
@@ -215,7 +220,7 @@ impl Decision for Balance {
                 Phase::Ask => self.ask(shared),
                 Phase::Take(from) => self.take(shared, held, from),
                 Phase::Find => self.find(shared),
-                Phase::End => return Step::Done,
+                Phase::End => return DecisionStep::Done,
             }
         }
     }

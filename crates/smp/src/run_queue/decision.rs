@@ -18,7 +18,7 @@ pub struct LockIndex(pub u32);
 
 /// What the driver does before a decision goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum DecisionStep {
     /// Acquire this lock; wait for it if need be.
     Lock(LockIndex),
     /// Acquire this lock if it is free, and say whether it was.
@@ -49,42 +49,43 @@ pub trait Held {
 /// A decision made in steps.
 pub trait Decision {
     /// The next step. `granted` says whether the last step, a
-    /// [`Step::TryLock`], acquired the lock. Not to be called after
-    /// [`Step::Done`].
-    fn step(&mut self, shared: &mut RunQueues, held: &mut impl Held, granted: bool) -> Step;
+    /// [`DecisionStep::TryLock`], acquired the lock. Not to be called after
+    /// [`DecisionStep::Done`].
+    fn step(&mut self, shared: &mut RunQueues, held: &mut impl Held, granted: bool)
+    -> DecisionStep;
 }
 
 /// Refusals after which a decision tries no other queue: it waits for a lock or
 /// keeps what it has. A refusal is a held lock or a queue that has changed.
 pub(super) const MOST_REFUSALS: u32 = 2;
 
-/// Steps that are settled but not yet taken: at most [`Steps::MOST`].
+/// PendingSteps that are settled but not yet taken: at most [`PendingSteps::MOST`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
-    steps: [Step; Self::MOST],
+pub(super) struct PendingSteps {
+    steps: [DecisionStep; Self::MOST],
     len: usize,
 }
 
-impl Steps {
+impl PendingSteps {
     const MOST: usize = 8;
 
     pub(super) const NONE: Self = Self {
-        steps: [Step::Done; Self::MOST],
+        steps: [DecisionStep::Done; Self::MOST],
         len: 0,
     };
 
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: DecisionStep) {
         self.steps[self.len] = step;
         self.len += 1;
     }
 
     pub(super) fn examined(&mut self, tasks: u32, words: u32) {
         if tasks > 0 || words > 0 {
-            self.push(Step::Examined { tasks, words });
+            self.push(DecisionStep::Examined { tasks, words });
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Step> {
+    pub(super) fn pop(&mut self) -> Option<DecisionStep> {
         let step = (self.len > 0).then_some(self.steps[0])?;
         self.steps.copy_within(1.., 0);
         self.len -= 1;

@@ -13,7 +13,7 @@ pub const MAX_CPUS: u32 = 4096;
 
 /// Where tasks wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum QueueLayout {
     /// One list under one lock: DSS (2001, 2).
     GlobalList,
     /// One array of lists under one lock: PLS (2001, 3).
@@ -111,7 +111,7 @@ impl RunQueues {
     /// The rule that the layout breaks.
     pub fn new(
         goodness: Goodness,
-        layout: &Layout,
+        layout: &QueueLayout,
         cpus: u32,
     ) -> Result<(Self, Vec<Queue>), LayoutError> {
         if !(1..=MAX_CPUS).contains(&cpus) {
@@ -119,10 +119,10 @@ impl RunQueues {
         }
         let one = vec![0; cpus as usize];
         let (single, pool_of, comparison) = match layout {
-            Layout::GlobalList => (Some(Single::List), &one, Comparison::Scan),
-            Layout::PriorityLevels => (Some(Single::Levels), &one, Comparison::Scan),
-            Layout::MultiQueue(comparison) => (None, &one, *comparison),
-            Layout::Pools(pool_of, comparison) => (None, pool_of, *comparison),
+            QueueLayout::GlobalList => (Some(Single::List), &one, Comparison::Scan),
+            QueueLayout::PriorityLevels => (Some(Single::Levels), &one, Comparison::Scan),
+            QueueLayout::MultiQueue(comparison) => (None, &one, *comparison),
+            QueueLayout::Pools(pool_of, comparison) => (None, pool_of, *comparison),
         };
         let (members, positions) = members(pool_of, cpus)?;
         let pools = members.into_iter();

@@ -2,12 +2,12 @@
 //! Nagar and Ravindran, 2001): tasks ranked by the goodness of Linux 2.4, in
 //! the layouts that the paper compares.
 //!
-//! A [`Layout`] says where tasks wait: one list under one lock (DSS), an array
+//! A [`QueueLayout`] says where tasks wait: one list under one lock (DSS), an array
 //! of lists under one lock (PLS), a queue and a lock for each CPU (MQ), or MQ
 //! within pools of CPUs.
 //!
 //! Nothing here takes a lock or reads a clock. A [`Decision`] is a state
-//! machine that asks for [`Step`]s. A driver carries the steps out with
+//! machine that asks for [`DecisionStep`]s. A driver carries the steps out with
 //! simulated locks and owns the [`Queue`]s behind these. [`RunQueues`] holds
 //! what CPUs read without a lock.
 //!
@@ -38,13 +38,13 @@ mod turn;
 mod tests;
 
 pub use balance::{Balance, Moving};
-pub use decision::{Decision, Held, LockIndex, Step};
-pub use goodness::{Goodness, MAX_COUNTER, NOBODY, Rank, WHOLE_SLICE};
-pub use layout::{Layout, LayoutError, MAX_CPUS, RunQueues};
-pub use offers::{Best, Comparison, Offers};
+pub use decision::{Decision, DecisionStep, Held, LockIndex};
+pub use goodness::{Goodness, Rank};
+pub use layout::{LayoutError, MAX_CPUS, QueueLayout, RunQueues};
+pub use offers::Comparison;
 pub use placement::{Displaced, Placement};
-pub use queue::{Handle, Queue};
+pub use queue::Queue;
 pub use schedule::Schedule;
 pub use task::{Cpu, Task, TaskIndex};
 pub use tick::Tick;
-pub use turn::{End, Outcome};
+pub use turn::{Scheduled, TurnEnd};

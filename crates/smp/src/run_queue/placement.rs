@@ -19,10 +19,10 @@
 
 use super::availability::Availability;
 use super::balance::Moving;
-use super::decision::{Decision, Held, LockIndex, MOST_REFUSALS, Step, Steps};
+use super::decision::{Decision, DecisionStep, Held, LockIndex, MOST_REFUSALS, PendingSteps};
 use super::goodness::Rank;
 use super::layout::RunQueues;
-use super::queue::{Handle, Queue};
+use super::queue::{Queue, QueueHandle};
 use super::task::{Cpu, Task, TaskIndex};
 
 /// A task that another task displaced and that waits.
@@ -31,7 +31,7 @@ pub struct Displaced {
     /// Which task.
     pub task: TaskIndex,
     pub(super) lock: LockIndex,
-    pub(super) handle: Handle,
+    pub(super) handle: QueueHandle,
 }
 
 /// A task that could run looks for a CPU.
@@ -45,7 +45,7 @@ pub struct Placement {
     /// A busy CPU was told: only an idle one is to be told, too.
     has_told: bool,
     phase: Phase,
-    steps: Steps,
+    steps: PendingSteps,
     /// The recalculations that the task has been through.
     as_of: u64,
     /// CPUs, by their place in the pool, that seemed ready and were not, or
@@ -97,7 +97,10 @@ impl Placement {
         let mut placement = Self::new(Some(moving.task), None);
         placement.as_of = moving.as_of;
         // There are pools, so each CPU has a queue.
-        placement.go_on(Step::Lock(LockIndex(moving.to.0)), Phase::Wait(moving.to));
+        placement.go_on(
+            DecisionStep::Lock(LockIndex(moving.to.0)),
+            Phase::Wait(moving.to),
+        );
         placement
     }
 
@@ -108,7 +111,7 @@ impl Placement {
             waiting: None,
             has_told: false,
             phase: Phase::Start,
-            steps: Steps::NONE,
+            steps: PendingSteps::NONE,
             as_of: 0,
             tried: Vec::new(),
         }
@@ -116,9 +119,12 @@ impl Placement {
 
     fn start(&mut self, shared: &RunQueues) {
         match (shared.single, self.displaced) {
-            (Some(_), _) => self.go_on(Step::Lock(LockIndex(0)), Phase::Single),
+            (Some(_), _) => self.go_on(DecisionStep::Lock(LockIndex(0)), Phase::Single),
             (None, Some(displaced)) => {
-                self.go_on(Step::Lock(displaced.lock), Phase::Displaced(displaced));
+                self.go_on(
+                    DecisionStep::Lock(displaced.lock),
+                    Phase::Displaced(displaced),
+                );
             }
             (None, None) => {
                 self.as_of = self.enter(shared);
@@ -137,7 +143,7 @@ impl Placement {
         })
     }
 
-    fn go_on(&mut self, step: Step, phase: Phase) {
+    fn go_on(&mut self, step: DecisionStep, phase: Phase) {
         self.steps.push(step);
         self.phase = phase;
     }
@@ -155,13 +161,13 @@ impl Placement {
             queue.cpu_mut(cpu).must_decide = true;
         }
         self.steps.examined(0, shared.cpus());
-        self.steps.push(Step::Unlock(LockIndex(0)));
+        self.steps.push(DecisionStep::Unlock(LockIndex(0)));
         self.tell(target);
     }
 
     fn tell(&mut self, target: Option<Cpu>) {
         if let Some(cpu) = target {
-            self.steps.push(Step::Interrupt(cpu));
+            self.steps.push(DecisionStep::Interrupt(cpu));
         }
         self.phase = Phase::End;
     }
@@ -178,11 +184,14 @@ impl Placement {
         };
         match target {
             Some(Target { cpu, .. }) => {
-                self.go_on(Step::TryLock(shared.queue_of(cpu)), Phase::Verify(cpu));
+                self.go_on(
+                    DecisionStep::TryLock(shared.queue_of(cpu)),
+                    Phase::Verify(cpu),
+                );
             }
             None => {
                 let home = task.cpu;
-                self.go_on(Step::Lock(shared.queue_of(home)), Phase::Wait(home));
+                self.go_on(DecisionStep::Lock(shared.queue_of(home)), Phase::Wait(home));
             }
         }
     }
@@ -225,7 +234,7 @@ impl Placement {
         let ready = |task: &Task| shared.gain(task, cpu, availability, None).is_some();
         if !self.woken.as_ref().is_some_and(ready) {
             self.tried.push(shared.position(cpu).place);
-            self.go_on(Step::Unlock(lock), Phase::Choose);
+            self.go_on(DecisionStep::Unlock(lock), Phase::Choose);
             return;
         }
         queue.cpu_mut(cpu).must_decide = true;
@@ -234,7 +243,7 @@ impl Placement {
             self.waiting = self.woken;
         }
         self.insert(shared, queue, cpu);
-        self.steps.push(Step::Unlock(lock));
+        self.steps.push(DecisionStep::Unlock(lock));
         self.tell(Some(cpu));
         self.has_told = true;
         self.phase = Phase::Tell;
@@ -255,14 +264,14 @@ impl Placement {
         self.waiting = self.woken.map(|task| Task { cpu: home, ..task });
         self.tried.clear();
         self.insert(shared, held.queue(lock), home);
-        self.go_on(Step::Unlock(lock), Phase::Tell);
+        self.go_on(DecisionStep::Unlock(lock), Phase::Tell);
     }
 
     fn place_displaced(&mut self, held: &mut impl Held, displaced: Displaced) {
         let queue = held.queue(displaced.lock);
         let handle = queue.still_waits(displaced);
         self.waiting = handle.map(|handle| *queue.task(handle));
-        self.go_on(Step::Unlock(displaced.lock), Phase::Tell);
+        self.go_on(DecisionStep::Unlock(displaced.lock), Phase::Tell);
     }
 
     /// Tells an idle CPU, if there is one. Else tells the CPU where the task
@@ -286,7 +295,7 @@ impl Placement {
             idle = best.map(|best| pool.cpus[best.place as usize]);
         }
         match idle {
-            Some(cpu) => self.go_on(Step::Lock(shared.queue_of(cpu)), Phase::Rouse(cpu)),
+            Some(cpu) => self.go_on(DecisionStep::Lock(shared.queue_of(cpu)), Phase::Rouse(cpu)),
             None => self.tell(target.map(|target| target.cpu)),
         }
     }
@@ -296,7 +305,7 @@ impl Placement {
         let lock = shared.queue_of(cpu);
         let roused = shared.rouse(held.queue(lock), cpu);
         self.steps.examined(0, roused.unwrap_or(0));
-        self.go_on(Step::Unlock(lock), Phase::Tell);
+        self.go_on(DecisionStep::Unlock(lock), Phase::Tell);
         if roused.is_some() {
             self.tell(Some(cpu));
         }
@@ -305,7 +314,7 @@ impl Placement {
 
 impl Queue {
     /// The handle of a displaced task, unless it has gone or runs by now.
-    fn still_waits(&self, displaced: Displaced) -> Option<Handle> {
+    fn still_waits(&self, displaced: Displaced) -> Option<QueueHandle> {
         let task = self.get(displaced.handle)?;
         let waits = task.index == displaced.task && !self.runs(displaced.handle);
         waits.then_some(displaced.handle)
@@ -336,7 +345,12 @@ fn best_cpu(shared: &RunQueues, queue: &Queue, task: &Task) -> Option<Cpu> {
 }
 
 impl Decision for Placement {
-    fn step(&mut self, shared: &mut RunQueues, held: &mut impl Held, granted: bool) -> Step {
+    fn step(
+        &mut self,
+        shared: &mut RunQueues,
+        held: &mut impl Held,
+        granted: bool,
+    ) -> DecisionStep {
         loop {
             if let Some(step) = self.steps.pop() {
                 return step;
@@ -354,7 +368,7 @@ impl Decision for Placement {
                 Phase::Displaced(displaced) => self.place_displaced(held, displaced),
                 Phase::Tell => self.tell_a_cpu(shared),
                 Phase::Rouse(cpu) => self.rouse(shared, held, cpu),
-                Phase::End => return Step::Done,
+                Phase::End => return DecisionStep::Done,
             }
         }
     }

@@ -13,7 +13,7 @@ use super::task::{Cpu, Task};
 
 /// A task's place in a queue, valid as long as the task is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handle(u32);
+pub struct QueueHandle(u32);
 
 const END: u32 = u32::MAX;
 
@@ -48,7 +48,7 @@ impl List {
 #[derive(Clone, Debug)]
 pub(super) struct CpuState {
     /// The task that runs, in this queue; none on an idle CPU.
-    pub(super) current: Option<Handle>,
+    pub(super) current: Option<QueueHandle>,
     /// Idle since, by the caller's clock.
     pub(super) idle_since_ns: u64,
     /// Was told to decide anew and has not yet.
@@ -105,11 +105,6 @@ impl Queue {
         (self.entries.len() - self.free.len()) as u32
     }
 
-    /// Whether no task is here.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Recalculations, by the pool's clock, that all tasks here have been
     /// through. A queue without waiting tasks catches up when it is next used.
     pub fn recalculations(&self) -> u64 {
@@ -117,6 +112,7 @@ impl Queue {
     }
 
     /// Every task here and whether it runs, in no order.
+    #[cfg(test)]
     pub fn tasks(&self) -> impl Iterator<Item = (&Task, bool)> {
         let entries = self.entries.iter();
         entries.filter_map(|entry| Some((entry.task.as_ref()?, entry.running)))
@@ -130,32 +126,32 @@ impl Queue {
         &mut self.cpus[(cpu - self.first_cpu) as usize]
     }
 
-    pub(super) fn get(&self, Handle(entry): Handle) -> Option<&Task> {
+    pub(super) fn get(&self, QueueHandle(entry): QueueHandle) -> Option<&Task> {
         self.entries.get(entry as usize)?.task.as_ref()
     }
 
-    pub(super) fn task(&self, handle: Handle) -> &Task {
+    pub(super) fn task(&self, handle: QueueHandle) -> &Task {
         self.get(handle)
             .expect("a handle is valid while its task is there")
     }
 
     /// For changes that leave the rank as it is; [`Queue::change`] is for others.
-    pub(super) fn task_mut(&mut self, Handle(entry): Handle) -> &mut Task {
+    pub(super) fn task_mut(&mut self, QueueHandle(entry): QueueHandle) -> &mut Task {
         let task = self.entries[entry as usize].task.as_mut();
         task.expect("a handle is valid while its task is there")
     }
 
-    pub(super) fn runs(&self, Handle(entry): Handle) -> bool {
+    pub(super) fn runs(&self, QueueHandle(entry): QueueHandle) -> bool {
         self.entries[entry as usize].running
     }
 
     /// The number of a task: of equals the one with the lower goes first.
-    pub(super) fn order(&self, Handle(entry): Handle) -> i64 {
+    pub(super) fn order(&self, QueueHandle(entry): QueueHandle) -> i64 {
         self.entries[entry as usize].order
     }
 
     /// Adds a task that waits, before its equals.
-    pub(super) fn insert(&mut self, task: Task) -> Handle {
+    pub(super) fn insert(&mut self, task: Task) -> QueueHandle {
         self.lowest_order -= 1;
         let level = self.level_of(&task);
         let entry = Entry {
@@ -169,11 +165,11 @@ impl Queue {
         let handle = match self.free.pop() {
             Some(free) => {
                 self.entries[free as usize] = entry;
-                Handle(free)
+                QueueHandle(free)
             }
             None => {
                 self.entries.push(entry);
-                Handle(self.entries.len() as u32 - 1)
+                QueueHandle(self.entries.len() as u32 - 1)
             }
         };
         self.link(handle, level);
@@ -181,20 +177,20 @@ impl Queue {
     }
 
     /// Takes a task out.
-    pub(super) fn remove(&mut self, handle: Handle) -> Task {
+    pub(super) fn remove(&mut self, handle: QueueHandle) -> Task {
         self.unlink(handle);
         self.free.push(handle.0);
         let task = self.entries[handle.0 as usize].task.take();
         task.expect("a handle is valid while its task is there")
     }
 
-    pub(super) fn set_running(&mut self, Handle(entry): Handle, running: bool) {
+    pub(super) fn set_running(&mut self, QueueHandle(entry): QueueHandle, running: bool) {
         self.entries[entry as usize].running = running;
     }
 
     /// Changes a task, and moves it to the list of its new rank. O(n) in the
     /// tasks of that level.
-    pub(super) fn change(&mut self, handle: Handle, change: impl FnOnce(&mut Task)) {
+    pub(super) fn change(&mut self, handle: QueueHandle, change: impl FnOnce(&mut Task)) {
         change(self.task_mut(handle));
         let level = self.level_of(self.task(handle));
         if level != usize::from(self.entries[handle.0 as usize].level) {
@@ -222,7 +218,7 @@ impl Queue {
     fn sort_into_levels(&mut self) {
         self.lists.fill(List::EMPTY);
         self.occupied = 0;
-        let handles = (0..self.entries.len() as u32).map(Handle);
+        let handles = (0..self.entries.len() as u32).map(QueueHandle);
         let mut handles: Vec<_> = handles.filter(|&h| self.get(h).is_some()).collect();
         handles.sort_unstable_by_key(|&handle| self.order(handle));
         for handle in handles {
@@ -238,9 +234,9 @@ impl Queue {
     }
 
     /// The tasks of a list, first to last.
-    pub(super) fn list(&self, level: usize) -> impl Iterator<Item = Handle> {
-        let some = |entry| (entry != END).then_some(Handle(entry));
-        let next = move |&Handle(entry): &Handle| some(self.entries[entry as usize].next);
+    pub(super) fn list(&self, level: usize) -> impl Iterator<Item = QueueHandle> {
+        let some = |entry| (entry != END).then_some(QueueHandle(entry));
+        let next = move |&QueueHandle(entry): &QueueHandle| some(self.entries[entry as usize].next);
         std::iter::successors(some(self.lists[level].first), next)
     }
 
@@ -253,7 +249,7 @@ impl Queue {
 
     /// Links an entry into a list where its number belongs. O(1) at either end,
     /// else O(n) in the entries before it.
-    fn link(&mut self, Handle(this): Handle, level: usize) {
+    fn link(&mut self, QueueHandle(this): QueueHandle, level: usize) {
         let list = self.lists[level];
         let order = self.entries[this as usize].order;
         let is_before = |other: u32| self.entries[other as usize].order < order;
@@ -286,7 +282,7 @@ impl Queue {
         self.occupied |= 1 << level;
     }
 
-    fn unlink(&mut self, Handle(this): Handle) {
+    fn unlink(&mut self, QueueHandle(this): QueueHandle) {
         let Entry {
             level,
             previous,

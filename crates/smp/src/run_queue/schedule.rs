@@ -1,23 +1,23 @@
 //! `schedule()`: which task runs next on a CPU (2001, 2 to 4).
 
-use super::decision::{Decision, Held, LockIndex, Step, Steps};
+use super::decision::{Decision, DecisionStep, Held, LockIndex, PendingSteps};
 use super::goodness::is_expired;
 use super::layout::{RunQueues, Single};
 use super::search::{Candidate, Heads, scan, search_levels};
 use super::task::{Cpu, Task};
-use super::turn::{End, Ended, Outcome};
+use super::turn::{EndedTurn, Scheduled, TurnEnd};
 
 /// A CPU's turn ends, and a task is chosen for the next.
 #[derive(Debug)]
 pub struct Schedule {
     pub(super) cpu: Cpu,
-    pub(super) end: End,
+    pub(super) end: TurnEnd,
     pub(super) now_ns: u64,
     pub(super) phase: Phase,
-    pub(super) steps: Steps,
-    pub(super) outcome: Outcome,
+    pub(super) steps: PendingSteps,
+    pub(super) outcome: Scheduled,
     /// Known once the turn has ended.
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<EndedTurn>,
     pub(super) best: Candidate,
     /// Of the CPU's own queue, once it has been looked at.
     pub(super) heads: Option<Heads>,
@@ -61,14 +61,14 @@ pub(super) enum Phase {
 
 impl Schedule {
     /// `cpu` decides at `now_ns`, by the caller's clock, below 2^61.
-    pub fn new(cpu: Cpu, end: End, now_ns: u64) -> Self {
+    pub fn new(cpu: Cpu, end: TurnEnd, now_ns: u64) -> Self {
         Self {
             cpu,
             end,
             now_ns,
             phase: Phase::Start,
-            steps: Steps::NONE,
-            outcome: Outcome::default(),
+            steps: PendingSteps::NONE,
+            outcome: Scheduled::default(),
             ended: None,
             best: Candidate::IDLE,
             heads: None,
@@ -80,12 +80,12 @@ impl Schedule {
         }
     }
 
-    /// What was decided, after [`Step::Done`].
-    pub fn outcome(self) -> Outcome {
+    /// What was decided, after [`DecisionStep::Done`].
+    pub fn outcome(self) -> Scheduled {
         self.outcome
     }
 
-    pub(super) fn go_on(&mut self, step: Step, phase: Phase) {
+    pub(super) fn go_on(&mut self, step: DecisionStep, phase: Phase) {
         self.steps.push(step);
         self.phase = phase;
     }
@@ -117,20 +117,27 @@ impl Schedule {
         // One lock covers the decision, so the CPU was not told meanwhile.
         shared.begin_turn(queue, cpu, best.handle, ended, now_ns, outcome);
         self.steps.examined(examined, 0);
-        self.go_on(Step::Unlock(lock), Phase::End);
+        self.go_on(DecisionStep::Unlock(lock), Phase::End);
     }
 }
 
 impl Decision for Schedule {
-    fn step(&mut self, shared: &mut RunQueues, held: &mut impl Held, granted: bool) -> Step {
+    fn step(
+        &mut self,
+        shared: &mut RunQueues,
+        held: &mut impl Held,
+        granted: bool,
+    ) -> DecisionStep {
         loop {
             if let Some(step) = self.steps.pop() {
                 return step;
             }
             match (self.phase, shared.single) {
-                (Phase::Start, Some(_)) => self.go_on(Step::Lock(LockIndex(0)), Phase::Decide),
+                (Phase::Start, Some(_)) => {
+                    self.go_on(DecisionStep::Lock(LockIndex(0)), Phase::Decide)
+                }
                 (Phase::Decide, Some(single)) => self.decide(shared, single, held),
-                (Phase::End, _) => return Step::Done,
+                (Phase::End, _) => return DecisionStep::Done,
                 _ => self.go_on_among_queues(shared, held, granted),
             }
         }

@@ -17,15 +17,15 @@
 //! exceptions: a task that waits away from the CPU where it ran last is offered
 //! without its affinity to that CPU, and offers disregard address spaces.
 
-use super::decision::{Held, LockIndex, MOST_REFUSALS, Step};
+use super::decision::{DecisionStep, Held, LockIndex, MOST_REFUSALS};
 use super::goodness::{NOBODY, is_expired};
 use super::layout::{Pool, RunQueues};
 use super::offers::Best;
-use super::queue::Handle;
+use super::queue::QueueHandle;
 use super::schedule::{Phase, Schedule};
 use super::search::{Candidate, head, scan};
 use super::task::Cpu;
-use super::turn::Ended;
+use super::turn::EndedTurn;
 
 impl Schedule {
     /// The next step among several queues.
@@ -46,13 +46,13 @@ impl Schedule {
             Phase::Fetch(place) => self.fetch(shared, held, place),
             Phase::Expired => {
                 let lock = shared.recalculation_lock(self.cpu);
-                self.go_on(Step::Lock(lock), Phase::Recalculate);
+                self.go_on(DecisionStep::Lock(lock), Phase::Recalculate);
             }
             Phase::Recalculate => self.recalculate(shared),
             Phase::CatchUp(place) => self.catch_up(shared, held, place),
             Phase::PassOn(cpu) => self.pass_on(shared, held, cpu),
             Phase::Start | Phase::Decide | Phase::End => {
-                self.go_on(Step::Lock(self.own()), Phase::Own);
+                self.go_on(DecisionStep::Lock(self.own()), Phase::Own);
             }
         }
     }
@@ -61,7 +61,7 @@ impl Schedule {
         LockIndex(self.cpu.0)
     }
 
-    fn ended(&self) -> Ended {
+    fn ended(&self) -> EndedTurn {
         self.ended.expect("the turn ends before all else")
     }
 
@@ -105,15 +105,15 @@ impl Schedule {
                 debug_assert_ne!(offer.place, own, "the own queue has been looked at");
                 let lock = LockIndex(pool.cpus[offer.place as usize].0);
                 if self.refusals >= MOST_REFUSALS && pool.offers.is_tournament() {
-                    self.steps.push(Step::Unlock(self.own()));
-                    self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
+                    self.steps.push(DecisionStep::Unlock(self.own()));
+                    self.go_on(DecisionStep::Lock(lock), Phase::Fetch(offer.place));
                 } else {
-                    self.go_on(Step::TryLock(lock), Phase::Verify(offer.place));
+                    self.go_on(DecisionStep::TryLock(lock), Phase::Verify(offer.place));
                 }
             }
             None if is_expired(self.best.total) => {
                 self.expired_at = pool.clock;
-                self.go_on(Step::Unlock(self.own()), Phase::Expired);
+                self.go_on(DecisionStep::Unlock(self.own()), Phase::Expired);
             }
             None => self.begin_turn(shared, held, self.best.handle),
         }
@@ -167,9 +167,9 @@ impl Schedule {
         let there = found.best.total >= offered && found.best.total > self.best.total;
         if is_expired(found.best.total) && there {
             // Better than to idle, but to be recalculated before it runs.
-            self.steps.push(Step::Unlock(lock));
+            self.steps.push(DecisionStep::Unlock(lock));
             self.expired_at = pool.clock;
-            self.go_on(Step::Unlock(self.own()), Phase::Expired);
+            self.go_on(DecisionStep::Unlock(self.own()), Phase::Expired);
             return;
         }
         let taken = found.best.handle.filter(|_| there);
@@ -177,7 +177,7 @@ impl Schedule {
         let as_of = queue.recalculations();
         let words = shared.publish(queue, Cpu(lock.0), found.heads.without(taken));
         self.steps.examined(examined, words);
-        self.steps.push(Step::Unlock(lock));
+        self.steps.push(DecisionStep::Unlock(lock));
         match task {
             Some(task) => {
                 let own = held.queue(self.own());
@@ -198,7 +198,12 @@ impl Schedule {
     }
 
     /// Begins the turn and publishes the rest of the queue.
-    fn begin_turn(&mut self, shared: &mut RunQueues, held: &mut impl Held, chosen: Option<Handle>) {
+    fn begin_turn(
+        &mut self,
+        shared: &mut RunQueues,
+        held: &mut impl Held,
+        chosen: Option<QueueHandle>,
+    ) {
         let (cpu, ended) = (self.cpu, self.ended());
         let queue = held.queue(self.own());
         let outcome = &mut self.outcome;
@@ -209,7 +214,7 @@ impl Schedule {
         };
         let words = shared.publish(queue, cpu, left);
         self.steps.examined(0, words);
-        self.steps.push(Step::Unlock(self.own()));
+        self.steps.push(DecisionStep::Unlock(self.own()));
         self.phase = Phase::End;
         if chosen.is_none() {
             self.look_again(shared);
@@ -226,7 +231,7 @@ impl Schedule {
         self.steps.examined(0, words);
         if let Some(idle) = idle {
             let cpu = pool.cpus[idle.place as usize];
-            self.go_on(Step::Lock(LockIndex(cpu.0)), Phase::PassOn(cpu));
+            self.go_on(DecisionStep::Lock(LockIndex(cpu.0)), Phase::PassOn(cpu));
         }
     }
 
@@ -234,9 +239,9 @@ impl Schedule {
         let lock = LockIndex(cpu.0);
         let roused = shared.rouse(held.queue(lock), cpu);
         self.steps.examined(0, roused.unwrap_or(0));
-        self.go_on(Step::Unlock(lock), Phase::End);
+        self.go_on(DecisionStep::Unlock(lock), Phase::End);
         match roused {
-            Some(_) => self.steps.push(Step::Interrupt(cpu)),
+            Some(_) => self.steps.push(DecisionStep::Interrupt(cpu)),
             None => self.look_for_idle(shared),
         }
     }
@@ -251,7 +256,7 @@ impl Schedule {
         self.steps.examined(0, words);
         if let Some(offer) = offer {
             let lock = LockIndex(pool.cpus[offer.place as usize].0);
-            self.go_on(Step::Lock(lock), Phase::Fetch(offer.place));
+            self.go_on(DecisionStep::Lock(lock), Phase::Fetch(offer.place));
         }
     }
 
@@ -272,7 +277,7 @@ impl Schedule {
         }
         let words = shared.publish(queue, cpu, found.heads.without(taken));
         self.steps.examined(examined + found.examined, words);
-        self.go_on(Step::Unlock(lock), Phase::Start);
+        self.go_on(DecisionStep::Unlock(lock), Phase::Start);
     }
 
     /// The recalculation lock is held: moves the clock on, unless another CPU
@@ -289,7 +294,7 @@ impl Schedule {
             }
         }
         let lock = shared.recalculation_lock(self.cpu);
-        self.go_on(Step::Unlock(lock), Phase::Start);
+        self.go_on(DecisionStep::Unlock(lock), Phase::Start);
     }
 
     fn visit_from(&mut self, shared: &RunQueues, place: u32) {
@@ -299,11 +304,11 @@ impl Schedule {
             Some(next) => {
                 self.steps.examined(0, next - place + 1);
                 let lock = LockIndex(pool.cpus[next as usize].0);
-                self.go_on(Step::Lock(lock), Phase::CatchUp(next));
+                self.go_on(DecisionStep::Lock(lock), Phase::CatchUp(next));
             }
             None => {
                 let lock = shared.recalculation_lock(self.cpu);
-                self.go_on(Step::Unlock(lock), Phase::Start);
+                self.go_on(DecisionStep::Unlock(lock), Phase::Start);
             }
         }
     }
@@ -316,7 +321,7 @@ impl Schedule {
         let examined = queue.catch_up(pool.clock);
         let words = shared.publish_afresh(queue, cpu);
         self.steps.examined(examined, words);
-        self.steps.push(Step::Unlock(lock));
+        self.steps.push(DecisionStep::Unlock(lock));
         self.visit_from(shared, place + 1);
     }
 }

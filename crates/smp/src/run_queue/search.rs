@@ -14,7 +14,7 @@
 //! difference between two levels, a search of levels compares numbers.
 
 use super::goodness::{Goodness, LEVELS, NOBODY, Rank, limit};
-use super::queue::{Handle, Queue};
+use super::queue::{Queue, QueueHandle};
 use super::task::Cpu;
 
 /// Goodness of a yielding task: above the idle task, below every other.
@@ -24,7 +24,7 @@ const LAST: Rank = NOBODY + 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// None for the idle task.
-    pub(super) handle: Option<Handle>,
+    pub(super) handle: Option<QueueHandle>,
     /// Its number in the queue, or below all numbers if it runs now. Only
     /// equals with a lower one go first.
     order: i64,
@@ -44,7 +44,7 @@ impl Candidate {
     };
 
     /// The task that runs on the CPU already.
-    pub(super) fn running(handle: Handle, total: Rank, yields: bool) -> Self {
+    pub(super) fn running(handle: QueueHandle, total: Rank, yields: bool) -> Self {
         Self {
             handle: Some(handle),
             order: i64::MIN,
@@ -54,7 +54,7 @@ impl Candidate {
     }
 
     /// Puts another in its place if that one is better.
-    fn improve(&mut self, handle: Handle, order: i64, total: Rank) {
+    fn improve(&mut self, handle: QueueHandle, order: i64, total: Rank) {
         if total > self.total || total == self.total && order < self.order {
             *self = Self {
                 handle: Some(handle),
@@ -69,7 +69,7 @@ impl Candidate {
 /// The two highest ranks, without affinity, of the waiting tasks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heads {
-    first: (Rank, Option<Handle>),
+    first: (Rank, Option<QueueHandle>),
     second: Rank,
 }
 
@@ -79,7 +79,7 @@ impl Heads {
         second: NOBODY,
     };
 
-    pub(super) fn add(&mut self, rank: Rank, handle: Handle) {
+    pub(super) fn add(&mut self, rank: Rank, handle: QueueHandle) {
         if rank > self.first.0 {
             self.second = self.first.0;
             self.first = (rank, Some(handle));
@@ -89,7 +89,7 @@ impl Heads {
     }
 
     /// The highest once `chosen` has gone: `max_na_goodness` (2001, 4).
-    pub(super) fn without(&self, chosen: Option<Handle>) -> Rank {
+    pub(super) fn without(&self, chosen: Option<QueueHandle>) -> Rank {
         match self.first {
             (_, handle) if handle == chosen => self.second,
             (rank, _) => rank,

@@ -1,6 +1,6 @@
 //! The timer's tick: 10 ms of a time slice have passed (2001, 2).
 
-use super::decision::{Decision, Held, Step, Steps};
+use super::decision::{Decision, DecisionStep, Held, PendingSteps};
 use super::layout::RunQueues;
 use super::queue::Queue;
 use super::task::Cpu;
@@ -10,7 +10,7 @@ use super::task::Cpu;
 pub struct Tick {
     cpu: Cpu,
     phase: Phase,
-    steps: Steps,
+    steps: PendingSteps,
     expired: bool,
 }
 
@@ -27,13 +27,13 @@ impl Tick {
         Self {
             cpu,
             phase: Phase::Start,
-            steps: Steps::NONE,
+            steps: PendingSteps::NONE,
             expired: false,
         }
     }
 
     /// Whether the time slice of the running task has ended, so that the CPU
-    /// should decide anew; after [`Step::Done`].
+    /// should decide anew; after [`DecisionStep::Done`].
     pub fn expired(&self) -> bool {
         self.expired
     }
@@ -53,20 +53,25 @@ impl Tick {
 }
 
 impl Decision for Tick {
-    fn step(&mut self, shared: &mut RunQueues, held: &mut impl Held, _granted: bool) -> Step {
+    fn step(
+        &mut self,
+        shared: &mut RunQueues,
+        held: &mut impl Held,
+        _granted: bool,
+    ) -> DecisionStep {
         let lock = shared.queue_of(self.cpu);
         match self.phase {
             Phase::Start => {
                 self.phase = Phase::Locked;
-                return Step::Lock(lock);
+                return DecisionStep::Lock(lock);
             }
             Phase::Locked => {
                 self.shorten(shared, held.queue(lock));
-                self.steps.push(Step::Unlock(lock));
+                self.steps.push(DecisionStep::Unlock(lock));
                 self.phase = Phase::End;
             }
             Phase::End => {}
         }
-        self.steps.pop().unwrap_or(Step::Done)
+        self.steps.pop().unwrap_or(DecisionStep::Done)
     }
 }

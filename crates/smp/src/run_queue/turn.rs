@@ -2,13 +2,13 @@
 
 use super::layout::RunQueues;
 use super::placement::Displaced;
-use super::queue::{Handle, Queue};
+use super::queue::{Queue, QueueHandle};
 use super::search::Candidate;
 use super::task::{Cpu, Task, TaskIndex};
 
 /// How the running task goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum TurnEnd {
     /// It could run on.
     Runnable,
     /// It could run on, but lets others go first.
@@ -19,7 +19,7 @@ pub enum End {
 
 /// What `schedule()` decided.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct Scheduled {
     /// The task that runs now; none on an idle CPU.
     pub next: Option<TaskIndex>,
     /// The task that ran before and blocked. It is the caller's now.
@@ -31,9 +31,9 @@ pub struct Outcome {
 
 /// A turn that has ended, before the next task is chosen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedTurn {
     /// The task that ran, if it could run on.
-    pub(super) handle: Option<Handle>,
+    pub(super) handle: Option<QueueHandle>,
     pub(super) yields: bool,
     pub(super) was_idle: bool,
 }
@@ -44,15 +44,15 @@ impl RunQueues {
         &self,
         queue: &mut Queue,
         cpu: Cpu,
-        end: End,
-        outcome: &mut Outcome,
-    ) -> Ended {
-        let mut ended = Ended {
+        end: TurnEnd,
+        outcome: &mut Scheduled,
+    ) -> EndedTurn {
+        let mut ended = EndedTurn {
             handle: queue.cpu(cpu).current,
-            yields: end == End::Yields,
+            yields: end == TurnEnd::Yields,
             was_idle: queue.cpu(cpu).current.is_none(),
         };
-        if end == End::Blocks
+        if end == TurnEnd::Blocks
             && let Some(handle) = ended.handle.take()
         {
             queue.cpu_mut(cpu).current = None;
@@ -64,7 +64,7 @@ impl RunQueues {
     }
 
     /// The task that ran is the default candidate, or the idle task.
-    pub(super) fn default_candidate(&self, queue: &Queue, cpu: Cpu, ended: Ended) -> Candidate {
+    pub(super) fn default_candidate(&self, queue: &Queue, cpu: Cpu, ended: EndedTurn) -> Candidate {
         ended.handle.map_or(Candidate::IDLE, |handle| {
             let total = self.total_of(queue.task(handle), cpu);
             Candidate::running(handle, total, ended.yields)
@@ -77,10 +77,10 @@ impl RunQueues {
         &self,
         queue: &mut Queue,
         cpu: Cpu,
-        chosen: Option<Handle>,
-        ended: Ended,
+        chosen: Option<QueueHandle>,
+        ended: EndedTurn,
         now_ns: u64,
-        outcome: &mut Outcome,
+        outcome: &mut Scheduled,
     ) -> bool {
         if let Some(handle) = ended.handle
             && chosen != ended.handle

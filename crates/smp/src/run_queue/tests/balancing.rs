@@ -1,13 +1,13 @@
 //! What it costs to find out whether a task moves between pools: locks, tasks
 //! and words.
 
-use super::super::{Balance, Comparison, Cpu, Goodness, Layout, Task, TaskIndex};
+use super::super::{Balance, Comparison, Cpu, Goodness, QueueLayout, Task, TaskIndex};
 use super::machine::Sequential;
 
 /// Pools of so many CPUs, with so many equal tasks each.
 fn pools(cpus: u32, tasks: &[u32]) -> Sequential {
     let all = cpus * tasks.len() as u32;
-    let layout = Layout::Pools((0..all).map(|cpu| cpu / cpus).collect(), Comparison::Scan);
+    let layout = QueueLayout::Pools((0..all).map(|cpu| cpu / cpus).collect(), Comparison::Scan);
     let mut queues = Sequential::new(Goodness::X86, &layout, all).unwrap();
     let homes = (0..)
         .zip(tasks)

@@ -1,11 +1,11 @@
 //! What a decision looks at on 1,024 CPUs, beside the same on 8.
 
-use super::super::{Comparison, Cpu, End, Layout, Placement, Task, TaskIndex};
+use super::super::{Comparison, Cpu, Placement, QueueLayout, Task, TaskIndex, TurnEnd};
 use super::machine::{Sequential, WITHOUT_MM};
 
 /// A machine with so many tasks a CPU, some with more ticks left than others.
 fn filled(cpus: u32, tasks: u32, comparison: Comparison) -> Sequential {
-    let layout = Layout::MultiQueue(comparison);
+    let layout = QueueLayout::MultiQueue(comparison);
     let mut queues = Sequential::new(WITHOUT_MM, &layout, cpus).unwrap();
     for index in 0..tasks * cpus {
         let task = Task::new(TaskIndex(index), Cpu(index % cpus));
@@ -15,7 +15,7 @@ fn filled(cpus: u32, tasks: u32, comparison: Comparison) -> Sequential {
     queues
 }
 
-const ENDS: [End; 3] = [End::Runnable, End::Yields, End::Blocks];
+const ENDS: [TurnEnd; 3] = [TurnEnd::Runnable, TurnEnd::Yields, TurnEnd::Blocks];
 
 /// Tasks and words that a `schedule()` looks at on average, and at most, where
 /// four tasks a CPU run on, yield, block and wake in turns.
@@ -70,7 +70,7 @@ fn wake(cpus: u32, tasks: u32) -> (f64, u64) {
             let end = ENDS[(round + cpu.0 as usize) % 3];
             asleep.extend(queues.schedule(cpu, end).blocked);
             for told in queues.take_told() {
-                queues.schedule(told, End::Runnable);
+                queues.schedule(told, TurnEnd::Runnable);
             }
             if asleep.len() > cpus as usize / 4 {
                 let next = (round + cpu.0 as usize * 7) % asleep.len();

@@ -1,24 +1,24 @@
 //! Of equals the task that came last goes first, as on the one list of Linux 2.4.
 
-use super::super::{Comparison, Cpu, End, Layout, Task, TaskIndex};
+use super::super::{Comparison, Cpu, QueueLayout, Task, TaskIndex, TurnEnd};
 use super::machine::{Machine, WITHOUT_MM};
 
-fn layouts() -> [Layout; 4] {
+fn layouts() -> [QueueLayout; 4] {
     [
-        Layout::GlobalList,
-        Layout::PriorityLevels,
-        Layout::MultiQueue(Comparison::Scan),
-        Layout::MultiQueue(Comparison::Tournament),
+        QueueLayout::GlobalList,
+        QueueLayout::PriorityLevels,
+        QueueLayout::MultiQueue(Comparison::Scan),
+        QueueLayout::MultiQueue(Comparison::Tournament),
     ]
 }
 
 /// One CPU and three equals.
-fn machine(layout: &Layout) -> Machine {
+fn machine(layout: &QueueLayout) -> Machine {
     let tasks = [0, 1, 2].map(|index| Task::new(TaskIndex(index), Cpu(0)));
     Machine::of(1, WITHOUT_MM, layout, &tasks)
 }
 
-fn next(machine: &mut Machine, end: End) -> Option<u32> {
+fn next(machine: &mut Machine, end: TurnEnd) -> Option<u32> {
     machine.decide(0, end).next.map(|task| task.0)
 }
 
@@ -29,7 +29,7 @@ fn a_waking_task_goes_before_its_equals() {
         for index in [0, 1, 2] {
             machine.wake(index);
         }
-        let order: Vec<_> = std::iter::from_fn(|| next(&mut machine, End::Blocks)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| next(&mut machine, TurnEnd::Blocks)).collect();
         assert_eq!(order, [2, 1, 0], "{layout:?}");
     }
 }
@@ -41,20 +41,20 @@ fn a_task_that_has_run_keeps_its_place_until_it_blocks() {
     for layout in &layouts() {
         let mut machine = machine(layout);
         machine.wake(0);
-        assert_eq!(next(&mut machine, End::Runnable), Some(0), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Runnable), Some(0), "{layout:?}");
         machine.queues.tick(Cpu(0));
         machine.wake(1);
         machine.wake(2);
-        assert_eq!(next(&mut machine, End::Yields), Some(2), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Yields), Some(2), "{layout:?}");
         machine.queues.tick(Cpu(0));
-        assert_eq!(next(&mut machine, End::Yields), Some(1), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Yields), Some(1), "{layout:?}");
         machine.queues.tick(Cpu(0));
         // All three have come to the same rank, last of all the running task.
-        assert_eq!(next(&mut machine, End::Runnable), Some(1), "{layout:?}");
-        assert_eq!(next(&mut machine, End::Yields), Some(2), "{layout:?}");
-        assert_eq!(next(&mut machine, End::Blocks), Some(1), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Runnable), Some(1), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Yields), Some(2), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Blocks), Some(1), "{layout:?}");
         machine.wake(2);
-        assert_eq!(next(&mut machine, End::Yields), Some(2), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Yields), Some(2), "{layout:?}");
     }
 }
 
@@ -65,15 +65,15 @@ fn a_recalculation_leaves_equals_in_their_places() {
         for index in [0, 1, 2] {
             machine.wake(index);
         }
-        let mut runs = next(&mut machine, End::Runnable);
+        let mut runs = next(&mut machine, TurnEnd::Runnable);
         while machine.queues.shared.clock(Cpu(0)) == 0 {
             if machine.queues.tick(Cpu(0)) {
-                runs = next(&mut machine, End::Runnable);
+                runs = next(&mut machine, TurnEnd::Runnable);
             }
         }
         // The running task goes on. It was the last to expire, and to be chosen.
         assert_eq!(runs, Some(0), "{layout:?}");
-        assert_eq!(next(&mut machine, End::Blocks), Some(2), "{layout:?}");
-        assert_eq!(next(&mut machine, End::Blocks), Some(1), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Blocks), Some(2), "{layout:?}");
+        assert_eq!(next(&mut machine, TurnEnd::Blocks), Some(1), "{layout:?}");
     }
 }

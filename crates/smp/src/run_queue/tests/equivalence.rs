@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Comparison, Goodness, Layout, Task};
+use super::super::{Comparison, Goodness, QueueLayout, Task};
 use super::machine::{Event, Machine, WITHOUT_MM, events, tasks};
 use super::reference::compare_decision;
 use super::seeded;
@@ -14,14 +14,14 @@ fn config() -> ProptestConfig {
     }
 }
 
-fn layouts() -> [Layout; 6] {
+fn layouts() -> [QueueLayout; 6] {
     [
-        Layout::GlobalList,
-        Layout::PriorityLevels,
-        Layout::MultiQueue(Comparison::Scan),
-        Layout::MultiQueue(Comparison::Tournament),
-        Layout::Pools(vec![0, 1, 1, 0], Comparison::Scan),
-        Layout::Pools(vec![0, 1, 2, 3], Comparison::Tournament),
+        QueueLayout::GlobalList,
+        QueueLayout::PriorityLevels,
+        QueueLayout::MultiQueue(Comparison::Scan),
+        QueueLayout::MultiQueue(Comparison::Tournament),
+        QueueLayout::Pools(vec![0, 1, 1, 0], Comparison::Scan),
+        QueueLayout::Pools(vec![0, 1, 2, 3], Comparison::Tournament),
     ]
 }
 
@@ -31,8 +31,8 @@ fn list_and_levels_agree(
     tasks: &[Task],
     events: Vec<Event>,
 ) -> Result<(), TestCaseError> {
-    let mut list = Machine::new(goodness, &Layout::GlobalList, tasks);
-    let mut levels = Machine::new(goodness, &Layout::PriorityLevels, tasks);
+    let mut list = Machine::new(goodness, &QueueLayout::GlobalList, tasks);
+    let mut levels = Machine::new(goodness, &QueueLayout::PriorityLevels, tasks);
     for event in events {
         let [by_list, by_levels] = [&mut list, &mut levels].map(|m| m.happen(event));
         prop_assert_eq!(format!("{by_list:?}"), format!("{by_levels:?}"));

@@ -1,7 +1,8 @@
 //! The rules of Linux 2.4, one by one.
 
+use super::super::goodness::MAX_COUNTER;
 use super::super::{
-    Comparison, Cpu, Goodness, Layout, LayoutError, MAX_COUNTER, MAX_CPUS, Task, TaskIndex,
+    Comparison, Cpu, Goodness, LayoutError, MAX_CPUS, QueueLayout, Task, TaskIndex,
 };
 use super::machine::Sequential;
 
@@ -36,12 +37,15 @@ fn recalculations_converge_to_the_longest_time_slice() {
 #[test]
 fn a_layout_is_refused_by_name() {
     let refusal = |layout, cpus| Sequential::new(Goodness::X86, &layout, cpus).err();
-    let pools = |pools: &[u32]| Layout::Pools(pools.to_vec(), Comparison::Scan);
-    assert_eq!(refusal(Layout::GlobalList, 0), Some(LayoutError::Cpus(0)));
-    assert_eq!(refusal(Layout::GlobalList, MAX_CPUS), None);
+    let pools = |pools: &[u32]| QueueLayout::Pools(pools.to_vec(), Comparison::Scan);
+    assert_eq!(
+        refusal(QueueLayout::GlobalList, 0),
+        Some(LayoutError::Cpus(0))
+    );
+    assert_eq!(refusal(QueueLayout::GlobalList, MAX_CPUS), None);
     let beyond = MAX_CPUS + 1;
     assert_eq!(
-        refusal(Layout::GlobalList, beyond),
+        refusal(QueueLayout::GlobalList, beyond),
         Some(LayoutError::Cpus(beyond))
     );
     let given = LayoutError::PoolsGiven { given: 1, cpus: 2 };

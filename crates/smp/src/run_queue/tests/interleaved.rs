@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::super::{
-    Balance, Comparison, Cpu, Decision, End, Goodness, Held, Layout, LockIndex, Placement, Queue,
-    RunQueues, Schedule, Step, Task, TaskIndex, Tick,
+    Balance, Comparison, Cpu, Decision, DecisionStep, Goodness, Held, LockIndex, Placement, Queue,
+    QueueLayout, RunQueues, Schedule, Task, TaskIndex, Tick, TurnEnd,
 };
 use super::machine::{CPUS, TASKS, equal_tasks, tasks};
 use super::seeded;
@@ -16,7 +16,7 @@ use super::seeded;
 #[derive(Clone, Copy, Debug)]
 enum Ask {
     Wake(u32),
-    Decide(End),
+    Decide(TurnEnd),
     Tick,
     Balance,
 }
@@ -69,7 +69,7 @@ struct Interleaved {
 }
 
 impl Interleaved {
-    fn new(layout: &Layout, tasks: &[Task]) -> Self {
+    fn new(layout: &QueueLayout, tasks: &[Task]) -> Self {
         let (shared, queues) = RunQueues::new(Goodness::X86, layout, CPUS).unwrap();
         Self {
             holders: vec![None; shared.locks() as usize],
@@ -102,19 +102,19 @@ impl Interleaved {
         self.cpus[cpu as usize].made = made;
     }
 
-    fn schedule(&mut self, cpu: u32, end: End) -> Made {
+    fn schedule(&mut self, cpu: u32, end: TurnEnd) -> Made {
         self.now_ns += 1000;
         Made::Schedule(Schedule::new(Cpu(cpu), end, self.now_ns))
     }
 
     /// A CPU takes a step, if there is one and no lock keeps it from that.
-    fn advance(&mut self, cpu: u32) -> Option<Step> {
+    fn advance(&mut self, cpu: u32) -> Option<DecisionStep> {
         let state = &mut self.cpus[cpu as usize];
         if state.made.is_none() {
             if let Some(place) = state.due.pop_front() {
                 state.made = Some(Made::Placement(place));
             } else if std::mem::take(&mut state.told) {
-                let made = self.schedule(cpu, End::Runnable);
+                let made = self.schedule(cpu, TurnEnd::Runnable);
                 self.cpus[cpu as usize].made = Some(made);
             } else {
                 return None;
@@ -133,7 +133,7 @@ impl Interleaved {
         Some(self.step(cpu))
     }
 
-    fn step(&mut self, cpu: u32) -> Step {
+    fn step(&mut self, cpu: u32) -> DecisionStep {
         let state = &mut self.cpus[cpu as usize];
         let (queues, holders) = (&mut self.queues[..], &self.holders[..]);
         let held = &mut Memory {
@@ -149,20 +149,20 @@ impl Interleaved {
             Made::Balance(made) => made.step(shared, held, granted),
         };
         match step {
-            Step::Lock(lock) => state.wants = Some(lock),
-            Step::TryLock(LockIndex(lock)) => {
+            DecisionStep::Lock(lock) => state.wants = Some(lock),
+            DecisionStep::TryLock(LockIndex(lock)) => {
                 let holder = &mut self.holders[lock as usize];
                 assert_ne!(*holder, Some(cpu), "lock {lock} is tried twice");
                 state.granted = holder.is_none();
                 holder.get_or_insert(cpu);
             }
-            Step::Unlock(LockIndex(lock)) => {
+            DecisionStep::Unlock(LockIndex(lock)) => {
                 let held = self.holders[lock as usize].take();
                 assert_eq!(held, Some(cpu), "lock {lock}");
             }
-            Step::Examined { .. } => {}
-            Step::Interrupt(Cpu(other)) => self.cpus[other as usize].told = true,
-            Step::Done => self.end(cpu),
+            DecisionStep::Examined { .. } => {}
+            DecisionStep::Interrupt(Cpu(other)) => self.cpus[other as usize].told = true,
+            DecisionStep::Done => self.end(cpu),
         }
         step
     }
@@ -234,15 +234,15 @@ impl Interleaved {
     }
 }
 
-fn layouts() -> [Layout; 7] {
+fn layouts() -> [QueueLayout; 7] {
     [
-        Layout::GlobalList,
-        Layout::PriorityLevels,
-        Layout::MultiQueue(Comparison::Scan),
-        Layout::MultiQueue(Comparison::Tournament),
-        Layout::Pools(vec![0, 1, 1, 0], Comparison::Scan),
-        Layout::Pools(vec![0, 1, 1, 1], Comparison::Tournament),
-        Layout::Pools(vec![0, 1, 2, 0], Comparison::Tournament),
+        QueueLayout::GlobalList,
+        QueueLayout::PriorityLevels,
+        QueueLayout::MultiQueue(Comparison::Scan),
+        QueueLayout::MultiQueue(Comparison::Tournament),
+        QueueLayout::Pools(vec![0, 1, 1, 0], Comparison::Scan),
+        QueueLayout::Pools(vec![0, 1, 1, 1], Comparison::Tournament),
+        QueueLayout::Pools(vec![0, 1, 2, 0], Comparison::Tournament),
     ]
 }
 
@@ -253,9 +253,9 @@ type Move = (u32, Ask, u32);
 fn moves(yields: bool) -> impl Strategy<Value = Vec<Move>> {
     let ask = prop_oneof![
         5 => (0..TASKS).prop_map(Ask::Wake),
-        2 => Just(Ask::Decide(End::Runnable)),
-        2 => Just(Ask::Decide(if yields { End::Yields } else { End::Runnable })),
-        4 => Just(Ask::Decide(End::Blocks)),
+        2 => Just(Ask::Decide(TurnEnd::Runnable)),
+        2 => Just(Ask::Decide(if yields { TurnEnd::Yields } else { TurnEnd::Runnable })),
+        4 => Just(Ask::Decide(TurnEnd::Blocks)),
         2 => Just(Ask::Tick),
         1 => Just(Ask::Balance),
     ];
@@ -287,16 +287,16 @@ fn run(mut machine: Interleaved, moves: &[Move], works: bool) {
 /// not yet: the task goes through the recalculation once.
 #[test]
 fn a_task_taken_from_a_recalculated_queue_is_recalculated_once() {
-    let layout = Layout::MultiQueue(Comparison::Scan);
+    let layout = QueueLayout::MultiQueue(Comparison::Scan);
     let mut machine = Interleaved::new(&layout, &equal_tasks());
     // A task on each CPU, and one more on CPU 1.
     for task in [0, 1, 2, 3, 5] {
         machine.ask(0, Ask::Wake(task));
         machine.settle();
     }
-    machine.ask(0, Ask::Decide(End::Blocks));
+    machine.ask(0, Ask::Decide(TurnEnd::Blocks));
     // It has seen what the others offer, and is about to try a lock.
-    while !matches!(machine.advance(0), Some(Step::TryLock(_))) {}
+    while !matches!(machine.advance(0), Some(DecisionStep::TryLock(_))) {}
     assert_eq!(machine.holders[..2], [Some(0), Some(0)]);
     machine.shared.pool_mut(Cpu(0)).clock += 1;
     machine.settle();

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::super::goodness::MAX_COUNTER;
 use super::super::{
-    Balance, Cpu, Decision, Displaced, End, Goodness, Held, Layout, LayoutError, LockIndex,
-    MAX_COUNTER, Outcome, Placement, Queue, RunQueues, Schedule, Step, Task, TaskIndex, Tick,
+    Balance, Cpu, Decision, DecisionStep, Displaced, Goodness, Held, LayoutError, LockIndex,
+    Placement, Queue, QueueLayout, RunQueues, Schedule, Scheduled, Task, TaskIndex, Tick, TurnEnd,
 };
 
 pub const CPUS: u32 = 4;
@@ -41,7 +42,7 @@ impl Held for Memory {
 }
 
 impl Sequential {
-    pub fn new(goodness: Goodness, layout: &Layout, cpus: u32) -> Result<Self, LayoutError> {
+    pub fn new(goodness: Goodness, layout: &QueueLayout, cpus: u32) -> Result<Self, LayoutError> {
         let (shared, queues) = RunQueues::new(goodness, layout, cpus)?;
         let held = vec![false; shared.locks() as usize];
         Ok(Self {
@@ -63,7 +64,7 @@ impl Sequential {
         std::mem::take(&mut self.told)
     }
 
-    pub fn schedule(&mut self, cpu: Cpu, end: End) -> Outcome {
+    pub fn schedule(&mut self, cpu: Cpu, end: TurnEnd) -> Scheduled {
         let mut decision = Schedule::new(cpu, end, 0);
         self.run(&mut decision, |_| true);
         decision.outcome()
@@ -89,23 +90,23 @@ impl Sequential {
         loop {
             let step = decision.step(&mut self.shared, &mut self.memory, granted);
             match step {
-                Step::Lock(lock) => self.take(lock),
-                Step::TryLock(lock) => {
+                DecisionStep::Lock(lock) => self.take(lock),
+                DecisionStep::TryLock(lock) => {
                     granted = grant(lock);
                     if granted {
                         self.take(lock);
                     }
                 }
-                Step::Unlock(LockIndex(lock)) => {
+                DecisionStep::Unlock(LockIndex(lock)) => {
                     let held = std::mem::take(&mut self.memory.held[lock as usize]);
                     assert!(held, "lock {lock} is released but not held");
                 }
-                Step::Examined { tasks, words } => {
+                DecisionStep::Examined { tasks, words } => {
                     self.examined.0 += u64::from(tasks);
                     self.examined.1 += u64::from(words);
                 }
-                Step::Interrupt(cpu) => self.told.push(cpu),
-                Step::Done => break,
+                DecisionStep::Interrupt(cpu) => self.told.push(cpu),
+                DecisionStep::Done => break,
             }
         }
         assert!(!self.memory.held.contains(&true), "a lock is left held");
@@ -124,16 +125,16 @@ pub enum Event {
     /// A task wakes, if it is blocked.
     Wake(u32),
     /// The running task goes on so, and the CPU decides.
-    Decide(u32, End),
+    Decide(u32, TurnEnd),
     /// Ten milliseconds.
     Tick(u32),
 }
 
 pub fn events() -> impl Strategy<Value = Vec<Event>> {
     let end = prop_oneof![
-        2 => Just(End::Runnable),
-        2 => Just(End::Yields),
-        3 => Just(End::Blocks)
+        2 => Just(TurnEnd::Runnable),
+        2 => Just(TurnEnd::Yields),
+        3 => Just(TurnEnd::Blocks)
     ];
     let event = prop_oneof![
         4 => (0..TASKS).prop_map(Event::Wake),
@@ -192,12 +193,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(goodness: Goodness, layout: &Layout, tasks: &[Task]) -> Self {
+    pub fn new(goodness: Goodness, layout: &QueueLayout, tasks: &[Task]) -> Self {
         Self::of(CPUS, goodness, layout, tasks)
     }
 
     /// A machine of so many CPUs.
-    pub fn of(cpus: u32, goodness: Goodness, layout: &Layout, tasks: &[Task]) -> Self {
+    pub fn of(cpus: u32, goodness: Goodness, layout: &QueueLayout, tasks: &[Task]) -> Self {
         Self {
             queues: Sequential::new(goodness, layout, cpus).unwrap(),
             blocked: tasks.iter().copied().map(Some).collect(),
@@ -233,7 +234,7 @@ impl Machine {
             .is_some()
     }
 
-    pub fn decide(&mut self, cpu: u32, end: End) -> Outcome {
+    pub fn decide(&mut self, cpu: u32, end: TurnEnd) -> Scheduled {
         self.now_ns += 1000;
         let clock = self.queues.shared.clock(Cpu(cpu));
         let mut decision = Schedule::new(Cpu(cpu), end, self.now_ns);
@@ -266,7 +267,7 @@ impl Machine {
     }
 
     /// One event, and the decisions that it leads to at once, by CPU.
-    pub fn happen(&mut self, event: Event) -> Vec<(Cpu, Outcome)> {
+    pub fn happen(&mut self, event: Event) -> Vec<(Cpu, Scheduled)> {
         let mut decided = Vec::new();
         self.made.clear();
         match event {
@@ -276,7 +277,7 @@ impl Machine {
             Event::Decide(cpu, end) => decided.push((Cpu(cpu), self.decide(cpu, end))),
             Event::Tick(cpu) => {
                 if self.queues.tick(Cpu(cpu)) {
-                    decided.push((Cpu(cpu), self.decide(cpu, End::Runnable)));
+                    decided.push((Cpu(cpu), self.decide(cpu, TurnEnd::Runnable)));
                 }
             }
         }
@@ -285,7 +286,7 @@ impl Machine {
     }
 
     /// Displaced tasks look for a CPU, and told CPUs decide.
-    fn settle(&mut self, decided: &mut Vec<(Cpu, Outcome)>) {
+    fn settle(&mut self, decided: &mut Vec<(Cpu, Scheduled)>) {
         let mut next = 0;
         loop {
             while let Some((_, outcome)) = decided.get(next) {
@@ -299,7 +300,7 @@ impl Machine {
                 break;
             }
             for Cpu(cpu) in told {
-                let outcome = self.decide(cpu, End::Runnable);
+                let outcome = self.decide(cpu, TurnEnd::Runnable);
                 decided.push((Cpu(cpu), outcome));
             }
             assert!(next < 10_000, "CPUs tell one another for ever");

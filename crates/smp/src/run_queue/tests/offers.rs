@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::{Best, Comparison, NOBODY, Offers};
+use super::super::Comparison;
+use super::super::goodness::NOBODY;
+use super::super::offers::{Best, Offers};
 use super::seeded;
 
 /// A CPU that asks from a place is told of one as good as a scan knows; and of the

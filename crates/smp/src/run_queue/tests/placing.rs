@@ -1,28 +1,28 @@
 //! `reschedule_idle()`: which CPU is told, in every layout; and what sleeping
 //! does to a time slice.
 
+use super::super::goodness::MAX_COUNTER;
 use super::super::{
-    Comparison, Cpu, End, Goodness, Layout, MAX_COUNTER, Placement, Queue, Schedule, Task,
-    TaskIndex,
+    Comparison, Cpu, Goodness, Placement, Queue, QueueLayout, Schedule, Task, TaskIndex, TurnEnd,
 };
 use super::machine::{CPUS, Machine, Sequential, WITHOUT_MM, equal_tasks};
 
-fn layouts() -> [Layout; 4] {
+fn layouts() -> [QueueLayout; 4] {
     [
-        Layout::GlobalList,
-        Layout::PriorityLevels,
-        Layout::MultiQueue(Comparison::Scan),
-        Layout::MultiQueue(Comparison::Tournament),
+        QueueLayout::GlobalList,
+        QueueLayout::PriorityLevels,
+        QueueLayout::MultiQueue(Comparison::Scan),
+        QueueLayout::MultiQueue(Comparison::Tournament),
     ]
 }
 
 /// Every CPU runs the task of its number; the others are blocked.
-fn busy(layout: &Layout, tasks: &[Task]) -> Machine {
+fn busy(layout: &QueueLayout, tasks: &[Task]) -> Machine {
     let mut machine = Machine::new(WITHOUT_MM, layout, tasks);
     for cpu in 0..CPUS {
         machine.wake(cpu);
         assert_eq!(machine.queues.take_told(), [Cpu(cpu)], "{layout:?}");
-        let next = machine.decide(cpu, End::Runnable).next;
+        let next = machine.decide(cpu, TurnEnd::Runnable).next;
         assert_eq!(next, Some(TaskIndex(cpu)));
     }
     machine
@@ -39,7 +39,7 @@ fn a_waking_task_tells_its_last_cpu_if_idle_else_the_cpu_idle_longest() {
     for layout in &layouts() {
         let mut machine = busy(layout, &equal_tasks());
         for cpu in [2, 3, 1] {
-            machine.decide(cpu, End::Blocks);
+            machine.decide(cpu, TurnEnd::Blocks);
         }
         assert_eq!(told(&mut machine, 7), [Cpu(3)], "{layout:?}");
         // CPU 3 was told and does not count any more.
@@ -71,19 +71,19 @@ fn a_waking_task_preempts_the_lowest_goodness_if_that_gains_more_than_one() {
 
 /// A machine that has recalculated so often, as the first task ran alone on CPU 0.
 /// Another task was `asleep` meanwhile.
-fn recalculated(layout: &Layout, times: u64, asleep: Option<u32>) -> Machine {
+fn recalculated(layout: &QueueLayout, times: u64, asleep: Option<u32>) -> Machine {
     let mut machine = Machine::new(WITHOUT_MM, layout, &equal_tasks());
     if let Some(asleep) = asleep {
         machine.wake(asleep);
-        machine.decide(asleep, End::Runnable);
-        machine.decide(asleep, End::Blocks);
+        machine.decide(asleep, TurnEnd::Runnable);
+        machine.decide(asleep, TurnEnd::Blocks);
     }
     machine.wake(0);
-    machine.decide(0, End::Runnable);
+    machine.decide(0, TurnEnd::Runnable);
     while machine.queues.shared.clock(Cpu(0)) < times {
         machine.queues.take_told();
         if machine.queues.tick(Cpu(0)) {
-            machine.decide(0, End::Runnable);
+            machine.decide(0, TurnEnd::Runnable);
         }
     }
     machine
@@ -121,10 +121,10 @@ fn refused(
     comparison: Comparison,
     cpus: u32,
     has_own: bool,
-    end: End,
+    end: TurnEnd,
     held: u32,
 ) -> (u32, Option<TaskIndex>) {
-    let layout = Layout::MultiQueue(comparison);
+    let layout = QueueLayout::MultiQueue(comparison);
     let mut queues = Sequential::new(Goodness::X86, &layout, cpus).unwrap();
     let task = |index: u32, counter| {
         let task = Task::new(TaskIndex(index), Cpu(index % cpus));
@@ -132,7 +132,7 @@ fn refused(
     };
     let mut run = |index| {
         queues.wake(task(index, MAX_COUNTER));
-        queues.schedule(Cpu(index), End::Runnable);
+        queues.schedule(Cpu(index), TurnEnd::Runnable);
     };
     (1..cpus).for_each(&mut run);
     if has_own {
@@ -145,7 +145,7 @@ fn refused(
         });
     }
     queues.wake(task(0, MAX_COUNTER));
-    queues.schedule(Cpu(0), End::Runnable);
+    queues.schedule(Cpu(0), TurnEnd::Runnable);
     // No task gains by preemption: all wait where they ran.
     for index in cpus + 1..2 * cpus {
         queues.wake(task(index, MAX_COUNTER));
@@ -161,7 +161,7 @@ fn refused(
 
 #[test]
 fn a_refused_cpu_goes_on_by_scan_and_keeps_its_own_task_by_tournament() {
-    let all = |comparison, has_own| refused(comparison, 8, has_own, End::Blocks, u32::MAX);
+    let all = |comparison, has_own| refused(comparison, 8, has_own, TurnEnd::Blocks, u32::MAX);
     let weak = Some(TaskIndex(8));
     assert_eq!(all(Comparison::Scan, true), (7, weak));
     assert_eq!(all(Comparison::Tournament, true), (1, weak));
@@ -176,14 +176,14 @@ fn a_refused_cpu_goes_on_by_scan_and_keeps_its_own_task_by_tournament() {
 #[test]
 fn a_cpu_whose_task_yields_goes_on_to_the_next_queue_after_a_refusal() {
     for comparison in [Comparison::Scan, Comparison::Tournament] {
-        let (attempts, next) = refused(comparison, 3, false, End::Yields, 1);
+        let (attempts, next) = refused(comparison, 3, false, TurnEnd::Yields, 1);
         assert_eq!(attempts, 2, "{comparison:?}");
         assert_eq!(next, Some(TaskIndex(5)), "{comparison:?}");
     }
     // Another task of the own queue is what the yielding task asked for.
-    let content = refused(Comparison::Tournament, 3, true, End::Yields, 1);
+    let content = refused(Comparison::Tournament, 3, true, TurnEnd::Yields, 1);
     assert_eq!(content, (1, Some(TaskIndex(3))));
-    let all = |comparison| refused(comparison, 8, false, End::Yields, u32::MAX);
+    let all = |comparison| refused(comparison, 8, false, TurnEnd::Yields, u32::MAX);
     let same = Some(TaskIndex(0));
     assert_eq!(all(Comparison::Scan), (7, same));
     assert_eq!(all(Comparison::Tournament), (2, same));
@@ -192,7 +192,7 @@ fn a_cpu_whose_task_yields_goes_on_to_the_next_queue_after_a_refusal() {
 /// The other CPUs are refused the best of all, too: each goes for one nearby.
 #[test]
 fn a_cpu_refused_the_best_tries_the_nearest_better_one() {
-    let (attempts, next) = refused(Comparison::Tournament, 8, false, End::Blocks, 1);
+    let (attempts, next) = refused(Comparison::Tournament, 8, false, TurnEnd::Blocks, 1);
     assert_eq!((attempts, next), (2, Some(TaskIndex(10))));
 }
 
@@ -200,11 +200,11 @@ fn a_cpu_refused_the_best_tries_the_nearest_better_one() {
 /// locks are held: the attempts, the queue that the task goes to, and the CPUs
 /// told.
 fn woken(comparison: Comparison, held: u32) -> (u32, usize, Vec<Cpu>) {
-    let layout = Layout::MultiQueue(comparison);
+    let layout = QueueLayout::MultiQueue(comparison);
     let mut queues = Sequential::new(WITHOUT_MM, &layout, 8).unwrap();
     let task = |index| Task::new(TaskIndex(index), Cpu(0));
     queues.wake(task(0));
-    queues.schedule(Cpu(0), End::Runnable);
+    queues.schedule(Cpu(0), TurnEnd::Runnable);
     queues.take_told();
     let mut attempts = 0;
     queues.run(&mut Placement::woken(task(1)), |_| {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::{Comparison, Cpu, End, Goodness, Layout, Outcome, Queue, Task, TaskIndex};
+use super::super::{
+    Comparison, Cpu, Goodness, Queue, QueueLayout, Scheduled, Task, TaskIndex, TurnEnd,
+};
 use super::machine::{CPUS, Event, Machine, events, task, tasks};
 use super::seeded;
 
@@ -12,8 +14,8 @@ proptest! {
     #[test]
     fn one_pool_is_mq(tasks in tasks(), events in events()) {
         let layouts = [
-            Layout::MultiQueue(Comparison::Scan),
-            Layout::Pools(vec![0; CPUS as usize], Comparison::Scan),
+            QueueLayout::MultiQueue(Comparison::Scan),
+            QueueLayout::Pools(vec![0; CPUS as usize], Comparison::Scan),
         ];
         let mut machines = layouts.map(|layout| Machine::new(Goodness::X86, &layout, &tasks));
         for event in events {
@@ -25,9 +27,9 @@ proptest! {
     /// Each CPU decides as a machine of its own would.
     #[test]
     fn pools_of_one_cpu_are_separate_queues(tasks in tasks(), events in events()) {
-        let pools = Layout::Pools((0..CPUS).collect(), Comparison::Scan);
+        let pools = QueueLayout::Pools((0..CPUS).collect(), Comparison::Scan);
         let mut together = Machine::new(Goodness::X86, &pools, &tasks);
-        let queue = Layout::MultiQueue(Comparison::Scan);
+        let queue = QueueLayout::MultiQueue(Comparison::Scan);
         let on_first: Vec<_> = tasks.iter().map(|&task| Task { cpu: Cpu(0), ..task }).collect();
         let mut alone: Vec<_> = (0..CPUS)
             .map(|_| Machine::of(1, Goodness::X86, &queue, &on_first))
@@ -52,13 +54,13 @@ proptest! {
         last in 0..3u32,
     ) {
         let pool_of = [0, 1, 2, last];
-        let layout = Layout::Pools(pool_of.to_vec(), Comparison::Tournament);
+        let layout = QueueLayout::Pools(pool_of.to_vec(), Comparison::Tournament);
         let mut machine = Machine::new(Goodness::X86, &layout, &tasks);
         for event in events {
             machine.happen(event);
             balance_out(&mut machine, &pool_of);
             for cpu in machine.queues.take_told() {
-                machine.decide(cpu.0, End::Runnable);
+                machine.decide(cpu.0, TurnEnd::Runnable);
             }
             machine.queues.take_told();
             check_even(&machine, &pool_of);
@@ -68,8 +70,8 @@ proptest! {
 
 /// Of each decision: the task that runs next, and what is left of the slice of a
 /// task that blocks.
-fn brief(decided: Vec<(Cpu, Outcome)>) -> Vec<(Option<TaskIndex>, Option<u32>)> {
-    let brief = |(_, outcome): (Cpu, Outcome)| {
+fn brief(decided: Vec<(Cpu, Scheduled)>) -> Vec<(Option<TaskIndex>, Option<u32>)> {
+    let brief = |(_, outcome): (Cpu, Scheduled)| {
         let blocked = outcome.blocked.map(|task| task.counter);
         (outcome.next, blocked)
     };
@@ -132,18 +134,21 @@ fn check_even(machine: &Machine, pool_of: &[u32; 4]) {
 /// The pool of the second CPU is empty; both tasks of the first wait there.
 #[test]
 fn an_idle_pool_takes_a_task_that_waits() {
-    let layout = Layout::Pools(vec![0, 1], Comparison::Scan);
+    let layout = QueueLayout::Pools(vec![0, 1], Comparison::Scan);
     let tasks = [0, 1].map(|index| Task {
         cpu: Cpu(0),
         ..task(index)
     });
     let mut machine = Machine::of(2, Goodness::X86, &layout, &tasks);
     machine.wake(0);
-    machine.decide(0, End::Runnable);
+    machine.decide(0, TurnEnd::Runnable);
     machine.queues.take_told();
     assert!(!machine.balance(Cpu(1)), "a running task stays");
     machine.wake(1);
     assert!(machine.balance(Cpu(1)));
     assert_eq!(machine.queues.take_told(), [Cpu(1)]);
-    assert_eq!(machine.decide(1, End::Runnable).next, Some(tasks[1].index));
+    assert_eq!(
+        machine.decide(1, TurnEnd::Runnable).next,
+        Some(tasks[1].index)
+    );
 }

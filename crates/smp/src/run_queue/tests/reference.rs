@@ -1,7 +1,8 @@
 //! The rules of Linux 2.4, written plainly: each decision is compared with a look
 //! at every task.
 
-use super::super::{Cpu, End, NOBODY, Rank, Task};
+use super::super::goodness::NOBODY;
+use super::super::{Cpu, Rank, Task, TurnEnd};
 use super::machine::{Event, Machine, WITHOUT_MM};
 
 /// A task that could run next on a CPU, as that CPU sees it.
@@ -70,8 +71,8 @@ pub fn compare_decision(machine: &mut Machine, event: Event) -> Result<(), Strin
             return Ok(());
         }
     };
-    let mut all = candidates(machine, cpu, end == End::Blocks);
-    let goodness = |seen: &Seen| seen.goodness(cpu, end == End::Yields);
+    let mut all = candidates(machine, cpu, end == TurnEnd::Blocks);
+    let goodness = |seen: &Seen| seen.goodness(cpu, end == TurnEnd::Yields);
     let best = |all: &[Seen]| all.iter().map(goodness).max().unwrap_or(NOBODY);
     let expired = best(&all) == 0;
     if expired {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::super::{Comparison, Layout};
+use super::super::{Comparison, QueueLayout};
 use super::machine::{Event, Machine, WITHOUT_MM, events, tasks};
 use super::reference::compare_decision;
 use super::seeded;
@@ -23,10 +23,10 @@ struct Seen {
 #[test]
 fn a_decision_differs_from_a_look_at_every_task_only_where_a_lock_was_refused() {
     let layouts = [
-        Layout::MultiQueue(Comparison::Scan),
-        Layout::MultiQueue(Comparison::Tournament),
-        Layout::Pools(vec![0, 1, 1, 1], Comparison::Scan),
-        Layout::Pools(vec![0, 0, 1, 0], Comparison::Tournament),
+        QueueLayout::MultiQueue(Comparison::Scan),
+        QueueLayout::MultiQueue(Comparison::Tournament),
+        QueueLayout::Pools(vec![0, 1, 1, 1], Comparison::Scan),
+        QueueLayout::Pools(vec![0, 0, 1, 0], Comparison::Tournament),
     ];
     for layout in layouts {
         let seen = RefCell::new(Seen::default());

@@ -2,13 +2,13 @@
 
 /// How often a run queue was found to be so long.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Lengths {
+pub struct LengthHistogram {
     /// By length.
     counts: Vec<u64>,
 }
 
-impl Lengths {
-    pub(super) fn count(&mut self, length: u32) {
+impl LengthHistogram {
+    pub(crate) fn count(&mut self, length: u32) {
         let length = length as usize;
         if length >= self.counts.len() {
             self.counts.resize(length + 1, 0);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn lengths_have_a_mean_and_a_longest() {
-        let mut lengths = Lengths::default();
+        let mut lengths = LengthHistogram::default();
         assert_eq!((lengths.mean(), lengths.longest()), (0.0, 0));
         [2, 0, 7]
             .into_iter()

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
+use crate::run_queue::Displaced;
 use prorata_scenario::threads::NO_THREAD;
-use prorata_smp::run_queue::Displaced;
 
-use super::decision::{Asked, Decision};
+use crate::open_decision::{Asked, OpenDecision};
 
 /// Why the task of a CPU leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Leaves {
+pub(crate) enum Leaves {
     /// It waits or sleeps.
     Blocks,
     /// It gives way.
@@ -20,7 +20,7 @@ pub(super) enum Leaves {
 
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Doing {
+pub(crate) enum Doing {
     /// Nothing: it runs the idle task.
     Idles,
     /// Runs its task's own code, which interrupts break off.
@@ -33,7 +33,7 @@ pub(super) enum Doing {
 
 /// How a CPU goes on after some time in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Then {
+pub(crate) enum Then {
     /// With whatever comes next.
     GoesOn,
     /// It has the lock that it wanted, or knows that it has not.
@@ -46,36 +46,36 @@ pub(super) enum Then {
 
 /// One CPU.
 #[derive(Debug)]
-pub(super) struct Cpu {
+pub(crate) struct Processor {
     /// Who has it; [`NO_THREAD`] is its idle task.
-    pub(super) task: u32,
-    pub(super) doing: Doing,
+    pub(crate) task: u32,
+    pub(crate) doing: Doing,
     /// Told apart by this, an event for something that was broken off is void.
-    pub(super) stamp: u32,
+    pub(crate) stamp: u32,
     /// Since when its task has computed, while it does.
-    pub(super) since_ns: u64,
+    pub(crate) since_ns: u64,
     /// A decision of the scheduler that it is in the middle of.
-    pub(super) decision: Option<Decision>,
+    pub(crate) decision: Option<OpenDecision>,
     /// When that began.
-    pub(super) decides_since_ns: u64,
+    pub(crate) decides_since_ns: u64,
     /// A timer interrupt is yet to be seen to.
-    pub(super) ticks: bool,
+    pub(crate) ticks: bool,
     /// It is to look for work in other pools.
-    pub(super) balances: bool,
+    pub(crate) balances: bool,
     /// A task that has lost this CPU to another and waits.
-    pub(super) displaced: Option<Displaced>,
+    pub(crate) displaced: Option<Displaced>,
     /// Tasks that it has to wake, or was asked to, in this order.
-    pub(super) wakes: VecDeque<u32>,
+    pub(crate) wakes: VecDeque<u32>,
     /// Its task is to leave it, unless something comes between.
-    pub(super) leaves: Option<Leaves>,
+    pub(crate) leaves: Option<Leaves>,
     /// `need_resched`: it is to call `schedule()` as soon as it can.
-    pub(super) needs_schedule: bool,
+    pub(crate) needs_schedule: bool,
 }
 
-impl Cpu {
+impl Processor {
     /// An idle one.
-    pub(super) fn new() -> Cpu {
-        Cpu {
+    pub(crate) fn new() -> Processor {
+        Processor {
             task: NO_THREAD,
             doing: Doing::Idles,
             stamp: 0,
@@ -93,7 +93,7 @@ impl Cpu {
 
     /// What it has to decide before its task can go on: what others wait for
     /// first.
-    pub(super) fn next_decision(&mut self) -> Option<Asked> {
+    pub(crate) fn next_decision(&mut self) -> Option<Asked> {
         if std::mem::take(&mut self.ticks) && self.task != NO_THREAD {
             return Some(Asked::Tick);
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::topology::Shared;
+use crate::SharedBy;
 
 /// Where tasks wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub enum LayoutName {
     PoolsTournament(u32),
     /// MQ within pools of CPUs that share something, on a machine that is
     /// described, and balancing among them.
-    PoolsBy(Shared),
+    PoolsBy(SharedBy),
 }
 
 impl LayoutName {
@@ -39,8 +39,8 @@ impl LayoutName {
             LayoutName::MultiQueueTournament => "MQ by tournament".to_owned(),
             LayoutName::LocalQueues => "local queues".to_owned(),
             LayoutName::Pools(cpus) => format!("pools of {cpus}"),
-            LayoutName::PoolsBy(Shared::LastLevelCache) => "pools by cache".to_owned(),
-            LayoutName::PoolsBy(Shared::Package) => "pools by package".to_owned(),
+            LayoutName::PoolsBy(SharedBy::LastLevelCache) => "pools by cache".to_owned(),
+            LayoutName::PoolsBy(SharedBy::Package) => "pools by package".to_owned(),
             LayoutName::PoolsTournament(cpus) => format!("pools of {cpus} by tournament"),
         }
     }

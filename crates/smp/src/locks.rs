@@ -13,7 +13,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// All spin locks of a machine.
 #[derive(Debug)]
-pub(super) struct Locks {
+pub(crate) struct Locks {
     all: Vec<Lock>,
     transfer_ns: u64,
     chance: Xoshiro256PlusPlus,
@@ -55,7 +55,7 @@ pub struct LockStatistics {
 
 /// What becomes of somebody who wants a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// Has it from this time on.
     From(u64),
     /// Spins until somebody hands it over.
@@ -63,7 +63,7 @@ pub(super) enum Wanted {
 }
 
 impl Locks {
-    pub(super) fn new(count: usize, transfer_ns: u64, chance: Xoshiro256PlusPlus) -> Locks {
+    pub(crate) fn new(count: usize, transfer_ns: u64, chance: Xoshiro256PlusPlus) -> Locks {
         let lock = Lock {
             holder: NOBODY,
             line: NOBODY,
@@ -79,17 +79,17 @@ impl Locks {
     }
 
     /// Forgets what was measured so far.
-    pub(super) fn measure_afresh(&mut self) {
+    pub(crate) fn measure_afresh(&mut self) {
         self.statistics = LockStatistics::default();
     }
 
     /// What was measured so far.
-    pub(super) fn statistics(&self) -> LockStatistics {
+    pub(crate) fn statistics(&self) -> LockStatistics {
         self.statistics
     }
 
     /// A CPU wants a lock.
-    pub(super) fn lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> Wanted {
+    pub(crate) fn lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> Wanted {
         let state = &mut self.all[lock];
         if state.holder != NOBODY {
             state.spinners.push((cpu, now_ns));
@@ -103,7 +103,7 @@ impl Locks {
 
     /// A CPU wants a lock only if nobody has it. Returns from when on it has
     /// it, or when it knows that it has not.
-    pub(super) fn try_lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> (bool, u64) {
+    pub(crate) fn try_lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> (bool, u64) {
         let state = &mut self.all[lock];
         let from_ns = now_ns + state.transfer_ns(cpu, self.transfer_ns);
         let taken = state.holder == NOBODY;
@@ -119,7 +119,7 @@ impl Locks {
 
     /// The holder of a lock releases it. Returns who has it next, and from
     /// when on.
-    pub(super) fn unlock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> Option<(u32, u64)> {
+    pub(crate) fn unlock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> Option<(u32, u64)> {
         let state = &mut self.all[lock];
         debug_assert_eq!(state.holder, cpu);
         let held_ns = now_ns - state.since_ns;

@@ -1,8 +1,8 @@
 //! Which CPUs of a machine share what, for pools by that (2001, 6: "CPUs on
 //! individual compute nodes can be mapped to CPU pools").
 
+use crate::run_queue::MAX_CPUS;
 use prorata_core::cpu_list::{self, CpuListError};
-use prorata_smp::run_queue::MAX_CPUS;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// pool. Access to a distant CPU takes no longer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Description {
+pub struct Topology {
     /// By package, and there by last-level cache: the CPUs that share it, as
     /// Linux lists them: `[["0-3", "4-7"], ["8-11", "12-15"]]`.
     pub packages: Vec<Vec<String>>,
@@ -19,7 +19,7 @@ pub struct Description {
 /// What the CPUs of a pool share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shared {
+pub enum SharedBy {
     /// A last-level cache.
     LastLevelCache,
     /// A package.
@@ -28,7 +28,7 @@ pub enum Shared {
 
 /// A description that is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum DescriptionError {
+pub enum TopologyError {
     /// The layout needs a topology.
     #[error("pools by what CPUs share need a topology: describe the machine by a topology")]
     Missing,
@@ -51,14 +51,14 @@ pub enum DescriptionError {
     List(#[from] CpuListError),
 }
 
-impl Description {
+impl Topology {
     /// By CPU of a machine of so many, in the order of their numbers, its pool.
     /// Pools are numbered in the order of their first CPUs.
-    pub(super) fn pools(&self, by: Shared, cpus: u32) -> Result<Vec<u32>, DescriptionError> {
+    pub(crate) fn pools(&self, by: SharedBy, cpus: u32) -> Result<Vec<u32>, TopologyError> {
         let shared: Vec<u32> = self.shared(by)?.into_iter().map(|(_, of)| of).collect();
         let described = shared.len();
         if described != cpus as usize {
-            return Err(DescriptionError::Cpus { described, cpus });
+            return Err(TopologyError::Cpus { described, cpus });
         }
         let mut seen = Vec::new();
         let pool = |of: u32| {
@@ -73,25 +73,25 @@ impl Description {
 
     /// Each CPU, in the order of their numbers, and the number of its cache or
     /// package.
-    fn shared(&self, by: Shared) -> Result<Vec<(u32, u32)>, DescriptionError> {
+    fn shared(&self, by: SharedBy) -> Result<Vec<(u32, u32)>, TopologyError> {
         let mut all = Vec::new();
         let mut cache = 0;
         for (caches, package) in self.packages.iter().zip(0..) {
             for list in caches {
                 let of = match by {
-                    Shared::LastLevelCache => cache,
-                    Shared::Package => package,
+                    SharedBy::LastLevelCache => cache,
+                    SharedBy::Package => package,
                 };
                 all.extend(cpu_list::parse(list)?.into_iter().map(|cpu| (cpu, of)));
                 cache += 1;
             }
         }
         if !(1..=MAX_CPUS as usize).contains(&all.len()) {
-            return Err(DescriptionError::Size(all.len()));
+            return Err(TopologyError::Size(all.len()));
         }
         all.sort_unstable();
         match all.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(DescriptionError::Twice(pair[0].0)),
+            Some(pair) => Err(TopologyError::Twice(pair[0].0)),
             None => Ok(all),
         }
     }
@@ -101,9 +101,9 @@ impl Description {
 mod tests {
     use super::*;
 
-    fn described(packages: &[&[&str]]) -> Description {
+    fn described(packages: &[&[&str]]) -> Topology {
         let lists = |caches: &&[&str]| caches.iter().map(|&list| list.to_owned()).collect();
-        Description {
+        Topology {
             packages: packages.iter().map(lists).collect(),
         }
     }
@@ -112,14 +112,14 @@ mod tests {
     fn pools_follow_what_is_shared_whatever_the_numbers() {
         let machine = described(&[&["0,4", "2,6"], &["1,5", "3,7"]]);
         let pools = |by| machine.pools(by, 8).expect("a machine");
-        assert_eq!(pools(Shared::LastLevelCache), [0, 1, 2, 3, 0, 1, 2, 3]);
-        assert_eq!(pools(Shared::Package), [0, 1, 0, 1, 0, 1, 0, 1]);
+        assert_eq!(pools(SharedBy::LastLevelCache), [0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(pools(SharedBy::Package), [0, 1, 0, 1, 0, 1, 0, 1]);
     }
 
     #[test]
     fn a_description_of_another_machine_is_refused() {
         let refused = |packages: &[&[&str]], cpus| {
-            let pools = described(packages).pools(Shared::Package, cpus);
+            let pools = described(packages).pools(SharedBy::Package, cpus);
             pools.expect_err("it does not fit").to_string()
         };
         assert_eq!(

@@ -1,13 +1,13 @@
 //! Cache lines that several CPUs write to, and whose cache has them.
 
-/// Lines in sets: the tasks of a queue, the words that the CPUs of a pool
+/// CacheLines in sets: the tasks of a queue, the words that the CPUs of a pool
 /// publish. Who reads a line that another CPU wrote last has to wait for it.
 ///
 /// Counted, not followed line by line: of the lines of a set that a CPU reads,
 /// such a part comes from elsewhere as others have written there since it
 /// looked last.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct CacheLines {
     cpus: usize,
     /// By set.
     writes: Vec<u64>,
@@ -15,10 +15,10 @@ pub(super) struct Lines {
     seen: Vec<u64>,
 }
 
-impl Lines {
-    pub(super) fn new(sets: usize, cpus: u32) -> Lines {
+impl CacheLines {
+    pub(crate) fn new(sets: usize, cpus: u32) -> CacheLines {
         let cpus = cpus as usize;
-        Lines {
+        CacheLines {
             cpus,
             writes: vec![0; sets],
             seen: vec![0; sets * cpus],
@@ -26,14 +26,14 @@ impl Lines {
     }
 
     /// A CPU writes so many lines of a set.
-    pub(super) fn wrote(&mut self, set: usize, cpu: u32, lines: u64) {
+    pub(crate) fn wrote(&mut self, set: usize, cpu: u32, lines: u64) {
         self.writes[set] += lines;
         self.seen[set * self.cpus + cpu as usize] += lines;
     }
 
     /// A CPU reads so many lines of a set that has `of`. Returns how many of
     /// them come from other CPUs.
-    pub(super) fn read(&mut self, set: usize, cpu: u32, lines: u64, of: u64) -> u64 {
+    pub(crate) fn read(&mut self, set: usize, cpu: u32, lines: u64, of: u64) -> u64 {
         let of = of.max(1);
         let seen = &mut self.seen[set * self.cpus + cpu as usize];
         let written = (self.writes[set] - *seen).min(of);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_from_whoever_else_wrote_it_last_and_once() {
-        let mut lines = Lines::new(2, 3);
+        let mut lines = CacheLines::new(2, 3);
         lines.wrote(1, 0, 4);
         assert_eq!(lines.read(1, 0, 10, 10), 0, "its own");
         assert_eq!(lines.read(0, 2, 10, 10), 0, "another set");
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn no_more_lines_come_than_there_are() {
-        let mut lines = Lines::new(1, 2);
+        let mut lines = CacheLines::new(1, 2);
         lines.wrote(0, 0, 1000);
         assert_eq!(lines.read(0, 1, 50, 8), 8);
         assert_eq!(lines.read(0, 1, 50, 0), 0);

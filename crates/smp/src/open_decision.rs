@@ -1,17 +1,17 @@
 //! A decision that a CPU is in the middle of.
 
-use prorata_smp::run_queue::{
-    Balance, Cpu, Decision as _, Displaced, End, LockIndex, Moving, Outcome, Placement, Schedule,
-    Step, Tick,
+use crate::run_queue::{
+    Balance, Cpu, Decision as _, DecisionStep, Displaced, LockIndex, Moving, Placement, Schedule,
+    Scheduled, Tick, TurnEnd,
 };
 
-use super::Costs;
-use super::cpus::Leaves;
-use super::queues::Queues;
+use crate::SchedulerCosts;
+use crate::processor::Leaves;
+use crate::queues::SimulatedQueues;
 
 /// What is decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// Who runs next, and why who runs now leaves; it may not.
     Schedule(Option<Leaves>),
     /// Where a task that wakes goes.
@@ -34,10 +34,10 @@ enum Made {
 
 /// A decision and how far it has come.
 #[derive(Debug)]
-pub(super) struct Decision {
+pub(crate) struct OpenDecision {
     made: Made,
     /// What it wants next.
-    step: Step,
+    step: DecisionStep,
     /// Whether it has the lock that it tried to take last.
     granted: bool,
     /// The lock that it has taken last.
@@ -58,8 +58,8 @@ struct Ahead {
 
 /// What came of a decision.
 #[derive(Debug)]
-pub(super) enum Decided {
-    Next(Outcome, Option<Leaves>),
+pub(crate) enum Decided {
+    Next(Scheduled, Option<Leaves>),
     Placed,
     Ticked {
         /// The time slice has ended.
@@ -69,20 +69,20 @@ pub(super) enum Decided {
     Balanced(Option<Moving>),
 }
 
-impl Decision {
+impl OpenDecision {
     /// A CPU begins a decision. Nothing if there is nobody whom it is about.
-    pub(super) fn new(
-        queues: &mut Queues,
+    pub(crate) fn new(
+        queues: &mut SimulatedQueues,
         cpu: u32,
         asked: Asked,
         now_ns: u64,
-    ) -> Option<Decision> {
+    ) -> Option<OpenDecision> {
         let made = match asked {
             Asked::Schedule(leaves) => {
                 let end = match leaves {
-                    None => End::Runnable,
-                    Some(Leaves::Yields) => End::Yields,
-                    Some(Leaves::Blocks | Leaves::Exits) => End::Blocks,
+                    None => TurnEnd::Runnable,
+                    Some(Leaves::Yields) => TurnEnd::Yields,
+                    Some(Leaves::Blocks | Leaves::Exits) => TurnEnd::Blocks,
                 };
                 Made::Schedule(Schedule::new(Cpu(cpu), end, now_ns), leaves)
             }
@@ -91,32 +91,33 @@ impl Decision {
             Asked::Tick => Made::Tick(Tick::new(Cpu(cpu))),
             Asked::Balance => Made::Balance(Balance::new(Cpu(cpu))),
         };
-        Some(Decision::begun(made))
+        Some(OpenDecision::begun(made))
     }
 
     /// Into which queue a task goes that was taken out of another pool's.
-    pub(super) fn moved(moving: Moving) -> Decision {
-        Decision::begun(Made::Place(Placement::moved(moving)))
+    pub(crate) fn moved(moving: Moving) -> OpenDecision {
+        OpenDecision::begun(Made::Place(Placement::moved(moving)))
     }
 
-    fn begun(made: Made) -> Decision {
-        Decision {
+    fn begun(made: Made) -> OpenDecision {
+        OpenDecision {
             made,
-            step: Step::Done,
+            step: DecisionStep::Done,
             granted: false,
             lock: LockIndex(0),
             ahead: Ahead::default(),
         }
     }
 
-    pub(super) fn is_schedule(&self) -> bool {
+    pub(crate) fn is_schedule(&self) -> bool {
         matches!(self.made, Made::Schedule(..))
     }
 
     /// Has the lock that it wanted, or not.
-    pub(super) fn granted(&mut self, granted: bool) {
+    pub(crate) fn granted(&mut self, granted: bool) {
         self.granted = granted;
-        if let (true, Step::Lock(lock) | Step::TryLock(lock)) = (granted, self.step) {
+        if let (true, DecisionStep::Lock(lock) | DecisionStep::TryLock(lock)) = (granted, self.step)
+        {
             self.lock = lock;
             self.ahead.is_due = true;
         }
@@ -127,7 +128,12 @@ impl Decision {
     /// done, not when it is begun; so the work that is sure to come is paid
     /// for first. Where one lock is for everything nothing is published, and
     /// whoever looks waits for the lock.
-    pub(super) fn spend_ahead(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
+    pub(crate) fn spend_ahead(
+        &mut self,
+        queues: &mut SimulatedQueues,
+        costs: &SchedulerCosts,
+        cpu: u32,
+    ) -> u64 {
         if !std::mem::take(&mut self.ahead.is_due) || !queues.publish() {
             return 0;
         }
@@ -136,7 +142,7 @@ impl Decision {
         let compares = match (&self.made, self.step) {
             (Made::Schedule(..), _) => lock == cpu,
             // Waits where it was, unless a CPU has become idle.
-            (Made::Place(_), Step::Lock(_)) => true,
+            (Made::Place(_), DecisionStep::Lock(_)) => true,
             (Made::Place(_) | Made::Tick(_) | Made::Balance(_), _) => false,
         };
         let tasks = match &self.made {
@@ -144,8 +150,8 @@ impl Decision {
             Made::Place(_) | Made::Tick(_) => 0,
         };
         let words = match compares {
-            true => Queues::PUBLISHED_WORDS + queues.compared_words(cpu),
-            false => Queues::PUBLISHED_WORDS,
+            true => SimulatedQueues::PUBLISHED_WORDS + queues.compared_words(cpu),
+            false => SimulatedQueues::PUBLISHED_WORDS,
         };
         self.ahead = Ahead {
             is_due: false,
@@ -162,7 +168,7 @@ impl Decision {
 
     /// The pool whose words are looked at: a CPU that balances looks at those of
     /// another one, too.
-    fn looks_at(&self, queues: &Queues, cpu: u32) -> u32 {
+    fn looks_at(&self, queues: &SimulatedQueues, cpu: u32) -> u32 {
         let other = match &self.made {
             Made::Balance(made) => made.looks_at(),
             _ => None,
@@ -171,12 +177,17 @@ impl Decision {
     }
 
     /// What it wants next.
-    pub(super) fn step(&self) -> Step {
+    pub(crate) fn step(&self) -> DecisionStep {
         self.step
     }
 
     /// Goes on to the next step. Returns the time up to that.
-    pub(super) fn advance(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
+    pub(crate) fn advance(
+        &mut self,
+        queues: &mut SimulatedQueues,
+        costs: &SchedulerCosts,
+        cpu: u32,
+    ) -> u64 {
         let own = queues.shared.queue_of(Cpu(cpu));
         let before = queues.look(self.lock);
         let own_before = queues.look(own).filter(|_| own != self.lock);
@@ -187,7 +198,12 @@ impl Decision {
         ns
     }
 
-    fn advance_for(&mut self, queues: &mut Queues, costs: &Costs, cpu: u32) -> u64 {
+    fn advance_for(
+        &mut self,
+        queues: &mut SimulatedQueues,
+        costs: &SchedulerCosts,
+        cpu: u32,
+    ) -> u64 {
         let mut ns = 0;
         loop {
             let (shared, memory) = (&mut queues.shared, &mut queues.memory);
@@ -198,7 +214,7 @@ impl Decision {
                 Made::Balance(made) => made.step(shared, memory, self.granted),
             };
             match self.step {
-                Step::Examined { tasks, words } => {
+                DecisionStep::Examined { tasks, words } => {
                     let tasks = beyond(&mut self.ahead.tasks, tasks);
                     if tasks > 0 {
                         ns += queues.examine_ns(costs, cpu, self.lock.0 as usize, tasks);
@@ -213,11 +229,12 @@ impl Decision {
                         _ => queues.look_ns(costs, cpu, self.looks_at(queues, cpu), words),
                     };
                 }
-                Step::Interrupt(_) | Step::Done => return ns,
-                Step::Lock(_) | Step::TryLock(_) | Step::Unlock(_) => {
+                DecisionStep::Interrupt(_) | DecisionStep::Done => return ns,
+                DecisionStep::Lock(_) | DecisionStep::TryLock(_) | DecisionStep::Unlock(_) => {
                     let ahead = std::mem::take(&mut self.ahead);
                     ns += costs.stretch.0 * u64::from(!ahead.stretch);
-                    let ends_hold = matches!(self.step, Step::Unlock(_)) && !queues.publish();
+                    let ends_hold =
+                        matches!(self.step, DecisionStep::Unlock(_)) && !queues.publish();
                     return ns + u64::from(ends_hold) * queues.locked_ns(costs);
                 }
             }
@@ -225,7 +242,7 @@ impl Decision {
     }
 
     /// What came of it, once it wants nothing any more.
-    pub(super) fn decided(self) -> Decided {
+    pub(crate) fn decided(self) -> Decided {
         match self.made {
             Made::Schedule(made, leaves) => Decided::Next(made.outcome(), leaves),
             Made::Place(_) => Decided::Placed,

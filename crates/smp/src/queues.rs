@@ -1,25 +1,26 @@
 //! Run queues in the simulator's hands, and what it costs to look at them.
 
-use prorata_smp::run_queue::{
-    Comparison, Cpu, Goodness, Held, Layout, LockIndex, Queue, Rank, RunQueues, Task, TaskIndex,
+use crate::run_queue::{
+    Comparison, Cpu, Goodness, Held, LockIndex, Queue, QueueLayout, Rank, RunQueues, Task,
+    TaskIndex,
 };
 
-use super::lines::Lines;
-use super::{Costs, DescriptionError, LayoutName, Machine, StartError};
+use crate::cache_lines::CacheLines;
+use crate::{LayoutName, MachineModel, SchedulerCosts, SmpError};
 
 /// Run queues and the tasks that are in none.
 #[derive(Debug)]
-pub(super) struct Queues {
-    pub(super) shared: RunQueues,
-    pub(super) memory: Memory,
+pub(crate) struct SimulatedQueues {
+    pub(crate) shared: RunQueues,
+    pub(crate) memory: Memory,
     /// By thread: those that wait or sleep.
     blocked: Vec<Option<Task>>,
     /// The tasks of each queue.
-    tasks: Lines,
+    tasks: CacheLines,
     /// What the CPUs of each pool publish of themselves and their queues.
-    words: Lines,
+    words: CacheLines,
     /// What the queues of each pool count for when pools are balanced.
-    loads: Lines,
+    loads: CacheLines,
     /// By pool: its CPUs, which share a queue, or look at each other's.
     pools: Vec<u32>,
     has_levels: bool,
@@ -40,9 +41,9 @@ enum Compares {
 }
 
 /// The queues, by lock. That a decision holds the locks of those that it asks
-/// for is the business of [`prorata_smp::run_queue`], and checked by its tests.
+/// for is the business of [`crate::run_queue`], and checked by its tests.
 #[derive(Debug)]
-pub(super) struct Memory(Vec<Queue>);
+pub(crate) struct Memory(Vec<Queue>);
 
 impl Held for Memory {
     fn queue(&mut self, LockIndex(lock): LockIndex) -> &mut Queue {
@@ -50,26 +51,26 @@ impl Held for Memory {
     }
 }
 
-impl Queues {
+impl SimulatedQueues {
     /// Run queues of a machine whose CPUs idle.
-    pub(super) fn new(machine: &Machine) -> Result<Queues, StartError> {
-        let layout = layout(machine)?;
+    pub(crate) fn new(machine: &MachineModel) -> Result<SimulatedQueues, SmpError> {
+        let layout = machine.queue_layout()?;
         let (shared, queues) = RunQueues::new(Goodness::X86, &layout, machine.cpus)?;
         let cpus = machine.cpus;
         let compares = match layout {
-            Layout::GlobalList | Layout::PriorityLevels => Compares::Nothing,
-            Layout::MultiQueue(Comparison::Scan) | Layout::Pools(_, Comparison::Scan) => {
+            QueueLayout::GlobalList | QueueLayout::PriorityLevels => Compares::Nothing,
+            QueueLayout::MultiQueue(Comparison::Scan) | QueueLayout::Pools(_, Comparison::Scan) => {
                 Compares::Scan
             }
-            Layout::MultiQueue(Comparison::Tournament)
-            | Layout::Pools(_, Comparison::Tournament) => Compares::Tournament,
+            QueueLayout::MultiQueue(Comparison::Tournament)
+            | QueueLayout::Pools(_, Comparison::Tournament) => Compares::Tournament,
         };
         let pools = cpus_by_pool(&shared);
-        Ok(Queues {
-            tasks: Lines::new(queues.len(), cpus),
-            words: Lines::new(pools.len(), cpus),
-            loads: Lines::new(pools.len(), cpus),
-            balances: pools.len() > 1 && machine.layout != LayoutName::LocalQueues,
+        Ok(SimulatedQueues {
+            tasks: CacheLines::new(queues.len(), cpus),
+            words: CacheLines::new(pools.len(), cpus),
+            loads: CacheLines::new(pools.len(), cpus),
+            balances: pools.len() > 1 && machine.balances(),
             pools,
             compares,
             shared,
@@ -80,44 +81,44 @@ impl Queues {
     }
 
     /// Whether CPUs are to look for work in other pools.
-    pub(super) fn balances(&self) -> bool {
+    pub(crate) fn balances(&self) -> bool {
         self.balances
     }
 
     /// The pool of a CPU.
-    pub(super) fn pool_of(&self, cpu: u32) -> u32 {
+    pub(crate) fn pool_of(&self, cpu: u32) -> u32 {
         self.shared.pool_of(Cpu(cpu))
     }
 
     /// Number of locks.
-    pub(super) fn locks(&self) -> usize {
+    pub(crate) fn locks(&self) -> usize {
         self.shared.locks() as usize
     }
 
     /// Tasks in the queue of a CPU, those that run included.
-    pub(super) fn length(&self, cpu: u32) -> u32 {
+    pub(crate) fn length(&self, cpu: u32) -> u32 {
         self.memory.0[self.own(cpu)].len()
     }
 
     /// Tasks in the queue behind a lock; none if there is no queue.
-    pub(super) fn length_of(&self, LockIndex(lock): LockIndex) -> u32 {
+    pub(crate) fn length_of(&self, LockIndex(lock): LockIndex) -> u32 {
         self.memory.0.get(lock as usize).map_or(0, Queue::len)
     }
 
     /// By queue.
-    pub(super) fn lengths(&self) -> Vec<u32> {
+    pub(crate) fn lengths(&self) -> Vec<u32> {
         self.memory.0.iter().map(Queue::len).collect()
     }
 
     /// A new task of an address space, which is in no queue yet.
-    pub(super) fn add(&mut self, task: u32, mm: u32, cpu: u32) {
+    pub(crate) fn add(&mut self, task: u32, mm: u32, cpu: u32) {
         let mut new = Task::new(TaskIndex(task), Cpu(cpu));
         new.mm = mm;
         self.put_aside(new);
     }
 
     /// Keeps a task that is in no queue.
-    pub(super) fn put_aside(&mut self, task: Task) {
+    pub(crate) fn put_aside(&mut self, task: Task) {
         let place = task.index.0 as usize;
         if place >= self.blocked.len() {
             self.blocked.resize_with(place + 1, || None);
@@ -126,7 +127,7 @@ impl Queues {
     }
 
     /// A task that is in no queue.
-    pub(super) fn take(&mut self, task: u32) -> Option<Task> {
+    pub(crate) fn take(&mut self, task: u32) -> Option<Task> {
         self.blocked.get_mut(task as usize)?.take()
     }
 
@@ -135,12 +136,12 @@ impl Queues {
     }
 
     /// Whether each CPU has a queue, and publishes what others are to know of it.
-    pub(super) fn publish(&self) -> bool {
+    pub(crate) fn publish(&self) -> bool {
         self.compares != Compares::Nothing
     }
 
     /// Words that a CPU looks at to choose from other queues.
-    pub(super) fn compared_words(&self, cpu: u32) -> u32 {
+    pub(crate) fn compared_words(&self, cpu: u32) -> u32 {
         match self.compares {
             Compares::Nothing => 0,
             Compares::Scan => self.pools[self.pool_of(cpu) as usize],
@@ -149,11 +150,11 @@ impl Queues {
     }
 
     /// Words of its own that a CPU publishes.
-    pub(super) const PUBLISHED_WORDS: u32 = 2;
+    pub(crate) const PUBLISHED_WORDS: u32 = 2;
 
     /// A CPU has switched from one task to another, and so written what the
     /// queue holds of those of them that stand there.
-    pub(super) fn switched(&mut self, cpu: u32, tasks: u64) {
+    pub(crate) fn switched(&mut self, cpu: u32, tasks: u64) {
         self.tasks.wrote(self.own(cpu), cpu, tasks);
         if !self.publish() {
             self.words.wrote(0, cpu, 1);
@@ -162,7 +163,7 @@ impl Queues {
 
     /// The tasks of a queue and what is published of it, to be compared with
     /// later. Nothing of locks that protect no queue.
-    pub(super) fn look(&self, lock: LockIndex) -> Option<Seen> {
+    pub(crate) fn look(&self, lock: LockIndex) -> Option<Seen> {
         let LockIndex(queue) = lock;
         let length = self.memory.0.get(queue as usize)?.len();
         let is_of_cpu = self.publish() && queue < self.shared.cpus();
@@ -176,7 +177,7 @@ impl Queues {
 
     /// A CPU has done something with a queue that looked so before: a task that
     /// came or went was written by it, and so was each word that is another.
-    pub(super) fn wrote(&mut self, cpu: u32, before: Seen) {
+    pub(crate) fn wrote(&mut self, cpu: u32, before: Seen) {
         let Some(now) = self.look(LockIndex(before.queue)) else {
             return;
         };
@@ -192,20 +193,32 @@ impl Queues {
     }
 
     /// A CPU examines tasks of a queue. Returns the time that takes.
-    pub(super) fn examine_ns(&mut self, costs: &Costs, cpu: u32, queue: usize, tasks: u32) -> u64 {
+    pub(crate) fn examine_ns(
+        &mut self,
+        costs: &SchedulerCosts,
+        cpu: u32,
+        queue: usize,
+        tasks: u32,
+    ) -> u64 {
         let length = u64::from(self.memory.0[queue].len());
         let read = self.tasks.read(queue, cpu, tasks.into(), length);
         u64::from(tasks) * costs.examine.0 + read * costs.transfer.0
     }
 
     /// What scheduler code takes longer while a lock is held.
-    pub(super) fn locked_ns(&self, costs: &Costs) -> u64 {
+    pub(crate) fn locked_ns(&self, costs: &SchedulerCosts) -> u64 {
         costs.cold.0 + u64::from(self.has_levels) * costs.levels.0
     }
 
     /// A CPU looks at words that the CPUs of a pool write. Returns the time
     /// that takes.
-    pub(super) fn look_ns(&mut self, costs: &Costs, cpu: u32, pool: u32, words: u32) -> u64 {
+    pub(crate) fn look_ns(
+        &mut self,
+        costs: &SchedulerCosts,
+        cpu: u32,
+        pool: u32,
+        words: u32,
+    ) -> u64 {
         let pool = pool as usize;
         let of = match self.publish() {
             true => self.pools[pool] * Self::PUBLISHED_WORDS,
@@ -217,7 +230,7 @@ impl Queues {
 
     /// A CPU looks at what each pool counts for, a line of each. Returns the time
     /// that takes.
-    pub(super) fn look_at_loads_ns(&mut self, costs: &Costs, cpu: u32) -> u64 {
+    pub(crate) fn look_at_loads_ns(&mut self, costs: &SchedulerCosts, cpu: u32) -> u64 {
         let pools = 0..self.pools.len();
         let looks = pools.len() as u64;
         let read = pools.map(|pool| self.loads.read(pool, cpu, 1, 1));
@@ -227,7 +240,7 @@ impl Queues {
 
 /// How a queue looked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     queue: u32,
     length: u32,
     /// What others may read of it without a lock.
@@ -243,23 +256,4 @@ fn cpus_by_pool(shared: &RunQueues) -> Vec<u32> {
         pools[pool] += 1;
     }
     pools
-}
-
-fn layout(machine: &Machine) -> Result<Layout, DescriptionError> {
-    let cpus = machine.cpus;
-    let pools = |of: u32| (0..cpus).map(|cpu| cpu / of.max(1)).collect();
-    Ok(match machine.layout {
-        LayoutName::GlobalList => Layout::GlobalList,
-        LayoutName::PriorityLevels => Layout::PriorityLevels,
-        LayoutName::MultiQueue => Layout::MultiQueue(Comparison::Scan),
-        LayoutName::MultiQueueTournament => Layout::MultiQueue(Comparison::Tournament),
-        LayoutName::LocalQueues => Layout::Pools(pools(1), Comparison::Scan),
-        LayoutName::Pools(of) => Layout::Pools(pools(of), Comparison::Scan),
-        LayoutName::PoolsTournament(of) => Layout::Pools(pools(of), Comparison::Tournament),
-        LayoutName::PoolsBy(shared) => {
-            let topology = machine.topology.as_ref();
-            let topology = topology.ok_or(DescriptionError::Missing)?;
-            Layout::Pools(topology.pools(shared, cpus)?, Comparison::Scan)
-        }
-    })
 }

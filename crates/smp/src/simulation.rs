@@ -1,84 +1,38 @@
-//! A machine with many CPUs whose scheduler takes time: spin locks that CPUs
-//! wait for, run queues that are searched, cache lines that travel (2001).
-//!
-//! [`crate::machine`] decides at no cost, once for all CPUs together; it is
-//! there to see what shares come to. Here each CPU calls `schedule()` and
-//! `reschedule_idle()` itself, on the run queues of [`prorata_smp::run_queue`],
-//! and what the queues do comes out of the CPU's time:
-//!
-//! ```text
-//!   programs --- system call, wake ---> a CPU in the kernel
-//!                                         |  decision: lock, examine, unlock
-//!                                         v
-//!      spin locks <----- waits ------ run queues ------ interrupt ---> another CPU
-//! ```
-//!
-//! Programs, pipes, mutexes and durations are those of every scenario
-//! ([`prorata_scenario::world`]); tickets decide nothing here, as the paper's schedulers know none.
-
-mod costs;
-mod cpus;
-mod decision;
-mod kernel;
-mod layout;
-mod lengths;
-mod lines;
-mod locks;
-mod programs;
-mod queues;
-mod topology;
+//! A run of a scenario's programs on the machine.
 
 use prorata_core::ledger::Ledger;
 use prorata_scenario::RunError;
-use prorata_scenario::file::{Scenario, ScenarioError};
+use prorata_scenario::file::Scenario;
 use prorata_scenario::plan::{Code, Group, Plan};
 use prorata_scenario::queue::EventQueue;
 use prorata_scenario::stream::{Purpose, stream};
 use prorata_scenario::threads::Threads;
 use prorata_scenario::world::Objects;
-use prorata_smp::run_queue::LayoutError;
 
-pub use costs::Costs;
-use cpus::Cpu;
-pub use layout::LayoutName;
-pub use lengths::Lengths;
-pub use locks::LockStatistics;
-use locks::Locks;
-use queues::Queues;
-pub use topology::{Description, DescriptionError, Shared};
+use crate::locks::Locks;
+use crate::processor::Processor;
+use crate::queues::SimulatedQueues;
+use crate::{LengthHistogram, LockStatistics, MachineModel, SchedulerCosts, SmpError};
 
-/// CPUs and how they choose who runs.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Machine {
-    /// How many.
-    pub cpus: u32,
-    /// Their run queues.
-    pub layout: LayoutName,
-    /// What they spend.
-    pub costs: Costs,
-    /// Which of them share what, if pools go by that.
-    pub topology: Option<Description>,
-}
-
-/// How often things happened.
+/// How often each event happened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
+pub struct EventCounts {
     /// Calls of `schedule()`.
     pub schedules: u64,
-    /// What they took together, from the first step to the last, waits for
+    /// What all these calls took, from the first step to the last, waits for
     /// locks included.
     pub schedules_ns: u64,
     /// Calls of `reschedule_idle()`.
     pub wakes: u64,
-    /// Times that a CPU went from one task to another.
+    /// Switches of a CPU from one task to another.
     pub switches: u64,
-    /// Of these, to a task that ran elsewhere before.
+    /// Of these, to a task that last ran on another CPU.
     pub migrations: u64,
-    /// Times that a CPU looked for work in other pools.
+    /// Looks of a CPU for work in other pools.
     pub balances: u64,
-    /// Of these, how many took a task from there.
+    /// Of these, the looks that moved a task.
     pub moves: u64,
-    /// Steps that give way.
+    /// Steps that yield.
     pub yields: u64,
     /// Messages put into pipes.
     pub sends: u64,
@@ -86,10 +40,10 @@ pub struct Counts {
     pub sleeps: u64,
 }
 
-/// Something due at a time.
+/// An event due at a time.
 #[derive(Clone, Copy, Debug)]
-enum Due {
-    /// What a CPU does is over, if it still has this stamp.
+pub(crate) enum Due {
+    /// A CPU ends what it does, if it still has this stamp.
     Cpu { cpu: u32, stamp: u32 },
     /// A sleep is over.
     Wake { task: u32 },
@@ -99,68 +53,53 @@ enum Due {
     Tick { cpu: u32 },
 }
 
-/// A run that cannot begin.
-#[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum StartError {
-    /// The programs are wrong.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The machine is.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
-    /// What its CPUs share is.
-    #[error(transparent)]
-    Topology(#[from] DescriptionError),
-}
-
-/// A run.
+/// A run of a scenario's programs on a machine.
 #[derive(Debug)]
-pub struct Simulation {
-    now_ns: u64,
+pub struct SmpSimulation {
+    pub(crate) now_ns: u64,
     end_ns: u64,
-    seed: u64,
-    costs: Costs,
-    queue: EventQueue<Due>,
-    cpus: Vec<Cpu>,
-    queues: Queues,
-    locks: Locks,
-    threads: Threads,
-    groups: Vec<Group>,
-    code: Code,
-    objects: Objects,
-    ledger: Ledger,
-    counts: Counts,
-    lengths: Lengths,
-    /// Since when all that is measured is.
+    pub(crate) seed: u64,
+    pub(crate) costs: SchedulerCosts,
+    pub(crate) queue: EventQueue<Due>,
+    pub(crate) cpus: Vec<Processor>,
+    pub(crate) queues: SimulatedQueues,
+    pub(crate) locks: Locks,
+    pub(crate) threads: Threads,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) code: Code,
+    pub(crate) objects: Objects,
+    pub(crate) ledger: Ledger,
+    pub(crate) counts: EventCounts,
+    pub(crate) lengths: LengthHistogram,
+    /// When the measurement began.
     since_ns: u64,
     /// The CPU at work at this moment.
-    here: u32,
+    pub(crate) here: u32,
     /// Threads that have not exited.
-    alive: u64,
+    pub(crate) alive: u64,
     /// Steps without cost since time passed.
-    steps_at_once: u64,
-    failure: Option<RunError>,
+    pub(crate) steps_at_once: u64,
+    pub(crate) failure: Option<RunError>,
 }
 
-impl Simulation {
-    /// A run of a scenario's programs. Its clients begin together, each
-    /// on the next CPU; what it says of its machine, of tickets and of what happens
-    /// from outside is passed over.
+impl SmpSimulation {
+    /// A run of a scenario's programs. All clients begin together, each on the
+    /// next CPU. The scenario's machine, tickets and timeline have no effect.
     ///
     /// # Errors
     ///
     /// The first rule that the scenario or the machine breaks.
-    pub fn new(scenario: &Scenario, machine: &Machine, seed: u64) -> Result<Self, StartError> {
+    pub fn new(scenario: &Scenario, machine: &MachineModel, seed: u64) -> Result<Self, SmpError> {
         let mut plan = Plan::new(scenario)?;
         let cpus = machine.cpus;
-        let queues = Queues::new(machine)?;
-        let mut simulation = Simulation {
+        let queues = SimulatedQueues::new(machine)?;
+        let mut simulation = SmpSimulation {
             now_ns: 0,
             end_ns: plan.duration_ns,
             seed,
             costs: machine.costs.clone(),
             queue: EventQueue::new(),
-            cpus: (0..cpus).map(|_| Cpu::new()).collect(),
+            cpus: (0..cpus).map(|_| Processor::new()).collect(),
             locks: Locks::new(
                 queues.locks(),
                 machine.costs.transfer.0,
@@ -172,8 +111,8 @@ impl Simulation {
             groups: plan.groups,
             code: plan.code,
             ledger: plan.ledger,
-            counts: Counts::default(),
-            lengths: Lengths::default(),
+            counts: EventCounts::default(),
+            lengths: LengthHistogram::default(),
             since_ns: 0,
             here: 0,
             alive: 0,
@@ -205,7 +144,7 @@ impl Simulation {
         (0..self.cpus.len() as u32).for_each(|cpu| self.go_on(cpu));
     }
 
-    /// Runs until every thread has exited, or to the end of the scenario.
+    /// Runs until every thread has exited, or to the scenario's end.
     ///
     /// # Errors
     ///
@@ -214,7 +153,7 @@ impl Simulation {
         self.run_to(self.end_ns)
     }
 
-    /// Runs until a time at most.
+    /// Runs until every thread has exited, or to this time.
     ///
     /// # Errors
     ///
@@ -246,12 +185,12 @@ impl Simulation {
     /// Forgets what was measured so far.
     pub fn measure_afresh(&mut self) {
         self.since_ns = self.now_ns;
-        self.counts = Counts::default();
-        self.lengths = Lengths::default();
+        self.counts = EventCounts::default();
+        self.lengths = LengthHistogram::default();
         self.locks.measure_afresh();
     }
 
-    /// For how long it has been measured, in nanoseconds.
+    /// Nanoseconds since the measurement began.
     pub fn measured_ns(&self) -> u64 {
         self.now_ns - self.since_ns
     }
@@ -266,23 +205,23 @@ impl Simulation {
         self.alive
     }
 
-    /// Threads that there ever were.
+    /// Threads made so far.
     pub fn made(&self) -> u64 {
         self.threads.made
     }
 
-    /// How often things happened so far.
-    pub fn counts(&self) -> Counts {
+    /// How often each event happened so far.
+    pub fn counts(&self) -> EventCounts {
         self.counts
     }
 
-    /// What the locks of the run queues came to so far, all together.
+    /// The locks of all run queues together.
     pub fn lock_statistics(&self) -> LockStatistics {
         self.locks.statistics()
     }
 
-    /// Lengths of run queues, as every call of `schedule()` found them.
-    pub fn lengths(&self) -> &Lengths {
+    /// Lengths of run queues, as each call of `schedule()` found them.
+    pub fn lengths(&self) -> &LengthHistogram {
         &self.lengths
     }
 

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// What the kernel and the caches of a machine take, beside what programs
 /// compute.
 ///
-/// [`Costs::default`] is the machine of the 2001 paper, an eight-way Netfinity
+/// [`SchedulerCosts::default`] is the machine of the 2001 paper, an eight-way Netfinity
 /// 8500R with Pentium III at 700 MHz: calibrated once against what the paper
 /// measured on two CPUs, and left alone for everything else (`docs/SIMULATOR.md`
 /// says how).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Costs {
+pub struct SchedulerCosts {
     /// Scheduler code between two operations on locks, beside what it examines.
     pub stretch: Time,
     /// What such code takes longer while a lock is held where tasks are sorted
@@ -37,16 +37,16 @@ pub struct Costs {
     pub cache_refill: Time,
     /// A step of a program that is a system call.
     pub system_call: Time,
-    /// A timer interrupt, one every [`Costs::tick`].
+    /// A timer interrupt, one every [`SchedulerCosts::tick`].
     pub timer: Time,
     /// Time between two timer interrupts of a CPU (2001, 2).
     pub tick: Time,
 }
 
-impl Default for Costs {
-    fn default() -> Costs {
+impl Default for SchedulerCosts {
+    fn default() -> SchedulerCosts {
         let ns = Time;
-        Costs {
+        SchedulerCosts {
             stretch: ns(250),
             levels: ns(700),
             cold: ns(0),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use prorata_scenario::Scenario;
-use prorata_sim::smp::{Costs, LayoutName, Machine, Simulation, StartError};
+use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpError, SmpSimulation};
 
 const LAYOUTS: [LayoutName; 7] = [
     LayoutName::GlobalList,
@@ -22,8 +22,8 @@ fn scenario(text: &str) -> Scenario {
     Scenario::parse(Path::new("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn machine(cpus: u32, layout: LayoutName, costs: Costs) -> Machine {
-    Machine {
+fn machine(cpus: u32, layout: LayoutName, costs: SchedulerCosts) -> MachineModel {
+    MachineModel {
         cpus,
         layout,
         costs,
@@ -31,8 +31,8 @@ fn machine(cpus: u32, layout: LayoutName, costs: Costs) -> Machine {
     }
 }
 
-fn start(scenario: &Scenario, machine: &Machine) -> Simulation {
-    Simulation::new(scenario, machine, 2001).unwrap_or_else(|error| panic!("{error}"))
+fn start(scenario: &Scenario, machine: &MachineModel) -> SmpSimulation {
+    SmpSimulation::new(scenario, machine, 2001).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Threads that compute, sleep, yield and pass messages, and end.
@@ -67,7 +67,7 @@ name = "a"
 count = 2
 program = "work"
 "#;
-    let free = Costs {
+    let free = SchedulerCosts {
         stretch: "0s".parse().expect("a time"),
         levels: "0s".parse().expect("a time"),
         examine: "0s".parse().expect("a time"),
@@ -78,7 +78,7 @@ program = "work"
         cache_refill: "0s".parse().expect("a time"),
         system_call: "0s".parse().expect("a time"),
         timer: "0s".parse().expect("a time"),
-        ..Costs::default()
+        ..SchedulerCosts::default()
     };
     for layout in LAYOUTS {
         for (cpus, ns) in [(1, 20_000_000), (2, 10_000_000)] {
@@ -99,7 +99,7 @@ steps = [{ compute = "1ms" }, "exit"]
 name = "a"
 program = "work"
 "#;
-    let costs = Costs::default();
+    let costs = SchedulerCosts::default();
     let machine = machine(1, LayoutName::GlobalList, costs.clone());
     let mut simulation = start(&scenario(text), &machine);
     simulation.run().expect("it can go on");
@@ -135,7 +135,10 @@ name = "reader"
 program = "reader"
 "#;
     for layout in LAYOUTS {
-        let mut simulation = start(&scenario(text), &machine(4, layout, Costs::default()));
+        let mut simulation = start(
+            &scenario(text),
+            &machine(4, layout, SchedulerCosts::default()),
+        );
         simulation.run().expect("it can go on");
         assert_eq!(simulation.alive(), 0, "{layout:?}");
         let counts = simulation.counts();
@@ -150,7 +153,7 @@ program = "reader"
 fn nobody_is_lost() {
     for layout in LAYOUTS {
         for cpus in [1, 2, 4, 7] {
-            let machine = machine(cpus, layout, Costs::default());
+            let machine = machine(cpus, layout, SchedulerCosts::default());
             let mut simulation = start(&scenario(MIXED), &machine);
             simulation.run().expect("it can go on");
             assert_eq!(simulation.alive(), 0, "{layout:?} on {cpus}");
@@ -166,7 +169,10 @@ fn nobody_is_lost() {
 fn a_small_run_is_the_same_for_ever() {
     let mut text = String::new();
     for layout in LAYOUTS {
-        let mut simulation = start(&scenario(MIXED), &machine(4, layout, Costs::default()));
+        let mut simulation = start(
+            &scenario(MIXED),
+            &machine(4, layout, SchedulerCosts::default()),
+        );
         simulation.run().expect("it can go on");
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -200,7 +206,10 @@ count = 16
 program = "yields"
 "#;
     let contention = |layout| {
-        let mut simulation = start(&scenario(text), &machine(8, layout, Costs::default()));
+        let mut simulation = start(
+            &scenario(text),
+            &machine(8, layout, SchedulerCosts::default()),
+        );
         simulation.run_to(5_000_000).expect("it can go on");
         simulation.measure_afresh();
         simulation.run_to(20_000_000).expect("it can go on");
@@ -268,7 +277,7 @@ fn decision_ns(
     measured_ms: u64,
 ) -> f64 {
     let scenario = scenario(&load(cpus));
-    let mut simulation = start(&scenario, &machine(cpus, layout, Costs::default()));
+    let mut simulation = start(&scenario, &machine(cpus, layout, SchedulerCosts::default()));
     let mut end_ns = 0;
     for part_ms in [settles_ms, measured_ms] {
         simulation.measure_afresh();
@@ -315,12 +324,12 @@ fn nor_does_it_where_most_have_used_up_their_time_slices() {
 fn machines_without_cpus_and_with_too_many_are_refused() {
     let scenario = scenario("[[client]]\nname = \"a\"\n");
     for cpus in [0, 4097] {
-        let machine = machine(cpus, LayoutName::MultiQueue, Costs::default());
-        let refused = Simulation::new(&scenario, &machine, 1).expect_err("it is none");
-        assert!(matches!(refused, StartError::Layout(_)), "{refused}");
+        let machine = machine(cpus, LayoutName::MultiQueue, SchedulerCosts::default());
+        let refused = SmpSimulation::new(&scenario, &machine, 1).expect_err("it is none");
+        assert!(matches!(refused, SmpError::Layout(_)), "{refused}");
     }
-    let machine = machine(4096, LayoutName::GlobalList, Costs::default());
-    assert!(Simulation::new(&scenario, &machine, 1).is_ok());
+    let machine = machine(4096, LayoutName::GlobalList, SchedulerCosts::default());
+    assert!(SmpSimulation::new(&scenario, &machine, 1).is_ok());
 }
 
 #[test]
@@ -332,7 +341,7 @@ steps = [{ loop = { chance = 0.99999999, steps = [{ loop = { times = 4000000000,
 name = "a"
 program = "round"
 "#;
-    let machine = machine(1, LayoutName::GlobalList, Costs::default());
+    let machine = machine(1, LayoutName::GlobalList, SchedulerCosts::default());
     let mut simulation = start(&scenario(text), &machine);
     let error = simulation.run().expect_err("no time passes");
     assert!(

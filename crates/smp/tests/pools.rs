@@ -4,25 +4,26 @@
 use std::path::Path;
 
 use prorata_scenario::Scenario;
-use prorata_sim::smp::{
-    Costs, Description, DescriptionError, LayoutName, Machine, Shared, Simulation, StartError,
+use prorata_smp::{
+    LayoutName, MachineModel, SchedulerCosts, SharedBy, SmpError, SmpSimulation, Topology,
+    TopologyError,
 };
 
-fn start(text: &str, cpus: u32, layout: LayoutName, costs: Costs) -> Simulation {
+fn start(text: &str, cpus: u32, layout: LayoutName, costs: SchedulerCosts) -> SmpSimulation {
     let text = format!("title = \"t\"\nduration = \"1s\"\n{text}");
     let scenario = Scenario::parse(Path::new("test.toml"), text);
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     // Neighbours by number are in different packages.
-    let topology = Description {
+    let topology = Topology {
         packages: vec![vec!["0,2".to_owned()], vec!["1,3".to_owned()]],
     };
-    let machine = Machine {
+    let machine = MachineModel {
         cpus,
         layout,
         costs,
         topology: matches!(layout, LayoutName::PoolsBy(_)).then_some(topology),
     };
-    Simulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
+    SmpSimulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A process whose threads all begin in the pool of the first CPU.
@@ -43,10 +44,10 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
     for (layout, pools) in [
         (LayoutName::Pools(2), of_two),
         (LayoutName::PoolsTournament(2), of_two),
-        (LayoutName::PoolsBy(Shared::Package), [[0, 2], [1, 3]]),
+        (LayoutName::PoolsBy(SharedBy::Package), [[0, 2], [1, 3]]),
     ] {
-        let mut simulation = start(LOPSIDED, 4, layout, Costs::default());
-        let in_pools = |simulation: &Simulation| {
+        let mut simulation = start(LOPSIDED, 4, layout, SchedulerCosts::default());
+        let in_pools = |simulation: &SmpSimulation| {
             let lengths = simulation.queue_lengths();
             pools.map(|[one, other]| lengths[one] + lengths[other])
         };
@@ -66,7 +67,12 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
         println!("{layout:?}: {runnable:?}, {:?}", simulation.counts());
         assert!((runnable[0] - runnable[1]).abs() < 1.0, "{runnable:?}");
     }
-    let mut alone = start(LOPSIDED, 4, LayoutName::LocalQueues, Costs::default());
+    let mut alone = start(
+        LOPSIDED,
+        4,
+        LayoutName::LocalQueues,
+        SchedulerCosts::default(),
+    );
     alone.run_to(300_000_000).expect("it can go on");
     assert_eq!(alone.counts().moves, 0);
     assert_eq!(alone.queue_lengths()[1..4], [0; 3], "it is never balanced");
@@ -81,7 +87,7 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
 fn a_lopsided_load_is_even_soon_and_costs_little_throughput() {
     let text = LOPSIDED.replace("times = 8", "times = 64");
     let run = |layout| {
-        let mut simulation = start(&text, 16, layout, Costs::default());
+        let mut simulation = start(&text, 16, layout, SchedulerCosts::default());
         let mut even_ms = None;
         for ms in 1..=100 {
             simulation.run_to(ms * 1_000_000).expect("it can go on");
@@ -124,7 +130,7 @@ name = "short"
 program = "short"
 "#;
     let run = |layout| {
-        let mut simulation = start(text, 2, layout, Costs::default());
+        let mut simulation = start(text, 2, layout, SchedulerCosts::default());
         simulation.run().expect("it can go on");
         (simulation.now_ns() / 1_000_000, simulation.counts().moves)
     };
@@ -146,14 +152,14 @@ count = 2
 program = "work"
 "#;
     let run = |layout| {
-        let mut simulation = start(text, 2, layout, Costs::default());
+        let mut simulation = start(text, 2, layout, SchedulerCosts::default());
         simulation.run_to(99_000_000).expect("it can go on");
         simulation.measure_afresh();
         simulation.run().expect("it can go on");
         simulation
     };
     let (alone, pools) = (run(LayoutName::LocalQueues), run(LayoutName::Pools(1)));
-    let costs = Costs::default();
+    let costs = SchedulerCosts::default();
     println!("{:?}\n{:?}", alone.counts(), pools.counts());
     // The other one's queue was written once, when its thread came.
     let looks = 10 * 2 * costs.look.0 + costs.transfer.0;
@@ -165,12 +171,12 @@ fn pools_by_what_is_not_said_are_refused() {
     let text = "title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"a\"\n";
     let scenario = Scenario::parse(Path::new("test.toml"), text.to_owned());
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    let machine = Machine {
+    let machine = MachineModel {
         cpus: 4,
-        layout: LayoutName::PoolsBy(Shared::Package),
-        costs: Costs::default(),
+        layout: LayoutName::PoolsBy(SharedBy::Package),
+        costs: SchedulerCosts::default(),
         topology: None,
     };
-    let refused = Simulation::new(&scenario, &machine, 1).expect_err("nothing is said");
-    assert_eq!(refused, StartError::Topology(DescriptionError::Missing));
+    let refused = SmpSimulation::new(&scenario, &machine, 1).expect_err("nothing is said");
+    assert_eq!(refused, SmpError::Topology(TopologyError::Missing));
 }

@@ -11,13 +11,13 @@ use prorata_scenario::stream::{Purpose, small_stream};
 use prorata_scenario::threads::State;
 use prorata_scenario::world::{Objects, Onwards, Waiting as _, World};
 
-use super::Simulation;
-use super::cpus::{Doing, Leaves, Then};
+use crate::processor::{Doing, Leaves, Then};
+use crate::simulation::{Due, SmpSimulation};
 
-impl Simulation {
+impl SmpSimulation {
     /// The task of a CPU takes its next step, none of which has it compute at
     /// present. Returns whether the CPU goes on at once.
-    pub(super) fn next_step(&mut self, cpu: u32) -> bool {
+    pub(crate) fn next_step(&mut self, cpu: u32) -> bool {
         let task = self.cpus[cpu as usize].task;
         let thread = &mut self.threads.all[task as usize];
         let instruction = self.code.instructions[thread.instruction as usize];
@@ -40,7 +40,7 @@ impl Simulation {
     }
 
     /// A step of a task takes effect.
-    pub(super) fn take_step(&mut self, cpu: u32, task: u32) {
+    pub(crate) fn take_step(&mut self, cpu: u32, task: u32) {
         let thread = &mut self.threads.all[task as usize];
         let instruction = self.code.instructions[thread.instruction as usize];
         thread.instruction += 1;
@@ -99,7 +99,7 @@ impl Simulation {
     }
 
     /// A new thread of a client, which the CPU at hand makes runnable.
-    pub(super) fn add_thread(&mut self, client: u32, program: u32) {
+    pub(crate) fn add_thread(&mut self, client: u32, program: u32) {
         let entry = self.code.entries[program as usize];
         let rng = small_stream(self.seed, Purpose::Durations, self.threads.made);
         let thread = self.threads.add(client, entry, rng);
@@ -110,13 +110,13 @@ impl Simulation {
     }
 
     fn sleep(&mut self, task: u32, wake_ns: u64) {
-        self.queue.push(wake_ns, super::Due::Wake { task });
+        self.queue.push(wake_ns, Due::Wake { task });
         self.block(task, Why::Sleeps);
     }
 
     /// A task that sleeps is to wake, which is the business of the CPU that it
     /// ran on.
-    pub(super) fn wake_due(&mut self, task: u32) {
+    pub(crate) fn wake_due(&mut self, task: u32) {
         self.here = u32::from(self.threads.all[task as usize].cpu);
         self.ready(task);
         let cpu = &self.cpus[self.here as usize];
@@ -135,7 +135,7 @@ impl Simulation {
     }
 }
 
-impl World for Simulation {
+impl World for SmpSimulation {
     /// As `wake_up_interruptible()` of Linux 2.4 on a socket that has room.
     const WAKES_ALL_SENDERS: bool = true;
 

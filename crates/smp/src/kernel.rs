@@ -1,17 +1,17 @@
 //! What a CPU does in the kernel: `schedule()`, `reschedule_idle()` and
 //! interrupts (2001, 2).
 
+use crate::run_queue::{DecisionStep, LockIndex, Scheduled};
 use prorata_scenario::threads::{NO_CPU, NO_THREAD, State};
-use prorata_smp::run_queue::{LockIndex, Outcome, Step};
 
-use super::cpus::{Doing, Leaves, Then};
-use super::decision::{Asked, Decided, Decision};
-use super::locks::Wanted;
-use super::{Due, Simulation};
+use crate::locks::Wanted;
+use crate::open_decision::{Asked, Decided, OpenDecision};
+use crate::processor::{Doing, Leaves, Then};
+use crate::simulation::{Due, SmpSimulation};
 
-impl Simulation {
+impl SmpSimulation {
     /// A CPU does what there is to do for it, until that takes time.
-    pub(super) fn go_on(&mut self, cpu: u32) {
+    pub(crate) fn go_on(&mut self, cpu: u32) {
         self.here = cpu;
         while self.failure.is_none() && self.goes_on(cpu) {}
     }
@@ -41,7 +41,7 @@ impl Simulation {
     }
 
     /// The CPU stays in the kernel for some time. Returns false.
-    pub(super) fn stay(&mut self, cpu: u32, ns: u64, then: Then) -> bool {
+    pub(crate) fn stay(&mut self, cpu: u32, ns: u64, then: Then) -> bool {
         self.cpus[cpu as usize].doing = Doing::Busy(then);
         self.expect(cpu, self.now_ns + ns);
         false
@@ -53,7 +53,7 @@ impl Simulation {
     }
 
     /// What a CPU did is over, unless it was broken off.
-    pub(super) fn cpu_due(&mut self, cpu: u32, stamp: u32) {
+    pub(crate) fn cpu_due(&mut self, cpu: u32, stamp: u32) {
         let state = &mut self.cpus[cpu as usize];
         if state.stamp != stamp {
             return;
@@ -84,7 +84,7 @@ impl Simulation {
     }
 
     /// A CPU is broken off by an interrupt, which takes so long.
-    pub(super) fn interrupt(&mut self, cpu: u32, ns: u64) {
+    pub(crate) fn interrupt(&mut self, cpu: u32, ns: u64) {
         let state = &mut self.cpus[cpu as usize];
         if state.doing == Doing::Computes {
             let used_ns = self.now_ns - state.since_ns;
@@ -96,7 +96,7 @@ impl Simulation {
 
     /// An interrupt from another CPU arrives. In the kernel nothing comes of
     /// it at once.
-    pub(super) fn interrupt_due(&mut self, cpu: u32) {
+    pub(crate) fn interrupt_due(&mut self, cpu: u32) {
         let state = &self.cpus[cpu as usize];
         let open = matches!(state.doing, Doing::Idles | Doing::Computes);
         if open && state.needs_schedule {
@@ -106,7 +106,7 @@ impl Simulation {
 
     /// The timer of a CPU ticks. With each tick it balances pools, if there are
     /// some; else an idle CPU has nothing to do then.
-    pub(super) fn tick_due(&mut self, cpu: u32) {
+    pub(crate) fn tick_due(&mut self, cpu: u32) {
         self.queue
             .push(self.now_ns + self.costs.tick.0, Due::Tick { cpu });
         let state = &mut self.cpus[cpu as usize];
@@ -131,7 +131,7 @@ impl Simulation {
             Asked::Balance => self.counts.balances += 1,
             Asked::Displaced(_) | Asked::Tick => {}
         }
-        let decision = Decision::new(&mut self.queues, cpu, asked, self.now_ns);
+        let decision = OpenDecision::new(&mut self.queues, cpu, asked, self.now_ns);
         let state = &mut self.cpus[cpu as usize];
         state.decision = decision;
         state.decides_since_ns = self.now_ns;
@@ -161,29 +161,33 @@ impl Simulation {
             return true;
         };
         match decision.step() {
-            Step::Lock(LockIndex(lock)) => match self.locks.lock(lock as usize, cpu, self.now_ns) {
-                Wanted::From(from_ns) => self.stay(cpu, from_ns - self.now_ns, Then::Granted(true)),
-                Wanted::Spins => {
-                    self.cpus[cpu as usize].doing = Doing::Spins;
-                    false
+            DecisionStep::Lock(LockIndex(lock)) => {
+                match self.locks.lock(lock as usize, cpu, self.now_ns) {
+                    Wanted::From(from_ns) => {
+                        self.stay(cpu, from_ns - self.now_ns, Then::Granted(true))
+                    }
+                    Wanted::Spins => {
+                        self.cpus[cpu as usize].doing = Doing::Spins;
+                        false
+                    }
                 }
-            },
-            Step::TryLock(LockIndex(lock)) => {
+            }
+            DecisionStep::TryLock(LockIndex(lock)) => {
                 let (taken, from_ns) = self.locks.try_lock(lock as usize, cpu, self.now_ns);
                 self.stay(cpu, from_ns - self.now_ns, Then::Granted(taken))
             }
-            Step::Unlock(LockIndex(lock)) => {
+            DecisionStep::Unlock(LockIndex(lock)) => {
                 if let Some((next, from_ns)) = self.locks.unlock(lock as usize, cpu, self.now_ns) {
                     self.stay(next, from_ns - self.now_ns, Then::Granted(true));
                 }
                 true
             }
-            Step::Interrupt(other) => {
+            DecisionStep::Interrupt(other) => {
                 self.tell(cpu, other.0);
                 true
             }
-            Step::Examined { .. } => true,
-            Step::Done => self.end(cpu),
+            DecisionStep::Examined { .. } => true,
+            DecisionStep::Done => self.end(cpu),
         }
     }
 
@@ -199,7 +203,7 @@ impl Simulation {
     /// A decision is made.
     fn end(&mut self, cpu: u32) -> bool {
         let state = &mut self.cpus[cpu as usize];
-        match state.decision.take().map(Decision::decided) {
+        match state.decision.take().map(OpenDecision::decided) {
             Some(Decided::Next(outcome, leaves)) => {
                 self.counts.schedules_ns += self.now_ns - state.decides_since_ns;
                 self.switch(cpu, outcome, leaves)
@@ -210,7 +214,7 @@ impl Simulation {
             }
             Some(Decided::Balanced(Some(moving))) => {
                 self.counts.moves += 1;
-                state.decision = Some(Decision::moved(moving));
+                state.decision = Some(OpenDecision::moved(moving));
                 true
             }
             Some(Decided::Balanced(None) | Decided::Placed) | None => true,
@@ -218,7 +222,7 @@ impl Simulation {
     }
 
     /// `schedule()` has chosen who runs next; nobody is the idle task.
-    fn switch(&mut self, cpu: u32, outcome: Outcome, leaves: Option<Leaves>) -> bool {
+    fn switch(&mut self, cpu: u32, outcome: Scheduled, leaves: Option<Leaves>) -> bool {
         let state = &mut self.cpus[cpu as usize];
         let next = outcome.next.map_or(NO_THREAD, |next| next.0);
         let last = std::mem::replace(&mut state.task, next);
