@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prorata_control::{Engine, EngineError};
+use prorata_control::{Engine, EngineError, EngineStatus};
 use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
@@ -74,9 +74,14 @@ impl Stage {
     }
 
     /// Manages a process, and all that it starts, as a client.
-    pub fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {
+    pub(crate) fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {
         let id = process.id().map_err(EngineError::from)?;
         Ok(self.engine.manage(client, id)?)
+    }
+
+    /// Leaves a client's processes to the plain kernel.
+    pub fn release(&self, client: ClientId) {
+        self.engine.release(client);
     }
 
     /// The CPUs that are shared out.
@@ -137,9 +142,9 @@ impl Stage {
         )
     }
 
-    /// How the engine enforces its decisions now.
-    pub fn mechanism(&self) -> &'static str {
-        self.engine.status().mechanism
+    /// How the engine fares now.
+    pub fn status(&self) -> EngineStatus {
+        self.engine.status()
     }
 
     /// Whether the engine has a process of a client, or has not noticed yet

@@ -32,7 +32,7 @@ use serde::Deserialize;
 use crate::claim::Claim;
 use crate::course::{self, Course};
 use crate::error::ReproduceError;
-use crate::figure::Figure;
+use crate::figure::{Figure, OnProcesses, Pace};
 use crate::finding::Findings;
 use crate::processes;
 use crate::reproduction::{Engine, Watch};
@@ -230,17 +230,23 @@ impl Context<'_> {
         let Some(kind) = self.engine.for_processes() else {
             return course::simulated(self, scenario, seed);
         };
+        let (on_processes, pace) = self.on_processes()?;
+        let pace = pace.clone();
+        let settle = on_processes.settle;
+        let scenario = decided_by(scenario, kind);
+        processes::course((kind, seed), &scenario, &pace, settle, self.watch)
+    }
+
+    /// How the figure is run on processes, and at what pace now.
+    pub fn on_processes(&self) -> Result<(&OnProcesses, &Pace)> {
         let on_processes = self.figure.reproduces.processes.as_ref();
         let on_processes =
             on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(self.figure.id.clone()))?;
-        let pace = if self.full {
-            &on_processes.full
-        } else {
-            &on_processes.short
+        let pace = match self.full {
+            true => &on_processes.full,
+            false => &on_processes.short,
         };
-        let settle = on_processes.settle;
-        let scenario = decided_by(scenario, kind);
-        processes::course((kind, seed), &scenario, pace, settle, self.watch)
+        Ok((on_processes, pace))
     }
 
     /// How often a measurement is repeated, given how often by simulation and

@@ -13,7 +13,6 @@ use prorata_stage::EngineKind;
 use serde::Deserialize;
 
 use super::{Context, Result, decided_by};
-use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::{self, Lost};
 
@@ -101,16 +100,9 @@ fn on_processes(
     scenario: &Scenario,
     tasks: u32,
 ) -> Result<Lost> {
-    let on_processes = context.figure.reproduces.processes.as_ref();
-    let on_processes =
-        on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(context.figure.id.clone()))?;
-    let pace = if context.full {
-        &on_processes.full
-    } else {
-        &on_processes.short
-    };
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
     let scenario = decided_by(scenario, kind);
-    processes::lost((kind, seed), &scenario, pace, context.watch)
+    let pace = context.on_processes()?.1.clone();
+    processes::lost((kind, seed), &scenario, &pace, context.watch)
 }
