@@ -27,7 +27,7 @@ mod stage;
 mod worker;
 
 pub use cast::Cast;
-pub use engine::{EngineKind, KERNEL, StartEngine, USER};
+pub use engine::{KERNEL, ProcessEngine, StartEngine, USER};
 pub use error::StageError;
 pub use refusal::check;
 pub use run::{Watch, run, run_cast};

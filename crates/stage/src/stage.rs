@@ -8,13 +8,13 @@ use prorata_control::{Engine, EngineError, EngineStatus};
 use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
+use prorata_core::policy::PolicyName;
 use prorata_protocol::ClientState;
-use prorata_scenario::file::PolicyName;
 use prorata_scenario::policy;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
 
-use crate::engine::EngineKind;
+use crate::engine::ProcessEngine;
 use crate::error::StageError;
 use crate::process::Process;
 
@@ -24,7 +24,7 @@ pub struct Stage {
     // Dropped in this order: nothing is enforced any more, then its directory.
     engine: Box<dyn Engine>,
     dispatcher: Arc<Mutex<Dispatcher>>,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     cpus: Vec<u32>,
     _directory: TempDir,
 }
@@ -34,7 +34,7 @@ impl Stage {
     /// those that this process may use. Where the policy is the dispatcher's, its
     /// lots come from the seed.
     pub fn new(
-        kind: &'static EngineKind,
+        kind: &'static ProcessEngine,
         ledger: Ledger,
         (name, seed): (PolicyName, u64),
         machine: Machine,

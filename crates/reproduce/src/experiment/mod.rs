@@ -23,15 +23,15 @@ mod responses;
 mod throughput_error;
 mod windows;
 
+use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
-use prorata_scenario::file::PolicyName;
 use prorata_sim::{Machine, Observer, Simulation};
-use prorata_stage::EngineKind;
+use prorata_stage::ProcessEngine;
 use serde::Deserialize;
 
-use crate::claim::Claim;
 use crate::course::{self, Course};
 use crate::error::ReproduceError;
+use crate::expectation::Expectation;
 use crate::figure::{Figure, OnProcesses, Pace};
 use crate::finding::Findings;
 use crate::processes;
@@ -161,7 +161,7 @@ pub fn policy_title(policy: PolicyName) -> &'static str {
 
 /// A scenario as an engine for processes decides it: however the paper draws its
 /// lotteries, one that knows them as a race alone has the same winners as often.
-pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
+pub(crate) fn decided_by(scenario: &Scenario, kind: &ProcessEngine) -> Scenario {
     let mut scenario = scenario.clone();
     let policy = &mut scenario.machine.policy;
     let is_lottery = matches!(
@@ -178,7 +178,7 @@ pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
 pub(crate) struct Context<'a> {
     pub figure: &'a Figure,
     /// What the paper says of it.
-    pub claims: &'a [Claim],
+    pub expectations: &'a [Expectation],
     /// Which of several runs this is.
     pub run: u32,
     pub engine: Engine,

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_stage::EngineKind;
+use prorata_stage::ProcessEngine;
 use serde::Deserialize;
 
 use super::{Context, Result, decided_by};
@@ -55,7 +55,8 @@ impl Overhead {
     fn chart(&self, context: &Context<'_>, ours: Vec<(f64, f64)>) -> Chart {
         let printed = &context.figure.reproduces.printed;
         let tasks = self.tasks.iter().zip(printed);
-        let paper = tasks.map(|(&tasks, claim)| (f64::from(tasks) - BAR / 2.0, claim.paper));
+        let paper =
+            tasks.map(|(&tasks, expectation)| (f64::from(tasks) - BAR / 2.0, expectation.paper));
         let bars = |name: &str, colour, points| Curve {
             name: name.to_owned(),
             shape: Shape::Bars(BAR),
@@ -96,7 +97,7 @@ fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
 
 fn on_processes(
     context: &mut Context<'_>,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     scenario: &Scenario,
     tasks: u32,
 ) -> Result<Lost> {

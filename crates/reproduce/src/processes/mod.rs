@@ -11,11 +11,11 @@ use prorata_scenario::Scenario;
 use prorata_scenario::file::{Amount, Rule, Tickets, Time};
 use prorata_scenario::measure::PointReport;
 use prorata_scenario::plan::client_id;
-use prorata_stage::{Cast, EngineKind, Stage, StageError, run_cast};
+use prorata_stage::{Cast, ProcessEngine, Stage, StageError, run_cast};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use self::worker::{NAME, Progress, Work};
-use crate::course::{Course, Point};
+use crate::course::{Course, CoursePoint};
 use crate::error::ReproduceError;
 use crate::figure::Pace;
 use crate::reproduction::Watch;
@@ -35,7 +35,7 @@ const TICKETS_AT_ERROR_1: f64 = 1e13;
 /// Time is CPU time that all clients receive together. So a run has as many quanta on a
 /// busy machine as on a quiet one.
 pub(crate) fn course(
-    (kind, seed): (&'static EngineKind, u64),
+    (kind, seed): (&'static ProcessEngine, u64),
     scenario: &Scenario,
     pace: &Pace,
     settle: Time,
@@ -165,7 +165,7 @@ struct Follow<'a> {
     settle: Time,
     /// Where counting begins.
     begin: Moment,
-    points: Vec<Point>,
+    points: Vec<CoursePoint>,
     watch: &'a mut dyn Watch,
 }
 
@@ -189,7 +189,7 @@ impl Follow<'_> {
             false => turns,
             true => received.iter().zip(0..).map(|(r, c)| *r > had(c)).collect(),
         };
-        self.points.push(Point {
+        self.points.push(CoursePoint {
             at_s,
             received,
             counted: since(&now.done, &self.begin.done, 1.0),
@@ -275,7 +275,7 @@ pub(crate) struct Lost {
 /// Medians of several runs. In each the same processes have a span under the engine and
 /// then a span under the plain kernel, so that other load falls on both.
 pub(crate) fn lost(
-    (kind, seed): (&'static EngineKind, u64),
+    (kind, seed): (&'static ProcessEngine, u64),
     scenario: &Scenario,
     pace: &Pace,
     watch: &mut dyn Watch,

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Machine, Usage};
-use prorata_scenario::file::PolicyName;
+use prorata_core::policy::PolicyName;
 use prorata_scenario::measure::PointReport;
 use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id};
 use prorata_scenario::world::{Objects, Onwards, Rules, Waiting as _};
@@ -23,7 +23,7 @@ use self::crew::{Crew, permit_sockets};
 use self::measures::Measures;
 use self::scene::Scene;
 use crate::cast::Cast;
-use crate::engine::EngineKind;
+use crate::engine::ProcessEngine;
 use crate::error::StageError;
 use crate::message::{self, Order};
 use crate::refusal::check;
@@ -79,7 +79,7 @@ struct Run {
     // Before the engine, which else would have to let them all go.
     crew: Crew,
     stage: Stage,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     clock: Clock,
     measures: Measures,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
@@ -111,7 +111,7 @@ struct Run {
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
     run_cast(scenario, seed, kind, None, watch)
@@ -125,7 +125,7 @@ pub fn run(
 pub fn run_cast(
     scenario: &Scenario,
     seed: u64,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     cast: Option<Cast>,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
@@ -141,7 +141,7 @@ impl Run {
     fn new(
         mut plan: Plan,
         seed: u64,
-        kind: &'static EngineKind,
+        kind: &'static ProcessEngine,
         cast: Option<Cast>,
     ) -> Result<Run> {
         let objects = Objects::new(&mut plan, seed);

@@ -5,11 +5,11 @@ use prorata_scenario::plan::client_id;
 use prorata_scenario::{Report, Scenario};
 
 use super::Run;
-use crate::engine::EngineKind;
+use crate::engine::ProcessEngine;
 
 impl Run {
     /// The figures of a run that is over.
-    pub(super) fn report(&self, scenario: &Scenario, kind: &EngineKind) -> Report {
+    pub(super) fn report(&self, scenario: &Scenario, kind: &ProcessEngine) -> Report {
         let machine = self.stage.dispatcher().machine();
         let told = &self.measures.told;
         let objects = &self.crew.objects;
