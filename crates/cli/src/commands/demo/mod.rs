@@ -8,7 +8,6 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use nix::sys::signal::Signal;
 use prorata_scenario::Scenario;
 use prorata_scenario::measure::PointReport;
 use prorata_stage::{Cast, KERNEL, Stage, StageError, USER, Watch, own_cpus, run_cast};
@@ -19,8 +18,7 @@ use self::show::Show;
 use crate::args::daemon::Demo;
 use crate::args::values::DaemonEngine;
 use crate::output;
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::{CLEARING, Signals};
+use crate::wrapper::signals::{CLEARING, Interruption};
 
 /// The programs, and what they hold at first: 3:2:1.
 const PROGRAMS: [(&str, u32); 3] = [("first", 3), ("second", 2), ("third", 1)];
@@ -33,7 +31,7 @@ const QUANTUM_NS: u64 = 20_000_000;
 
 /// `prorata demo`.
 pub fn demo(args: &Demo) -> Result<ExitCode> {
-    let signals = Signals::block(&CLEARING).context("cannot handle signals")?;
+    let interruption = Interruption::block(&CLEARING)?;
     let program = Program::find()?;
     let cpus = own_cpus().context("cannot find out our CPUs")?;
     let cpu = *cpus.last().context("there is no CPU to share")?;
@@ -42,8 +40,7 @@ pub fn demo(args: &Demo) -> Result<ExitCode> {
         DaemonEngine::Kernel => &KERNEL,
     };
     let mut wait = Wait {
-        signals,
-        signal: None,
+        interruption,
         show: Show::new(args, &program.line(), cpu)?,
         record: Record::new(program.line(), cpu, args.seconds),
         shown: Ok(()),
@@ -52,15 +49,14 @@ pub fn demo(args: &Demo) -> Result<ExitCode> {
     let cast = cast(program).context("cannot open /dev/null")?;
     let run = run_cast(&scenario, 0, kind, Some(cast), &mut wait);
     let Wait {
-        signal,
+        mut interruption,
         show,
         record,
         shown,
-        ..
     } = wait;
     drop(show);
-    if let (Err(StageError::Interrupted), Some(signal)) = (&run, signal) {
-        return Ok(Ending::Killed(signal).pass_on());
+    if matches!(run, Err(StageError::Interrupted)) && interruption.signal().is_some() {
+        return Ok(interruption.pass_on());
     }
     shown?;
     let report = run?;
@@ -113,8 +109,7 @@ fn cast(program: Program) -> std::io::Result<Cast> {
 
 /// Records the run and shows it, until a signal comes.
 struct Wait {
-    signals: Signals,
-    signal: Option<Signal>,
+    interruption: Interruption,
     show: Show,
     record: Record,
     /// Whether the reader of our output still reads.
@@ -123,8 +118,7 @@ struct Wait {
 
 impl Watch for Wait {
     fn goes_on(&mut self, _: u64, _: u64) -> bool {
-        self.signal = self.signal.or_else(|| self.signals.next_to_end());
-        self.signal.is_none() && self.shown.is_ok()
+        self.interruption.signal().is_none() && self.shown.is_ok()
     }
 
     fn sampled(&mut self, stage: &Stage, real_ns: u64, point: &PointReport) {
