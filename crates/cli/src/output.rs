@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use prorata_report::table::{Side, Table};
+use prorata_report::table::{Column, Table};
 use serde::Serialize;
 
 use crate::args::Format;
@@ -28,20 +28,17 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// Prints `items` as JSON, or as a table with a row per item.
+/// Prints `items` as JSON, or as a table with a row for each item.
 pub fn list<T: Serialize>(
     format: Format,
     items: &[T],
-    columns: &[(&'static str, Side)],
-    row: impl Fn(&T) -> Vec<String>,
+    columns: &[Column<T>],
     nothing: &str,
 ) -> Result<()> {
     if format.json {
         return json(&items);
     }
-    let mut rows = Table::new(columns);
-    items.iter().for_each(|item| rows.row(row(item)));
-    table(&rows, nothing)
+    table(&Table::of(items, columns), nothing)
 }
 
 /// Writes a table to standard output, cut to the width of a terminal. For a
@@ -82,6 +79,11 @@ pub fn created(format: Format, id: &str) -> Result<()> {
     } else {
         line(id)
     }
+}
+
+/// A value in base units.
+pub fn value(value: f64) -> String {
+    format!("{value:.1}")
 }
 
 /// `12.3 %`.

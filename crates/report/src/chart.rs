@@ -84,7 +84,7 @@ impl Chart {
     /// The chart, to be put among others.
     pub fn draw(&self) -> Svg {
         let mut svg = Svg::headed(WIDTH, HEIGHT, &self.title, &self.caption);
-        let scale = Scale::of(self);
+        let scale = ChartScale::of(self);
         scale.draw(&mut svg, self);
         for curve in &self.curves {
             svg.begin_group(&curve.name);
@@ -128,7 +128,7 @@ fn segment(x: f64, y: f64) -> String {
     format!("M{} {} h18", Px(x), Px(y - 4.0))
 }
 
-fn draw_curve(svg: &mut Svg, scale: &Scale, curve: &Curve) {
+fn draw_curve(svg: &mut Svg, scale: &ChartScale, curve: &Curve) {
     let colour = curve.colour % SERIES_COLOURS;
     let points = curve.points.iter();
     let points = points.filter(|(x, y)| x.is_finite() && y.is_finite());
@@ -176,15 +176,15 @@ fn dot(svg: &mut Svg, colour: usize, (x, y): (f64, f64)) {
 }
 
 /// From values to pixels along one axis.
-struct Range {
+struct AxisScale {
     end: f64,
     step: f64,
     from_px: f64,
     to_px: f64,
 }
 
-impl Range {
-    fn new(largest: f64, given: Option<f64>, from_px: f64, to_px: f64) -> Range {
+impl AxisScale {
+    fn new(largest: f64, given: Option<f64>, from_px: f64, to_px: f64) -> AxisScale {
         let positive = |end: &f64| end.is_finite() && *end > 0.0;
         let wanted = given.filter(positive).unwrap_or(largest);
         let wanted = Some(wanted).filter(positive).unwrap_or(1.0);
@@ -194,7 +194,7 @@ impl Range {
         } else {
             (wanted / step - 1e-9).ceil() * step
         };
-        Range {
+        AxisScale {
             end,
             step,
             from_px,
@@ -220,21 +220,21 @@ fn nice_step(end: f64) -> f64 {
     enough.unwrap_or(10.0 * power)
 }
 
-struct Scale {
-    x: Range,
-    y: Range,
+struct ChartScale {
+    x: AxisScale,
+    y: AxisScale,
 }
 
-impl Scale {
-    fn of(chart: &Chart) -> Scale {
+impl ChartScale {
+    fn of(chart: &Chart) -> ChartScale {
         let largest = |part: fn(&(f64, f64)) -> f64| {
             let points = chart.curves.iter().flat_map(|curve| &curve.points);
             let values = points.map(part).filter(|value| value.is_finite());
             values.fold(0.0, f64::max)
         };
-        Scale {
-            x: Range::new(largest(|point| point.0), chart.x.end, LEFT, WIDTH - RIGHT),
-            y: Range::new(largest(|point| point.1), chart.y.end, HEIGHT - BOTTOM, TOP),
+        ChartScale {
+            x: AxisScale::new(largest(|point| point.0), chart.x.end, LEFT, WIDTH - RIGHT),
+            y: AxisScale::new(largest(|point| point.1), chart.y.end, HEIGHT - BOTTOM, TOP),
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn axes_end_at_a_step_and_have_few() {
         for largest in [0.003, 0.7, 1.0, 9.9, 10.0, 47.0, 1000.0, 25_378.0, 8e6] {
-            let range = Range::new(largest, None, 0.0, 1.0);
+            let range = AxisScale::new(largest, None, 0.0, 1.0);
             assert!(
                 range.end >= largest && range.end < 2.0 * largest,
                 "{largest}: {}",
@@ -356,7 +356,7 @@ mod tests {
             );
             assert!((3..=8).contains(&range.ticks().count()), "{largest}");
         }
-        assert_eq!(Range::new(9.0, Some(20.0), 0.0, 1.0).end, 20.0);
+        assert_eq!(AxisScale::new(9.0, Some(20.0), 0.0, 1.0).end, 20.0);
     }
 
     #[test]

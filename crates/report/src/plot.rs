@@ -49,7 +49,7 @@ impl SharePlot {
     /// The plot, to be put among other drawings.
     pub fn draw(&self) -> Svg {
         let mut svg = Svg::headed(WIDTH, HEIGHT, &self.title, &self.caption);
-        let scale = Scale::of(self);
+        let scale = PlotScale::of(self);
         scale.draw_axes(&mut svg);
         for (at_s, what) in &self.events {
             let x = scale.x(*at_s);
@@ -78,7 +78,7 @@ impl SharePlot {
 
     /// Names at the right, beside the last point of each line, moved apart
     /// where they would overlap.
-    fn draw_names(&self, svg: &mut Svg, scale: &Scale) {
+    fn draw_names(&self, svg: &mut Svg, scale: &PlotScale) {
         let last = |points: &[(f64, f64)]| points.last().map_or(0.0, |point| point.1);
         let mut order: Vec<(f64, usize)> = self
             .series
@@ -111,13 +111,13 @@ impl SharePlot {
 }
 
 /// From seconds and shares to pixels.
-struct Scale {
+struct PlotScale {
     duration_s: f64,
     /// Share at the upper edge: a whole number of grid steps.
     top_share: f64,
 }
 
-impl Scale {
+impl PlotScale {
     fn of(plot: &SharePlot) -> Self {
         let shares = plot
             .series

@@ -11,6 +11,9 @@ pub enum Side {
     Right,
 }
 
+/// A column: its heading, its alignment, and the cell of an item.
+pub type Column<T> = (&'static str, Side, fn(&T) -> String);
+
 /// Rows under headings. Cells are made printable; columns are as wide as their
 /// widest cell and two spaces apart.
 #[derive(Clone, Debug)]
@@ -26,6 +29,19 @@ impl Table {
             columns: columns.to_vec(),
             rows: Vec::new(),
         }
+    }
+
+    /// A table with a row for each item.
+    pub fn of<'a, T: 'a>(items: impl IntoIterator<Item = &'a T>, columns: &[Column<T>]) -> Self {
+        let headings: Vec<_> = columns
+            .iter()
+            .map(|(head, side, _)| (*head, *side))
+            .collect();
+        let mut table = Self::new(&headings);
+        for item in items {
+            table.row(columns.iter().map(|(.., cell)| cell(item)).collect());
+        }
+        table
     }
 
     /// Adds a row.

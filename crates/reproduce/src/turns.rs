@@ -1,4 +1,4 @@
-//! TurnLog of a simulation, looked at one by one.
+//! Turns of a simulation, looked at one by one.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use prorata_sim::{Machine, Observer};
 
 /// Who had each turn.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct TurnLog {
+pub(crate) struct Turns {
     /// In order.
     pub all: Vec<Turn>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Turn {
     pub used_ns: u64,
 }
 
-impl Observer for TurnLog {
+impl Observer for Turns {
     fn observe(&mut self, _: u64, event: Event<'_>, _: &Machine) {
         match event {
             Event::TurnBegan { client } => self.all.push(Turn { client, used_ns: 0 }),

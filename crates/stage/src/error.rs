@@ -3,8 +3,7 @@
 use std::io;
 
 use prorata_control::EngineError;
-use prorata_core::policy::PolicyName;
-use prorata_scenario::file::ScenarioError;
+use prorata_scenario::file::{PolicyName, ScenarioError};
 
 /// Why a scenario cannot be run on processes, or not to its end.
 #[derive(Debug, thiserror::Error)]

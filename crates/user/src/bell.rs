@@ -1,15 +1,15 @@
-//! A bell: a descriptor that one thread rings and another waits for.
+//! A bell: something to wait for beside other descriptors.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// A descriptor that is readable from a ring until it is hushed.
+/// Readable from the first ring on until it is hushed.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 
 impl Bell {
-    /// A bell that does not ring.
+    /// One that does not ring.
     pub fn new() -> std::io::Result<Bell> {
         Ok(Bell(eventfd(
             0,
@@ -17,12 +17,12 @@ impl Bell {
         )?))
     }
 
-    /// Makes it readable. Never blocks.
+    /// Never blocks: a bell that has rung 2^64 times rings already.
     pub fn ring(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Makes it unreadable until the next ring.
+    /// Until it is rung again.
     pub fn hush(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

@@ -14,13 +14,13 @@ use crate::process_id::ProcessId;
 /// What a client is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientActivity {
-    /// It won a CPU with the last decision.
+    /// It won the last decision.
     Running,
-    /// It is runnable and waits for its turn.
+    /// It competes and waits.
     Waiting,
-    /// None of its threads is runnable.
+    /// None of its threads wants to run.
     Blocked,
-    /// It is taken out of the competition by [`UserEngine::suspend`](crate::UserEngine::suspend).
+    /// Taken out by [`UserEngine::suspend`](crate::UserEngine::suspend).
     Suspended,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Left(ClientId, ProcessId),
     Activity(ClientId, ClientActivity),
     Forgotten(ClientId),
-    /// Its last process ended.
+    /// No process is left.
     Exited(ClientId),
 }
 

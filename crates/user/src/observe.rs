@@ -1,4 +1,4 @@
-//! Observing clients: the CPU time that they used, and whether they are runnable.
+//! Observing: what clients used, and whether they want to run.
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
@@ -9,15 +9,18 @@ use crate::directory::Change;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 use crate::tree::Tree;
 
-/// How many quanta, and how long, pass between two looks at a client that neither won nor ran.
+/// For how many quanta, and how long, a client that neither won nor ran is not
+/// looked at.
 const UNLOOKED_QUANTA: u64 = 25;
 const UNLOOKED_NS: std::ops::RangeInclusive<u64> = 100 * MILLISECOND_NS..=SECOND_NS;
 
-/// A runnable loser that received less than one in so many parts of a quantum in `SCHED_IDLE`
-/// needs no look because of that: a look costs more than ten samples.
+/// Whoever wants to run and receives less than this part of a quantum in
+/// `SCHED_IDLE` need not be looked at because of that: a look costs more than
+/// ten samples.
 const LEAK: u64 = 10;
 
-/// Processes that are sampled every quantum. With more of them, losers are sampled less often.
+/// Processes that are sampled every quantum; where there are more, those that
+/// did not win take turns.
 const SAMPLED_EACH_QUANTUM: u64 = 512;
 
 impl DecisionThread {
@@ -35,8 +38,8 @@ impl DecisionThread {
             }
         }
         self.tree.review_zombies();
-        // After all samples: a process of one client may have waited for a child whose end the
-        // sample of another client showed.
+        // Only now: a child whose end a sample of one client showed may have
+        // been waited for by a process of another.
         for index in indices {
             if let Some(client) = self.tree.client_at(index)
                 && client.sampled_ns == now_ns
@@ -58,7 +61,7 @@ impl DecisionThread {
         let usage_ns = client.usage_ns;
         let look_due = client.is_winner()
             || usage_ns.0 > quantum_ns / LEAK
-            // It was taken for a sleeper.
+            // It was thought to sleep.
             || (usage_ns.0 > 0 && client.runnable == 0)
             || client.unsettled
             || client.watched.is_none()
@@ -85,13 +88,13 @@ impl DecisionThread {
         }
     }
 
-    /// Removes a client without a living process.
+    /// A client has no living process left.
     fn bury(&mut self, id: ClientId, now_ns: u64) {
         let may_be_new = |client: &Client| client.processes.is_empty() && !client.had_processes;
         if self.tree.client(id).is_none_or(may_be_new) {
             return;
         }
-        // Its last process may have left a child since the engine noticed births.
+        // Its last process may have left a child since births were noticed.
         let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
         let before = processes(&self.tree);
         self.tree.notice_births(now_ns);
@@ -102,8 +105,8 @@ impl DecisionThread {
         self.tree.changes.push(Change::Exited(id));
     }
 
-    /// Looks at winners without a look in this round. Returns whether some were asleep; their
-    /// turns are over.
+    /// Looks at winners that were not looked at in this round. Those found
+    /// asleep have had their turn. Returns whether there were any.
     pub(crate) fn confirm_winners(&mut self, now_ns: u64) -> bool {
         let mut any_asleep = false;
         for winner in self.competition.winners() {
@@ -134,12 +137,14 @@ impl Client {
         if self.suspended {
             self.runnable = 0;
         } else if self.is_stopped_by_us() {
-            // It was runnable when it was stopped, and shows nothing since.
+            // What it wants cannot be seen; it wanted to run when it was
+            // stopped.
             self.runnable = self.runnable.max(1);
         } else {
             self.runnable = look.runnable;
-            // A client that runs so briefly that no look finds it awake must wait for its turn
-            // too, once it has taken more in advance than a sleeper may.
+            // Whoever runs and sleeps in so short turns that it is never seen
+            // awake must wait for its turn all the same, once it has run more
+            // than it could without winning.
             if look.runnable == 0 && used_ns > 0 && self.is_in_debt(quantum_ns) {
                 self.pays_debt = true;
                 self.runnable = 1;
@@ -147,9 +152,7 @@ impl Client {
         }
     }
 
-    /// Whether it took more in advance than a sleeper may: half a quantum. This bounds what no
-    /// look shows. What a sleeper is owed is the policy's to bound, by
-    /// [`prorata_core::policy::credit::KEPT_CREDIT_QUANTA`].
+    /// Whether it took more in advance than a sleeper may.
     pub(crate) fn is_in_debt(&self, quantum_ns: u64) -> bool {
         self.advance_ns > quantum_ns / 2
     }
@@ -159,6 +162,7 @@ impl Client {
         let used_ns = std::mem::take(&mut self.uncharged_ns);
         if used_ns > 0 {
             if self.runnable_told == 0 {
+                // It ran, so it was awake.
                 self.runnable_told = self.runnable.max(1);
                 dispatcher.set_runnable(self.id, self.runnable_told);
             }

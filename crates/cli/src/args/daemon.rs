@@ -13,9 +13,9 @@ use prorata_protocol::PolicyName;
 use super::values::{CpuList, DaemonEngine, cpu_list, duration, policy};
 use super::{Format, WrongUsage};
 
-/// Settings of the daemon that can change while it runs.
+/// DaemonSettings of the daemon that can change while it runs.
 #[derive(Clone, Args, Debug)]
-pub struct Settings {
+pub struct DaemonSettings {
     /// Length of a quantum, 1ms to 1s; initially 20ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
@@ -119,11 +119,11 @@ Examples:
   prorata start --engine kernel
   prorata start --engine kernel --abbreviated
   prorata start --engine kernel --queues one --trace")]
-pub struct Start {
+pub struct StartArgs {
     #[command(flatten)]
     pub engine: EngineChoice,
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: DaemonSettings,
     /// CPUs to manage, such as 0,2-3, instead of all
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
@@ -139,9 +139,9 @@ pub struct Start {
 Example:
   prorata configure --quantum 5ms --policy lottery"
 )]
-pub struct Configure {
+pub struct ConfigureArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: DaemonSettings,
     #[command(flatten)]
     pub format: Format,
 }
@@ -151,7 +151,7 @@ pub struct Configure {
 #[command(after_help = "\
 Example:
   prorata status --json")]
-pub struct Status {
+pub struct StatusArgs {
     #[command(flatten)]
     pub format: Format,
 }
@@ -165,7 +165,7 @@ currencies, tickets and settings.
 
 Example:
   prorata stop")]
-pub struct Stop {}
+pub struct StopArgs {}
 
 /// `prorata demo`.
 #[derive(Clone, Args, Debug)]
@@ -175,7 +175,7 @@ Examples:
   prorata demo --seconds 4 --json
   prorata demo --svg shares.svg
   prorata demo --engine kernel")]
-pub struct Demo {
+pub struct DemoArgs {
     /// Engine that schedules
     #[arg(long, default_value = "user")]
     pub engine: DaemonEngine,
@@ -195,7 +195,7 @@ pub struct Demo {
 Examples:
   prorata man | man -l -
   prorata man /usr/local/share/man/man1")]
-pub struct Man {
+pub struct ManArgs {
     /// Directory for the pages, one per command
     #[arg(value_hint = ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
@@ -206,7 +206,7 @@ pub struct Man {
 #[command(after_help = "\
 Example:
   prorata completions bash > ~/.local/share/bash-completion/completions/prorata")]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// Shell
     pub shell: Shell,
 }
@@ -225,7 +225,7 @@ pub enum Shell {
 /// `prorata daemon`: the process behind `prorata start`, and behind every
 /// command that needs a daemon.
 #[derive(Clone, Args, Debug)]
-pub struct Daemon {
+pub struct DaemonArgs {
     /// CPUs to manage
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,

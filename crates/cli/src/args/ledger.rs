@@ -18,7 +18,7 @@ Examples:
   prorata set --ticket t9 500   a single ticket
 
 A process that becomes a client this way keeps its CPU affinity; see `prorata start`.")]
-pub struct Set {
+pub struct SetArgs {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
     /// New amount
@@ -41,7 +41,7 @@ Examples:
   prorata quantum player 4ms
   prorata quantum simulation 100ms   above the daemon's quantum, only its owner may do this
   prorata quantum player --reset     back to the daemon's quantum")]
-pub struct Quantum {
+pub struct QuantumArgs {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
     /// Length of the quantum, 1ms to 1s
@@ -61,7 +61,7 @@ Examples:
   prorata transfer build viewer --all -- ./render   all tickets, while ./render runs
   prorata transfer --list
   prorata transfer --end x3")]
-pub struct Transfer {
+pub struct TransferArgs {
     /// Lender: name, identifier or pid of a client
     #[arg(required_unless_present_any = ["list", "end"], conflicts_with_all = ["list", "end"])]
     pub from: Option<String>,
@@ -92,7 +92,7 @@ pub struct Transfer {
 #[command(after_help = "\
 Example:
   prorata release simulation")]
-pub struct Release {
+pub struct ReleaseArgs {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
 }
@@ -103,7 +103,7 @@ pub struct Release {
 Examples:
   prorata mkcur batch
   prorata mkcur team --owner alice --mode 764")]
-pub struct Mkcur {
+pub struct MkcurArgs {
     /// Name of the currency
     pub name: String,
     /// Owner, by login name or number, instead of you
@@ -122,7 +122,7 @@ pub struct Mkcur {
 #[command(after_help = "\
 Example:
   prorata rmcur batch")]
-pub struct Rmcur {
+pub struct RmcurArgs {
     /// Name of the currency
     pub name: String,
 }
@@ -134,7 +134,7 @@ Examples:
   prorata mktkt 200 --fund batch          200 of your own currency back batch
   prorata mktkt 50 -c batch --fund build  50.batch fund the client build
   prorata mktkt 50 -c batch               unused until `prorata fund`")]
-pub struct Mktkt {
+pub struct MktktArgs {
     /// Face value
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
@@ -153,7 +153,7 @@ pub struct Mktkt {
 #[command(after_help = "\
 Example:
   prorata rmtkt t3 t4")]
-pub struct Rmtkt {
+pub struct RmtktArgs {
     /// Identifiers of the tickets, such as t3
     #[arg(required = true, value_name = "TICKET")]
     pub tickets: Vec<String>,
@@ -165,7 +165,7 @@ pub struct Rmtkt {
 Examples:
   prorata fund t3 build
   prorata fund t3 currency:build   if a client has the same name")]
-pub struct Fund {
+pub struct FundArgs {
     /// Identifier of the ticket, such as t3
     pub ticket: String,
     /// Client or currency to fund
@@ -177,7 +177,7 @@ pub struct Fund {
 #[command(after_help = "\
 Example:
   prorata unfund t3")]
-pub struct Unfund {
+pub struct UnfundArgs {
     /// Identifier of the ticket, such as t3
     pub ticket: String,
 }
@@ -187,7 +187,7 @@ pub struct Unfund {
 #[command(after_help = "\
 Example:
   prorata set-funding alice 2000")]
-pub struct SetFunding {
+pub struct SetFundingArgs {
     /// User, by login name or number
     pub user: String,
     /// Number of base tickets
@@ -200,7 +200,7 @@ pub struct SetFunding {
 #[command(after_help = "\
 Example:
   prorata chuser Xorg alice")]
-pub struct Chuser {
+pub struct ChuserArgs {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
     /// User, by login name or number

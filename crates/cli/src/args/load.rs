@@ -14,7 +14,7 @@ Examples:
   prorata load reflex --active-sets 64
   prorata run -t 300 -- prorata load chat --rooms 20 --messages 200"
 )]
-pub struct Load {
+pub struct LoadArgs {
     #[command(subcommand)]
     pub command: LoadCommand,
 }
@@ -29,7 +29,7 @@ pub enum LoadCommand {
     /// them. The result is the number of messages delivered a second.
     ///
     /// Exit codes: 0 every message arrived once and in order; 1 refused or failed; 2 wrong usage.
-    Chat(Chat),
+    Chat(ChatArgs),
     /// Rings of threads that pass a token and yield
     ///
     /// The threads of an active set pass a token through pipes. The thread with the token performs
@@ -37,7 +37,7 @@ pub enum LoadCommand {
     /// returns. The result is the mean time of a round.
     ///
     /// Exit codes: 0 every round was performed; 1 refused or failed; 2 wrong usage.
-    Reflex(Reflex),
+    Reflex(ReflexArgs),
 }
 
 /// `prorata load chat` (2001, 5.2).
@@ -46,7 +46,7 @@ pub enum LoadCommand {
 Examples:
   prorata load chat --rooms 20 --messages 200
   prorata load chat --json | jq '.\"messages-per-second\"'")]
-pub struct Chat {
+pub struct ChatArgs {
     /// Number of chat rooms
     #[arg(long, default_value = "10", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rooms: u32,
@@ -78,7 +78,7 @@ pub enum Transport {
 Examples:
   prorata load reflex --active-sets 64 --rounds 10000
   prorata load reflex --yield-probability 0.9 --compute 5000 --json")]
-pub struct Reflex {
+pub struct ReflexArgs {
     /// Number of active sets; each has one runnable thread at a time
     #[arg(long, default_value = "16", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub active_sets: u32,

@@ -75,86 +75,86 @@ pub enum Command {
     ///
     /// Exit codes: the command's; 126 if the command cannot be executed, 127 if it is not found; 1
     /// if the daemon refuses the tickets (then nothing runs); 2 for wrong usage.
-    Run(run::Run),
+    Run(run::RunArgs),
     /// List clients: specified and received CPU time, error, value, state
     ///
     /// SHARE is the client's present entitlement, as a part of all CPUs that the daemon manages.
     /// SPECIFIED is the CPU time that the client was entitled to since its registration, and
     /// RECEIVED is the CPU time that it used. ERROR is the difference in quanta. VALUE is the worth
     /// of its tickets in base units.
-    Ps(view::Ps),
+    Ps(view::PsArgs),
     /// Watch clients live; inflate and deflate them
-    Top(view::Top),
+    Top(view::TopArgs),
     /// Inflate or deflate a client's tickets
     #[command(visible_alias = "set-tickets")]
-    Set(ledger::Set),
+    Set(ledger::SetArgs),
     /// Give a client a quantum of its own
     ///
     /// The new quantum applies from the client's next turn. Shares do not change, because a turn is
     /// charged for the time that it used: a shorter quantum makes waits and turns shorter, a longer
     /// one causes fewer context switches. The kernel ends turns at its tick, every 1 to 10 ms.
-    Quantum(ledger::Quantum),
+    Quantum(ledger::QuantumArgs),
     /// Lend a client's tickets to other clients or currencies
     ///
     /// With a command, the transfer lasts as long as the command runs. Without one, it lasts until
     /// `prorata transfer --end` undoes it, or until the lender or the receiver is gone. Undoing
     /// returns every ticket. The command itself does not become a client. If the daemon ends, the
     /// transfer of a running command ends too.
-    Transfer(ledger::Transfer),
+    Transfer(ledger::TransferArgs),
     /// Stop managing a client; its processes continue
-    Release(ledger::Release),
+    Release(ledger::ReleaseArgs),
     /// Draw the currency graph
-    Graph(view::Graph),
+    Graph(view::GraphArgs),
     /// Create a currency
-    Mkcur(ledger::Mkcur),
+    Mkcur(ledger::MkcurArgs),
     /// Destroy a currency
-    Rmcur(ledger::Rmcur),
+    Rmcur(ledger::RmcurArgs),
     /// Issue a ticket
-    Mktkt(ledger::Mktkt),
+    Mktkt(ledger::MktktArgs),
     /// Destroy tickets
-    Rmtkt(ledger::Rmtkt),
+    Rmtkt(ledger::RmtktArgs),
     /// Fund a client or back a currency with a ticket
-    Fund(ledger::Fund),
+    Fund(ledger::FundArgs),
     /// Withdraw a ticket from the client or currency that it funds
-    Unfund(ledger::Unfund),
+    Unfund(ledger::UnfundArgs),
     /// List currencies
-    Lscur(view::Lscur),
+    Lscur(view::LscurArgs),
     /// List tickets
-    Lstkt(view::Lstkt),
+    Lstkt(view::LstktArgs),
     /// Run a shell command as a client with tickets
-    Fundx(run::Fundx),
+    Fundx(run::FundxArgs),
     /// Run a command as a client with tickets in your own currency
-    RunTickets(run::RunTickets),
+    RunTickets(run::RunTicketsArgs),
     /// List clients and their tickets
-    ShowTickets(view::ShowTickets),
+    ShowTickets(view::ShowTicketsArgs),
     /// Set the number of base tickets that fund a user's currency
-    SetFunding(ledger::SetFunding),
+    SetFunding(ledger::SetFundingArgs),
     /// Show the number of base tickets that fund each user's currency
-    ShowFunding(view::ShowFunding),
+    ShowFunding(view::ShowFundingArgs),
     /// Move a client under another user's currency
-    Chuser(ledger::Chuser),
+    Chuser(ledger::ChuserArgs),
     /// Start the daemon with chosen settings
-    Start(daemon::Start),
+    Start(daemon::StartArgs),
     /// Change the daemon's quantum or policy
-    Configure(daemon::Configure),
+    Configure(daemon::ConfigureArgs),
     /// Show the state of the daemon and its engine
-    Status(daemon::Status),
+    Status(daemon::StatusArgs),
     /// Release all clients and end the daemon
-    Stop(daemon::Stop),
+    Stop(daemon::StopArgs),
     /// Watch three programs share one CPU 3:2:1
     ///
     /// Runs three copies of a common program on one CPU, and shows the specified and received
     /// share of each. Half-way the third copy is inflated from 1 ticket to 4. The demo leaves
     /// nothing behind.
-    Demo(daemon::Demo),
+    Demo(daemon::DemoArgs),
     /// Run commands in a micro-VM whose kernel has sched_ext
-    Vm(vm::Vm),
+    Vm(vm::VmArgs),
     /// Run a scenario on a simulated machine or on real processes
     ///
     /// A scenario file describes the machine, the competing programs, their tickets, and timed
     /// events. The simulator uses the scheduling code of the engine for real processes. One
     /// seed gives one simulated run, byte for byte, on every host.
-    Sim(sim::Sim),
+    Sim(sim::SimArgs),
     /// Repeat the papers' experiments and compare the numbers
     ///
     /// Runs the figures of the lottery, stride and multi-queue papers, by simulation or on real
@@ -163,7 +163,7 @@ pub enum Command {
     /// baseline among them.
     ///
     /// Exit codes: 0 all figures reproduced; 1 a figure failed or could not run; 2 wrong usage.
-    Reproduce(reproduce::Reproduce),
+    Reproduce(reproduce::ReproduceArgs),
     /// Record the decisions of the scheduler in the kernel
     ///
     /// Records every task that joins, is picked, is charged, changes value or leaves. Without a
@@ -174,22 +174,22 @@ pub enum Command {
     ///
     /// Exit codes: 0 done; 1 refused or failed, or --check found a decision that tickets do not
     /// allow or a lost one; 2 wrong usage.
-    Trace(trace::Trace),
+    Trace(trace::TraceArgs),
     /// Run a load that stresses a scheduler, and measure its throughput
     ///
     /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs.
     /// They run under any scheduler: plain Linux, or an engine of prorata.
-    Load(load::Load),
+    Load(load::LoadArgs),
     /// Print the man page, or write all man pages to a directory
-    Man(daemon::Man),
+    Man(daemon::ManArgs),
     /// Print completions for a shell
-    Completions(daemon::Completions),
+    Completions(daemon::CompletionsArgs),
     /// Run a command under the minimal scheduler of the benches
     #[command(hide = true)]
-    Floor(vm::Floor),
+    Floor(vm::FloorArgs),
     /// Become the daemon
     #[command(hide = true)]
-    Daemon(daemon::Daemon),
+    Daemon(daemon::DaemonArgs),
 }
 
 /// Arguments that contradict one another in a way that the definitions above

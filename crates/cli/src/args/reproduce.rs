@@ -17,7 +17,7 @@ Examples:
   prorata reproduce 2001/pools --full         with machines of up to 1,024 CPUs
   prorata reproduce 1995/figure-14 --engine user
   prorata vm run -- prorata reproduce 1995/figure-14 --engine kernel")]
-pub struct Reproduce {
+pub struct ReproduceArgs {
     /// Figures by name or by the paper's year, or scenario files that end in .toml [default: all]
     #[arg(value_name = "ID", value_hint = ValueHint::FilePath)]
     pub ids: Vec<String>,

@@ -18,7 +18,7 @@ Examples:
   prorata run --cpus 0 -- sha256sum /dev/zero
   prorata run --quantum 4ms -- ./player       shorter turns, the same share"
 )]
-pub struct Run {
+pub struct RunArgs {
     /// Number of tickets
     #[arg(short, long, default_value = "100", value_parser = amount)]
     pub tickets: u32,
@@ -45,7 +45,7 @@ pub struct Run {
 Examples:
   prorata fundx 300 'cd src && make'
   prorata fundx 10 -c batch 'find / -name core | wc -l'")]
-pub struct Fundx {
+pub struct FundxArgs {
     /// Number of tickets
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub amount: u32,
@@ -67,7 +67,7 @@ pub struct Fundx {
 Example:
   prorata run-tickets 300 make -j4"
 )]
-pub struct RunTickets {
+pub struct RunTicketsArgs {
     /// Number of tickets, in your own currency
     #[arg(allow_negative_numbers = true, value_parser = amount)]
     pub tickets: u32,

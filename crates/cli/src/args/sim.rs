@@ -30,7 +30,7 @@ Examples:
 Exit codes: 0 done, and every judged assertion holds; 1 refused or failed, or an assertion fails, or \
 the engine can judge none; 2 wrong usage."
 )]
-pub struct Sim {
+pub struct SimArgs {
     /// Scenario file to run
     #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["faults", "schema"])]
     pub scenario: Option<PathBuf>,

@@ -19,7 +19,7 @@ Examples:
   prorata trace --seconds 2 --perfetto trace.json   open it on ui.perfetto.dev
   prorata trace --check                             check each decision against the tickets
   prorata vm run -- prorata trace --check --json    in a micro-VM")]
-pub struct Trace {
+pub struct TraceArgs {
     /// Length of the recording in seconds
     #[arg(long, default_value = "5", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,

@@ -14,7 +14,7 @@ use super::values::duration;
 Examples:
   prorata ps
   prorata ps --json | jq '.[] | {name, share}'")]
-pub struct Ps {
+pub struct PsArgs {
     #[command(flatten)]
     pub format: Format,
 }
@@ -27,7 +27,7 @@ next column, r reverses the order, q quits.
 
 Example:
   prorata top --delay 500ms")]
-pub struct Top {
+pub struct TopArgs {
     /// Time between two updates
     #[arg(short, long, default_value = "1s", value_parser = duration)]
     pub delay: Duration,
@@ -40,7 +40,7 @@ Examples:
   prorata graph
   prorata graph --svg currencies.svg
   prorata graph --svg - | display")]
-pub struct Graph {
+pub struct GraphArgs {
     /// Write an SVG drawing to FILE (- for standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["text", "json"])]
     pub svg: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub struct Graph {
 #[command(after_help = "\
 Example:
   prorata lscur")]
-pub struct Lscur {
+pub struct LscurArgs {
     #[command(flatten)]
     pub format: Format,
 }
@@ -67,7 +67,7 @@ pub struct Lscur {
 Examples:
   prorata lstkt
   prorata lstkt batch --json")]
-pub struct Lstkt {
+pub struct LstktArgs {
     /// Show only tickets of this currency
     pub currency: Option<String>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ pub struct Lstkt {
 Examples:
   prorata show-tickets
   prorata show-tickets alice")]
-pub struct ShowTickets {
+pub struct ShowTicketsArgs {
     /// Show only this user's clients; login name or number
     pub user: Option<String>,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub struct ShowTickets {
 Examples:
   prorata show-funding
   prorata show-funding alice --json")]
-pub struct ShowFunding {
+pub struct ShowFundingArgs {
     /// Show only this user's currency; login name or number
     pub user: Option<String>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ Examples:
   prorata vm run -- uname -r
   prorata vm run --kernel 6.18 --cpus 4 -- make check"
 )]
-pub struct Vm {
+pub struct VmArgs {
     #[command(subcommand)]
     pub command: VmCommand,
 }
@@ -31,14 +31,14 @@ pub enum VmCommand {
     /// The command runs as root and sees the host's files; its writes stay in memory and end with
     /// the machine. prorata passes on the command's output and exit code. The command's input is
     /// empty. The machine uses KVM where it works.
-    Run(VmRun),
+    Run(VmRunArgs),
     /// Fetch kernels from this host's Debian mirror
     ///
     /// Each kernel is kept if a scheduler loads under it in a micro-VM. The host's apt is not
     /// changed. Afterwards `prorata vm run` needs no network.
-    Fetch(VmFetch),
+    Fetch(VmFetchArgs),
     /// List the fetched kernels
-    List(VmList),
+    List(VmListArgs),
 }
 
 /// `prorata vm run`.
@@ -52,7 +52,7 @@ Examples:
   prorata vm run --cpus 4 --sockets 2 -- lscpu --caches
   prorata vm run --icount -- ./bench"
 )]
-pub struct VmRun {
+pub struct VmRunArgs {
     /// Number of CPUs
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(*CPUS.start())..=i64::from(*CPUS.end())))]
     pub cpus: u32,
@@ -87,7 +87,7 @@ fn instruction_ns(text: &str) -> Result<u32, String> {
 Examples:
   prorata vm fetch
   prorata vm fetch 7.1")]
-pub struct VmFetch {
+pub struct VmFetchArgs {
     /// Kernel series [default: 6.18 7]
     pub series: Vec<String>,
 }
@@ -97,14 +97,14 @@ pub struct VmFetch {
 #[command(after_help = "\
 Example:
   prorata vm list")]
-pub struct VmList {
+pub struct VmListArgs {
     #[command(flatten)]
     pub format: Format,
 }
 
 /// `prorata floor`: a command under the minimal scheduler of the benches.
 #[derive(Clone, Args, Debug)]
-pub struct Floor {
+pub struct FloorArgs {
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,

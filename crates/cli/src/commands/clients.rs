@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use prorata_protocol::{ClientReport, ClientState, Funding, Request, Response, TurnsReport};
-use prorata_report::table::{Side, Table};
+use prorata_report::table::{Column, Side};
 
-use crate::args::ledger::{Quantum, Release, Set};
-use crate::args::view::Ps;
+use crate::args::ledger::{QuantumArgs, ReleaseArgs, SetArgs};
+use crate::args::view::PsArgs;
 use crate::caller::{Caller, ask, clients, quantum_ns, tell, unexpected, user_name};
 use crate::output;
 
@@ -13,87 +13,61 @@ use crate::output;
 pub const NO_CLIENTS: &str = "prorata: there are no clients: start one with `prorata run`";
 
 /// `prorata ps`.
-pub fn ps(caller: &Caller, args: &Ps) -> Result<()> {
+pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
     let clients = clients(&mut caller.open()?)?;
-    if args.format.json {
-        return output::json(&clients);
-    }
-    let has_quanta = clients.iter().any(|client| client.quantum_ns.is_some());
-    let counts_turns = clients.iter().any(|client| client.turns.is_some());
-    let mut columns = vec![
-        ("ID", Side::Left),
-        ("NAME", Side::Left),
-        ("USER", Side::Left),
-        ("PID", Side::Right),
-        ("PROCS", Side::Right),
-        ("TICKETS", Side::Left),
-        ("VALUE", Side::Right),
-        ("SHARE", Side::Right),
-        ("SPECIFIED", Side::Right),
-        ("RECEIVED", Side::Right),
-        ("ERROR", Side::Right),
-        ("STATE", Side::Left),
+    let mut columns: Vec<Column<ClientReport>> = vec![
+        ("ID", Side::Left, |client| client.id.clone()),
+        ("NAME", Side::Left, |client| client.name.clone()),
+        ("USER", Side::Left, |client| user_name(client.owner)),
+        ("PID", Side::Right, |client| client.pid.to_string()),
+        ("PROCS", Side::Right, |client| client.processes.to_string()),
+        ("TICKETS", Side::Left, |client| {
+            output::tickets(&client.tickets)
+        }),
+        ("VALUE", Side::Right, |client| output::value(client.value)),
+        ("SHARE", Side::Right, |client| output::percent(client.share)),
+        ("SPECIFIED", Side::Right, |client| {
+            output::seconds(client.specified_ns)
+        }),
+        ("RECEIVED", Side::Right, |client| {
+            output::seconds(client.received_ns)
+        }),
+        ("ERROR", Side::Right, |client| {
+            output::quanta(client.error_quanta)
+        }),
+        ("STATE", Side::Left, |client| state(client.state).to_owned()),
     ];
-    if has_quanta {
-        columns.push(("QUANTUM", Side::Right));
+    if clients.iter().any(|client| client.quantum_ns.is_some()) {
+        columns.push(("QUANTUM", Side::Right, |client| {
+            client
+                .quantum_ns
+                .map_or_else(String::new, output::milliseconds)
+        }));
     }
-    if counts_turns {
+    if clients.iter().any(|client| client.turns.is_some()) {
         columns.extend(TURNS_COLUMNS);
     }
-    let mut table = Table::new(&columns);
-    for client in &clients {
-        let mut row = row(client);
-        if has_quanta {
-            row.push(
-                client
-                    .quantum_ns
-                    .map_or_else(String::new, output::milliseconds),
-            );
-        }
-        if counts_turns {
-            row.extend(turns(client.turns));
-        }
-        table.row(row);
-    }
-    output::table(&table, NO_CLIENTS)
-}
-
-fn row(client: &ClientReport) -> Vec<String> {
-    vec![
-        client.id.clone(),
-        client.name.clone(),
-        user_name(client.owner),
-        client.pid.to_string(),
-        client.processes.to_string(),
-        output::tickets(&client.tickets),
-        format!("{:.1}", client.value),
-        output::percent(client.share),
-        output::seconds(client.specified_ns),
-        output::seconds(client.received_ns),
-        output::quanta(client.error_quanta),
-        state(client.state).to_owned(),
-    ]
+    output::list(args.format, &clients, &columns, NO_CLIENTS)
 }
 
 /// Columns of the counts that only the kernel engine has.
-pub const TURNS_COLUMNS: [(&str, Side); 4] = [
-    ("TURNS", Side::Right),
-    ("MOVES", Side::Right),
-    ("WAIT 50 %", Side::Right),
-    ("WAIT 99 %", Side::Right),
+pub const TURNS_COLUMNS: [Column<ClientReport>; 4] = [
+    ("TURNS", Side::Right, |client| {
+        turns(client, |turns| turns.turns.to_string())
+    }),
+    ("MOVES", Side::Right, |client| {
+        turns(client, |turns| turns.migrations.to_string())
+    }),
+    ("WAIT 50 %", Side::Right, |client| {
+        turns(client, |turns| output::shorter_than(turns.wait_median_ns))
+    }),
+    ("WAIT 99 %", Side::Right, |client| {
+        turns(client, |turns| output::shorter_than(turns.wait_99th_ns))
+    }),
 ];
 
-/// The row of a client below [`TURNS_COLUMNS`].
-pub fn turns(turns: Option<TurnsReport>) -> [String; 4] {
-    let Some(turns) = turns else {
-        return Default::default();
-    };
-    [
-        turns.turns.to_string(),
-        turns.migrations.to_string(),
-        output::shorter_than(turns.wait_median_ns),
-        output::shorter_than(turns.wait_99th_ns),
-    ]
+fn turns(client: &ClientReport, cell: fn(&TurnsReport) -> String) -> String {
+    client.turns.as_ref().map_or_else(String::new, cell)
 }
 
 /// A client's state as printed.
@@ -107,7 +81,7 @@ pub fn state(state: ClientState) -> &'static str {
 }
 
 /// `prorata set`. Prints the identifier of a process that becomes a client.
-pub fn set(caller: &Caller, args: &Set) -> Result<()> {
+pub fn set(caller: &Caller, args: &SetArgs) -> Result<()> {
     let request = if args.ticket {
         Request::SetAmount {
             ticket: args.client.clone(),
@@ -131,7 +105,7 @@ pub fn set(caller: &Caller, args: &Set) -> Result<()> {
 }
 
 /// `prorata quantum`.
-pub fn quantum(caller: &Caller, args: &Quantum) -> Result<()> {
+pub fn quantum(caller: &Caller, args: &QuantumArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::SetQuantum {
@@ -142,7 +116,7 @@ pub fn quantum(caller: &Caller, args: &Quantum) -> Result<()> {
 }
 
 /// `prorata release`.
-pub fn release(caller: &Caller, args: &Release) -> Result<()> {
+pub fn release(caller: &Caller, args: &ReleaseArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::Release {

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use prorata_protocol::{Connection, CurrencyReport, Request, Response};
-use prorata_report::table::Side;
+use prorata_report::table::{Column, Side};
 
-use crate::args::ledger::{Mkcur, Rmcur};
-use crate::args::view::Lscur;
+use crate::args::ledger::{MkcurArgs, RmcurArgs};
+use crate::args::view::LscurArgs;
 use crate::caller::{Caller, answer, create, tell, user_name, user_number};
 use crate::output;
 
 /// `prorata mkcur`.
-pub fn mkcur(caller: &Caller, args: &Mkcur) -> Result<()> {
+pub fn mkcur(caller: &Caller, args: &MkcurArgs) -> Result<()> {
     let owner = args.owner.as_deref().map(user_number).transpose()?;
     let request = Request::CreateCurrency {
         name: args.name.clone(),
@@ -22,7 +22,7 @@ pub fn mkcur(caller: &Caller, args: &Mkcur) -> Result<()> {
 }
 
 /// `prorata rmcur`.
-pub fn rmcur(caller: &Caller, args: &Rmcur) -> Result<()> {
+pub fn rmcur(caller: &Caller, args: &RmcurArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::DestroyCurrency {
@@ -37,30 +37,26 @@ pub fn currencies(connection: &mut Connection) -> Result<Vec<CurrencyReport>> {
 }
 
 /// `prorata lscur`.
-pub fn lscur(caller: &Caller, args: &Lscur) -> Result<()> {
+pub fn lscur(caller: &Caller, args: &LscurArgs) -> Result<()> {
     let currencies = currencies(&mut caller.open()?)?;
-    let columns = [
-        ("ID", Side::Left),
-        ("NAME", Side::Left),
-        ("OWNER", Side::Left),
-        ("MODE", Side::Left),
-        ("ISSUED", Side::Right),
-        ("ACTIVE", Side::Right),
-        ("VALUE", Side::Right),
-        ("BACKING", Side::Left),
+    let columns: [Column<CurrencyReport>; 8] = [
+        ("ID", Side::Left, |currency| currency.id.clone()),
+        ("NAME", Side::Left, |currency| currency.name.clone()),
+        ("OWNER", Side::Left, |currency| user_name(currency.owner)),
+        ("MODE", Side::Left, |currency| currency.mode.clone()),
+        ("ISSUED", Side::Right, |currency| {
+            currency.issued.to_string()
+        }),
+        ("ACTIVE", Side::Right, |currency| {
+            currency.active.to_string()
+        }),
+        ("VALUE", Side::Right, |currency| {
+            output::value(currency.value)
+        }),
+        ("BACKING", Side::Left, |currency| {
+            output::joined(&currency.backing)
+        }),
     ];
-    let row = |currency: &CurrencyReport| {
-        vec![
-            currency.id.clone(),
-            currency.name.clone(),
-            user_name(currency.owner),
-            currency.mode.clone(),
-            currency.issued.to_string(),
-            currency.active.to_string(),
-            format!("{:.1}", currency.value),
-            output::joined(&currency.backing),
-        ]
-    };
     let nothing = "prorata: there are no currencies that you may see";
-    output::list(args.format, &currencies, &columns, row, nothing)
+    output::list(args.format, &currencies, &columns, nothing)
 }

@@ -8,13 +8,13 @@ use prorata_control::{DaemonOptions, EngineKind, KernelOptions, Queues, Scope, d
 use prorata_protocol::{Connection, DaemonPaths, Request, Response, StatusReport};
 
 use crate::args::Format;
-use crate::args::daemon::{Configure, Daemon, Settings, Start, Status};
+use crate::args::daemon::{ConfigureArgs, DaemonArgs, DaemonSettings, StartArgs, StatusArgs};
 use crate::args::values::{CpuList, cpu_list};
 use crate::caller::{self, Caller, answer, arguments, quantum_ns};
 use crate::output;
 
 /// `prorata start`.
-pub fn start(caller: &Caller, args: &Start) -> Result<()> {
+pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
     let engine = args.engine.kind()?;
     let mut connection = caller.open_with(args.cpus.as_ref(), engine)?;
     if let Some(wanted) = engine {
@@ -94,12 +94,12 @@ fn every_kind() -> Vec<EngineKind> {
 }
 
 /// `prorata configure`.
-pub fn configure(caller: &Caller, args: &Configure) -> Result<()> {
+pub fn configure(caller: &Caller, args: &ConfigureArgs) -> Result<()> {
     let status = configured(&mut caller.open()?, &args.settings)?;
     print(&status, args.format)
 }
 
-fn configured(connection: &mut Connection, settings: &Settings) -> Result<StatusReport> {
+fn configured(connection: &mut Connection, settings: &DaemonSettings) -> Result<StatusReport> {
     let quantum_ns = settings.quantum.map(quantum_ns).transpose()?;
     let policy = settings.policy;
     if quantum_ns.is_none() && policy.is_none() {
@@ -110,7 +110,7 @@ fn configured(connection: &mut Connection, settings: &Settings) -> Result<Status
 }
 
 /// `prorata status`.
-pub fn status(caller: &Caller, args: &Status) -> Result<()> {
+pub fn status(caller: &Caller, args: &StatusArgs) -> Result<()> {
     match caller.open_running()? {
         Some(mut connection) => print(&caller::status(&mut connection)?, args.format),
         None => bail!(
@@ -167,7 +167,7 @@ pub fn stop(caller: &Caller) -> Result<()> {
 }
 
 /// `prorata daemon`.
-pub fn daemon(caller: &Caller, args: &Daemon) -> Result<()> {
+pub fn daemon(caller: &Caller, args: &DaemonArgs) -> Result<()> {
     // The caller may have blocked the signals that end a daemon.
     SigSet::all()
         .thread_unblock()

@@ -10,7 +10,7 @@ use prorata_kernel::Floor;
 use crate::args::vm;
 
 /// `prorata floor`.
-pub fn floor(args: &vm::Floor) -> Result<ExitCode> {
+pub fn floor(args: &vm::FloorArgs) -> Result<ExitCode> {
     let floor = Floor::load()?;
     let (program, arguments) = args.command.split_first().context("no command")?;
     let status = Command::new(program)

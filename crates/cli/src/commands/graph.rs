@@ -4,28 +4,28 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use prorata_protocol::{ClientReport, CurrencyReport, TicketReport};
-use prorata_report::graph::{Edge, Graph as Drawing, Kind, Node};
+use prorata_report::graph::{Edge, GraphDrawing, Kind, Node};
 use serde::Serialize;
 
 use super::clients::state;
 use super::currencies::currencies;
 use super::tickets::tickets;
-use crate::args::view::Graph;
+use crate::args::view::GraphArgs;
 use crate::caller::{Caller, clients};
 use crate::{output, terminal};
 
 /// The daemon's ledger, as the caller may see it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Ledger {
+struct LedgerReport {
     currencies: Vec<CurrencyReport>,
     tickets: Vec<TicketReport>,
     clients: Vec<ClientReport>,
 }
 
 /// `prorata graph`.
-pub fn graph(caller: &Caller, args: &Graph) -> Result<()> {
+pub fn graph(caller: &Caller, args: &GraphArgs) -> Result<()> {
     let mut connection = caller.open()?;
-    let ledger = Ledger {
+    let ledger = LedgerReport {
         currencies: currencies(&mut connection)?,
         tickets: tickets(&mut connection, None)?,
         clients: clients(&mut connection)?,
@@ -42,7 +42,7 @@ pub fn graph(caller: &Caller, args: &Graph) -> Result<()> {
 
 /// The graph without tickets whose ends are missing: the caller may not see
 /// them, or they vanished between two requests.
-fn drawing(ledger: &Ledger) -> Result<Drawing> {
+fn drawing(ledger: &LedgerReport) -> Result<GraphDrawing> {
     let mut places = HashMap::new();
     let mut nodes = Vec::new();
     for currency in &ledger.currencies {
@@ -75,7 +75,7 @@ fn drawing(ledger: &Ledger) -> Result<Drawing> {
         })
     };
     let edges = ledger.tickets.iter().filter_map(edge).collect();
-    Ok(Drawing::new(nodes, edges)?)
+    Ok(GraphDrawing::new(nodes, edges)?)
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn only_tickets_with_two_known_ends_become_edges() {
-        let ledger = Ledger {
+        let ledger = LedgerReport {
             currencies: vec![currency("base", 1000, 1000), currency("alice", 300, 0)],
             tickets: vec![
                 ticket("base", 1000, Some("currency:alice"), true),

@@ -6,7 +6,7 @@ use anyhow::Result;
 use nix::sys::signal::Signal;
 use prorata_load::{LoadError, Performance, Watch, chat, reflex};
 
-use crate::args::load::{Chat, Load, LoadCommand, Reflex, Transport};
+use crate::args::load::{ChatArgs, LoadArgs, LoadCommand, ReflexArgs, Transport};
 use crate::output;
 use crate::terminal::ProgressLine;
 use crate::wrapper::signals::Interruption;
@@ -20,9 +20,9 @@ const ENDING: [Signal; 4] = [
 ];
 
 /// `prorata load`.
-pub fn load(args: &Load) -> Result<ExitCode> {
+pub fn load(args: &LoadArgs) -> Result<ExitCode> {
     // The load's threads inherit the mask, so signals reach this descriptor only.
-    let mut progress = Progress {
+    let mut progress = LoadProgress {
         line: ProgressLine::new(),
         interruption: Interruption::block(&ENDING)?,
     };
@@ -38,7 +38,7 @@ pub fn load(args: &Load) -> Result<ExitCode> {
     }
 }
 
-fn chat_settings(args: &Chat) -> chat::Settings {
+fn chat_settings(args: &ChatArgs) -> chat::Settings {
     chat::Settings {
         rooms: args.rooms.into(),
         users: args.users.into(),
@@ -50,7 +50,7 @@ fn chat_settings(args: &Chat) -> chat::Settings {
     }
 }
 
-fn reflex_settings(args: &Reflex) -> reflex::Settings {
+fn reflex_settings(args: &ReflexArgs) -> reflex::Settings {
     reflex::Settings {
         active_sets: args.active_sets.into(),
         threads: args.threads.into(),
@@ -60,7 +60,7 @@ fn reflex_settings(args: &Reflex) -> reflex::Settings {
     }
 }
 
-fn print_chat(args: &Chat, report: &chat::Report) -> Result<()> {
+fn print_chat(args: &ChatArgs, report: &chat::Report) -> Result<()> {
     if args.format.json {
         return output::json(report);
     }
@@ -77,7 +77,7 @@ fn print_chat(args: &Chat, report: &chat::Report) -> Result<()> {
     print_performance(&report.performance)
 }
 
-fn print_reflex(args: &Reflex, report: &reflex::Report) -> Result<()> {
+fn print_reflex(args: &ReflexArgs, report: &reflex::Report) -> Result<()> {
     if args.format.json {
         return output::json(report);
     }
@@ -117,12 +117,12 @@ fn print_performance(performance: &Performance) -> Result<()> {
 }
 
 /// The progress line, and the signal that ends the load early.
-struct Progress {
+struct LoadProgress {
     line: ProgressLine,
     interruption: Interruption,
 }
 
-impl Progress {
+impl LoadProgress {
     /// Prints the report, or ends this process by the signal that ended the load.
     fn end<R>(
         &self,
@@ -137,7 +137,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl Watch for LoadProgress {
     fn progress(&mut self, done: u64, of: u64) {
         let part = done as f64 / of as f64;
         self.line

@@ -9,12 +9,12 @@ use clap_complete::generate;
 use clap_complete::shells::{Bash, Fish, Zsh};
 
 use crate::args::Cli;
-use crate::args::daemon::{Completions, Man, Shell};
+use crate::args::daemon::{CompletionsArgs, ManArgs, Shell};
 use crate::output;
 
 /// `prorata man`: the page of the program itself, or the pages of all commands
 /// as files.
-pub fn man(args: &Man) -> Result<()> {
+pub fn man(args: &ManArgs) -> Result<()> {
     // `prorata help` has no page to refer to.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
@@ -50,7 +50,7 @@ fn page(command: &Command) -> Result<String> {
 }
 
 /// `prorata completions`.
-pub fn completions(args: &Completions) -> Result<()> {
+pub fn completions(args: &CompletionsArgs) -> Result<()> {
     let mut command = Cli::command();
     let mut script = Vec::new();
     match args.shell {

@@ -18,7 +18,7 @@ use crate::terminal::ProgressLine;
 use crate::wrapper::signals::{CLEARING, Interruption};
 
 /// `prorata reproduce`.
-pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
+pub fn reproduce(args: &reproduce::ReproduceArgs) -> Result<ExitCode> {
     let engines = engines(args);
     let runs = runs(args, &engines)?;
     let on_processes = engines.iter().any(|engine| *engine != Engine::Sim);
@@ -28,7 +28,7 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
         // A simulation leaves nothing to clean up.
         &[]
     };
-    let mut progress = Progress::new(runs.len(), Interruption::block(held)?);
+    let mut progress = FigureProgress::new(runs.len(), Interruption::block(held)?);
     let mut done = Vec::new();
     for (figure, engine) in &runs {
         progress.begin(figure);
@@ -62,7 +62,7 @@ pub fn reproduce(args: &reproduce::Reproduce) -> Result<ExitCode> {
 }
 
 /// The chosen engines without repeats.
-fn engines(args: &reproduce::Reproduce) -> Vec<Engine> {
+fn engines(args: &reproduce::ReproduceArgs) -> Vec<Engine> {
     let mut engines = args.engine.clone();
     engines.sort_unstable();
     engines.dedup();
@@ -76,7 +76,7 @@ fn engines(args: &reproduce::Reproduce) -> Vec<Engine> {
 
 /// The figures to run on each engine. Without names these are all figures that
 /// the engine supports; a named figure that it does not support is an error.
-fn runs(args: &reproduce::Reproduce, engines: &[Engine]) -> Result<Vec<(Figure, Engine)>> {
+fn runs(args: &reproduce::ReproduceArgs, engines: &[Engine]) -> Result<Vec<(Figure, Engine)>> {
     let mut runs = Vec::new();
     for &engine in engines {
         let mut figures = find(&args.ids)?;
@@ -139,7 +139,7 @@ fn write_drawings(directory: &Path, reproductions: &[Reproduction]) -> Result<()
 }
 
 /// The progress line, and the signal that ends the run early.
-struct Progress {
+struct FigureProgress {
     figures: usize,
     begun: usize,
     figure: String,
@@ -147,9 +147,9 @@ struct Progress {
     interruption: Interruption,
 }
 
-impl Progress {
-    fn new(figures: usize, interruption: Interruption) -> Progress {
-        Progress {
+impl FigureProgress {
+    fn new(figures: usize, interruption: Interruption) -> FigureProgress {
+        FigureProgress {
             figures,
             begun: 0,
             figure: String::new(),
@@ -181,7 +181,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl Watch for FigureProgress {
     fn step(&mut self, what: &str) {
         if !what.is_empty() {
             self.show(what);

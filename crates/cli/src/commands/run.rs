@@ -11,7 +11,7 @@ use prorata_user::SOCKET_MARKER;
 use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::args::run::{Fundx, Run, RunTickets};
+use crate::args::run::{FundxArgs, RunArgs, RunTicketsArgs};
 use crate::args::values::CpuList;
 use crate::caller::{Caller, answer, quantum_ns, status};
 use crate::wrapper::gate::Gated;
@@ -22,7 +22,7 @@ use crate::wrapper::supervise::{block_signals, supervise};
 const MAX_MADE_UP_NAME_BYTES: usize = 32;
 
 /// `prorata run`.
-pub fn run(caller: &Caller, args: &Run) -> Result<ExitCode> {
+pub fn run(caller: &Caller, args: &RunArgs) -> Result<ExitCode> {
     let funding = Funding {
         amount: args.tickets,
         currency: args.currency.clone(),
@@ -38,7 +38,7 @@ pub fn run(caller: &Caller, args: &Run) -> Result<ExitCode> {
 }
 
 /// `prorata fundx`.
-pub fn fundx(caller: &Caller, args: &Fundx) -> Result<ExitCode> {
+pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
     let funding = Funding {
         amount: args.amount,
         currency: args.currency.clone(),
@@ -52,7 +52,7 @@ pub fn fundx(caller: &Caller, args: &Fundx) -> Result<ExitCode> {
 }
 
 /// `prorata run-tickets`.
-pub fn run_tickets(caller: &Caller, args: &RunTickets) -> Result<ExitCode> {
+pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
     run_as_client(
         caller,
         &args.command,

@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 use prorata_protocol::{Connection, Funding, Request, Response, TicketReport};
-use prorata_report::table::Side;
+use prorata_report::table::{Column, Side};
 
-use crate::args::ledger::{Fund, Mktkt, Rmtkt, Unfund};
-use crate::args::view::Lstkt;
+use crate::args::ledger::{FundArgs, MktktArgs, RmtktArgs, UnfundArgs};
+use crate::args::view::LstktArgs;
 use crate::caller::{Caller, answer, create, tell};
 use crate::output;
 
 /// `prorata mktkt`.
-pub fn mktkt(caller: &Caller, args: &Mktkt) -> Result<()> {
+pub fn mktkt(caller: &Caller, args: &MktktArgs) -> Result<()> {
     let funding = Funding {
         amount: args.amount,
         currency: args.currency.clone(),
@@ -26,7 +26,7 @@ pub fn mktkt(caller: &Caller, args: &Mktkt) -> Result<()> {
 }
 
 /// `prorata rmtkt`.
-pub fn rmtkt(caller: &Caller, args: &Rmtkt) -> Result<()> {
+pub fn rmtkt(caller: &Caller, args: &RmtktArgs) -> Result<()> {
     let mut connection = caller.open()?;
     args.tickets.iter().try_for_each(|ticket| {
         tell(
@@ -39,7 +39,7 @@ pub fn rmtkt(caller: &Caller, args: &Rmtkt) -> Result<()> {
 }
 
 /// `prorata fund`.
-pub fn fund(caller: &Caller, args: &Fund) -> Result<()> {
+pub fn fund(caller: &Caller, args: &FundArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::Fund {
@@ -50,7 +50,7 @@ pub fn fund(caller: &Caller, args: &Fund) -> Result<()> {
 }
 
 /// `prorata unfund`.
-pub fn unfund(caller: &Caller, args: &Unfund) -> Result<()> {
+pub fn unfund(caller: &Caller, args: &UnfundArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::Unfund {
@@ -70,30 +70,24 @@ pub fn tickets(connection: &mut Connection, currency: Option<&str>) -> Result<Ve
 }
 
 /// `prorata lstkt`.
-pub fn lstkt(caller: &Caller, args: &Lstkt) -> Result<()> {
+pub fn lstkt(caller: &Caller, args: &LstktArgs) -> Result<()> {
     let tickets = tickets(&mut caller.open()?, args.currency.as_deref())?;
-    let columns = [
-        ("ID", Side::Left),
-        ("AMOUNT", Side::Right),
-        ("LENT", Side::Right),
-        ("CURRENCY", Side::Left),
-        ("FUNDS", Side::Left),
-        ("STATE", Side::Left),
-        ("VALUE", Side::Right),
-        ("TRANSFER", Side::Left),
+    let columns: [Column<TicketReport>; 8] = [
+        ("ID", Side::Left, |ticket| ticket.id.clone()),
+        ("AMOUNT", Side::Right, |ticket| ticket.amount.to_string()),
+        ("LENT", Side::Right, |ticket| ticket.lent.to_string()),
+        ("CURRENCY", Side::Left, |ticket| ticket.currency.clone()),
+        ("FUNDS", Side::Left, |ticket| {
+            output::or_dash(ticket.target.as_ref())
+        }),
+        ("STATE", Side::Left, |ticket| {
+            output::activity(ticket.active)
+        }),
+        ("VALUE", Side::Right, |ticket| output::value(ticket.value)),
+        ("TRANSFER", Side::Left, |ticket| {
+            output::or_dash(ticket.transfer.as_ref())
+        }),
     ];
-    let row = |ticket: &TicketReport| {
-        vec![
-            ticket.id.clone(),
-            ticket.amount.to_string(),
-            ticket.lent.to_string(),
-            ticket.currency.clone(),
-            output::or_dash(ticket.target.as_ref()),
-            output::activity(ticket.active),
-            format!("{:.1}", ticket.value),
-            output::or_dash(ticket.transfer.as_ref()),
-        ]
-    };
     let nothing = "prorata: there are no tickets that you may see";
-    output::list(args.format, &tickets, &columns, row, nothing)
+    output::list(args.format, &tickets, &columns, nothing)
 }

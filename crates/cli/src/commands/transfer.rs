@@ -7,7 +7,7 @@ use prorata_protocol::{Connection, Request, Response, TransferPortion};
 use prorata_report::table::{Side, Table};
 
 use crate::args::WrongUsage;
-use crate::args::ledger::Transfer;
+use crate::args::ledger::TransferArgs;
 use crate::args::values::Receiver;
 use crate::caller::{Caller, answer, create, tell};
 use crate::output;
@@ -15,7 +15,7 @@ use crate::wrapper::gate::Gated;
 use crate::wrapper::supervise::{block_signals, supervise};
 
 /// `prorata transfer`.
-pub fn transfer(caller: &Caller, args: &Transfer) -> Result<ExitCode> {
+pub fn transfer(caller: &Caller, args: &TransferArgs) -> Result<ExitCode> {
     if args.list {
         return list(&mut caller.open()?, args.format.json).map(|()| ExitCode::SUCCESS);
     }
@@ -50,7 +50,7 @@ pub fn transfer(caller: &Caller, args: &Transfer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn portion(args: &Transfer) -> Result<TransferPortion, WrongUsage> {
+fn portion(args: &TransferArgs) -> Result<TransferPortion, WrongUsage> {
     if args.all {
         return match args.to.iter().find(|receiver| receiver.amount.is_some()) {
             Some(receiver) => Err(WrongUsage(format!(
@@ -81,7 +81,7 @@ fn portion(args: &Transfer) -> Result<TransferPortion, WrongUsage> {
 
 /// Runs the command and then exits. The daemon undoes the transfer when our
 /// connection closes, so a crash of this process undoes it too.
-fn while_command_runs(args: &Transfer) -> Result<ExitCode> {
+fn while_command_runs(args: &TransferArgs) -> Result<ExitCode> {
     let signals = block_signals().context("cannot handle signals")?;
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
@@ -107,13 +107,8 @@ fn list(connection: &mut Connection, json: bool) -> Result<()> {
     ]);
     for transfer in &transfers {
         for (target, currency, amount) in &transfer.shares {
-            let row = [
-                &transfer.id,
-                &transfer.from,
-                &amount.to_string(),
-                currency,
-                target,
-            ];
+            let amount = amount.to_string();
+            let row = [&transfer.id, &transfer.from, &amount, currency, target];
             table.row(row.map(String::clone).to_vec());
         }
     }

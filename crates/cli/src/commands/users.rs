@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use prorata_protocol::{ClientReport, Request};
-use prorata_report::table::Side;
+use prorata_report::table::{Column, Side};
 use serde::Serialize;
 
 use super::clients::NO_CLIENTS;
 use super::currencies::currencies;
 use super::tickets::tickets;
-use crate::args::ledger::{Chuser, SetFunding};
-use crate::args::view::{ShowFunding, ShowTickets};
+use crate::args::ledger::{ChuserArgs, SetFundingArgs};
+use crate::args::view::{ShowFundingArgs, ShowTicketsArgs};
 use crate::caller::{Caller, clients, tell, user_name, user_number};
 use crate::output;
 
@@ -17,31 +17,24 @@ use crate::output;
 const BASE: &str = "base";
 
 /// `prorata show-tickets`: like `ps`, with the tickets of each client.
-pub fn show_tickets(caller: &Caller, args: &ShowTickets) -> Result<()> {
+pub fn show_tickets(caller: &Caller, args: &ShowTicketsArgs) -> Result<()> {
     let owner = args.user.as_deref().map(user_number).transpose()?;
     let mut clients = clients(&mut caller.open()?)?;
     clients.retain(|client| owner.is_none_or(|owner| client.owner == owner));
-    let columns = [
-        ("PID", Side::Right),
-        ("USER", Side::Left),
-        ("TICKETS", Side::Left),
-        ("VALUE", Side::Right),
-        ("NAME", Side::Left),
+    let columns: [Column<ClientReport>; 5] = [
+        ("PID", Side::Right, |client| client.pid.to_string()),
+        ("USER", Side::Left, |client| user_name(client.owner)),
+        ("TICKETS", Side::Left, |client| {
+            output::tickets(&client.tickets)
+        }),
+        ("VALUE", Side::Right, |client| output::value(client.value)),
+        ("NAME", Side::Left, |client| client.name.clone()),
     ];
-    let row = |client: &ClientReport| {
-        vec![
-            client.pid.to_string(),
-            user_name(client.owner),
-            output::tickets(&client.tickets),
-            format!("{:.1}", client.value),
-            client.name.clone(),
-        ]
-    };
-    output::list(args.format, &clients, &columns, row, NO_CLIENTS)
+    output::list(args.format, &clients, &columns, NO_CLIENTS)
 }
 
 /// `prorata set-funding`.
-pub fn set_funding(caller: &Caller, args: &SetFunding) -> Result<()> {
+pub fn set_funding(caller: &Caller, args: &SetFundingArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::SetFunding {
@@ -65,7 +58,7 @@ struct FundingReport {
 }
 
 /// `prorata show-funding`.
-pub fn show_funding(caller: &Caller, args: &ShowFunding) -> Result<()> {
+pub fn show_funding(caller: &Caller, args: &ShowFundingArgs) -> Result<()> {
     let owner = args.user.as_deref().map(user_number).transpose()?;
     let mut connection = caller.open()?;
     let backing = tickets(&mut connection, Some(BASE))?;
@@ -86,26 +79,22 @@ pub fn show_funding(caller: &Caller, args: &ShowFunding) -> Result<()> {
             });
         }
     }
-    let columns = [
-        ("USER", Side::Left),
-        ("CURRENCY", Side::Left),
-        ("BASE TICKETS", Side::Right),
-        ("STATE", Side::Left),
+    let columns: [Column<FundingReport>; 4] = [
+        ("USER", Side::Left, |report| user_name(report.owner)),
+        ("CURRENCY", Side::Left, |report| report.currency.clone()),
+        ("BASE TICKETS", Side::Right, |report| {
+            report.base_tickets.to_string()
+        }),
+        ("STATE", Side::Left, |report| {
+            output::activity(report.active)
+        }),
     ];
-    let row = |report: &FundingReport| {
-        vec![
-            user_name(report.owner),
-            report.currency.clone(),
-            report.base_tickets.to_string(),
-            output::activity(report.active),
-        ]
-    };
     let nothing = "prorata: no user has a currency yet";
-    output::list(args.format, &reports, &columns, row, nothing)
+    output::list(args.format, &reports, &columns, nothing)
 }
 
 /// `prorata chuser`.
-pub fn chuser(caller: &Caller, args: &Chuser) -> Result<()> {
+pub fn chuser(caller: &Caller, args: &ChuserArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
         &Request::ChangeUser {

@@ -15,7 +15,7 @@ use prorata_vm::kernels::{Kernel, SERIES, Store, fetch};
 use prorata_vm::machine::Machine;
 use prorata_vm::run::{RunError, Sinks, run};
 
-use crate::args::vm::{Vm, VmCommand, VmFetch, VmList, VmRun};
+use crate::args::vm::{VmArgs, VmCommand, VmFetchArgs, VmListArgs, VmRunArgs};
 use crate::output;
 use crate::terminal;
 use crate::wrapper::ending::Ending;
@@ -24,7 +24,7 @@ use crate::wrapper::ending::Ending;
 const PROOF_MEMORY_MIB: u32 = 512;
 
 /// `prorata vm`.
-pub fn vm(args: &Vm) -> Result<ExitCode> {
+pub fn vm(args: &VmArgs) -> Result<ExitCode> {
     match &args.command {
         VmCommand::Run(args) => run_command(args),
         VmCommand::Fetch(args) => fetch_kernels(args).map(|()| ExitCode::SUCCESS),
@@ -32,7 +32,7 @@ pub fn vm(args: &Vm) -> Result<ExitCode> {
     }
 }
 
-fn run_command(args: &VmRun) -> Result<ExitCode> {
+fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
     let store = Store::of_user()?;
     let (kernel, overlay_module) = match &args.kernel {
         Some(file) if file.components().count() > 1 => (file.clone(), None),
@@ -82,7 +82,7 @@ fn job(command: Vec<OsString>) -> Result<Job> {
     })
 }
 
-fn fetch_kernels(args: &VmFetch) -> Result<()> {
+fn fetch_kernels(args: &VmFetchArgs) -> Result<()> {
     if !prorata_kernel::BUILT_IN {
         bail!(KernelError::NotBuiltIn);
     }
@@ -127,7 +127,7 @@ fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
     }
 }
 
-fn list(args: &VmList) -> Result<()> {
+fn list(args: &VmListArgs) -> Result<()> {
     let kernels = Store::of_user()?.list()?;
     if args.format.json {
         let names: Vec<_> = kernels

@@ -20,7 +20,7 @@ use prorata_control::{
 use prorata_core::dispatcher::Dispatcher;
 use prorata_kernel::scheduler::{Options, Policy};
 use prorata_scenario::Scenario;
-use prorata_stage::{KERNEL, ProcessEngine, check, run};
+use prorata_stage::{EngineKind, KERNEL, check, run};
 
 use self::twice::twice;
 
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 /// The kernel engine over the shared scheduler.
-static OVER_ONE: ProcessEngine = ProcessEngine {
+static OVER_ONE: EngineKind = EngineKind {
     start: over_one,
     ..KERNEL
 };

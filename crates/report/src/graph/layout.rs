@@ -6,7 +6,7 @@
 //! keeps its order and gaps. The least-squares solution of one such step is an
 //! isotonic regression.
 
-use super::Graph;
+use super::GraphDrawing;
 use super::order::Layered;
 
 /// Sweeps that straighten the drawing, down and up in turn. The last sweep goes
@@ -18,7 +18,7 @@ const BEND: f64 = 12.0;
 
 /// Positions, in pixels from the left edge.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Layout {
+pub(super) struct GraphLayout {
     /// Middle of each node.
     pub middles: Vec<f64>,
     /// For each edge, the middles of its bends from top to bottom.
@@ -30,7 +30,7 @@ pub(super) struct Layout {
 }
 
 /// Places nodes of these widths, `gap` apart.
-pub(super) fn place(graph: &Graph, widths: &[f64], gap: f64) -> Layout {
+pub(super) fn place(graph: &GraphDrawing, widths: &[f64], gap: f64) -> GraphLayout {
     let (mut layered, bends) = with_bends(graph);
     layered.untangle();
     let mut all_widths = widths.to_vec();
@@ -73,7 +73,7 @@ pub(super) fn place(graph: &Graph, widths: &[f64], gap: f64) -> Layout {
         .map(|node| x[node] + all_widths[node] / 2.0)
         .fold(f64::NEG_INFINITY, f64::max);
     let left = if left.is_finite() { left } else { 0.0 };
-    Layout {
+    GraphLayout {
         middles: x[..widths.len()].iter().map(|x| x - left).collect(),
         bends: bends
             .into_iter()
@@ -86,7 +86,7 @@ pub(super) fn place(graph: &Graph, widths: &[f64], gap: f64) -> Layout {
 
 /// The graph with a bend for each layer that an edge skips, and the bends of
 /// each edge.
-fn with_bends(graph: &Graph) -> (Layered, Vec<Vec<usize>>) {
+fn with_bends(graph: &GraphDrawing) -> (Layered, Vec<Vec<usize>>) {
     let count = graph.layers.iter().max().map_or(0, |last| last + 1);
     let mut layered = Layered {
         layers: vec![Vec::new(); count],
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(x, [-7.0, 5.0, 17.0]);
     }
 
-    fn graphs() -> impl Strategy<Value = Graph> {
+    fn graphs() -> impl Strategy<Value = GraphDrawing> {
         (1..24_usize).prop_flat_map(|count| {
             let edges = proptest::collection::vec((0..count, 0..count), 0..60);
             edges.prop_map(move |ends| {
@@ -205,7 +205,7 @@ mod tests {
                         lent: false,
                     })
                     .collect();
-                Graph::new(vec![node; count], edges).expect("a graph")
+                GraphDrawing::new(vec![node; count], edges).expect("a graph")
             })
         })
     }

@@ -1,8 +1,8 @@
 //! The currency graph (1994, Figure 3): currencies, clients, tickets, values.
 //!
 //! Nodes are currencies and clients. An edge stands for one currency's tickets
-//! that fund one node. [`Graph::new`] checks the graph; [`Graph::text`] and
-//! [`Graph::svg`] draw it with the base currency at the top.
+//! that fund one node. [`GraphDrawing::new`] checks the graph; [`GraphDrawing::text`] and
+//! [`GraphDrawing::svg`] draw it with the base currency at the top.
 
 mod layout;
 mod order;
@@ -78,7 +78,7 @@ pub enum GraphError {
 
 /// A graph that can be drawn: within its limits, and without cycles.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Graph {
+pub struct GraphDrawing {
     nodes: Vec<Node>,
     /// At most one for each pair of ends and kind of ticket (own or lent).
     edges: Vec<Edge>,
@@ -86,7 +86,7 @@ pub struct Graph {
     layers: Vec<usize>,
 }
 
-impl Graph {
+impl GraphDrawing {
     /// Checks the graph and joins the tickets that run between the same ends.
     pub fn new(nodes: Vec<Node>, edges: Vec<Edge>) -> Result<Self, GraphError> {
         if nodes.len() > MAX_NODES || edges.len() > MAX_EDGES {
@@ -190,7 +190,7 @@ pub(crate) mod tests {
     }
 
     /// The drawing of 1994, Figure 3.
-    pub(crate) fn figure_3() -> Graph {
+    pub(crate) fn figure_3() -> GraphDrawing {
         use Kind::{Client, Currency};
         let nodes = vec![
             node("base", Currency, 3000.0, "3000 of 3000 active"),
@@ -215,7 +215,7 @@ pub(crate) mod tests {
             edge(4, 8, 300, true),
             edge(5, 9, 100, true),
         ];
-        Graph::new(nodes, edges).expect("Figure 3 is a graph")
+        GraphDrawing::new(nodes, edges).expect("Figure 3 is a graph")
     }
 
     #[test]
@@ -226,7 +226,7 @@ pub(crate) mod tests {
                 .map(|name| node(name, Kind::Currency, 1.0, ""))
                 .to_vec()
         };
-        let graph = Graph::new(
+        let graph = GraphDrawing::new(
             three(),
             vec![
                 edge(0, 2, 1, true),
@@ -244,14 +244,14 @@ pub(crate) mod tests {
                 .map(|name| node(name, Kind::Currency, 1.0, ""))
                 .to_vec()
         };
-        let cycle = Graph::new(two(), vec![edge(0, 1, 1, true), edge(1, 0, 1, true)]);
+        let cycle = GraphDrawing::new(two(), vec![edge(0, 1, 1, true), edge(1, 0, 1, true)]);
         assert_eq!(cycle, Err(GraphError::Cycle("a".to_owned())));
         assert_eq!(
-            Graph::new(two(), vec![edge(0, 0, 1, true)]),
+            GraphDrawing::new(two(), vec![edge(0, 0, 1, true)]),
             Err(GraphError::Cycle("a".to_owned()))
         );
         assert_eq!(
-            Graph::new(two(), vec![edge(0, 2, 1, true)]),
+            GraphDrawing::new(two(), vec![edge(0, 2, 1, true)]),
             Err(GraphError::NoSuchNode(0))
         );
     }
@@ -259,15 +259,15 @@ pub(crate) mod tests {
     #[test]
     fn limits_hold_at_the_limit_and_one_past_it() {
         let nodes = |count| vec![node("n", Kind::Client, 1.0, ""); count];
-        assert!(Graph::new(nodes(MAX_NODES), Vec::new()).is_ok());
+        assert!(GraphDrawing::new(nodes(MAX_NODES), Vec::new()).is_ok());
         assert!(matches!(
-            Graph::new(nodes(MAX_NODES + 1), Vec::new()),
+            GraphDrawing::new(nodes(MAX_NODES + 1), Vec::new()),
             Err(GraphError::TooLarge { .. })
         ));
         let edges = |count| vec![edge(0, 1, 1, true); count];
-        assert!(Graph::new(nodes(2), edges(MAX_EDGES)).is_ok());
+        assert!(GraphDrawing::new(nodes(2), edges(MAX_EDGES)).is_ok());
         assert!(matches!(
-            Graph::new(nodes(2), edges(MAX_EDGES + 1)),
+            GraphDrawing::new(nodes(2), edges(MAX_EDGES + 1)),
             Err(GraphError::TooLarge { .. })
         ));
     }
@@ -281,7 +281,7 @@ pub(crate) mod tests {
             lent: true,
             ..edge(0, 1, 5, true)
         };
-        let graph = Graph::new(
+        let graph = GraphDrawing::new(
             two,
             vec![edge(0, 1, 100, false), lent.clone(), edge(0, 1, 20, true)],
         )

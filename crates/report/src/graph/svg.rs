@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::layout::{Layout, place};
-use super::{Edge, Graph, Kind, Node};
+use super::layout::{GraphLayout, place};
+use super::{Edge, GraphDrawing, Kind, Node};
 use crate::svg::{Anchor, Px, Svg, text_width};
 use crate::text::{cut, printable};
 
@@ -19,7 +19,7 @@ const LABEL_HEIGHT: f64 = 18.0;
 /// Least distance of the arrows at one node.
 const ARRIVAL_GAP: f64 = 22.0;
 
-pub(super) fn draw(graph: &Graph, title: &str) -> String {
+pub(super) fn draw(graph: &GraphDrawing, title: &str) -> String {
     let widths: Vec<f64> = (0..graph.nodes.len())
         .map(|node| node_width(graph, node))
         .collect();
@@ -29,7 +29,7 @@ pub(super) fn draw(graph: &Graph, title: &str) -> String {
     let height = TOP + layout.layers as f64 * LAYER_HEIGHT - (LAYER_HEIGHT - NODE_HEIGHT) + MARGIN;
     let mut svg = Svg::headed(width, height.max(TOP + MARGIN), title, "");
     svg.text("faint", (MARGIN, 57.0), Anchor::Start, LEGEND);
-    let drawing = Drawing {
+    let drawing = SvgDrawing {
         graph,
         layout: &layout,
         left: (width - layout.width) / 2.0,
@@ -55,7 +55,7 @@ pub(super) fn draw(graph: &Graph, title: &str) -> String {
 }
 
 /// Wide enough for its texts and for the arrows that arrive.
-fn node_width(graph: &Graph, index: usize) -> f64 {
+fn node_width(graph: &GraphDrawing, index: usize) -> f64 {
     let node = &graph.nodes[index];
     let lines = [shown_name(node), value_line(node), node.detail.clone()];
     let text = lines
@@ -95,13 +95,13 @@ struct Route {
     points: Vec<(f64, f64)>,
 }
 
-struct Drawing<'a> {
-    graph: &'a Graph,
-    layout: &'a Layout,
+struct SvgDrawing<'a> {
+    graph: &'a GraphDrawing,
+    layout: &'a GraphLayout,
     left: f64,
 }
 
-impl Drawing<'_> {
+impl SvgDrawing<'_> {
     fn middle(&self, node: usize) -> f64 {
         self.left + self.layout.middles[node]
     }
@@ -263,7 +263,7 @@ mod tests {
             active: true,
             detail: "<i>".into(),
         };
-        let document = Graph::new(vec![node], Vec::new()).unwrap().svg(name);
+        let document = GraphDrawing::new(vec![node], Vec::new()).unwrap().svg(name);
         let texts = texts_of(&document);
         assert!(
             texts.iter().any(|text| text.starts_with("</text><script>")),
@@ -274,7 +274,11 @@ mod tests {
 
     #[test]
     fn a_graph_without_nodes_is_a_drawing_too() {
-        texts_of(&Graph::new(Vec::new(), Vec::new()).unwrap().svg("empty"));
+        texts_of(
+            &GraphDrawing::new(Vec::new(), Vec::new())
+                .unwrap()
+                .svg("empty"),
+        );
     }
 
     #[test]
@@ -294,7 +298,7 @@ mod tests {
             active: true,
             lent: from == 2,
         };
-        let document = Graph::new(nodes, (0..4).map(edge).collect())
+        let document = GraphDrawing::new(nodes, (0..4).map(edge).collect())
             .unwrap()
             .svg("fan in");
         let number = |line: &str, key: &str| -> f64 {

@@ -1,13 +1,13 @@
 //! The currency graph as indented text.
 
-use super::{Graph, Kind};
+use super::{GraphDrawing, Kind};
 use crate::table::{Side, Table};
 use crate::text::printable;
 
 /// Draws a node's subtree under its first backer, and only its name under the
 /// other backers.
-pub(super) fn draw(graph: &Graph, limit: Option<usize>) -> String {
-    let mut drawing = Drawing {
+pub(super) fn draw(graph: &GraphDrawing, limit: Option<usize>) -> String {
+    let mut drawing = TextDrawing {
         graph,
         drawn: vec![false; graph.nodes.len()],
         table: Table::new(&[
@@ -25,14 +25,14 @@ pub(super) fn draw(graph: &Graph, limit: Option<usize>) -> String {
     out
 }
 
-struct Drawing<'a> {
-    graph: &'a Graph,
+struct TextDrawing<'a> {
+    graph: &'a GraphDrawing,
     /// Whether each node's subtree is drawn.
     drawn: Vec<bool>,
     table: Table,
 }
 
-impl Drawing<'_> {
+impl TextDrawing<'_> {
     /// Draws what `node` funds. Depth is bounded by the number of layers.
     fn below(&mut self, node: usize, indent: &str) {
         let graph = self.graph;
@@ -90,7 +90,7 @@ impl Drawing<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::figure_3;
-    use super::super::{Edge, Graph, Node};
+    use super::super::{Edge, GraphDrawing, Node};
     use super::*;
 
     #[test]
@@ -141,7 +141,7 @@ base                       3000.0  3000 of 3000 active
             edge(2, 3, true),
             edge(3, 4, false),
         ];
-        let text = Graph::new(nodes, edges).unwrap().text(None);
+        let text = GraphDrawing::new(nodes, edges).unwrap().text(None);
         assert_eq!(text.matches("both").count(), 2);
         assert!(text.contains("└─ 7 lent ─> both"), "{text}");
         assert_eq!(text.matches("as above").count(), 1);

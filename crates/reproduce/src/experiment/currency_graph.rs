@@ -2,7 +2,7 @@
 //! the simulator's at the end of the scenario.
 
 use prorata_core::ledger::{Ledger, Target};
-use prorata_report::graph::{Edge, Graph, Kind, Node};
+use prorata_report::graph::{Edge, GraphDrawing, Kind, Node};
 use serde::Deserialize;
 
 use super::{Context, Result};
@@ -29,7 +29,9 @@ impl CurrencyGraph {
     }
 }
 
-fn drawing(ledger: &Ledger) -> std::result::Result<Graph, prorata_report::graph::GraphError> {
+fn drawing(
+    ledger: &Ledger,
+) -> std::result::Result<GraphDrawing, prorata_report::graph::GraphError> {
     let currencies: Vec<_> = ledger.currencies().collect();
     let clients: Vec<_> = ledger.clients().collect();
     let mut nodes: Vec<Node> = currencies
@@ -73,5 +75,5 @@ fn drawing(ledger: &Ledger) -> std::result::Result<Graph, prorata_report::graph:
             lent: ticket.transfer.is_some(),
         })
     });
-    Graph::new(nodes, edges.collect())
+    GraphDrawing::new(nodes, edges.collect())
 }

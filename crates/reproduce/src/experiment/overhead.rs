@@ -9,10 +9,11 @@ use std::time::Instant;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_stage::ProcessEngine;
+use prorata_stage::EngineKind;
 use serde::Deserialize;
 
 use super::{Context, Result, decided_by};
+use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::{self, Lost};
 
@@ -55,8 +56,7 @@ impl Overhead {
     fn chart(&self, context: &Context<'_>, ours: Vec<(f64, f64)>) -> Chart {
         let printed = &context.figure.reproduces.printed;
         let tasks = self.tasks.iter().zip(printed);
-        let paper =
-            tasks.map(|(&tasks, expectation)| (f64::from(tasks) - BAR / 2.0, expectation.paper));
+        let paper = tasks.map(|(&tasks, claim)| (f64::from(tasks) - BAR / 2.0, claim.paper));
         let bars = |name: &str, colour, points| Curve {
             name: name.to_owned(),
             shape: Shape::Bars(BAR),
@@ -97,13 +97,20 @@ fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
 
 fn on_processes(
     context: &mut Context<'_>,
-    kind: &'static ProcessEngine,
+    kind: &'static EngineKind,
     scenario: &Scenario,
     tasks: u32,
 ) -> Result<Lost> {
+    let on_processes = context.figure.reproduces.processes.as_ref();
+    let on_processes =
+        on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(context.figure.id.clone()))?;
+    let pace = if context.full {
+        &on_processes.full
+    } else {
+        &on_processes.short
+    };
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
     let scenario = decided_by(scenario, kind);
-    let pace = context.on_processes()?.1.clone();
-    processes::lost((kind, seed), &scenario, &pace, context.watch)
+    processes::lost((kind, seed), &scenario, pace, context.watch)
 }

@@ -10,7 +10,7 @@ use prorata_core::ledger::LedgerError;
 #[error("{place}: {problem}")]
 pub struct ScenarioError {
     /// Where.
-    pub place: KeyPath,
+    pub place: Place,
     /// What.
     pub problem: Problem,
 }
@@ -70,9 +70,9 @@ pub const MAX_NAME_BYTES: usize = 48;
 
 /// Where in a scenario: keys and list positions, from the outside in.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct KeyPath(pub Vec<Segment>);
+pub struct Place(pub Vec<Segment>);
 
-/// One step of a [`KeyPath`].
+/// One step of a [`Place`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Segment {
     /// Of a table.
@@ -81,21 +81,21 @@ pub enum Segment {
     Index(usize),
 }
 
-impl KeyPath {
+impl Place {
     /// A place within this one.
-    pub fn key(&self, key: &str) -> KeyPath {
+    pub fn key(&self, key: &str) -> Place {
         self.with(Segment::Key(key.to_owned()))
     }
 
     /// An element of the list at this place.
-    pub fn index(&self, index: usize) -> KeyPath {
+    pub fn index(&self, index: usize) -> Place {
         self.with(Segment::Index(index))
     }
 
-    fn with(&self, segment: Segment) -> KeyPath {
+    fn with(&self, segment: Segment) -> Place {
         let mut segments = self.0.clone();
         segments.push(segment);
-        KeyPath(segments)
+        Place(segments)
     }
 
     /// What is wrong here.
@@ -107,7 +107,7 @@ impl KeyPath {
     }
 }
 
-impl fmt::Display for KeyPath {
+impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, segment) in self.0.iter().enumerate() {
             match segment {

@@ -1,10 +1,9 @@
 //! What happens to a scenario from outside, at given times.
 
-use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, Time};
+use super::{Amount, PolicyName, Time};
 
 /// Something that happens at a time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

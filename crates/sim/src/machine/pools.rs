@@ -6,7 +6,7 @@ use std::ops::Range;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::Ledger;
 use prorata_scenario::event::Event;
-use prorata_scenario::file::MachineSpec;
+use prorata_scenario::file::Machine as Spec;
 use prorata_scenario::plan::{PoolPlan, client_id};
 use prorata_scenario::policy;
 
@@ -37,7 +37,7 @@ impl Pool {
 pub(super) fn dispatcher(
     ledger: Ledger,
     pools: &[PoolPlan],
-    machine: &MachineSpec,
+    machine: &Spec,
     seed: u64,
 ) -> Dispatcher {
     let pools = pools.iter().zip(0..).map(|(pool, number)| {

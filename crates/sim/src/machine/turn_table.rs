@@ -16,14 +16,14 @@ pub(super) struct Turn {
     pub(super) cpus: u32,
 }
 
-/// TurnTable by number; a number is used again when its turn is over.
+/// Turns by number; a number is used again when its turn is over.
 #[derive(Debug, Default)]
-pub(super) struct TurnTable {
+pub(super) struct Turns {
     all: Vec<Turn>,
     free: Vec<u32>,
 }
 
-impl TurnTable {
+impl Turns {
     /// Begins a turn.
     pub(super) fn begin(&mut self, end_ns: u64) -> u32 {
         let turn = Turn {

@@ -1,22 +1,22 @@
 //! A run in figures.
 
-use prorata_scenario::measure::{ClientReport, PairReport, judge};
+use prorata_scenario::measure::{ClientReport, PairReport, PointReport, judge};
 use prorata_scenario::plan::client_id;
 use prorata_scenario::{Report, Scenario};
 
 use super::Run;
-use crate::engine::ProcessEngine;
+use crate::engine::EngineKind;
 
 impl Run {
     /// The figures of a run that is over.
-    pub(super) fn report(&self, scenario: &Scenario, kind: &ProcessEngine) -> Report {
+    pub(super) fn report(&self, scenario: &Scenario, kind: &EngineKind) -> Report {
         let machine = self.stage.dispatcher().machine();
         let told = &self.measures.told;
         let objects = &self.crew.objects;
         Report {
             title: scenario.title.clone(),
             engine: kind.name,
-            mechanism: Some(self.stage.status().mechanism),
+            mechanism: Some(self.stage.mechanism()),
             took_ns: Some(self.took_ns),
             seed: self.seed,
             duration_ns: self.end_ns,
@@ -31,7 +31,7 @@ impl Run {
             pairs: self.pairs(),
             mutexes: told.mutexes(objects.mutex_names(), |client| self.name(client)),
             services: told.services(objects.service_names(), |client| self.name(client)),
-            series: self.measures.series.clone(),
+            series: self.series(),
             refused: told.refused().to_vec(),
             verdicts: judge(scenario, &self.measures),
         }
@@ -73,5 +73,17 @@ impl Run {
             largest_error: pair.largest,
         });
         pairs.collect()
+    }
+
+    fn series(&self) -> Vec<PointReport> {
+        let points = self.measures.series.iter().map(|point| PointReport {
+            time_ns: point.time_ns,
+            received_ns: point.received_ns.clone(),
+            specified_ns: point.specified_ns.clone(),
+            relative_errors: point.relative_errors.clone(),
+            waiting_threads: None,
+            waiting_in_pools: Vec::new(),
+        });
+        points.collect()
     }
 }

@@ -1,13 +1,16 @@
 //! The demo on the screen: a live table, or a few snapshots where the output
 //! is no terminal.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 
 use super::record::{Phase, Record, Summary};
+use super::stage::Stage;
 use super::{INFLATED, PROGRAMS};
-use crate::args::daemon::Demo;
+use crate::args::daemon::DemoArgs;
 use crate::output;
 use crate::terminal::{self, InPlace};
 
@@ -22,7 +25,7 @@ const SNAPSHOTS: u32 = 4;
 /// What is shown while the demo runs.
 #[derive(Debug)]
 pub struct Show {
-    seconds: u32,
+    length: Duration,
     way: Way,
 }
 
@@ -38,7 +41,7 @@ enum Way {
 
 impl Show {
     /// Says what is going to happen.
-    pub fn new(args: &Demo, program: &str, cpu: u32) -> Result<Self> {
+    pub fn new(args: &DemoArgs, stage: &Stage) -> Result<Self> {
         let way = match (args.format.json, terminal::columns()) {
             (true, _) => Way::Silent,
             (false, Some(_)) => Way::Live(InPlace::default()),
@@ -46,7 +49,9 @@ impl Show {
         };
         if !args.format.json {
             output::line(&format!(
-                "Three copies of `{program}` share CPU {cpu} by tickets."
+                "Three copies of `{}` share CPU {} by tickets.",
+                stage.program(),
+                stage.cpu()
             ))?;
             let (last, tickets) = PROGRAMS[PROGRAMS.len() - 1];
             let half_s = f64::from(args.seconds) / 2.0;
@@ -55,25 +60,24 @@ impl Show {
             ))?;
         }
         Ok(Self {
-            seconds: args.seconds,
+            length: Duration::from_secs(args.seconds.into()),
             way,
         })
     }
 
     /// Shows the last look.
-    pub fn update(&mut self, record: &Record) -> Result<()> {
-        let seconds = self.seconds;
-        let length_ns = u64::from(seconds) * 1_000_000_000;
+    pub fn update(&mut self, record: &Record, now: Duration) -> Result<()> {
+        let length = self.length;
         match &mut self.way {
             Way::Silent => {}
-            Way::Live(in_place) => in_place.draw(&frame(record, seconds))?,
+            Way::Live(in_place) => in_place.draw(&frame(record, now, length))?,
             Way::Snapshots(printed) => {
-                let due = (1..=SNAPSHOTS).rev().find(|&number| {
-                    record.now_ns() >= length_ns * u64::from(number) / u64::from(SNAPSHOTS)
-                });
+                let due = (1..=SNAPSHOTS)
+                    .rev()
+                    .find(|&number| now >= length * number / SNAPSHOTS);
                 if let Some(due) = due.filter(|due| due > printed) {
                     *printed = due;
-                    frame(record, seconds)
+                    frame(record, now, length)
                         .iter()
                         .try_for_each(|line| output::line(line))?;
                 }
@@ -83,7 +87,7 @@ impl Show {
     }
 }
 
-fn frame(record: &Record, seconds: u32) -> Vec<String> {
+fn frame(record: &Record, now: Duration, length: Duration) -> Vec<String> {
     let mut table = Table::new(&[
         ("PROGRAM", Side::Left),
         ("TICKETS", Side::Right),
@@ -92,20 +96,26 @@ fn frame(record: &Record, seconds: u32) -> Vec<String> {
         ("ERROR", Side::Right),
         ("", Side::Left),
     ]);
-    for program in record.now() {
+    for (client, received) in record.now() {
         table.row(vec![
-            program.name.to_owned(),
-            program.tickets.to_string(),
-            output::percent(program.specified_share),
-            output::percent(program.received_share),
-            output::quanta(program.error_quanta),
-            share_bar(program.received_share, program.specified_share, BAR_COLUMNS),
+            client.name.clone(),
+            client
+                .tickets
+                .iter()
+                .map(|(amount, _)| u64::from(*amount))
+                .sum::<u64>()
+                .to_string(),
+            output::percent(client.share),
+            output::percent(received),
+            output::quanta(client.error_quanta),
+            share_bar(received, client.share, BAR_COLUMNS),
         ]);
     }
     let mut lines = table.lines(None);
     lines.push(format!(
-        "{:.1} of {seconds} s; received over the last second; error in quanta since the start",
-        record.now_ns() as f64 / 1e9
+        "{:.1} of {} s; received over the last second; error in quanta since the start",
+        now.min(length).as_secs_f64(),
+        length.as_secs()
     ));
     lines.push(String::new());
     lines
@@ -129,7 +139,7 @@ pub fn summary(summary: &Summary) -> Vec<String> {
                 } else {
                     String::new()
                 },
-                program.name.to_owned(),
+                program.name.clone(),
                 output::percent(program.specified_share),
                 output::percent(program.received_share),
                 output::seconds(program.received_ns),
@@ -144,7 +154,7 @@ pub fn summary(summary: &Summary) -> Vec<String> {
     let mut lines = vec!["Summary:".to_owned()];
     lines.extend(table.lines(None));
     lines.push(format!(
-        "Largest error {largest:.1} quanta of {} ms. The {} engine (mechanism {}) used {:.2} % of one CPU, and is gone.",
+        "Largest error {largest:.1} quanta of {} ms. The daemon ({} engine, mechanism {}) used {:.2} % of one CPU, and is gone.",
         summary.quantum_ns as f64 / 1e6,
         summary.engine,
         summary.mechanism,

@@ -9,16 +9,16 @@ use anyhow::{Context as _, Result, ensure};
 use prorata_sim::fault::{Failure, Survived, trial};
 use prorata_sim::trace::Recorder;
 
-use super::sweep::{Progress, threads};
+use super::sweep::{ProgressBar, threads};
 use super::verdict;
-use crate::args::sim::Sim;
+use crate::args::sim::SimArgs;
 use crate::output::{self, cannot_write, create};
 
 /// Trials without `--seeds`.
 const TRIALS: u64 = 1000;
 
 /// `prorata sim --faults`.
-pub fn faults(args: &Sim) -> Result<ExitCode> {
+pub fn faults(args: &SimArgs) -> Result<ExitCode> {
     let seeds = match (&args.many.seeds, args.seed) {
         (Some(seeds), _) => seeds.clone(),
         (None, Some(seed)) => seed..=seed,
@@ -70,7 +70,7 @@ fn all(first: u64, count: usize, threads: usize) -> (Survived, Vec<Failure>) {
     let next = AtomicU64::new(0);
     let (sender, receiver) = mpsc::channel();
     let (mut total, mut failures) = (Survived::default(), Vec::new());
-    let mut progress = Progress::new();
+    let mut progress = ProgressBar::new();
     thread::scope(|scope| {
         for _ in 0..threads.min(count) {
             let (sender, next) = (sender.clone(), &next);

@@ -20,7 +20,7 @@ use prorata_sim::perfetto::Perfetto;
 use prorata_sim::trace::Recorder;
 use prorata_sim::{Measures, Simulation, report};
 
-use crate::args::sim::{Files, Sim};
+use crate::args::sim::{Files, SimArgs};
 use crate::args::values::AnyEngine;
 use crate::output::{self, cannot_write, create};
 
@@ -29,7 +29,7 @@ use crate::output::{self, cannot_write, create};
 const POINTS: u64 = 200;
 
 /// `prorata sim`.
-pub fn sim(args: &Sim) -> Result<ExitCode> {
+pub fn sim(args: &SimArgs) -> Result<ExitCode> {
     if args.schema {
         output::line(&format!("{:#}", prorata_reproduce::schema()))?;
         return Ok(ExitCode::SUCCESS);
@@ -62,7 +62,7 @@ fn ask_for_series(files: &Files, scenario: &mut Scenario) {
     }
 }
 
-fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
+fn run(args: &SimArgs, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
     let files = &args.files;
     // A refused scenario must not truncate the output files.
     let plan = Plan::new(scenario)?;
@@ -88,7 +88,7 @@ fn run(args: &Sim, scenario: &Scenario, seed: u64) -> Result<ExitCode> {
 
 /// Prints the report of a run and writes its files.
 fn give_out(
-    args: &Sim,
+    args: &SimArgs,
     report: &Report,
     measures: Option<&Measures>,
     groups: &[(&str, Range<u32>)],

@@ -17,11 +17,11 @@ const LINES: usize = 12;
 const BINS: usize = 24;
 
 /// The copies of each client, by the client's name.
-type Groups<'a> = [(&'a str, Range<u32>)];
+type CopyGroups<'a> = [(&'a str, Range<u32>)];
 
 /// All drawings of a run in one column, without those that would be empty.
 /// `measures` are those of a simulation.
-pub fn all(report: &Report, measures: Option<&Measures>, groups: &Groups<'_>) -> Svg {
+pub fn all(report: &Report, measures: Option<&Measures>, groups: &CopyGroups<'_>) -> Svg {
     let mut drawings = vec![shares(report, groups).draw()];
     if !report.pairs.is_empty() {
         drawings.push(relative_errors(report).draw());
@@ -127,7 +127,7 @@ fn curve(
 fn histogram(
     (title, what): (&str, &str),
     measures: &Measures,
-    groups: &Groups<'_>,
+    groups: &CopyGroups<'_>,
     times_of: fn(&ClientMeasures) -> &Times,
 ) -> Option<Chart> {
     let all = groups.iter().take(SERIES_COLOURS).map(|(name, clients)| {
@@ -181,7 +181,7 @@ fn histogram(
 
 /// Received and specified shares between the points of the time series. A line
 /// stands for all copies of a client; only the first clients are drawn.
-fn shares(report: &Report, groups: &Groups<'_>) -> SharePlot {
+fn shares(report: &Report, groups: &CopyGroups<'_>) -> SharePlot {
     let duration_s = report.duration_ns as f64 / 1e9;
     let left_out = groups.len().saturating_sub(LINES);
     let more = match left_out {

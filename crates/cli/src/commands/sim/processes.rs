@@ -5,17 +5,17 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use prorata_scenario::{Plan, Scenario};
-use prorata_stage::{KERNEL, ProcessEngine, StageError, USER, Watch, check};
+use prorata_stage::{EngineKind, KERNEL, StageError, USER, Watch, check};
 
-use super::sweep::Progress;
+use super::sweep::ProgressBar;
 use crate::args::WrongUsage;
-use crate::args::sim::Sim;
+use crate::args::sim::SimArgs;
 use crate::args::values::AnyEngine;
 use crate::wrapper::signals::{CLEARING, Interruption};
 
 /// `prorata sim FILE --engine user` and `--engine kernel`.
-pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
-    let kind: &'static ProcessEngine = match args.engine {
+pub fn run(args: &SimArgs, path: &Path) -> Result<ExitCode> {
+    let kind: &'static EngineKind = match args.engine {
         AnyEngine::Sim => unreachable!("the simulator has no processes"),
         AnyEngine::User => &USER,
         AnyEngine::Kernel => &KERNEL,
@@ -30,9 +30,9 @@ pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
     super::keep_scenario(path, files)?;
     super::ask_for_series(files, &mut scenario);
     // These signals end the run, which then cleans up.
-    let mut wait = Wait {
+    let mut wait = RunProgress {
         interruption: Interruption::block(&CLEARING)?,
-        progress: Progress::new(),
+        progress: ProgressBar::new(),
     };
     let run = prorata_stage::run(&scenario, seed, kind, &mut wait);
     wait.progress.end();
@@ -49,12 +49,12 @@ pub fn run(args: &Sim, path: &Path) -> Result<ExitCode> {
 }
 
 /// Shows the progress until a signal ends the run.
-struct Wait {
+struct RunProgress {
     interruption: Interruption,
-    progress: Progress,
+    progress: ProgressBar,
 }
 
-impl Watch for Wait {
+impl Watch for RunProgress {
     fn goes_on(&mut self, now_ns: u64, end_ns: u64) -> bool {
         let ms = |ns: u64| (ns / 1_000_000) as usize;
         self.progress.tell(ms(now_ns), ms(end_ns).max(1));

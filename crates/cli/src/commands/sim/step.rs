@@ -16,13 +16,13 @@ use crate::output;
 
 /// The lines of the events since the last printing.
 #[derive(Default)]
-struct Lines {
+struct EventLines {
     lines: Vec<String>,
     /// A client to wait for, and whether one of its events has come.
     client: Option<(u32, bool)>,
 }
 
-impl Observer for Lines {
+impl Observer for EventLines {
     fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine) {
         let line = Line {
             now_ns,
@@ -45,7 +45,7 @@ enum Far {
 
 /// `prorata sim --step`.
 pub fn step(scenario: &Scenario, seed: u64) -> Result<ExitCode> {
-    let mut stepper = Simulation::watched(scenario, seed, Lines::default())?;
+    let mut stepper = Simulation::watched(scenario, seed, EventLines::default())?;
     print(&mut stepper)?;
     for command in io::stdin().lock().lines() {
         let command = command?;
@@ -85,7 +85,7 @@ fn far(command: &str, machine: &Machine) -> Option<Far> {
 }
 
 /// Runs up to the end of the step; returns whether any events are left.
-fn go(stepper: &mut Simulation<Lines>, far: &Far) -> Result<bool> {
+fn go(stepper: &mut Simulation<EventLines>, far: &Far) -> Result<bool> {
     let mut events = 0;
     stepper.observer_mut().client = match far {
         Far::Client(client) => Some((*client, false)),
@@ -109,7 +109,7 @@ fn go(stepper: &mut Simulation<Lines>, far: &Far) -> Result<bool> {
     }
 }
 
-fn print(stepper: &mut Simulation<Lines>) -> Result<()> {
+fn print(stepper: &mut Simulation<EventLines>) -> Result<()> {
     let lines = std::mem::take(&mut stepper.observer_mut().lines);
     lines.iter().try_for_each(|line| output::line(line))
 }

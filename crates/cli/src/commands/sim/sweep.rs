@@ -1,6 +1,5 @@
 //! Sweeps: runs over a grid of settings and seeds, on all cores.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZero;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,11 +9,12 @@ use anyhow::Result;
 use prorata_scenario::Scenario;
 use prorata_sim::sweep::{Axis, Sweep};
 
-use crate::args::sim::{Many, Sim};
+use crate::args::sim::{Many, SimArgs};
 use crate::output;
+use crate::terminal::ProgressLine;
 
 /// `prorata sim FILE --sweep`.
-pub fn sweep(args: &Sim, path: &Path) -> Result<ExitCode> {
+pub fn sweep(args: &SimArgs, path: &Path) -> Result<ExitCode> {
     let axes = args.many.sweep.iter().map(|text| Axis::parse(text));
     let axes = axes.collect::<Result<Vec<_>, _>>()?;
     let seeds = match &args.many.seeds {
@@ -29,7 +29,7 @@ pub fn sweep(args: &Sim, path: &Path) -> Result<ExitCode> {
         Some(results) => results.clone(),
         None => path.with_extension("results"),
     };
-    let mut progress = Progress::new();
+    let mut progress = ProgressBar::new();
     let summary = sweep.run(&results, threads(&args.many), |done, total| {
         progress.tell(done, total);
     })?;
@@ -58,8 +58,8 @@ pub fn threads(many: &Many) -> NonZero<usize> {
 }
 
 /// A progress bar on standard error, if that is a terminal.
-pub struct Progress {
-    shown: bool,
+pub struct ProgressBar {
+    line: ProgressLine,
     began: Instant,
     /// Runs done at the start, which do not count for the estimate.
     done_before: Option<usize>,
@@ -72,11 +72,11 @@ const COLUMNS: usize = 40;
 /// Least time between two updates.
 const REFRESH: Duration = Duration::from_millis(100);
 
-impl Progress {
+impl ProgressBar {
     /// A bar that is not shown yet.
-    pub fn new() -> Progress {
-        Progress {
-            shown: io::stderr().is_terminal(),
+    pub fn new() -> ProgressBar {
+        ProgressBar {
+            line: ProgressLine::new(),
             began: Instant::now(),
             done_before: None,
             last: None,
@@ -87,7 +87,7 @@ impl Progress {
     pub fn tell(&mut self, done: usize, total: usize) {
         let before = *self.done_before.get_or_insert(done);
         let recent = self.last.is_some_and(|last| last.elapsed() < REFRESH);
-        if !self.shown || (recent && done < total) {
+        if recent && done < total {
             return;
         }
         self.last = Some(Instant::now());
@@ -98,16 +98,13 @@ impl Progress {
                 format!(", {:.0} s left", each_s * (total - done) as f64)
             }
         };
-        let line = format!("\r{} {done}/{total}{left}\x1b[K", bar(done, total));
-        // A failure to show progress must not end the command.
-        let _ = io::stderr().write_all(line.as_bytes());
+        self.line
+            .show(&format!("{} {done}/{total}{left}", bar(done, total)));
     }
 
     /// Removes the bar.
     pub fn end(&self) {
-        if self.shown {
-            let _ = io::stderr().write_all(b"\r\x1b[K");
-        }
+        self.line.clear();
     }
 }
 

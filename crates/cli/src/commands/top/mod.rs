@@ -13,8 +13,8 @@ use prorata_protocol::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::keys::decode;
-use self::view::View;
-use crate::args::view::Top;
+use self::view::TopView;
+use crate::args::view::TopArgs;
 use crate::caller::{Caller, clients};
 use crate::terminal::Screen;
 use crate::wrapper::ending::Ending;
@@ -36,7 +36,7 @@ const SIGNALS: [Signal; 6] = [
 ];
 
 /// `prorata top`.
-pub fn top(caller: &Caller, args: &Top) -> Result<()> {
+pub fn top(caller: &Caller, args: &TopArgs) -> Result<()> {
     let terminal = rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stdout());
     ensure!(
         terminal,
@@ -67,7 +67,7 @@ fn watch(
     signals: &Signals,
     screen: &Screen,
 ) -> Result<Option<Signal>> {
-    let mut view = View::default();
+    let mut view = TopView::default();
     view.sample(clients(connection)?);
     let mut next = Instant::now() + delay;
     loop {

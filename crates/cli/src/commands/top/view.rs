@@ -5,7 +5,7 @@ use prorata_protocol::{ClientReport, Connection, Funding, Request};
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 
-use super::super::clients::{NO_CLIENTS, TURNS_COLUMNS, state, turns};
+use super::super::clients::{NO_CLIENTS, TURNS_COLUMNS, state};
 use super::super::tickets::tickets;
 use super::keys::Key;
 use crate::caller::{clients, tell};
@@ -16,7 +16,7 @@ const BAR_COLUMNS: usize = 24;
 
 /// The column that rows are sorted by.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Order {
+enum SortKey {
     #[default]
     Share,
     Received,
@@ -24,32 +24,32 @@ enum Order {
     Name,
 }
 
-impl Order {
+impl SortKey {
     fn next(self) -> Self {
         match self {
-            Order::Share => Order::Received,
-            Order::Received => Order::Error,
-            Order::Error => Order::Name,
-            Order::Name => Order::Share,
+            SortKey::Share => SortKey::Received,
+            SortKey::Received => SortKey::Error,
+            SortKey::Error => SortKey::Name,
+            SortKey::Name => SortKey::Share,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Order::Share => "specified share",
-            Order::Received => "received share",
-            Order::Error => "error",
-            Order::Name => "name",
+            SortKey::Share => "specified share",
+            SortKey::Received => "received share",
+            SortKey::Error => "error",
+            SortKey::Name => "name",
         }
     }
 }
 
 /// The content of the screen.
 #[derive(Default, Debug)]
-pub struct View {
+pub struct TopView {
     /// Clients, each with its received share between the last two samples.
     rows: Vec<(ClientReport, f64)>,
-    order: Order,
+    order: SortKey,
     reversed: bool,
     /// Identifier of the selected client.
     selected: Option<String>,
@@ -57,7 +57,7 @@ pub struct View {
     message: String,
 }
 
-impl View {
+impl TopView {
     /// Shows a new sample of the clients.
     pub fn sample(&mut self, clients: Vec<ClientReport>) {
         let before: Vec<ClientReport> = self.rows.drain(..).map(|(client, _)| client).collect();
@@ -70,10 +70,10 @@ impl View {
         let order = self.order;
         self.rows.sort_by(|(a, a_received), (b, b_received)| {
             let by_order = match order {
-                Order::Share => b.share.total_cmp(&a.share),
-                Order::Received => b_received.total_cmp(a_received),
-                Order::Error => b.error_quanta.abs().total_cmp(&a.error_quanta.abs()),
-                Order::Name => a.name.cmp(&b.name),
+                SortKey::Share => b.share.total_cmp(&a.share),
+                SortKey::Received => b_received.total_cmp(a_received),
+                SortKey::Error => b.error_quanta.abs().total_cmp(&a.error_quanta.abs()),
+                SortKey::Name => a.name.cmp(&b.name),
             };
             by_order.then_with(|| a.id.cmp(&b.id))
         });
@@ -181,7 +181,7 @@ impl View {
             ("", Side::Left),
         ];
         if counts_turns {
-            columns.extend(TURNS_COLUMNS);
+            columns.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
         }
         let mut table = Table::new(&columns);
         for (client, received) in &self.rows {
@@ -189,7 +189,7 @@ impl View {
                 client.id.clone(),
                 client.name.clone(),
                 output::tickets(&client.tickets),
-                format!("{:.1}", client.value),
+                output::value(client.value),
                 output::percent(client.share),
                 output::percent(*received),
                 output::quanta(client.error_quanta),
@@ -197,7 +197,7 @@ impl View {
                 share_bar(*received, client.share, BAR_COLUMNS),
             ];
             if counts_turns {
-                row.extend(turns(client.turns));
+                row.extend(TURNS_COLUMNS.map(|(.., cell)| cell(client)));
             }
             table.row(row);
         }

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use prorata_kernel::replay::Replay;
 use prorata_kernel::scheduler::possible_cpus;
-use prorata_report::table::{Side, Table};
+use prorata_report::table::{Column, Side, Table};
 use prorata_user::procfs;
 use rustix::time::{ClockId, clock_getres};
 use serde_json::{Value, json};
 
-use self::recording::{Recording, Task, Thread};
-use self::source::{Settings, Source};
-use crate::args::trace::Trace;
+use self::recording::{Recording, TracedTask, TracedThread};
+use self::source::{DecisionSource, TraceSettings};
+use crate::args::trace::TraceArgs;
 use crate::caller::Caller;
 use crate::output::{self, cannot_write, create};
 use crate::wrapper::signals::{CLEARING, Interruption};
@@ -29,13 +29,13 @@ use crate::wrapper::signals::{CLEARING, Interruption};
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// `prorata trace`.
-pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
+pub fn trace(caller: &Caller, args: &TraceArgs) -> Result<ExitCode> {
     let daemon = source::daemon(caller)?;
-    let settings = Settings::new(daemon.as_ref(), args)?;
+    let settings = TraceSettings::new(daemon.as_ref(), args)?;
     let mut interruption = Interruption::block(&CLEARING)?;
     let replay = args.check.then(|| Replay::new(tick_ns(), possible_cpus()));
     let (mut recording, lost) = {
-        let source = Source::open(&settings)?;
+        let source = DecisionSource::open(&settings)?;
         let file = args.perfetto.as_deref().map(create).transpose()?;
         let mut recording = Recording::new(file, replay, thread);
         let lost = record(&source, args.seconds, &mut interruption, &mut recording)?;
@@ -58,7 +58,7 @@ pub fn trace(caller: &Caller, args: &Trace) -> Result<ExitCode> {
 /// Records decisions until the time is over or a signal comes. Returns the
 /// number of lost decisions.
 fn record(
-    source: &Source,
+    source: &DecisionSource,
     seconds: u32,
     interruption: &mut Interruption,
     recording: &mut Recording<BufWriter<File>>,
@@ -75,9 +75,9 @@ fn record(
 }
 
 /// Name and process of a thread. For an ended thread, its number stands for both.
-fn thread(tid: u32) -> Thread {
+fn thread(tid: u32) -> TracedThread {
     let name = std::fs::read_to_string(format!("/proc/{tid}/comm"));
-    Thread {
+    TracedThread {
         name: name.map_or_else(|_| tid.to_string(), |name| name.trim_end().to_owned()),
         process: procfs::process_of_thread(tid).unwrap_or(tid),
     }
@@ -89,7 +89,7 @@ fn tick_ns() -> u64 {
     clock_getres(ClockId::MonotonicCoarse).tv_nsec as u64
 }
 
-fn print(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Result<()> {
+fn print(args: &TraceArgs, recording: &Recording<impl io::Write>, lost: u64) -> Result<()> {
     if args.format.json {
         return output::json(&summary(args, recording, lost));
     }
@@ -110,33 +110,29 @@ fn print(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Resu
 }
 
 fn table(recording: &Recording<impl io::Write>) -> Table {
-    let mut table = Table::new(&[
-        ("THREAD", Side::Right),
-        ("NAME", Side::Left),
-        ("TICKETS", Side::Right),
-        ("TURNS", Side::Right),
-        ("CPU TIME", Side::Right),
-    ]);
-    for (tid, task) in by_use(recording) {
-        table.row(vec![
-            tid.to_string(),
-            task.thread.name.clone(),
-            format!("{:.1}", task.tickets),
-            task.turns.to_string(),
-            output::seconds(task.used_ns),
-        ]);
-    }
-    table
+    let columns: [Column<(u32, &TracedTask)>; 5] = [
+        ("THREAD", Side::Right, |(tid, _)| tid.to_string()),
+        ("NAME", Side::Left, |(_, task)| task.thread.name.clone()),
+        ("TICKETS", Side::Right, |(_, task)| {
+            output::value(task.tickets)
+        }),
+        ("TURNS", Side::Right, |(_, task)| task.turns.to_string()),
+        ("CPU TIME", Side::Right, |(_, task)| {
+            output::seconds(task.used_ns)
+        }),
+    ];
+    Table::of(&by_use(recording), &columns)
 }
 
 /// Tasks in descending order of used time.
-fn by_use<W: io::Write>(recording: &Recording<W>) -> Vec<(u32, &Task)> {
-    let mut tasks: Vec<(u32, &Task)> = recording.tasks.iter().map(|(t, task)| (*t, task)).collect();
+fn by_use<W: io::Write>(recording: &Recording<W>) -> Vec<(u32, &TracedTask)> {
+    let mut tasks: Vec<(u32, &TracedTask)> =
+        recording.tasks.iter().map(|(t, task)| (*t, task)).collect();
     tasks.sort_by_key(|(tid, task)| (std::cmp::Reverse(task.used_ns), *tid));
     tasks
 }
 
-fn summary(args: &Trace, recording: &Recording<impl io::Write>, lost: u64) -> Value {
+fn summary(args: &TraceArgs, recording: &Recording<impl io::Write>, lost: u64) -> Value {
     let tasks = by_use(recording).into_iter().map(|(tid, task)| {
         json!({
             "thread": tid, "process": task.thread.process, "name": task.thread.name,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// Name and process of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Thread {
+pub struct TracedThread {
     /// Name of the thread.
     pub name: String,
     /// Its process.
@@ -19,18 +19,18 @@ pub struct Thread {
 
 /// A thread with decisions.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Task {
-    pub thread: Thread,
+pub struct TracedTask {
+    pub thread: TracedThread,
     /// Its latest value, in base tickets.
     pub tickets: f64,
     pub turns: u64,
     pub used_ns: u64,
     /// Its turn that is not yet written.
-    turn: Option<Turn>,
+    turn: Option<TracedTurn>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Turn {
+struct TracedTurn {
     cpu: u32,
     begin_ns: u64,
     /// Time of the last charge.
@@ -46,11 +46,11 @@ pub struct Recording<W> {
     /// Writer of the trace.
     pub events: Option<Events<W>>,
     replay: Option<Replay>,
-    find: fn(u32) -> Thread,
+    find: fn(u32) -> TracedThread,
     /// The first decision that is not allowed.
     pub disallowed: Option<Disallowed>,
     /// By thread number.
-    pub tasks: BTreeMap<u32, Task>,
+    pub tasks: BTreeMap<u32, TracedTask>,
     pub decisions: u64,
     pub picks: u64,
     competing: u64,
@@ -63,7 +63,7 @@ pub struct Recording<W> {
 impl<W: io::Write> Recording<W> {
     /// An empty recording that writes decisions to `events` and checks them with
     /// `replay`. `find` looks a thread up at its first decision.
-    pub fn new(events: Option<W>, replay: Option<Replay>, find: fn(u32) -> Thread) -> Self {
+    pub fn new(events: Option<W>, replay: Option<Replay>, find: fn(u32) -> TracedThread) -> Self {
         Self {
             events: events.map(Events::new),
             replay,
@@ -137,7 +137,7 @@ impl<W: io::Write> Recording<W> {
                 task.turns += 1;
                 self.write_turn(decision.tid);
                 self.meet_cpu(decision.cpu);
-                let turn = Turn {
+                let turn = TracedTurn {
                     cpu: decision.cpu,
                     begin_ns: now_ns,
                     end_ns: now_ns,
@@ -168,7 +168,7 @@ impl<W: io::Write> Recording<W> {
             }
             events.name_track(track(tid, &thread), &thread.name);
         }
-        let task = Task {
+        let task = TracedTask {
             thread,
             tickets: 0.0,
             turns: 0,
@@ -210,7 +210,7 @@ impl<W: io::Write> Recording<W> {
     }
 }
 
-fn track(tid: u32, thread: &Thread) -> Track {
+fn track(tid: u32, thread: &TracedThread) -> Track {
     Track {
         process: thread.process,
         thread: tid,
@@ -231,8 +231,8 @@ mod tests {
     use super::*;
 
     /// Threads 10 and 11 are one process.
-    fn find(tid: u32) -> Thread {
-        Thread {
+    fn find(tid: u32) -> TracedThread {
+        TracedThread {
             name: format!("thread{tid}"),
             process: if tid == 11 { 10 } else { tid },
         }

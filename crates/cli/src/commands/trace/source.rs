@@ -7,7 +7,7 @@ use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope, Tap};
 use prorata_protocol::{PolicyName, StatusReport};
 
 use crate::args::WrongUsage;
-use crate::args::trace::{KernelPolicy, Trace};
+use crate::args::trace::{KernelPolicy, TraceArgs};
 use crate::caller::{self, Caller};
 
 /// The state of a running daemon with the kernel engine.
@@ -20,16 +20,16 @@ pub fn daemon(caller: &Caller) -> Result<Option<StatusReport>> {
 }
 
 /// Policy and quantum of the traced scheduler.
-pub struct Settings {
+pub struct TraceSettings {
     policy: Policy,
     quantum_ns: u64,
     is_daemon: bool,
 }
 
-impl Settings {
+impl TraceSettings {
     /// The daemon's settings if it has the kernel engine, otherwise those of the
     /// arguments.
-    pub fn new(daemon: Option<&StatusReport>, args: &Trace) -> Result<Self> {
+    pub fn new(daemon: Option<&StatusReport>, args: &TraceArgs) -> Result<Self> {
         let settings = match daemon {
             Some(daemon) => {
                 if args.policy.is_some() || args.quantum.is_some() {
@@ -77,16 +77,16 @@ impl Settings {
 const QUANTUM_NS: u64 = 20_000_000;
 
 /// The source of the decisions.
-pub enum Source {
+pub enum DecisionSource {
     /// A scheduler loaded for the trace.
     Own(Box<Scheduler>),
     /// The daemon's scheduler.
     Daemon(Tap),
 }
 
-impl Source {
+impl DecisionSource {
     /// Starts tracing.
-    pub fn open(settings: &Settings) -> Result<Self, KernelError> {
+    pub fn open(settings: &TraceSettings) -> Result<Self, KernelError> {
         if settings.is_daemon {
             return Tap::open().map(Self::Daemon);
         }

@@ -1,16 +1,16 @@
-//! Expectations that are written down together: the numbers of a paper's table, which
+//! Claims that are written down together: the numbers of a paper's table, which
 //! are all judged alike, and the differences that have one reason.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::expectation::{Differs, Expectation, Rule, Source};
+use crate::claim::{Claim, Differs, Rule, Source};
 
 /// Numbers of a paper that are judged alike.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ExpectationTable {
+pub struct ClaimTable {
     /// Where they stand, and why the tolerance is what it is.
     pub why: String,
     /// Where they are from.
@@ -53,10 +53,10 @@ pub struct Difference {
     pub ours: BTreeMap<String, f64>,
 }
 
-impl ExpectationTable {
-    /// Its expectations, row by row; or what is wrong with it.
-    fn expectations(&self) -> Result<Vec<Expectation>, String> {
-        let mut expectations = Vec::new();
+impl ClaimTable {
+    /// Its claims, row by row; or what is wrong with it.
+    fn claims(&self) -> Result<Vec<Claim>, String> {
+        let mut claims = Vec::new();
         for row in &self.rows {
             if row.paper.len() != self.columns.len() {
                 return Err(format!(
@@ -67,7 +67,7 @@ impl ExpectationTable {
                 ));
             }
             let cells = self.columns.iter().zip(&row.paper);
-            expectations.extend(cells.map(|(column, &paper)| Expectation {
+            claims.extend(cells.map(|(column, &paper)| Claim {
                 metric: row.metric.replace('*', column),
                 paper,
                 tolerance: self.tolerance + self.relative_tolerance * paper.abs(),
@@ -78,56 +78,54 @@ impl ExpectationTable {
                 differs: None,
             }));
         }
-        Ok(expectations)
+        Ok(claims)
     }
 }
 
-/// All expectations of a figure: those of tables first, then those that stand alone,
-/// each with the difference of its metric, of which there may be several expectations;
+/// All claims of a figure: those of tables first, then those that stand alone,
+/// each with the difference of its metric, of which there may be several claims;
 /// or what is wrong with them.
-pub(crate) fn all_expectations(
-    tables: &[ExpectationTable],
-    alone: &[Expectation],
+pub(crate) fn all_claims(
+    tables: &[ClaimTable],
+    alone: &[Claim],
     differences: &[Difference],
-) -> Result<Vec<Expectation>, String> {
-    let mut expectations = Vec::new();
+) -> Result<Vec<Claim>, String> {
+    let mut claims = Vec::new();
     for table in tables {
-        expectations.extend(table.expectations()?);
+        claims.extend(table.claims()?);
     }
-    expectations.extend(alone.iter().cloned());
+    claims.extend(alone.iter().cloned());
     for difference in differences {
         for (metric, &ours) in &difference.ours {
-            let of_metric = expectations
-                .iter_mut()
-                .filter(|expectation| expectation.metric == *metric);
+            let of_metric = claims.iter_mut().filter(|claim| claim.metric == *metric);
             let mut of_metric = of_metric.peekable();
             if of_metric.peek().is_none() {
                 return Err(format!(
                     "says how '{metric}' differs, which is not printed: take it out"
                 ));
             }
-            for expectation in of_metric {
-                if expectation.differs.is_some() {
+            for claim in of_metric {
+                if claim.differs.is_some() {
                     return Err(format!(
                         "says twice how '{metric}' differs: take one of them out"
                     ));
                 }
-                expectation.differs = Some(Differs {
+                claim.differs = Some(Differs {
                     ours,
                     because: difference.because.clone(),
                 });
             }
         }
     }
-    Ok(expectations)
+    Ok(claims)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn table() -> ExpectationTable {
-        ExpectationTable {
+    fn table() -> ClaimTable {
+        ClaimTable {
             why: "Table 1".into(),
             source: Source::Printed,
             rule: Rule::Within,
@@ -152,16 +150,10 @@ mod tests {
     #[test]
     fn a_row_is_a_claim_for_each_column() {
         let differences = [difference("DSS, 4 CPUs: hold")];
-        let expectations = all_expectations(&[table()], &[], &differences).expect("it is right");
-        let found: Vec<_> = expectations
+        let claims = all_claims(&[table()], &[], &differences).expect("it is right");
+        let found: Vec<_> = claims
             .iter()
-            .map(|expectation| {
-                (
-                    expectation.metric.as_str(),
-                    expectation.paper,
-                    expectation.tolerance,
-                )
-            })
+            .map(|claim| (claim.metric.as_str(), claim.paper, claim.tolerance))
             .collect();
         assert_eq!(
             found,
@@ -170,19 +162,19 @@ mod tests {
                 ("DSS, 4 CPUs: hold", -20.0, 5.0)
             ]
         );
-        assert_eq!(expectations[0].differs, None);
-        let differs = expectations[1].differs.as_ref().expect("it does");
+        assert_eq!(claims[0].differs, None);
+        let differs = claims[1].differs.as_ref().expect("it does");
         assert_eq!((differs.ours, differs.because.as_str()), (3.0, "of us"));
     }
 
     #[test]
     fn a_difference_is_of_all_claims_on_its_metric() {
         let tables = [table(), table()];
-        let expectations = all_expectations(&tables, &[], &[difference("DSS, 4 CPUs: hold")]);
-        let differ: Vec<bool> = expectations
+        let claims = all_claims(&tables, &[], &[difference("DSS, 4 CPUs: hold")]);
+        let differ: Vec<bool> = claims
             .expect("it is right")
             .iter()
-            .map(|expectation| expectation.differs.is_some())
+            .map(|claim| claim.differs.is_some())
             .collect();
         assert_eq!(differ, [false, true, false, true]);
     }
@@ -191,18 +183,18 @@ mod tests {
     fn numbers_without_a_column_and_differences_of_nothing_are_refused() {
         let mut short = table();
         short.rows[0].paper.pop();
-        let error = all_expectations(&[short], &[], &[]).expect_err("a number is missing");
+        let error = all_claims(&[short], &[], &[]).expect_err("a number is missing");
         assert!(
             error.contains("1 numbers of 'DSS, *: hold' for 2"),
             "{error}"
         );
-        let error = all_expectations(&[table()], &[], &[difference("PLS")]).expect_err("no such");
+        let error = all_claims(&[table()], &[], &[difference("PLS")]).expect_err("no such");
         assert!(error.contains("'PLS' differs"), "{error}");
         let twice = [
             difference("DSS, 2 CPUs: hold"),
             difference("DSS, 2 CPUs: hold"),
         ];
-        let error = all_expectations(&[table()], &[], &twice).expect_err("it is said twice");
+        let error = all_claims(&[table()], &[], &twice).expect_err("it is said twice");
         assert!(error.contains("twice"), "{error}");
     }
 }
