@@ -6,10 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use prorata_control::{EngineKind, KernelOptions, Scope};
 use prorata_protocol::{
-    ClientReport, ConnectError, Connection, DaemonPaths, Request, Response, StatusReport,
-    start_daemon,
+    ClientReport, ConnectError, Connection, DaemonPaths, EngineChoice, Request, Response,
+    StatusReport, start_daemon,
 };
 
 use prorata_user::CLIENT_MARKER;
@@ -44,21 +43,17 @@ impl Caller {
     pub fn open_with(
         &self,
         cpus: Option<&CpuList>,
-        engine: Option<EngineKind>,
+        engine: Option<EngineChoice>,
     ) -> Result<Connection, ConnectError> {
         Connection::open_or_start(&self.paths, &|| self.start(cpus, engine))
     }
 
     /// Connects to a running daemon; `None` if none runs.
     pub fn open_running(&self) -> Result<Option<Connection>, ConnectError> {
-        match Connection::open(&self.paths.socket) {
-            Ok(connection) => Ok(Some(connection)),
-            Err(ConnectError::NotRunning { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        Connection::open_if_running(&self.paths.socket)
     }
 
-    fn start(&self, cpus: Option<&CpuList>, engine: Option<EngineKind>) -> io::Result<()> {
+    fn start(&self, cpus: Option<&CpuList>, engine: Option<EngineChoice>) -> io::Result<()> {
         let mut daemon = Command::new(std::env::current_exe()?);
         daemon
             .arg("daemon")
@@ -69,34 +64,11 @@ impl Caller {
         if let Some(cpus) = cpus {
             daemon.arg("--cpus").arg(cpus.to_string());
         }
-        match engine {
-            None => {}
-            Some(EngineKind::User) => drop(daemon.args(["--engine", "user"])),
-            Some(EngineKind::Kernel(options)) => {
-                daemon.args(["--engine", "kernel"]).args(arguments(options));
-            }
+        if let Some(engine) = engine {
+            daemon.arg("--engine").args(engine.words());
         }
         start_daemon(&self.paths, daemon)
     }
-}
-
-/// Options of the kernel engine as arguments, without those at their defaults.
-pub fn arguments(options: KernelOptions) -> Vec<String> {
-    let at_first = KernelOptions::default();
-    let mut arguments = Vec::new();
-    if options.scope == Scope::All {
-        arguments.push("--all".to_owned());
-    }
-    if options.queues != at_first.queues {
-        arguments.push(format!("--queues={}", options.queues));
-    }
-    if options.abbreviated {
-        arguments.push("--abbreviated".to_owned());
-    }
-    if options.traced {
-        arguments.push("--trace".to_owned());
-    }
-    arguments
 }
 
 /// Sends a request. A refusal becomes an error with the daemon's message.

@@ -23,9 +23,9 @@ use crate::peer::Peer;
 use crate::policy;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::{self, Refusal};
-use crate::report::Reporter;
+use crate::report::{Reporter, RunningChoice};
 use crate::roots::RootWatch;
-use crate::state::{Change, State};
+use crate::state::{Change, Settings, State};
 
 /// Everything that requests change.
 pub(crate) struct Control {
@@ -36,6 +36,7 @@ pub(crate) struct Control {
     /// Its ledger equals `state.ledger` but for who is active.
     pub dispatcher: Arc<Mutex<Dispatcher>>,
     pub engine: Box<dyn Engine>,
+    pub choice: RunningChoice,
     pub host: Box<dyn Host>,
     pub roots: RootWatch,
 }
@@ -157,10 +158,10 @@ impl Control {
         }
     }
 
-    /// Hands the engine the settings of a restored state. A policy that it does
-    /// not know, chosen under another engine, gives way to one that it does.
-    pub fn configure_again(&mut self) {
-        let mut settings = self.state.settings;
+    /// Hands the engine the settings that the daemon begins with. A policy that
+    /// the engine does not know, chosen under another engine, gives way to one
+    /// that it knows.
+    pub fn configure_again(&mut self, mut settings: Settings) {
         let known = self.engine.policies();
         if !known.contains(&settings.policy) {
             settings.policy = known.first().copied().unwrap_or_default();
@@ -331,6 +332,7 @@ impl Control {
             state: &self.state,
             dispatcher: &self.dispatcher,
             engine: self.engine.as_ref(),
+            choice: &self.choice,
             who,
         };
         match answer {

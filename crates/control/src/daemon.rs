@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::{Dispatcher, Machine};
-use prorata_protocol::{DaemonPaths, PathError, READY, StartError, lock_until};
+use prorata_protocol::{DaemonPaths, EngineChoice, PathError, READY, StartError, lock_until};
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,13 +20,14 @@ use crate::decode::USER_FUNDING;
 use crate::engine::{Engine, EngineError, EngineSetup};
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
-use crate::kernel_engine::{KernelOptions, kernel_engine};
+use crate::kernel_engine::kernel_engine;
 
 use crate::process::boot_id;
+use crate::report::RunningChoice;
 use crate::restore::reconcile;
 use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
-use crate::state::State;
+use crate::state::{Settings, State};
 use crate::user_engine::user_engine;
 use crate::{log, policy};
 
@@ -34,22 +35,13 @@ use crate::{log, policy};
 /// its journal last: some milliseconds, but seconds on a disk that is busy.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who decides which program runs.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum EngineKind {
-    /// The daemon, on any Linux.
-    #[default]
-    User,
-    /// A scheduler inside the kernel, loaded like this.
-    Kernel(KernelOptions),
-}
-
 /// What can be chosen about a daemon when it starts.
 #[derive(Clone, Default, Debug)]
 pub struct DaemonOptions {
-    /// Who decides.
-    pub engine: EngineKind,
-    /// CPUs to share out; those that the daemon may run on if not given.
+    /// The engine; the last one that was chosen if not given.
+    pub engine: Option<EngineChoice>,
+    /// CPUs to share out; the last ones that were chosen if not given, and all
+    /// that the daemon may run on if none ever were.
     pub cpus: Option<Vec<u32>>,
     /// How the user engine holds losers back; chosen by trial if not given.
     pub mechanism: Option<Mechanism>,
@@ -93,25 +85,19 @@ pub enum DaemonError {
 }
 
 /// Makes the daemon's engine.
-pub type MakeEngine<'a> = &'a dyn Fn(EngineSetup) -> Result<Box<dyn Engine>, EngineError>;
+pub type MakeEngine<'a> =
+    &'a dyn Fn(EngineChoice, EngineSetup) -> Result<Box<dyn Engine>, EngineError>;
 
 /// Runs the daemon of `paths`; see [`serve`]. Says on
 /// standard output whether it has started, as [`crate::start_daemon`] expects,
 /// and nothing after that.
 pub fn daemon_main(paths: DaemonPaths, options: DaemonOptions) -> Result<(), DaemonError> {
-    let DaemonOptions {
-        engine,
-        cpus,
-        mechanism,
-        timing,
-    } = options;
-    let cpus = cpus.map_or_else(own_cpus, Ok)?;
-    let make_engine = |setup| match engine {
-        EngineKind::User => user_engine(setup, mechanism),
-        EngineKind::Kernel(options) => kernel_engine(setup, options),
+    let make_engine = |choice, setup| match choice {
+        EngineChoice::User => user_engine(setup, options.mechanism),
+        EngineChoice::Kernel(choice) => kernel_engine(setup, choice.into()),
     };
     let mut started = false;
-    let result = serve(&paths, timing, cpus, &make_engine, || {
+    let result = serve(&paths, &options, &make_engine, || {
         started = true;
         announce(READY);
     });
@@ -130,7 +116,7 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Runs the daemon of `paths` over an engine for these CPUs until nothing is
+/// Runs the daemon of `paths` over its engine until nothing is
 /// left to manage, somebody stops it, or a signal (TERM, INT or HUP) ends it.
 /// Whatever ends it, every process goes on as if never managed.
 ///
@@ -140,8 +126,7 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
 /// another daemon.
 pub fn serve(
     paths: &DaemonPaths,
-    timing: Timing,
-    cpus: Vec<u32>,
+    options: &DaemonOptions,
     make_engine: MakeEngine<'_>,
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
@@ -149,9 +134,9 @@ pub fn serve(
     log::start(&paths.log()).map_err(system("the log cannot be written"))?;
     let run = || {
         let signals = prepare_process()?;
-        let control = restore(paths, cpus, make_engine)?;
+        let control = restore(paths, options, make_engine)?;
         let listener = listen(paths)?;
-        let mut server = Server::new(listener, signals, control, timing)
+        let mut server = Server::new(listener, signals, control, options.timing)
             .map_err(system("connections cannot be served"))?;
         tracing::info!("listening on {}", paths.socket);
         ready();
@@ -249,7 +234,7 @@ fn prepare_process() -> Result<UnixStream, DaemonError> {
 /// Reads the journal, starts the engine, and hands it the clients that live.
 fn restore(
     paths: &DaemonPaths,
-    cpus: Vec<u32>,
+    options: &DaemonOptions,
     make_engine: MakeEngine<'_>,
 ) -> Result<Control, DaemonError> {
     let host = Box::new(Linux);
@@ -273,33 +258,99 @@ fn restore(
     if let Err(error) = journal.rewrite(&state) {
         tracing::warn!("{error}");
     }
-    let machine = Machine {
-        cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-        quantum_ns: state.settings.quantum_ns,
+    let settings = Settings {
+        engine: options.engine.or(state.settings.engine),
+        cpus: options.cpus.clone().or(state.settings.cpus.clone()),
+        ..state.settings.clone()
     };
-    let policy = policy::new(state.settings.policy);
-    let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
-    let dispatcher = Arc::new(Mutex::new(dispatcher));
-    let engine = make_engine(EngineSetup {
-        dispatcher: Arc::clone(&dispatcher),
-        directory: paths.runtime.join("engine"),
-        socket: paths.socket.path().to_owned(),
-        cpus,
-        user_funding: USER_FUNDING,
-    })
-    .map_err(DaemonError::Engine)?;
+    let (engine, dispatcher, choice) = start_engine(
+        paths,
+        &state,
+        settings.engine.unwrap_or_default(),
+        usable_cpus(options.cpus.as_deref(), settings.cpus.as_deref())?,
+        options.engine.is_some(),
+        make_engine,
+    )?;
     let roots = RootWatch::new().map_err(system("processes cannot be watched"))?;
     let mut control = Control {
         state,
         journal,
         dispatcher,
         engine,
+        choice,
         host,
         roots,
     };
-    control.configure_again();
+    control.configure_again(settings);
     control.manage_again();
     Ok(control)
+}
+
+type StartedEngine = (Box<dyn Engine>, Arc<Mutex<Dispatcher>>, RunningChoice);
+
+/// Starts the engine. If an earlier daemon was given the choice and this one was
+/// not, the user engine takes over from an engine that does not start: programs
+/// get their shares all the same.
+fn start_engine(
+    paths: &DaemonPaths,
+    state: &State,
+    chosen: EngineChoice,
+    cpus: Vec<u32>,
+    is_demanded: bool,
+    make_engine: MakeEngine<'_>,
+) -> Result<StartedEngine, DaemonError> {
+    let start = |engine| {
+        let machine = Machine {
+            cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+            quantum_ns: state.settings.quantum_ns,
+        };
+        let policy = policy::new(state.settings.policy);
+        let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
+        let dispatcher = Arc::new(Mutex::new(dispatcher));
+        let setup = EngineSetup {
+            dispatcher: Arc::clone(&dispatcher),
+            directory: paths.runtime.join("engine"),
+            socket: paths.socket.path().to_owned(),
+            cpus: cpus.clone(),
+            user_funding: USER_FUNDING,
+        };
+        Ok((make_engine(engine, setup)?, dispatcher))
+    };
+    let (started, running) = match start(chosen) {
+        Err(error) if !is_demanded && chosen != EngineChoice::User => {
+            let trouble = format!(
+                "the user engine decides, since the chosen one ({chosen}) did not start: {error}; \
+                 to choose another, use `prorata stop` and `prorata start --engine`"
+            );
+            tracing::error!("{trouble}");
+            let running = RunningChoice {
+                engine: EngineChoice::User,
+                trouble: Some(trouble),
+            };
+            (start(EngineChoice::User), running)
+        }
+        started => {
+            let running = RunningChoice {
+                engine: chosen,
+                trouble: None,
+            };
+            (started, running)
+        }
+    };
+    let (engine, dispatcher) = started.map_err(DaemonError::Engine)?;
+    Ok((engine, dispatcher, running))
+}
+
+/// The CPUs that are demanded, else those of the kept ones that are still there,
+/// else all.
+fn usable_cpus(demanded: Option<&[u32]>, kept: Option<&[u32]>) -> Result<Vec<u32>, DaemonError> {
+    if let Some(demanded) = demanded {
+        return Ok(demanded.to_vec());
+    }
+    let own = own_cpus()?;
+    let kept = kept.into_iter().flatten().copied();
+    let usable: Vec<u32> = kept.filter(|cpu| own.contains(cpu)).collect();
+    Ok(if usable.is_empty() { own } else { usable })
 }
 
 /// Root's daemon may be asked by everybody, any other by its user alone.

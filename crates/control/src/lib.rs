@@ -25,13 +25,11 @@ mod testing;
 mod tests;
 mod user_engine;
 
-pub use daemon::{DaemonError, DaemonOptions, EngineKind, MakeEngine, daemon_main, serve};
+pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
 pub use engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus};
 pub use journal::JournalError;
 pub use kernel_engine::{KeptScheduler, KernelOptions, kernel_engine, kernel_engine_over};
 pub use process::ProcessId;
-/// Whose tasks the kernel engine schedules, and where they wait.
-pub use prorata_kernel::scheduler::{Queues, Scope};
 /// How the user engine keeps losers from running.
 pub use prorata_user::Mechanism;
 pub use server::Timing;

@@ -8,8 +8,8 @@ use prorata_core::ledger::{
     ClientView, CurrencyView, Ledger, Principal, Target, TicketView, TransferView,
 };
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, StatusReport, TicketReport, TransferReport,
-    TurnsReport,
+    ClientReport, ClientState, CurrencyReport, EngineChoice, StatusReport, TicketReport,
+    TransferReport, TurnsReport,
 };
 
 use crate::engine::{ClientAccount, Engine, lock};
@@ -25,12 +25,21 @@ pub(crate) fn may_see_client(ledger: &Ledger, who: &Principal, client: &ClientVi
             .any(|ticket| ledger.may_read(who, ticket.currency))
 }
 
+/// Which engine runs, and why it is not the one that was chosen.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct RunningChoice {
+    pub engine: EngineChoice,
+    /// One sentence, where another engine was chosen.
+    pub trouble: Option<String>,
+}
+
 /// Describes what is there to one asker. Never asks the engine while it holds
 /// the dispatcher.
 pub(crate) struct Reporter<'a> {
     pub state: &'a State,
     pub dispatcher: &'a Mutex<Dispatcher>,
     pub engine: &'a dyn Engine,
+    pub choice: &'a RunningChoice,
     pub who: &'a Principal,
 }
 
@@ -42,6 +51,7 @@ impl Reporter<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             engine: status.engine.to_owned(),
+            engine_choice: self.choice.engine,
             mechanism: status.mechanism.to_owned(),
             queues: status.queues,
             abbreviated: status.abbreviated,
@@ -50,10 +60,11 @@ impl Reporter<'_> {
             quantum_ns: self.state.settings.quantum_ns,
             cpus: status.cpus,
             uptime_ns: status.uptime_ns,
+            stays: self.state.settings.stays,
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
             clients: self.state.roots.len() as u32,
-            trouble: status.trouble,
+            trouble: status.trouble.or_else(|| self.choice.trouble.clone()),
         }
     }
 

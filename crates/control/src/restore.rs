@@ -6,15 +6,18 @@ use prorata_core::ledger::Operation;
 use crate::state::{Change, State};
 
 /// Drops from a replayed state what cannot have survived: the transfers that a
-/// connection held and, if the machine has started anew since, all clients.
-/// Lasting currencies, tickets and transfers stay. (Which of the clients of
-/// this boot live is for the engine to find out.)
+/// connection held and, if the machine has booted since, all clients and the
+/// wish that the daemon stays. Lasting currencies, tickets, transfers and
+/// settings stay. (The engine finds out which clients of this boot live.)
 pub(crate) fn reconcile(state: &mut State, same_boot: bool) {
     let complete = |client: &ClientId| same_boot && state.roots.contains_key(client);
     let clients = state.ledger.clients().map(|client| client.id);
     let gone: Vec<ClientId> = clients.filter(|client| !complete(client)).collect();
     for client in gone {
         apply(state, Operation::DestroyClient { client });
+    }
+    if !same_boot {
+        state.settings.stays = false;
     }
     while let Some(transfer) = state.held.first().copied() {
         apply(state, Operation::EndTransfer { transfer });

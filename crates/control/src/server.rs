@@ -193,6 +193,7 @@ impl Server {
         let control = &self.control;
         if !self.sessions.is_empty()
             || !control.state.roots.is_empty()
+            || control.state.settings.stays
             || control.engine.works_without_clients()
         {
             self.idle_since = None;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
-use prorata_protocol::PolicyName;
+use prorata_protocol::{EngineChoice, PolicyName};
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessId;
@@ -32,11 +32,21 @@ pub(crate) const LIMITS: Limits = Limits {
 };
 
 /// How decisions are made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// From [`MIN_QUANTUM_NS`] to [`MAX_QUANTUM_NS`].
     pub quantum_ns: u64,
     pub policy: PolicyName,
+    /// The engine of this daemon and the next, if a user chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineChoice>,
+    /// The CPUs that they share out, if a user chose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u32>>,
+    /// Whether the daemon stays without clients until it is stopped, or until
+    /// the machine boots.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
 }
 
 impl Default for Settings {
@@ -44,6 +54,9 @@ impl Default for Settings {
         Self {
             quantum_ns: 20_000_000,
             policy: PolicyName::default(),
+            engine: None,
+            cpus: None,
+            stays: false,
         }
     }
 }
@@ -164,7 +177,7 @@ impl State {
                 self.suspended.remove(client);
             }
             Change::Hold => self.held.extend(self.last_transfer.take()),
-            Change::Configure(settings) => self.settings = *settings,
+            Change::Configure(settings) => self.settings.clone_from(settings),
         }
         Ok(Outcome::Done)
     }

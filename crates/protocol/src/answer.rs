@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine_choice::EngineChoice;
 use crate::request::PolicyName;
 
 /// What the daemon answers.
@@ -46,6 +47,9 @@ pub struct StatusReport {
     pub pid: u32,
     /// `user` or `kernel`.
     pub engine: String,
+    /// The engine that runs, as it is chosen.
+    #[serde(default)]
+    pub engine_choice: EngineChoice,
     /// How decisions are enforced. The user engine puts losers into SCHED_IDLE
     /// (`idle`) or stops them (`stop`); the kernel engine schedules the clients'
     /// tasks (`partial`) or all of the machine (`all`), or nothing once the
@@ -70,6 +74,9 @@ pub struct StatusReport {
     pub cpus: Vec<u32>,
     /// Time since the engine started.
     pub uptime_ns: u64,
+    /// Whether the daemon stays without clients until it is stopped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
     /// CPU time that the daemon itself has used.
     pub own_cpu_ns: u64,
     /// Decisions taken so far.

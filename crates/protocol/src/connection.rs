@@ -129,7 +129,7 @@ impl Connection {
     }
 
     /// `None` where nobody listens.
-    pub(crate) fn open_if_running(socket: &SocketPath) -> Result<Option<Connection>, ConnectError> {
+    pub fn open_if_running(socket: &SocketPath) -> Result<Option<Connection>, ConnectError> {
         match Self::open(socket) {
             Ok(connection) => Ok(Some(connection)),
             Err(ConnectError::NotRunning { .. }) => Ok(None),

@@ -5,6 +5,7 @@
 
 mod answer;
 mod connection;
+mod engine_choice;
 pub mod frame;
 mod paths;
 mod request;
@@ -15,6 +16,7 @@ pub use answer::{
     TransferReport, TurnsReport,
 };
 pub use connection::{ConnectError, Connection};
+pub use engine_choice::{EngineChoice, KernelChoice, QueueLayout};
 pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};
 pub use request::{
     Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, POLICIES, PROTOCOL_VERSION,

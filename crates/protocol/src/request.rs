@@ -205,6 +205,9 @@ pub enum Request {
         quantum_ns: Option<u64>,
         /// Which policy picks the winners.
         policy: Option<PolicyName>,
+        /// The daemon stays until [`Request::Stop`], with or without clients.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stay: bool,
     },
     /// Release everything and end the daemon.
     Stop,

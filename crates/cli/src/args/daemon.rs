@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use prorata_control::{EngineKind, KernelOptions, Queues, Scope};
+use prorata_protocol::{EngineChoice, KernelChoice};
 
 use prorata_protocol::PolicyName;
 
@@ -26,7 +26,7 @@ pub struct DaemonSettings {
 
 /// The engine, and the options of the kernel engine.
 #[derive(Clone, Copy, Args, Debug)]
-pub struct EngineChoice {
+pub struct EngineOptions {
     /// Engine that schedules; initially user
     #[arg(long)]
     pub engine: Option<DaemonEngine>,
@@ -56,20 +56,20 @@ pub enum QueueLayout {
     One,
 }
 
-impl From<QueueLayout> for Queues {
+impl From<QueueLayout> for prorata_protocol::QueueLayout {
     fn from(layout: QueueLayout) -> Self {
         match layout {
-            QueueLayout::Cpu => Queues::Cpu,
-            QueueLayout::Cache => Queues::Cache,
-            QueueLayout::One => Queues::One,
+            QueueLayout::Cpu => Self::Cpu,
+            QueueLayout::Cache => Self::Cache,
+            QueueLayout::One => Self::One,
         }
     }
 }
 
-impl EngineChoice {
+impl EngineOptions {
     /// The chosen engine; `None` without `--engine`.
-    pub fn kind(self) -> Result<Option<EngineKind>, WrongUsage> {
-        let EngineChoice {
+    pub fn choice(self) -> Result<Option<EngineChoice>, WrongUsage> {
+        let EngineOptions {
             engine,
             all,
             queues,
@@ -83,12 +83,11 @@ impl EngineChoice {
                  --engine user"
                     .to_owned(),
             )),
-            Some(DaemonEngine::User) => Ok(Some(EngineKind::User)),
+            Some(DaemonEngine::User) => Ok(Some(EngineChoice::User)),
             Some(DaemonEngine::Kernel) => {
-                let at_first = KernelOptions::default();
-                Ok(Some(EngineKind::Kernel(KernelOptions {
-                    scope: if all { Scope::All } else { at_first.scope },
-                    queues: queues.map_or(at_first.queues, Queues::from),
+                Ok(Some(EngineChoice::Kernel(KernelChoice {
+                    all,
+                    queues: queues.map(Into::into).unwrap_or_default(),
                     abbreviated,
                     traced: trace,
                 })))
@@ -121,7 +120,7 @@ Examples:
   prorata start --engine kernel --queues one --trace")]
 pub struct StartArgs {
     #[command(flatten)]
-    pub engine: EngineChoice,
+    pub engine: EngineOptions,
     #[command(flatten)]
     pub settings: DaemonSettings,
     /// CPUs to manage, such as 0,2-3, instead of all
@@ -230,5 +229,5 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     #[command(flatten)]
-    pub engine: EngineChoice,
+    pub engine: EngineOptions,
 }

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::wait::waitpid;
-use prorata_protocol::{Connection, Funding, Request, Response};
+use prorata_protocol::{Connection, Funding, Request, Response, StatusReport};
 use prorata_user::SOCKET_MARKER;
 use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -75,12 +75,13 @@ fn run_as_client(
     cpus: Option<&CpuList>,
 ) -> Result<ExitCode> {
     let mut connection = caller.open()?;
+    let shared = say_of_trouble(status(&mut connection)?).cpus;
     let signals = block_signals().context("cannot handle signals")?;
     let gated = Gated::fork(program(caller, command), signals.mask_before())
         .context("cannot start a process")?;
     let pid = gated.pid();
     let name = name.map_or_else(|| made_up_name(&command[0]), str::to_owned);
-    let prepared = bind(&mut connection, pid, cpus)
+    let prepared = bind(pid, cpus, shared)
         .and_then(|()| register(&mut connection, pid, name, funding, quantum_ns));
     let client = match prepared {
         Ok(client) => client,
@@ -100,6 +101,14 @@ fn run_as_client(
         .let_go(Some(&client))
         .context("the command ended before it began")?;
     Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
+}
+
+/// The engine may not be the one that was chosen, or may enforce nothing.
+fn say_of_trouble(status: StatusReport) -> StatusReport {
+    if let Some(trouble) = &status.trouble {
+        eprintln!("prorata: {trouble}");
+    }
+    status
 }
 
 /// The program, with the daemon's socket in its environment: prorata commands
@@ -144,13 +153,13 @@ fn register(
 
 /// Binds the process to `cpus`. Without them, binds it to the daemon's CPUs
 /// within our own affinity. The engine does not set the affinity of commands.
-fn bind(connection: &mut Connection, pid: nix::unistd::Pid, cpus: Option<&CpuList>) -> Result<()> {
+fn bind(pid: nix::unistd::Pid, cpus: Option<&CpuList>, shared: Vec<u32>) -> Result<()> {
     let allowed = sched_getaffinity(None).context("cannot find out which CPUs may be used")?;
     let may_use = |cpu: u32| (cpu as usize) < CpuSet::MAX_CPU && allowed.is_set(cpu as usize);
     let (wanted, chosen) = match cpus {
         Some(cpus) => (cpus.clone(), cpus.0.clone()),
         None => {
-            let shared = CpuList(status(connection)?.cpus);
+            let shared = CpuList(shared);
             let usable = shared.0.iter().copied().filter(|&cpu| may_use(cpu));
             let usable = usable.collect();
             (shared, usable)

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use prorata_protocol::ClientReport;
+use serde_json::Value;
 
 use crate::support::real::{Real, is_free};
 use crate::support::{
@@ -285,13 +286,21 @@ fn a_released_client_runs_freely() {
 }
 
 #[test]
-fn an_idle_daemon_ends() {
-    let mut real = Real::start();
+fn a_daemon_without_start_ends_when_idle_and_settings_last() {
+    let real = Real::start();
+    let started = real.json(&["configure", "--quantum", "5ms"]);
+    assert_eq!(started["stays"], true);
+    real.done(&["stop"]);
     real.done(&["mkcur", "batch"]);
     let first = real.compute("first", "100");
+    let itself = real.json(&["status"]);
+    assert_eq!(itself["stays"], Value::Null);
+    assert_eq!(
+        (&itself["cpus"], &itself["quantum_ns"]),
+        (&started["cpus"], &started["quantum_ns"])
+    );
     let daemon = real.daemon();
     drop(first);
-    real.leave();
     // A request would keep the daemon alive.
     eventually("the daemon has gone", || has_ended(daemon));
     assert!(real.is_gone());

@@ -143,6 +143,7 @@ fn json_has_the_protocols_names() {
         "cpus",
         "decisions",
         "engine",
+        "engine_choice",
         "mechanism",
         "own_cpu_ns",
         "pid",
@@ -354,6 +355,7 @@ fn each_command_sends_its_request() {
             Request::Configure {
                 quantum_ns: Some(5_000_000),
                 policy: None,
+                stay: false,
             },
         ),
     ];

@@ -190,6 +190,22 @@ fn options_after_the_command_belong_to_it() {
 }
 
 #[test]
+fn trouble_with_the_engine_is_said_before_the_command_runs() {
+    let fake = Fake::answering(|request| {
+        let status = prorata_protocol::StatusReport {
+            trouble: Some("the user engine decides".to_owned()),
+            ..crate::support::fake::status()
+        };
+        matches!(request, Request::Status).then_some(Response::Status(status))
+    });
+    let said = run(&fake, &["run", "echo", "hello"]);
+    assert_eq!(
+        (stdout(&said).as_str(), stderr(&said).as_str()),
+        ("hello\n", "prorata: the user engine decides\n")
+    );
+}
+
+#[test]
 fn a_command_is_bound_to_the_daemons_cpus() {
     let last = *allowed_cpus().last().unwrap();
     let fake = Fake::answering(move |request| {

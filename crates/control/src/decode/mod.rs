@@ -152,7 +152,11 @@ impl Decoder<'_> {
                 let transfer = self.transfer_id(transfer)?;
                 self.check_last(Operation::EndTransfer { transfer })
             }
-            Request::Configure { quantum_ns, policy } => self.configure(*quantum_ns, *policy),
+            Request::Configure {
+                quantum_ns,
+                policy,
+                stay,
+            } => self.configure(*quantum_ns, *policy, *stay),
             Request::Stop => self.stop(),
         }
     }
@@ -166,13 +170,16 @@ impl Decoder<'_> {
         &mut self,
         quantum_ns: Option<u64>,
         policy: Option<PolicyName>,
+        stay: bool,
     ) -> Result<Answer, Refusal> {
-        let now = self.view.state.settings;
+        let now = &self.view.state.settings;
         let settings = Settings {
             quantum_ns: quantum_ns.unwrap_or(now.quantum_ns),
             policy: policy.unwrap_or(now.policy),
+            stays: stay || now.stays,
+            ..now.clone()
         };
-        if settings != now {
+        if settings != *now {
             self.check_daemon_owner("change how the daemon decides")?;
             check_quantum(settings.quantum_ns)?;
             let known = self.view.engine.policies();
@@ -188,9 +195,17 @@ impl Decoder<'_> {
         Ok(Answer::Status)
     }
 
-    /// All clients are released before the daemon ends.
+    /// All clients are released before the daemon ends. The next daemon stays
+    /// only if it is started like this one.
     fn stop(&mut self) -> Result<Answer, Refusal> {
         self.check_daemon_owner("stop the daemon")?;
+        let now = &self.view.state.settings;
+        if now.stays {
+            self.draft.push(Change::Configure(Settings {
+                stays: false,
+                ..now.clone()
+            }));
+        }
         for client in self.view.state.ledger.clients() {
             self.draft.push(Change::Ledger(Operation::DestroyClient {
                 client: client.id,

@@ -115,6 +115,7 @@ fn changes() -> Vec<Change> {
         Change::Configure(Settings {
             quantum_ns: 5_000_000,
             policy: PolicyName::HierarchicalStride,
+            ..Settings::default()
         }),
     ];
     operations

@@ -91,6 +91,7 @@ fn change() -> impl Strategy<Value = Change> {
         1 => (1_u64..9).prop_map(|ms| Change::Configure(Settings {
             quantum_ns: ms * 1_000_000,
             policy: PolicyName::Lottery,
+            ..Settings::default()
         })),
     ]
 }

@@ -37,7 +37,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
-use prorata_protocol::{ClientState, PolicyName};
+use prorata_protocol::{ClientState, KernelChoice, PolicyName, QueueLayout};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
@@ -67,14 +67,24 @@ pub struct KernelOptions {
     pub traced: bool,
 }
 
+impl From<KernelChoice> for KernelOptions {
+    fn from(choice: KernelChoice) -> Self {
+        Self {
+            scope: if choice.all { Scope::All } else { Scope::Given },
+            queues: match choice.queues {
+                QueueLayout::Cpu => Queues::Cpu,
+                QueueLayout::Cache => Queues::Cache,
+                QueueLayout::One => Queues::One,
+            },
+            abbreviated: choice.abbreviated,
+            traced: choice.traced,
+        }
+    }
+}
+
 impl Default for KernelOptions {
     fn default() -> Self {
-        Self {
-            scope: Scope::Given,
-            queues: Queues::Cpu,
-            abbreviated: false,
-            traced: false,
-        }
+        KernelChoice::default().into()
     }
 }
 

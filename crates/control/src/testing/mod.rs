@@ -18,6 +18,7 @@ use crate::host::Host;
 use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::policy;
+use crate::report::RunningChoice;
 use crate::roots::RootWatch;
 use crate::state::State;
 
@@ -64,6 +65,7 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
         journal: opened.journal,
         dispatcher: Arc::new(Mutex::new(dispatcher)),
         engine: Box::new(engine.clone()),
+        choice: RunningChoice::default(),
         host: Box::new(host),
         roots: RootWatch::new().unwrap(),
     }

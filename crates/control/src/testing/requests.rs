@@ -196,6 +196,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
         _ => Request::Configure {
             quantum_ns: maybe(random, quantum_ns),
             policy: maybe(random, |random| one_of(random, POLICIES)),
+            stay: random.next_u64() & 1 == 0,
         },
     }
 }

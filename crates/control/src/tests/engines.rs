@@ -10,6 +10,7 @@ fn configure(policy: PolicyName) -> Request {
     Request::Configure {
         quantum_ns: None,
         policy: Some(policy),
+        stay: false,
     }
 }
 
@@ -49,14 +50,14 @@ fn a_policy_of_another_engine_gives_way_for_good() {
     drop(before);
     let engine = engine_of_two();
     let mut after = control(directory.path(), FakeHost::new(0), &engine);
-    after.configure_again();
+    after.configure_again(after.state.settings.clone());
     let told = Some((20_000_000, PolicyName::Lottery));
     assert_eq!(engine.books().configured, told);
     assert_eq!(after.state.settings.policy, PolicyName::Lottery);
     drop(after);
     // The journal has it.
     let mut later = control(directory.path(), FakeHost::new(0), &any);
-    later.configure_again();
+    later.configure_again(later.state.settings.clone());
     assert_eq!(any.books().configured, told);
 }
 

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use prorata_core::ids::ClientId;
 use prorata_protocol::{
-    ClientReport, ClientState, Connection, DaemonPaths, Funding, Request, Response, SocketPath,
-    TransferPortion,
+    ClientReport, ClientState, Connection, DaemonPaths, EngineChoice, Funding, KernelChoice,
+    Request, Response, SocketPath, StatusReport, TransferPortion,
 };
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::Timing;
-use crate::daemon::serve;
+use crate::daemon::{DaemonOptions, serve};
 use crate::engine::{Engine, EngineError, EngineStatus};
 use crate::process::ProcessId;
 use crate::testing::FakeEngine;
@@ -27,6 +27,12 @@ use crate::testing::FakeEngine;
 const DIRECTORY: &str = "PRORATA_TEST_DAEMON_DIRECTORY";
 const LINGER_MS: &str = "PRORATA_TEST_DAEMON_LINGER_MS";
 const PATIENCE_MS: &str = "PRORATA_TEST_DAEMON_PATIENCE_MS";
+
+/// Set for a daemon whose starter demands the kernel engine.
+pub(super) const DEMANDS_KERNEL: &str = "PRORATA_TEST_DAEMON_DEMANDS_KERNEL";
+
+/// Set for a daemon in which the kernel engine does not start.
+pub(super) const REFUSES_KERNEL: &str = "PRORATA_TEST_DAEMON_REFUSES_KERNEL";
 
 /// Longest wait for anything in these tests; none waits for it to pass.
 pub(super) const LONG: Duration = Duration::from_secs(60);
@@ -67,13 +73,23 @@ fn daemon_process() {
         patience: time(PATIENCE_MS),
     };
     let paths = paths(directory.as_ref());
-    let make: crate::MakeEngine<'_> = &|setup| {
+    let refuses = std::env::var_os(REFUSES_KERNEL).is_some();
+    let make: crate::MakeEngine<'_> = &|choice, setup| {
+        if refuses && choice != EngineChoice::User {
+            return Err("there is no sched_ext".into());
+        }
         Ok(Box::new(Mortal {
             engine: FakeEngine::strict(),
             obituary: setup.directory.with_file_name("released"),
         }))
     };
-    let code = serve(&paths, timing, vec![0], make, || ()).map_or(3, |()| 0);
+    let kernel = EngineChoice::Kernel(KernelChoice::default());
+    let options = DaemonOptions {
+        engine: std::env::var_os(DEMANDS_KERNEL).map(|_| kernel),
+        timing,
+        ..DaemonOptions::default()
+    };
+    let code = serve(&paths, &options, make, || ()).map_or(3, |()| 0);
     std::process::exit(code);
 }
 
@@ -160,7 +176,7 @@ impl Daemon {
     pub fn start_impatient(directory: &Arc<tempfile::TempDir>) -> Daemon {
         let linger = LONG;
         let patience = PATIENCE;
-        let daemon = Self::spawn_with(directory, Timing { linger, patience });
+        let daemon = Self::spawn_as(directory, Timing { linger, patience }, &[]);
         daemon.connect();
         daemon
     }
@@ -168,11 +184,25 @@ impl Daemon {
     /// Starts one and does not wait for it.
     pub fn spawn(directory: &Arc<tempfile::TempDir>, linger: Duration) -> Daemon {
         let patience = LONG;
-        Self::spawn_with(directory, Timing { linger, patience })
+        Self::spawn_as(directory, Timing { linger, patience }, &[])
     }
 
-    fn spawn_with(directory: &Arc<tempfile::TempDir>, timing: Timing) -> Daemon {
+    /// Starts one with these variables set in its environment.
+    pub fn start_with(directory: &Arc<tempfile::TempDir>, variables: &[&str]) -> Daemon {
+        let daemon = Self::spawn_with(directory, variables);
+        daemon.connect();
+        daemon
+    }
+
+    /// The same, and does not wait for it.
+    pub fn spawn_with(directory: &Arc<tempfile::TempDir>, variables: &[&str]) -> Daemon {
+        let (linger, patience) = (LONG, LONG);
+        Self::spawn_as(directory, Timing { linger, patience }, variables)
+    }
+
+    fn spawn_as(directory: &Arc<tempfile::TempDir>, timing: Timing, variables: &[&str]) -> Daemon {
         let child = Command::new(std::env::current_exe().unwrap())
+            .envs(variables.iter().map(|name| (name, "1")))
             .args([
                 "--exact",
                 "tests::harness::daemon_process",
@@ -196,6 +226,13 @@ impl Daemon {
 
     pub fn connect(&self) -> Connection {
         eventually(|| Connection::open(&self.paths.socket).ok())
+    }
+
+    pub fn status(&self) -> StatusReport {
+        let Response::Status(status) = self.ask(Request::Status) else {
+            panic!("no status")
+        };
+        status
     }
 
     pub fn ask(&self, request: Request) -> Response {

@@ -6,11 +6,14 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use prorata_protocol::{ConnectError, Connection, Request, Response, start_daemon};
+use prorata_protocol::{
+    ConnectError, Connection, EngineChoice, KernelChoice, Request, Response, start_daemon,
+};
 use rustix::process::Signal;
 
 use super::harness::{
-    CURSED, Daemon, LONG, Sleeper, directory, eventually, paths, refusal, tickets,
+    CURSED, DEMANDS_KERNEL, Daemon, LONG, REFUSES_KERNEL, Sleeper, directory, eventually, paths,
+    refusal, tickets,
 };
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -65,6 +68,77 @@ fn a_daemon_stays_for_clients_and_connections_but_not_for_currencies() {
     drop(sleeper);
     assert_eq!(daemon.wait().code(), Some(0));
     assert!(has_currency(&Daemon::start(&directory), "lasting"));
+}
+
+fn stay() -> Request {
+    Request::Configure {
+        quantum_ns: None,
+        policy: None,
+        stay: true,
+    }
+}
+
+#[test]
+fn a_daemon_that_is_told_to_stay_stays_until_it_is_stopped() {
+    let directory = directory();
+    let mut daemon = Daemon::spawn(&directory, SHORT);
+    assert!(matches!(daemon.ask(stay()), Response::Status(status) if status.stays));
+    std::thread::sleep(SHORT * 3);
+    assert!(daemon.is_alive());
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+
+    let mut next = Daemon::spawn(&directory, SHORT);
+    assert!(next.status().stays, "a crash is no stop");
+    std::thread::sleep(SHORT * 3);
+    assert!(next.is_alive());
+    assert_eq!(next.ask(Request::Stop), Response::Done);
+    assert_eq!(next.wait().code(), Some(0));
+
+    let mut last = Daemon::spawn(&directory, SHORT);
+    assert!(!last.status().stays);
+    assert_eq!(last.wait().code(), Some(0));
+}
+
+#[test]
+fn a_chosen_engine_is_kept_and_gives_way_only_where_it_does_not_start() {
+    let directory = directory();
+    let kernel = EngineChoice::Kernel(KernelChoice::default());
+    let stop = |mut daemon: Daemon| {
+        assert_eq!(daemon.ask(Request::Stop), Response::Done);
+        assert_eq!(daemon.wait().code(), Some(0));
+    };
+    let demanded = Daemon::start_with(&directory, &[DEMANDS_KERNEL]);
+    assert_eq!(demanded.status().engine_choice, kernel);
+    stop(demanded);
+
+    let fallen_back = Daemon::start_with(&directory, &[REFUSES_KERNEL]);
+    let status = fallen_back.status();
+    assert_eq!(status.engine_choice, EngineChoice::User);
+    let trouble = status.trouble.unwrap();
+    assert!(
+        trouble.contains("(kernel) did not start: there is no sched_ext"),
+        "{trouble}"
+    );
+    stop(fallen_back);
+
+    let kept = Daemon::start(&directory);
+    assert_eq!(kept.status().engine_choice, kernel);
+    assert_eq!(kept.status().trouble, None);
+}
+
+#[test]
+fn a_demanded_engine_that_does_not_start_ends_the_daemon_and_is_not_kept() {
+    let directory = directory();
+    let variables = [DEMANDS_KERNEL, REFUSES_KERNEL];
+    let mut refused = Daemon::spawn_with(&directory, &variables);
+    assert_eq!(refused.wait().code(), Some(3));
+    let log = fs::read_to_string(refused.paths.log()).unwrap();
+    assert!(log.contains("the engine did not start"), "{log}");
+
+    let next = Daemon::start(&directory);
+    assert_eq!(next.status().engine_choice, EngineChoice::User);
+    assert_eq!(next.status().trouble, None);
 }
 
 /// What those who were managed see when it was not told to stop.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use prorata_control::{EngineKind, KernelOptions};
+use prorata_protocol::{EngineChoice, KernelChoice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::record::Record;
@@ -49,8 +49,8 @@ const SIGNALS: [Signal; 5] = [
 pub fn demo(args: &DemoArgs) -> Result<ExitCode> {
     let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
     let engine = match args.engine {
-        DaemonEngine::User => EngineKind::User,
-        DaemonEngine::Kernel => EngineKind::Kernel(KernelOptions::default()),
+        DaemonEngine::User => EngineChoice::User,
+        DaemonEngine::Kernel => EngineChoice::Kernel(KernelChoice::default()),
     };
     let mut stage = Stage::set_up(&signals, engine)?;
     let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());

@@ -260,7 +260,7 @@ pub struct Program {
 
 #[cfg(test)]
 mod tests {
-    use prorata_protocol::{ClientState, PolicyName};
+    use prorata_protocol::{ClientState, EngineChoice, PolicyName};
 
     use super::*;
 
@@ -300,6 +300,8 @@ mod tests {
             version: String::new(),
             pid: 1,
             engine: String::new(),
+            engine_choice: EngineChoice::User,
+            stays: false,
             mechanism: "idle".to_owned(),
             policy: PolicyName::Stride,
             quantum_ns: QUANTUM_NS,

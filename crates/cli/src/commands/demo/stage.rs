@@ -4,8 +4,9 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use prorata_control::EngineKind;
-use prorata_protocol::{ClientReport, Connection, Funding, Request, Response, StatusReport};
+use prorata_protocol::{
+    ClientReport, Connection, EngineChoice, Funding, Request, Response, StatusReport,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
@@ -37,7 +38,7 @@ pub struct Stage {
 impl Stage {
     /// Starts the daemon in a directory of its own, and prepares the programs
     /// on the last CPU that we may use.
-    pub fn set_up(signals: &Signals, engine: EngineKind) -> Result<Self> {
+    pub fn set_up(signals: &Signals, engine: EngineChoice) -> Result<Self> {
         let program = Program::find()?;
         let allowed = sched_getaffinity(None).context("cannot find out our CPUs")?;
         let cpu = (0..CpuSet::MAX_CPU)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use prorata_protocol::{
-    ClientReport, ClientState, Envelope, PolicyName, Request, Response, StatusReport,
+    ClientReport, ClientState, EngineChoice, Envelope, PolicyName, Request, Response, StatusReport,
 };
 use tempfile::TempDir;
 
@@ -117,7 +117,9 @@ pub fn status() -> StatusReport {
         version: "0".to_owned(),
         pid: std::process::id(),
         engine: "fake".to_owned(),
-        mechanism: "none".to_owned(),
+        engine_choice: EngineChoice::User,
+        stays: false,
+        mechanism: "idle".to_owned(),
         policy: PolicyName::Stride,
         quantum_ns: 20_000_000,
         cpus: allowed_cpus(),

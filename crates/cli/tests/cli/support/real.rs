@@ -1,6 +1,5 @@
 //! A real daemon with its own directories.
 
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -20,8 +19,6 @@ pub struct Real {
     directory: TempDir,
     /// The user of all programs, if not the tests' own.
     user: Option<OrdinaryUser>,
-    /// A connection that keeps an idle daemon alive until the test has a client.
-    guest: Option<UnixStream>,
 }
 
 impl Real {
@@ -30,7 +27,6 @@ impl Real {
         Self {
             directory: tempfile::tempdir().unwrap(),
             user: None,
-            guest: None,
         }
         .sharing_one_cpu()
     }
@@ -42,12 +38,11 @@ impl Real {
         Self {
             directory,
             user: Some(user),
-            guest: None,
         }
         .sharing_one_cpu()
     }
 
-    fn sharing_one_cpu(mut self) -> Self {
+    fn sharing_one_cpu(self) -> Self {
         let cpu = allowed_cpus().pop().unwrap().to_string();
         assert_eq!(
             output(self.prorata().args(["start", "--cpus", &cpu]))
@@ -55,13 +50,7 @@ impl Real {
                 .code(),
             Some(0)
         );
-        self.guest = Some(UnixStream::connect(self.socket()).unwrap());
         self
-    }
-
-    /// Lets the daemon end when it is idle.
-    pub fn leave(&mut self) {
-        self.guest = None;
     }
 
     pub fn socket(&self) -> PathBuf {

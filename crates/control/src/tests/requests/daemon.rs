@@ -5,7 +5,11 @@ use super::*;
 #[test]
 fn the_way_of_deciding_is_changed_live_within_its_limits() {
     let mut world = World::of(ALICE);
-    let configure = |quantum_ns, policy| Request::Configure { quantum_ns, policy };
+    let configure = |quantum_ns, policy| Request::Configure {
+        quantum_ns,
+        policy,
+        stay: false,
+    };
     for quantum_ns in [0, 999_999, 1_000_000_001, u64::MAX] {
         let message = world.refused(ALICE, configure(Some(quantum_ns), None));
         assert!(

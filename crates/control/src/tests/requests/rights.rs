@@ -78,6 +78,12 @@ fn modes_say_who_may_read_fund_and_issue() {
         Request::Configure {
             quantum_ns: Some(5_000_000),
             policy: None,
+            stay: false,
+        },
+        Request::Configure {
+            quantum_ns: None,
+            policy: None,
+            stay: true,
         },
         Request::Stop,
     ] {

@@ -1,0 +1,112 @@
+//! The engine as a user chooses it and as the journal keeps it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What decides which task runs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineChoice {
+    /// The daemon decides, on any Linux.
+    #[default]
+    User,
+    /// A scheduler inside the kernel decides, loaded like this.
+    Kernel(KernelChoice),
+}
+
+/// What is fixed about the scheduler in the kernel when the daemon loads it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct KernelChoice {
+    /// It schedules all of the machine, and not the clients alone.
+    pub all: bool,
+    /// Where tasks wait.
+    pub queues: QueueLayout,
+    /// A waking task preempts a running task that is owed less.
+    pub abbreviated: bool,
+    /// Its decisions can be traced.
+    pub traced: bool,
+}
+
+/// Where tasks wait in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueLayout {
+    /// In a queue for each CPU; a CPU takes the least pass of all queues.
+    #[default]
+    Cpu,
+    /// The same, with a queue for all CPUs that share a last-level cache.
+    Cache,
+    /// In one queue.
+    One,
+}
+
+impl fmt::Display for QueueLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            QueueLayout::Cpu => "cpu",
+            QueueLayout::Cache => "cache",
+            QueueLayout::One => "one",
+        })
+    }
+}
+
+impl EngineChoice {
+    /// Its name, followed by the options of `prorata start` that differ from the
+    /// defaults.
+    pub fn words(self) -> Vec<String> {
+        let EngineChoice::Kernel(KernelChoice {
+            all,
+            queues,
+            abbreviated,
+            traced,
+        }) = self
+        else {
+            return vec!["user".to_owned()];
+        };
+        let mut words = vec!["kernel".to_owned()];
+        if all {
+            words.push("--all".to_owned());
+        }
+        if queues != QueueLayout::default() {
+            words.push(format!("--queues={queues}"));
+        }
+        if abbreviated {
+            words.push("--abbreviated".to_owned());
+        }
+        if traced {
+            words.push("--trace".to_owned());
+        }
+        words
+    }
+}
+
+impl fmt::Display for EngineChoice {
+    /// As it follows `--engine`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_written_as_it_is_given_on_the_command_line() {
+        assert_eq!(EngineChoice::User.to_string(), "user");
+        let kernel = |choice| EngineChoice::Kernel(choice).to_string();
+        assert_eq!(kernel(KernelChoice::default()), "kernel");
+        let everything = KernelChoice {
+            all: true,
+            queues: QueueLayout::One,
+            abbreviated: true,
+            traced: true,
+        };
+        assert_eq!(
+            kernel(everything),
+            "kernel --all --queues=one --abbreviated --trace"
+        );
+    }
+}
