@@ -1,4 +1,4 @@
-//! What the machine tells its host: frames on a serial port of their own, so
+//! Frames from the machine to its host. They have a serial port of their own, so
 //! that the kernel's log and a command's output stay apart.
 //!
 //! ```text
@@ -23,9 +23,9 @@ pub enum Frame {
     Output(Vec<u8>),
     /// The command wrote this to its standard error.
     Errors(Vec<u8>),
-    /// The command ended: nothing follows.
+    /// The command ended. No frame follows.
     Ended(Ending),
-    /// The machine could not be brought up: nothing follows.
+    /// The machine could not be brought up. No frame follows.
     Failed(String),
 }
 
@@ -38,10 +38,10 @@ pub enum Ending {
     Killed(u8),
 }
 
-/// What came is no frame.
+/// Why the channel gives no frame.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// A kind or contents that nobody sends.
+    /// A kind or contents that no frame has.
     #[error("the machine sent a frame of kind {kind} and {bytes} bytes, which means nothing")]
     Nonsense {
         /// The first byte.
@@ -49,9 +49,21 @@ pub enum ChannelError {
         /// Bytes of contents.
         bytes: usize,
     },
-    /// The channel broke, or ended within a frame.
-    #[error("the machine's channel broke: {0}")]
-    Broken(#[from] io::Error),
+    /// The channel ended within a frame: the machine died while it sent one.
+    #[error("the machine's channel ended within a frame")]
+    Torn,
+    /// The channel cannot be read.
+    #[error("cannot read the machine's channel: {0}")]
+    Broken(#[source] io::Error),
+}
+
+impl From<io::Error> for ChannelError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => ChannelError::Torn,
+            _ => ChannelError::Broken(error),
+        }
+    }
 }
 
 impl Frame {
@@ -70,11 +82,16 @@ impl Frame {
         }
     }
 
-    /// Reads the next frame; nothing where the channel ends.
+    /// Reads the next frame, or `None` at the channel's end.
     pub fn read(channel: &mut impl Read) -> Result<Option<Self>, ChannelError> {
         let mut header = [0; 5];
-        if channel.read(&mut header[..1])? == 0 {
-            return Ok(None);
+        loop {
+            match channel.read(&mut header[..1]) {
+                Ok(0) => return Ok(None),
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         channel.read_exact(&mut header[1..])?;
         let [kind, length @ ..] = header;
@@ -104,8 +121,8 @@ fn write_pieces(channel: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<
     Ok(())
 }
 
-/// Header and contents go in one write: on the guest's side each write is a
-/// message of its own to the host.
+/// Header and contents go in one write: each write of the guest is a message of
+/// its own to the host.
 fn write(channel: &mut impl Write, kind: u8, contents: &[u8]) -> io::Result<()> {
     let length = u32::try_from(contents.len()).map_err(io::Error::other)?;
     let mut frame = Vec::with_capacity(5 + contents.len());
@@ -145,7 +162,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_sent_arrives(sent in proptest::collection::vec(any_frame(), 0..20)) {
+        fn sent_frames_arrive(sent in proptest::collection::vec(any_frame(), 0..20)) {
             let mut bytes = Vec::new();
             for frame in &sent {
                 frame.write(&mut bytes).unwrap();
@@ -154,14 +171,14 @@ mod tests {
         }
 
         #[test]
-        fn a_torn_frame_is_broken(frame in any_frame(), torn in any::<proptest::sample::Index>()) {
+        fn a_torn_frame_is_told(frame in any_frame(), torn in any::<proptest::sample::Index>()) {
             let mut bytes = Vec::new();
             frame.write(&mut bytes).unwrap();
             let length = torn.index(bytes.len());
             bytes.truncate(length);
             match frames(&bytes) {
                 Ok(frames) => prop_assert!(length == 0 && frames.is_empty()),
-                Err(error) => prop_assert!(matches!(error, ChannelError::Broken(_))),
+                Err(error) => prop_assert!(matches!(error, ChannelError::Torn)),
             }
         }
 
@@ -181,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_a_frame_is_refused_before_it_is_read() {
+    fn a_frame_that_is_too_long_is_refused_before_its_contents_are_read() {
         let mut bytes = vec![1];
         let length = u32::try_from(MAX_CONTENTS_BYTES + 1).unwrap();
         bytes.extend_from_slice(&length.to_be_bytes());

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-/// Bytes that a file may hold: the format's size is a 32-bit number.
+/// The longest file: the format has 32 bits for a size.
 pub const MAX_FILE_BYTES: usize = u32::MAX as usize;
 
-/// Bytes that a path may hold, the final zero left out (`PATH_MAX`).
+/// The longest path without its final zero (`PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4095;
 
 const DIRECTORY: u32 = 0o040_000;
@@ -29,10 +29,10 @@ pub enum ArchiveError {
         "{0:?} is no path of an archive: give an absolute one without `.`, `..` and zero bytes"
     )]
     BadPath(String),
-    /// Written before.
+    /// The archive has this path already.
     #[error("{0:?} is in the archive already: give each file once")]
     Twice(String),
-    /// Longer than the format can say.
+    /// The file is longer than the format permits.
     #[error("{path:?} has {bytes} bytes: a file of an archive has at most {MAX_FILE_BYTES}")]
     TooLong {
         /// The file.
@@ -48,8 +48,7 @@ impl Archive {
         Self::default()
     }
 
-    /// Adds an empty directory, and those above it. One that is there already
-    /// stays.
+    /// Adds an empty directory and those above it, unless they exist.
     pub fn directory(&mut self, path: &str) -> Result<(), ArchiveError> {
         let path = relative(path)?;
         self.parents(&format!("{path}/"));
@@ -136,8 +135,8 @@ fn write_entry(bytes: &mut Vec<u8>, inode: u32, name: &str, mode: u32, contents:
     fill_up(bytes);
 }
 
-/// Every entry begins at a multiple of four, so filling up the whole archive is
-/// filling up its parts.
+/// Every entry begins at a multiple of four, so filling up the archive fills up
+/// its last part.
 fn fill_up(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
@@ -148,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// What a reader written from the format's description finds.
+    /// A reader written from the format's description.
     fn read(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_come_before_what_is_in_them_and_once() {
+    fn each_directory_comes_once_and_before_its_files() {
         let mut archive = Archive::new();
         archive.file("/a/b/one", 0o755, b"1").unwrap();
         archive.directory("/a/c").unwrap();
@@ -215,7 +214,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
-        fn what_is_written_is_read(files in proptest::collection::btree_map(
+        fn written_files_are_read_back(files in proptest::collection::btree_map(
             "[a-z]{1,9}", proptest::collection::vec(any::<u8>(), 0..40), 0..10,
         )) {
             let mut archive = Archive::new();

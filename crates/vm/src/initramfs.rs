@@ -1,5 +1,5 @@
 //! The machine's first file system: this program as its init, the libraries
-//! that it needs, the job, and the kernel's module for overlays.
+//! that the program needs, the job, and the kernel's module for overlays.
 
 use std::fs;
 use std::io;
@@ -12,17 +12,17 @@ use crate::libraries;
 /// Where the guest finds the module, as its distribution packed it.
 pub const OVERLAY_MODULE: &str = "/overlay.ko.xz";
 
-/// Where the guest mounts what it needs on the way to its final root.
+/// Where the guest mounts the host's files on the way to its final root.
 pub const HOST: &str = "/host";
-/// A file system in memory for what is written in the guest.
+/// A file system in memory that takes the guest's writes.
 pub const WRITTEN: &str = "/written";
-/// The final root, before it is moved.
+/// The final root, before the guest moves it.
 pub const ROOT: &str = "/root";
 
 /// Why the first file system cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum InitramfsError {
-    /// One of the files that go into it.
+    /// One of the files for the archive.
     #[error("cannot read {path} for the machine: {source}")]
     Read {
         /// The file.
@@ -39,7 +39,7 @@ pub enum InitramfsError {
 }
 
 /// The archive for a job.
-pub fn build(job: &Job, overlay_module: Option<&Path>) -> Result<Vec<u8>, InitramfsError> {
+pub fn build(job: &Job) -> Result<Vec<u8>, InitramfsError> {
     let mut archive = Archive::new();
     for directory in ["/dev", "/proc", "/sys", HOST, WRITTEN, ROOT] {
         archive.directory(directory)?;
@@ -52,8 +52,8 @@ pub fn build(job: &Job, overlay_module: Option<&Path>) -> Result<Vec<u8>, Initra
             .ok_or_else(|| InitramfsError::NotText(library.clone()))?;
         archive.file(path, 0o755, &contents)?;
     }
-    if let Some(module) = overlay_module {
-        archive.file(OVERLAY_MODULE, 0o644, &read(module)?)?;
+    if let Some(files) = &job.kernel_files {
+        archive.file(OVERLAY_MODULE, 0o644, &read(&files.overlay_module())?)?;
     }
     let written = serde_json::to_vec(job).expect("a job is plain data");
     archive.file(job::PATH, 0o644, &written)?;

@@ -1,4 +1,4 @@
-//! What the machine is to run. Host and guest are the same program, so its
+//! The job of a machine. Host and guest run the same program, so the job's
 //! written form has no versions.
 
 use std::ffi::OsString;
@@ -6,15 +6,33 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A command with all that it starts from. Its standard input is empty.
+/// A command and its surroundings. Its standard input is empty.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The command and its arguments: at least one.
     pub command: Vec<OsString>,
-    /// Its environment, and nothing else.
+    /// The command's whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The directory that it starts in.
+    /// The directory that the command starts in.
     pub directory: PathBuf,
+    /// What the kernel's packages hold beside its image, if that is known.
+    pub kernel_files: Option<KernelFiles>,
+}
+
+/// Files of a kernel that the guest finds where a distribution puts them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KernelFiles {
+    /// The host's directory with the modules, `/lib/modules/RELEASE` in the guest.
+    pub modules: PathBuf,
+    /// The kernel's configuration on the host, `/boot/config-RELEASE` in the guest.
+    pub config: PathBuf,
+}
+
+impl KernelFiles {
+    /// The module for overlays. The guest needs it before it sees the host's files.
+    pub fn overlay_module(&self) -> PathBuf {
+        self.modules.join("kernel/fs/overlayfs/overlay.ko.xz")
+    }
 }
 
 /// Where the guest finds its job.
@@ -32,6 +50,10 @@ mod tests {
             command: vec!["printf".into(), OsString::from_vec(vec![0xff, b'"'])],
             environment: vec![("LANG".into(), "C".into())],
             directory: "/tmp".into(),
+            kernel_files: Some(KernelFiles {
+                modules: "/cache/modules".into(),
+                config: "/cache/config".into(),
+            }),
         };
         let written = serde_json::to_vec(&job).unwrap();
         assert_eq!(serde_json::from_slice::<Job>(&written).unwrap(), job);

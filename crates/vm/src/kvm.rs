@@ -1,6 +1,6 @@
-//! Whether KVM works. That `/dev/kvm` is there does not say so: inside another
-//! machine it may hang on the first instruction that it cannot execute. Only a
-//! machine that came up shows it, so the outcome is kept in mind.
+//! Whether KVM works. Its device alone does not prove that: inside another
+//! machine KVM may hang on the first instruction that it cannot execute. Only a
+//! machine that comes up proves it, so a note keeps the outcome.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ pub fn is_there() -> bool {
     device.is_ok()
 }
 
-/// Whether a machine with KVM came up since the last boot; nothing if there was
-/// no trial.
+/// Whether a machine with KVM came up since the last boot, or `None` without a
+/// trial.
 pub fn recall(notes: &Path) -> Option<bool> {
     let note = fs::read_to_string(path(notes)).ok()?;
     let outcome = note.strip_prefix(&boot()?)?;
@@ -23,8 +23,7 @@ pub fn recall(notes: &Path) -> Option<bool> {
     }
 }
 
-/// Keeps an outcome in mind. Where that is impossible the next machine tries
-/// again.
+/// Notes an outcome. If that is impossible, the next machine tries again.
 pub fn note(notes: &Path, works: bool) {
     if let Some(boot) = boot() {
         let outcome = if works { "works" } else { "fails" };
@@ -37,7 +36,7 @@ fn path(notes: &Path) -> PathBuf {
     notes.join("kvm")
 }
 
-/// What tells this boot of the host from all others.
+/// The identifier of this boot of the host.
 fn boot() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim_end().to_owned())

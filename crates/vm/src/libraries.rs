@@ -1,11 +1,11 @@
-//! The shared libraries of this program, loader included.
+//! The shared libraries of this program, and its loader.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 /// Paths of all libraries that this process has loaded, as the loader found
-/// them. Empty for a static program.
+/// them. A static program has none.
 pub fn loaded() -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     // SAFETY: `note` matches the type of the callback, and takes its last
@@ -14,14 +14,14 @@ pub fn loaded() -> Vec<PathBuf> {
     paths
 }
 
-/// Notes the path of one object; goes on to the next.
+/// Notes the path of one object.
 unsafe extern "C" fn note(
     object: *mut libc::dl_phdr_info,
     _size: libc::size_t,
     paths: *mut c_void,
 ) -> c_int {
     // SAFETY: the loader passes a valid object, and passes on the pointer that
-    // `loaded` gave it; nobody else uses either during the call.
+    // `loaded` gave it; no other code uses either during the call.
     let (object, paths) = unsafe { (&*object, &mut *paths.cast::<Vec<PathBuf>>()) };
     if !object.dlpi_name.is_null() {
         // SAFETY: a name that is not null is a string that lives as long as
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_c_library_and_the_loader_are_among_them() {
+    fn the_c_library_and_the_loader_are_listed() {
         let paths = loaded();
         for part in ["/libc.so", "/ld-linux"] {
             let found = paths

@@ -1,55 +1,54 @@
-//! The machine as QEMU's arguments.
+//! The shape of a machine, and QEMU's arguments for it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// CPUs that a machine may have.
+/// How many CPUs a machine may have.
 pub const CPUS: std::ops::RangeInclusive<u32> = 1..=64;
-/// Mebibytes of memory that a machine may have.
+/// How many mebibytes of memory a machine may have.
 pub const MEMORY_MIB: std::ops::RangeInclusive<u32> = 256..=16384;
 
-/// Nanoseconds that an instruction may last where the clock counts them: powers
-/// of two.
+/// How many nanoseconds an instruction may last where the clock counts
+/// instructions: powers of two.
 pub const INSTRUCTION_NS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Name by which the guest mounts the host's files.
 pub const HOST_TAG: &str = "host";
 
-/// What the machine is like.
+/// The shape of a machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Machine {
+pub struct VirtualMachine {
     /// The kernel's image.
     pub kernel: PathBuf,
-    /// The kernel's module for overlays, if they are not built in.
-    pub overlay_module: Option<PathBuf>,
-    /// How many CPUs, within [`CPUS`].
+    /// The number of CPUs, within [`CPUS`].
     pub cpus: u32,
-    /// Sockets that hold as many of these each, with a last-level cache of their own.
+    /// The number of sockets, which hold the same number of CPUs each, with a
+    /// last-level cache of their own.
     pub sockets: u32,
-    /// How much memory, within [`MEMORY_MIB`].
+    /// The size of the memory, within [`MEMORY_MIB`].
     pub memory_mib: u32,
-    /// The clock counts instructions, each of which lasts so many nanoseconds,
-    /// instead of time. A power of two, see [`INSTRUCTION_NS`].
+    /// If given, the clock counts instructions instead of time. Each lasts so
+    /// many nanoseconds, one of [`INSTRUCTION_NS`].
     pub instruction_ns: Option<u32>,
 }
 
-/// A machine that cannot be built.
+/// Why there is no machine of a shape.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MachineError {
-    /// Sockets that do not hold as many CPUs each.
+    /// The sockets would not hold the same number of CPUs each.
     #[error(
         "{cpus} CPUs in {sockets} sockets: each socket holds as many, at least one, so give a \
          number of sockets that divides that of the CPUs"
     )]
     Sockets {
-        /// How many CPUs.
+        /// The number of CPUs.
         cpus: u32,
-        /// In how many sockets.
+        /// The number of sockets.
         sockets: u32,
     },
 }
 
-/// What executes the guest's instructions.
+/// The executor of the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accelerator {
     /// The processor.
@@ -69,14 +68,10 @@ pub struct Connections {
     pub files_fd: i32,
 }
 
-impl Machine {
-    /// That it can be built.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
+impl VirtualMachine {
+    /// Checks that there is a machine of this shape.
     pub fn check(&self) -> Result<(), MachineError> {
-        let &Machine { cpus, sockets, .. } = self;
+        let &VirtualMachine { cpus, sockets, .. } = self;
         // Zero divides nothing.
         if cpus.checked_rem(sockets) == Some(0) {
             return Ok(());
@@ -84,7 +79,7 @@ impl Machine {
         Err(MachineError::Sockets { cpus, sockets })
     }
 
-    /// Arguments for QEMU. Its standard output is the channel.
+    /// Arguments for QEMU, whose standard output is the channel.
     pub fn arguments(&self, accelerator: Accelerator, connections: &Connections) -> Vec<OsString> {
         let memory = self.memory_mib;
         let mut arguments: Vec<OsString> = Vec::new();
@@ -126,15 +121,15 @@ impl Machine {
     }
 }
 
-/// A panic ends the machine at once. The random numbers come from the
-/// processor, as nothing else has happened yet that they could come from.
-/// Mitigations would only make the emulated processor slower; nobody else's
-/// secrets are in the machine. So would programs at random addresses: what QEMU
-/// translates is kept by address, and would be translated for each process anew.
-const COMMAND_LINE: &str =
-    "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on mitigations=off norandmaps";
+/// A panic ends the machine at once. The kernel's trial of its timer fails where a
+/// busy host delays QEMU, and the timer works, so there is no trial. The random numbers come from the
+/// processor, as a machine that has just booted has no other source of them.
+/// Mitigations make the emulated processor slower and protect nothing here: all
+/// programs of a machine have one owner. Random addresses make it slower too:
+/// QEMU keeps translated code by address, and would translate it for each process.
+const COMMAND_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 no_timer_check random.trust_cpu=on mitigations=off norandmaps";
 
-/// QEMU takes a comma for the end of the path unless there are two.
+/// QEMU ends the path at a comma unless the comma is doubled.
 fn file(id: &str, path: &Path) -> OsString {
     let mut words = OsString::from(format!("file,id={id},path="));
     words.push(path.to_string_lossy().replace(',', ",,"));
@@ -145,7 +140,7 @@ fn file(id: &str, path: &Path) -> OsString {
 mod tests {
     use super::*;
 
-    fn arguments(machine: &Machine, accelerator: Accelerator) -> String {
+    fn arguments(machine: &VirtualMachine, accelerator: Accelerator) -> String {
         let connections = Connections {
             initramfs: "/proc/self/fd/4".into(),
             log: "/a,b".into(),
@@ -155,10 +150,9 @@ mod tests {
         words.join(" ".as_ref()).into_string().unwrap()
     }
 
-    fn machine() -> Machine {
-        Machine {
+    fn machine() -> VirtualMachine {
+        VirtualMachine {
             kernel: "/boot/vmlinuz".into(),
-            overlay_module: None,
             cpus: 3,
             sockets: 1,
             memory_mib: 700,
@@ -167,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn sockets_hold_as_many_cpus_each() {
+    fn sockets_hold_the_same_number_of_cpus_each() {
         let checked = |cpus, sockets| {
-            let machine = Machine {
+            let machine = VirtualMachine {
                 cpus,
                 sockets,
                 ..machine()
@@ -186,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_say_what_the_machine_is_like() {
+    fn arguments_carry_the_shape_of_the_machine() {
         let mut machine = machine();
         let software = arguments(&machine, Accelerator::Software);
         for words in [

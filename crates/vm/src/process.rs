@@ -1,10 +1,10 @@
 //! The two processes of a machine: QEMU, and the server of the host's files.
 //!
-//! Nothing of a machine has a name that could be left behind: files are
-//! anonymous, the socket's directory is gone before QEMU runs, and both
-//! processes end with the thread that started them.
+//! A machine leaves nothing behind: its files are anonymous, the socket's
+//! directory is gone before QEMU runs, and both processes end with the thread
+//! that started them.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
@@ -19,11 +19,11 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::machine::{Accelerator, Connections, Machine};
+use crate::machine::{Accelerator, Connections, VirtualMachine};
 
 const QEMU: &str = "qemu-system-x86_64";
 
-/// Where distributions put the server: it is for QEMU's use, not in PATH.
+/// Where distributions put the server, which is not in PATH.
 const FILE_SERVERS: [&str; 4] = [
     "/usr/libexec/virtiofsd",
     "/usr/lib/qemu/virtiofsd",
@@ -31,13 +31,13 @@ const FILE_SERVERS: [&str; 4] = [
     "/usr/bin/virtiofsd",
 ];
 
-/// How much of what was said last an error repeats.
+/// How much of a log's end an error repeats.
 const LAST_WORDS_BYTES: u64 = 2000;
 
 /// Why a machine's processes do not run.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Machines exist for one architecture only.
+    /// The host has another architecture than the machines.
     #[error("machines are of the architecture x86_64 only: run this on such a host")]
     Architecture,
     /// No QEMU.
@@ -51,10 +51,10 @@ pub enum StartError {
     /// No kernel to boot.
     #[error("cannot read the kernel {0}: name the image of one, or leave --kernel out")]
     NoKernel(PathBuf),
-    /// Whatever else.
+    /// The system refused something else.
     #[error("cannot start {what}: {source}")]
     Start {
-        /// Which process, or what it needs.
+        /// The process, or the thing that it needs.
         what: &'static str,
         /// Why not.
         source: io::Error,
@@ -67,14 +67,14 @@ pub struct Processes {
     qemu: Child,
     files: Child,
     channel: ChildStdout,
-    /// What kernel and processes said.
+    /// The logs of the kernel, of QEMU and of the server.
     logs: [File; 3],
 }
 
 impl Processes {
-    /// Starts both.
+    /// Starts both processes.
     pub fn start(
-        machine: &Machine,
+        machine: &VirtualMachine,
         accelerator: Accelerator,
         initramfs: &[u8],
     ) -> Result<Self, StartError> {
@@ -106,7 +106,7 @@ impl Processes {
         let arguments = machine.arguments(accelerator, &connections);
         let inherited = [archive.as_fd(), logs[0].as_fd(), socket.as_fd()];
         let mut command = Command::new(QEMU);
-        // The channel counts as connected as long as its input is open.
+        // QEMU takes the channel for connected as long as this input is open.
         command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(duplicate(&logs[1])?);
         let qemu = spawn(command, &inherited);
@@ -129,22 +129,33 @@ impl Processes {
         })
     }
 
-    /// The channel, from the machine to us.
+    /// The channel, from the machine to this process.
     pub fn channel(&mut self) -> &mut ChildStdout {
         &mut self.channel
     }
 
-    /// Waits until the channel has something to say, or has ended. False if
-    /// that took too long.
+    /// Waits until the channel has data, or has ended. False if the time is up
+    /// before.
     pub fn wait_for_channel(&self, limit: Duration) -> io::Result<bool> {
         let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
         let mut polled = [PollFd::new(&self.channel, PollFlags::IN)];
-        // A signal that does not end us begins the wait again.
+        // After a signal the wait begins again.
         let ready = rustix::io::retry_on_intr(|| poll(&mut polled, Some(&limit)))?;
         Ok(ready > 0)
     }
 
-    /// Ends the machine; the end of what was said.
+    /// The CPU time that QEMU has used: fields 14 and 15 of proc_pid_stat(5), in
+    /// ticks of 10 ms.
+    pub fn cpu_time(&self) -> Duration {
+        let path = format!("/proc/{}/stat", self.qemu.id());
+        let line = fs::read_to_string(path).unwrap_or_default();
+        let fields = line.rsplit(") ").next().unwrap_or_default();
+        let ticks = fields.split(' ').skip(14 - 3).take(2);
+        let ticks = ticks.filter_map(|ticks| ticks.parse::<u64>().ok());
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+
+    /// Ends the machine, and gives the end of its logs.
     pub fn last_words(&mut self) -> String {
         end(&mut self.qemu);
         end(&mut self.files);
@@ -160,7 +171,7 @@ impl Drop for Processes {
     }
 }
 
-/// Ends a process and waits for that; one that has ended stays so.
+/// Ends a process, unless it has ended, and waits for that.
 fn end(process: &mut Child) {
     let _ = process.kill();
     let _ = process.wait();
@@ -189,8 +200,8 @@ fn path_of(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// A listening socket and one that is connected to it. The server wants the
-/// former; nobody else can connect, as its name is gone.
+/// A listening socket for the server, and one that is connected to it. No other
+/// process can connect, as the socket's name is gone.
 fn socket_pair() -> io::Result<(UnixListener, UnixStream)> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("files");
@@ -203,7 +214,7 @@ fn serve_files(listener: &UnixListener, log: &File) -> Result<Child, StartError>
     let program = FILE_SERVERS.iter().find(|path| Path::new(path).is_file());
     let program = program.ok_or(StartError::NoFileServer)?;
     let mut command = Command::new(program);
-    // In containers there may be no namespaces to be had.
+    // Containers may forbid new namespaces.
     let sandbox = if rustix::process::geteuid().is_root() {
         "chroot"
     } else {
@@ -220,8 +231,7 @@ fn serve_files(listener: &UnixListener, log: &File) -> Result<Child, StartError>
     })
 }
 
-/// Starts a process that inherits these descriptors, and that ends with this
-/// thread.
+/// Starts a process that inherits these descriptors and ends with this thread.
 fn spawn(mut command: Command, inherited: &[BorrowedFd<'_>]) -> io::Result<Child> {
     let inherited: Vec<RawFd> = inherited.iter().map(BorrowedFd::as_raw_fd).collect();
     // SAFETY: the closure makes system calls only, which is permitted between

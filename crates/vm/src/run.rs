@@ -1,43 +1,52 @@
-//! Starts a machine, passes on what its command says, and ends it.
+//! Runs a job in a machine: starts the machine, passes on the command's output,
+//! and ends the machine.
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::channel::{ChannelError, Ending, Frame};
 use crate::initramfs::{self, InitramfsError};
 use crate::job::Job;
 use crate::kvm;
-use crate::machine::{Accelerator, Machine, MachineError};
+use crate::machine::{Accelerator, MachineError, VirtualMachine};
 use crate::process::{Processes, StartError};
 
-/// How long a machine may take until it runs its command. Software emulation
-/// takes 3 s on a quiet machine.
-const UP_LIMIT: Duration = Duration::from_secs(120);
+/// How much CPU time a machine may take until it runs its command. Software
+/// emulation takes 6 s. On a busy host that is a long time on the clock.
+const UP_CPU_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long one with KVM may take that was never seen to work. One that works
-/// takes less than a second.
+/// How long a machine may take until it runs its command.
+const UP_LIMIT: Duration = Duration::from_secs(900);
+
+/// How often the CPU time is compared with its limit.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long the first machine with KVM may take. With a working KVM it takes less
+/// than a second.
 const KVM_TRIAL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why a job was not run to its end.
+/// Why a job did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no such machine.
+    /// No machine has this shape.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// What the machine needs could not be started.
+    /// A process of the machine could not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Its first file system could not be built.
+    /// The first file system could not be built.
     #[error(transparent)]
     Initramfs(#[from] InitramfsError),
-    /// It did not get as far as the command in time.
-    #[error("the machine was not up after {} s: its kernel may need more memory; it last said:\n{last_words}", UP_LIMIT.as_secs())]
+    /// The machine did not reach the command in time.
+    #[error("the machine was not up after {} s of CPU time: its kernel may need more memory; it last said:\n{last_words}", .cpu_time.as_secs())]
     NotUp {
+        /// The CPU time that the machine took.
+        cpu_time: Duration,
         /// The end of the kernel's log.
         last_words: String,
     },
-    /// It ended before the command did.
+    /// The machine ended before the command did.
     #[error(
         "the machine ended before its command, perhaps for want of memory; it last said:\n{last_words}"
     )]
@@ -45,37 +54,37 @@ pub enum RunError {
         /// The end of QEMU's messages and of the kernel's log.
         last_words: String,
     },
-    /// Its init could not bring it up.
+    /// The guest's init could not bring the machine up.
     #[error("the machine could not be brought up: {0}")]
     Init(String),
-    /// It said something that is not in the protocol.
+    /// The machine sent no valid frame.
     #[error(transparent)]
     Channel(#[from] ChannelError),
-    /// Nobody reads the command's output any more.
+    /// The command's output has no reader any more.
     #[error("cannot pass on the command's output: {0}")]
     Output(#[source] io::Error),
 }
 
 /// Where a command's output goes.
 pub struct Sinks<'a> {
-    /// Its standard output.
+    /// The command's standard output.
     pub output: &'a mut dyn Write,
-    /// Its standard error.
+    /// The command's standard error.
     pub errors: &'a mut dyn Write,
 }
 
-/// Runs a job to its end in a machine of its own. `notes` is a directory where
-/// it is kept in mind whether KVM works.
+/// Runs a job to its end in a machine of its own. `notes` is a directory that
+/// keeps whether KVM works.
 ///
 /// The machine ends with the calling thread, however that ends.
 pub fn run(
-    machine: &Machine,
+    machine: &VirtualMachine,
     job: &Job,
     notes: &Path,
     sinks: &mut Sinks<'_>,
 ) -> Result<Ending, RunError> {
     machine.check()?;
-    let initramfs = initramfs::build(job, machine.overlay_module.as_deref())?;
+    let initramfs = initramfs::build(job)?;
     // Only software counts instructions.
     if machine.instruction_ns.is_none() && kvm::is_there() {
         let works = kvm::recall(notes);
@@ -95,25 +104,32 @@ pub fn run(
 
 /// Waits for the first frame.
 fn wait_until_up(mut processes: Processes, limit: Duration) -> Result<Processes, RunError> {
-    if !processes
-        .wait_for_channel(limit)
-        .map_err(ChannelError::from)?
-    {
-        let last_words = processes.last_words();
-        return Err(RunError::NotUp { last_words });
+    let begin = Instant::now();
+    let is_silent = |processes: &Processes| {
+        let wait = processes.wait_for_channel(LOOK.min(limit));
+        wait.map(|has_data| !has_data).map_err(ChannelError::from)
+    };
+    while is_silent(&processes)? {
+        let cpu_time = processes.cpu_time();
+        if cpu_time > UP_CPU_LIMIT || begin.elapsed() > limit {
+            let last_words = processes.last_words();
+            return Err(RunError::NotUp {
+                cpu_time,
+                last_words,
+            });
+        }
     }
-    match Frame::read(processes.channel())? {
-        Some(Frame::Ready) => Ok(processes),
-        Some(Frame::Failed(why)) => Err(RunError::Init(why)),
-        Some(_) => Err(RunError::Init("it began without saying so".to_owned())),
-        None => Err(died(processes)),
+    match next(&mut processes)? {
+        Frame::Ready => Ok(processes),
+        Frame::Failed(why) => Err(RunError::Init(why)),
+        _ => Err(RunError::Init("it began without saying so".to_owned())),
     }
 }
 
-/// Passes on what the command says until it ends.
+/// Passes on the command's output until the command ends.
 fn attend(mut processes: Processes, sinks: &mut Sinks<'_>) -> Result<Ending, RunError> {
-    while let Some(frame) = Frame::read(processes.channel())? {
-        match frame {
+    loop {
+        match next(&mut processes)? {
             Frame::Output(bytes) => pass_on(sinks.output, &bytes)?,
             Frame::Errors(bytes) => pass_on(sinks.errors, &bytes)?,
             Frame::Ended(ending) => return Ok(ending),
@@ -121,17 +137,21 @@ fn attend(mut processes: Processes, sinks: &mut Sinks<'_>) -> Result<Ending, Run
             Frame::Ready => {}
         }
     }
-    Err(died(processes))
+}
+
+/// The next frame of a machine that lives.
+fn next(processes: &mut Processes) -> Result<Frame, RunError> {
+    match Frame::read(processes.channel()) {
+        Ok(Some(frame)) => Ok(frame),
+        Ok(None) | Err(ChannelError::Torn) => Err(RunError::Died {
+            last_words: processes.last_words(),
+        }),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn pass_on(sink: &mut dyn Write, bytes: &[u8]) -> Result<(), RunError> {
     sink.write_all(bytes)
         .and_then(|()| sink.flush())
         .map_err(RunError::Output)
-}
-
-fn died(mut processes: Processes) -> RunError {
-    RunError::Died {
-        last_words: processes.last_words(),
-    }
 }

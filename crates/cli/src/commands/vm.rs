@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::Signal;
 use prorata_kernel::KernelError;
 use prorata_vm::channel;
-use prorata_vm::job::Job;
+use prorata_vm::job::{Job, KernelFiles};
 use prorata_vm::kernels::{Kernel, SERIES, Store, fetch};
-use prorata_vm::machine::Machine;
+use prorata_vm::machine::VirtualMachine;
 use prorata_vm::run::{RunError, Sinks, run};
 
 use crate::args::vm::{VmArgs, VmCommand, VmFetchArgs, VmListArgs, VmRunArgs};
@@ -34,23 +34,22 @@ pub fn vm(args: &VmArgs) -> Result<ExitCode> {
 
 fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
     let store = Store::of_user()?;
-    let (kernel, overlay_module) = match &args.kernel {
+    let (kernel, kernel_files) = match &args.kernel {
         Some(file) if file.components().count() > 1 => (file.clone(), None),
         series => {
             let series = series.as_ref().map(|series| series.to_string_lossy());
             let kernel = store.find(series.as_deref())?;
-            (kernel.image, Some(kernel.overlay_module))
+            (kernel.image, Some(kernel.files))
         }
     };
-    let machine = Machine {
+    let machine = VirtualMachine {
         kernel,
-        overlay_module,
         cpus: args.cpus,
         sockets: args.sockets,
         memory_mib: args.memory,
         instruction_ns: args.icount,
     };
-    let job = job(args.command.clone())?;
+    let job = job(args.command.clone(), kernel_files)?;
     let mut sinks = Sinks {
         output: &mut io::stdout().lock(),
         errors: &mut io::stderr().lock(),
@@ -68,7 +67,7 @@ fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
 /// The command with the caller's environment and directory. Variables that
 /// name the host's daemon or its run-time directory stay out: the micro-VM has
 /// neither.
-fn job(command: Vec<OsString>) -> Result<Job> {
+fn job(command: Vec<OsString>, kernel_files: Option<KernelFiles>) -> Result<Job> {
     let outside = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("PRORATA_") || name == "XDG_RUNTIME_DIR"
@@ -79,6 +78,7 @@ fn job(command: Vec<OsString>) -> Result<Job> {
         command,
         environment: environment.chain(terminal).collect(),
         directory: env::current_dir().context("cannot tell the current directory")?,
+        kernel_files,
     })
 }
 
@@ -105,10 +105,9 @@ fn fetch_kernels(args: &VmFetchArgs) -> Result<()> {
 fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let command = vec![program.into(), "floor".into(), "true".into()];
-    let job = job(command).map_err(|error| format!("{error:#}"))?;
-    let machine = Machine {
+    let job = job(command, Some(kernel.files.clone())).map_err(|error| format!("{error:#}"))?;
+    let machine = VirtualMachine {
         kernel: kernel.image.clone(),
-        overlay_module: Some(kernel.overlay_module.clone()),
         cpus: 1,
         sockets: 1,
         memory_mib: PROOF_MEMORY_MIB,

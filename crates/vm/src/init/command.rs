@@ -1,5 +1,5 @@
-//! Runs the job's command as process 1 must: its output to the host, everything
-//! that it leaves behind reaped.
+//! Runs the job's command as process 1 must: sends its output to the host, and
+//! reaps its orphans.
 
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,7 +12,7 @@ use super::{Port, Result, send, step};
 use crate::channel::{Ending, Frame, MAX_CONTENTS_BYTES};
 use crate::job::Job;
 
-/// Runs it to its end. Whatever it leaves running is ended then.
+/// Runs the command to its end, then ends all processes that it left.
 pub fn run(job: &Job, port: &Port) -> Result<Ending> {
     let mut child = match start(job) {
         Ok(child) => child,
@@ -21,8 +21,7 @@ pub fn run(job: &Job, port: &Port) -> Result<Ending> {
     let output = pump(child.stdout.take(), port, Frame::Output);
     let errors = pump(child.stderr.take(), port, Frame::Errors);
     let status = reap(&child)?;
-    // Nothing else ends the pumps if something in the background still holds
-    // the other ends of their pipes.
+    // The pumps end when no process holds the other ends of their pipes.
     kill_all();
     for pump in [output, errors] {
         let _ = pump.join();
@@ -72,7 +71,7 @@ fn pump<R: Read + Send + 'static>(
     })
 }
 
-/// Waits for the command, and for every orphan that ends before it.
+/// Waits for the command, and reaps the orphans that end before the command.
 fn reap(child: &Child) -> Result<ExitStatus> {
     loop {
         let ended = step("wait for the command", wait(WaitOptions::empty()))?;
@@ -84,9 +83,9 @@ fn reap(child: &Child) -> Result<ExitStatus> {
     }
 }
 
-/// Process 1 is spared by the kernel.
+/// Kills all processes but this one: the kernel spares process 1.
 fn kill_all() {
-    // SAFETY: plain numbers; -1 is everything but ourselves.
+    // SAFETY: the call takes plain numbers.
     let _ = unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 

@@ -1,5 +1,4 @@
-//! File systems: the host's files as they are, what is written over them in
-//! memory only.
+//! File systems: the host's files, with a layer in memory that takes all writes.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -16,7 +15,7 @@ use crate::machine::HOST_TAG;
 /// `MODULE_INIT_COMPRESSED_FILE` of `linux/module.h`.
 const COMPRESSED: libc::c_int = 4;
 
-/// Mounts what is needed to find the port.
+/// Mounts the file systems that show the port.
 pub fn devices() -> Result<()> {
     mount_new("devtmpfs", "/dev")?;
     mount_new("proc", "/proc")?;
@@ -52,15 +51,14 @@ pub fn root() -> Result<()> {
         }
         mount_new(kind, place)?;
     }
-    // As switch_root(8) does: the first file system cannot be left otherwise.
+    // As switch_root(8) does: this is the only way to leave the first file system.
     step("move the root", mount_move(".", "/"))?;
     step("change the root", chroot("."))?;
     step("enter the root", chdir("/"))
 }
 
-/// Mounts the host's files with a layer in memory over them. A kernel that has
-/// overlays neither built in nor as a module gets the host's files read-only
-/// with an empty `/tmp`.
+/// Mounts the host's files with a layer in memory over them. Under a kernel
+/// without overlays the host's files are read-only, and `/tmp` is empty.
 fn overlay() -> Result<()> {
     load_module()?;
     mount_new("tmpfs", WRITTEN)?;

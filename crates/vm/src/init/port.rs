@@ -1,4 +1,4 @@
-//! Finds the port to the host.
+//! The port to the host.
 
 use std::fs::{self, File};
 use std::sync::{Arc, Mutex};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::{Port, Result, step};
 use crate::channel::PORT;
 
-/// Tries before giving up; the kernel learns a port's name from the host some
-/// time after it found the port.
+/// The kernel learns a port's name from the host some time after it finds the
+/// port.
 const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Opens it.
+/// Waits for the port, and opens it.
 pub fn open() -> Result<Port> {
     for _ in 0..TRIES {
         if let Some(device) = device() {

@@ -1,6 +1,6 @@
-//! Packages of kernels from the Debian mirror that the host uses itself,
-//! through apt with directories of its own: nothing of the host's apt changes.
-//! apt checks what comes by the keys of the Debian archive.
+//! Packages of kernels from the Debian mirror of the host's own apt. This apt has
+//! its own directories, so that the host's does not change, and checks packages
+//! by the keys of the Debian archive.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,30 +10,30 @@ use std::process::Command;
 
 use super::release::{PACKAGE, Release};
 
-/// Where Debian has kernels that are new enough.
+/// The suites of Debian whose kernels are new enough.
 const SUITES: [&str; 2] = ["trixie-backports", "sid"];
 
-/// The keys that packages must be signed by.
+/// The keys that sign packages.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// How much of what a program said an error repeats.
+/// How much of a program's messages an error repeats.
 const LAST_WORDS_CHARS: usize = 600;
 
-/// Why packages cannot be had.
+/// Why there are no packages.
 #[derive(Debug, thiserror::Error)]
 pub enum AptError {
-    /// Not Debian.
+    /// The host is no Debian.
     #[error(
         "this machine's apt has no Debian mirror: bring a kernel with sched_ext by --kernel FILE"
     )]
     NoMirror,
-    /// No keys to check packages by.
+    /// The host lacks the keys.
     #[error("there is no {KEYS} to check packages by: install the package debian-archive-keyring")]
     NoKeys,
     /// A program is missing or cannot be executed.
     #[error("cannot run {program}: {source}; bring a kernel with sched_ext by --kernel FILE")]
     NoProgram {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// Why not.
         source: io::Error,
@@ -41,12 +41,12 @@ pub enum AptError {
     /// A program failed.
     #[error("{program} failed, perhaps for want of the network: {last_words}")]
     Failed {
-        /// Which one.
+        /// The program.
         program: &'static str,
-        /// The end of what it said.
+        /// The end of its messages.
         last_words: String,
     },
-    /// Files of our own.
+    /// A file in this apt's directories cannot be written.
     #[error("cannot write to {path}: {source}")]
     Write {
         /// The file or directory.
@@ -63,7 +63,7 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// Sets one up in an empty directory, and fetches the lists of packages.
+    /// Sets up an apt in an empty directory, and fetches the lists of packages.
     pub fn new(directory: &Path) -> Result<Self, AptError> {
         if !Path::new(KEYS).is_file() {
             return Err(AptError::NoKeys);
@@ -88,15 +88,14 @@ impl Apt {
         Err(last)
     }
 
-    /// All kernels that there are.
+    /// All kernels of the mirror.
     pub fn releases(&self) -> Result<Vec<Release>, AptError> {
         let mut command = self.command("apt-cache");
         let names = output("apt-cache", command.args(["pkgnames", PACKAGE]))?;
         Ok(names.lines().filter_map(Release::of_package).collect())
     }
 
-    /// Downloads a kernel's packages and unpacks them into a directory, which
-    /// is made for that.
+    /// Downloads a kernel's packages and unpacks them into a new directory.
     pub fn unpack(&self, release: &Release, into: &Path) -> Result<(), AptError> {
         let image = format!("{PACKAGE}{release}");
         let mut command = self.command("apt-cache");
@@ -126,7 +125,7 @@ impl Apt {
         self.directory.join("sources.list")
     }
 
-    /// Everything else that the host says of apt holds, such as a proxy.
+    /// All other settings of the host's apt hold, such as a proxy.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         let mut set = |name: &str, value: PathBuf| {
@@ -153,8 +152,8 @@ fn sources_of(mirror: &str) -> String {
         .collect()
 }
 
-/// The addresses that the host's apt has. Those known to be of Debian, or, as
-/// long as the host has no lists, all: the keys tell them apart.
+/// The addresses in the host's apt that are known to be Debian's. All of them if
+/// the host has no lists yet: the keys tell them apart.
 fn mirrors() -> Result<BTreeSet<String>, AptError> {
     let list = |more: &[&str]| {
         let mut command = Command::new("apt-get");
@@ -175,10 +174,10 @@ fn mirrors() -> Result<BTreeSet<String>, AptError> {
     }
 }
 
-/// The packages into which newer kernels are split, from what `apt-cache
-/// depends` says.
+/// The packages with the parts of a newer kernel, from the output of `apt-cache
+/// depends`.
 fn parts(depends: &str, release: &Release) -> Vec<String> {
-    let wanted = ["binary", "modules"].map(|part| format!("linux-{part}-{release}"));
+    let wanted = ["base", "binary", "modules"].map(|part| format!("linux-{part}-{release}"));
     let words = depends.split_whitespace();
     let found: BTreeSet<_> = words
         .filter(|&word| wanted.iter().any(|part| part == word))
@@ -186,7 +185,7 @@ fn parts(depends: &str, release: &Release) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// What a program writes, if it succeeds.
+/// The output of a program that succeeds.
 fn output(program: &'static str, command: &mut Command) -> Result<String, AptError> {
     let output = command
         .output()
@@ -208,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn split_kernels_are_fetched_whole() {
+    fn kernels_in_parts_are_fetched_whole() {
         let release = Release::named("7.2.13+deb14-cloud-amd64");
         let depends = "\
 linux-image-7.2.13+deb14-cloud-amd64
@@ -222,6 +221,7 @@ linux-image-7.2.13+deb14-cloud-amd64
         assert_eq!(
             parts(depends, &release),
             [
+                "linux-base-7.2.13+deb14-cloud-amd64",
                 "linux-binary-7.2.13+deb14-cloud-amd64",
                 "linux-modules-7.2.13+deb14-cloud-amd64"
             ]

@@ -1,12 +1,14 @@
 //! Fetches kernels and proves them.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use super::apt::{Apt, AptError};
 use super::release::Release;
 use super::store::{Kernel, Store, StoreError};
 
-/// Kernels of a series that are tried, the newest first.
+/// How many kernels of a series are tried, the newest first.
 const TRIES: usize = 4;
 
 /// Why there is no kernel.
@@ -18,23 +20,23 @@ pub enum FetchError {
     /// The cache.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The mirror has none.
+    /// The mirror has no kernel of a series.
     #[error("the Debian mirror has no kernel {0}: name a series of kernels that it has")]
     NoneOf(String),
-    /// None of those tried is fit.
+    /// No kernel of a series proved fit.
     #[error("no kernel {series} was proven; the last one, {release}: {why}")]
     NoneProven {
-        /// What was asked for.
+        /// The series.
         series: String,
         /// The kernel tried last.
         release: Release,
-        /// What was wrong with it.
+        /// Why that kernel is not fit.
         why: String,
     },
 }
 
-/// Fetches the newest kernel of each series that `prove` finds fit, and keeps
-/// it. `say` is told what goes on, line by line.
+/// Fetches and keeps the newest kernel of each series that `prove` finds fit.
+/// `say` gets the progress, line by line.
 pub fn fetch(
     store: &Store,
     series: &[&str],
@@ -64,6 +66,9 @@ pub fn fetch(
             say(&format!("fetching kernel {release}"));
             let tree = scratch.path().join(release.to_string());
             apt.unpack(release, &tree)?;
+            if !index_modules(release, &tree) {
+                say("depmod (package kmod) failed: machines find no modules by modprobe");
+            }
             let kernel = store.stage(release, &tree)?;
             say(&format!("proving kernel {release}"));
             match prove(&kernel) {
@@ -91,4 +96,17 @@ pub fn fetch(
         })?);
     }
     Ok(kept)
+}
+
+/// Writes the index that `modprobe` needs, as the packages' own scripts do.
+fn index_modules(release: &Release, tree: &Path) -> bool {
+    // Not every user has the directory in PATH.
+    ["depmod", "/sbin/depmod"].into_iter().any(|program| {
+        let mut depmod = Command::new(program);
+        depmod
+            .arg("-b")
+            .arg(tree.join("usr"))
+            .arg(release.to_string());
+        depmod.output().is_ok_and(|output| output.status.success())
+    })
 }

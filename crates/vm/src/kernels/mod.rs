@@ -1,5 +1,5 @@
-//! Kernels for machines: found on the Debian mirror of the host, proven by
-//! loading a scheduler, kept in the user's cache.
+//! Kernels for machines: fetched from the host's Debian mirror, proven by
+//! loading a scheduler, and kept in the user's cache.
 
 mod apt;
 mod fetch;

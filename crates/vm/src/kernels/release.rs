@@ -3,27 +3,25 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-/// Series of which one kernel each is fetched: the oldest that the scheduler
-/// supports, and what is current. A release belongs to one if it begins with
-/// these numbers.
+/// The series to fetch a kernel of: the oldest that the scheduler supports, and
+/// the current one. A release belongs to a series if it begins with its numbers.
 pub const SERIES: [&str; 2] = ["6.18", "7"];
 
-/// Debian's small kernels for virtual machines: what a machine needs is built
-/// in.
+/// Debian's small kernels for virtual machines, with their drivers built in.
 const FLAVOUR: &str = "-cloud-amd64";
 
-/// What the packages of kernels begin with.
+/// The beginning of the packages' names.
 pub const PACKAGE: &str = "linux-image-";
 
-/// What `uname -r` says under a kernel, such as `6.18.15+deb13-cloud-amd64`.
+/// A kernel as `uname -r` names it, such as `6.18.15+deb13-cloud-amd64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Release {
     name: String,
 }
 
 impl Release {
-    /// The release that a package holds, if it is of the flavour and has a
-    /// number (others depend on the newest).
+    /// The release in a package, if it has the flavour and a number. Packages
+    /// without a number depend on the newest release.
     pub fn of_package(package: &str) -> Option<Self> {
         let name = package.strip_prefix(PACKAGE)?;
         let numbered = name.starts_with(|first: char| first.is_ascii_digit());
@@ -37,13 +35,13 @@ impl Release {
         }
     }
 
-    /// Whether it begins with these numbers, or is called so.
+    /// Whether it begins with these numbers, or has this name.
     pub fn is_of(&self, series: &str) -> bool {
         let rest = self.name.strip_prefix(series);
         rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     }
 
-    /// Its numbers, for the order of releases.
+    /// The numbers, for the order of releases.
     fn numbers(&self) -> Vec<u32> {
         let numbers = self.name.split(['+', '-']).next().unwrap_or_default();
         numbers
@@ -52,7 +50,7 @@ impl Release {
             .collect()
     }
 
-    /// Puts the newest first.
+    /// Sorts releases, the newest first.
     pub fn sort(releases: &mut [Self]) {
         releases.sort_by_key(|release| (Reverse(release.numbers()), release.name.clone()));
     }
@@ -69,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_of_the_flavour_are_releases() {
+    fn packages_of_the_flavour_hold_releases() {
         let release = Release::of_package("linux-image-6.18.15+deb13-cloud-amd64");
         assert_eq!(release, Some(Release::named("6.18.15+deb13-cloud-amd64")));
         for other in [
@@ -83,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_whole_numbers() {
+    fn a_series_is_a_prefix_of_whole_numbers() {
         let release = Release::named("7.12.3+deb14-cloud-amd64");
         for (series, is_of) in [
             ("7", true),
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_comes_first_by_numbers() {
+    fn the_newest_release_comes_first() {
         let mut releases = [
             "7.2.9+deb13",
             "6.18.15+deb13",

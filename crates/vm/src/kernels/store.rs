@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   6.18.15+deb13-cloud-amd64/vmlinuz
-//!   6.18.15+deb13-cloud-amd64/overlay.ko.xz
-//!   6.18.15+deb13-cloud-amd64/checksums.json    written last
+//!   6.18.15+deb13-cloud-amd64/config
+//!   6.18.15+deb13-cloud-amd64/modules/         as the packages have it
+//!   6.18.15+deb13-cloud-amd64/checksums.json   written last
 //! ```
 
 use std::collections::BTreeMap;
@@ -15,9 +16,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::release::Release;
+use crate::job::KernelFiles;
 
 const IMAGE: &str = "vmlinuz";
-const OVERLAY_MODULE: &str = "overlay.ko.xz";
+const CONFIG: &str = "config";
+const MODULES: &str = "modules";
 const CHECKSUMS: &str = "checksums.json";
 
 /// A directory of kernels.
@@ -26,37 +29,37 @@ pub struct Store {
     directory: PathBuf,
 }
 
-/// One of them.
+/// A kernel in the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kernel {
     /// Its release.
     pub release: Release,
     /// Its image.
     pub image: PathBuf,
-    /// Its module for overlays.
-    pub overlay_module: PathBuf,
+    /// Its modules and its configuration.
+    pub files: KernelFiles,
 }
 
-/// What is wrong with kept kernels.
+/// Why the store cannot give or take a kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Neither HOME nor XDG_CACHE_HOME.
+    /// Neither HOME nor XDG_CACHE_HOME is set.
     #[error("no directory to keep kernels in: set HOME or XDG_CACHE_HOME to an absolute path")]
     NoDirectory,
-    /// None is kept.
+    /// The store has no such kernel.
     #[error(
         "no kernel {0} is kept: fetch one by `prorata vm fetch`, or name a file by --kernel FILE"
     )]
     None(String),
-    /// A file is not what was kept.
+    /// A file differs from its checksum.
     #[error("{0} has changed since it was fetched: fetch it anew by `prorata vm fetch`")]
     Changed(PathBuf),
-    /// The package does not have a file.
+    /// The packages lack a file.
     #[error("the packages of kernel {release} have no {file}")]
     Incomplete {
         /// The kernel.
         release: Release,
-        /// What is missing.
+        /// The missing file.
         file: &'static str,
     },
     /// The disk.
@@ -69,8 +72,11 @@ pub enum StoreError {
     },
 }
 
+/// Paths in a kernel's directory, and their checksums.
+type Checksums = BTreeMap<String, String>;
+
 impl Store {
-    /// The user's: `$XDG_CACHE_HOME/prorata/vm`, or `~/.cache/prorata/vm`.
+    /// The user's: `$XDG_CACHE_HOME/prorata/kernels`, or `~/.cache/prorata/kernels`.
     pub fn of_user() -> Result<Self, StoreError> {
         let absolute = |name| {
             let path = env::var_os(name).map(PathBuf::from);
@@ -79,15 +85,15 @@ impl Store {
         let cache = absolute("XDG_CACHE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
             .ok_or(StoreError::NoDirectory)?;
-        Ok(Self::new(cache.join("prorata/vm")))
+        Ok(Self::new(cache.join("prorata/kernels")))
     }
 
-    /// The one in this directory.
+    /// The store in this directory.
     pub fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    /// Where it is; it need not be there yet.
+    /// The store's directory, which need not exist yet.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -113,61 +119,58 @@ impl Store {
             .collect())
     }
 
-    /// The newest kernel whose release begins with these numbers, or of all;
-    /// its files are what they were when they were kept.
+    /// The newest kernel of this series, or of all. Its files still have their
+    /// checksums.
     pub fn find(&self, series: Option<&str>) -> Result<Kernel, StoreError> {
         let mut kernels = self.list()?.into_iter();
         let wanted = |kernel: &Kernel| series.is_none_or(|series| kernel.release.is_of(series));
         let kernel = kernels
             .find(wanted)
             .ok_or_else(|| StoreError::None(series.unwrap_or("at all").to_owned()))?;
-        let path = self.place(&kernel.release).join(CHECKSUMS);
+        let place = self.place(&kernel.release);
+        let path = place.join(CHECKSUMS);
         let written = fs::read(&path).map_err(|source| disk(&path, source))?;
-        let kept: BTreeMap<String, String> =
+        let kept: Checksums =
             serde_json::from_slice(&written).map_err(|_| StoreError::Changed(path))?;
-        for file in [&kernel.image, &kernel.overlay_module] {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            if kept.get(&*name) != Some(&checksum(file)?) {
-                return Err(StoreError::Changed(file.clone()));
-            }
+        let found = checksums(&place)?;
+        let names = || kept.keys().chain(found.keys());
+        match names().find(|&name| kept.get(name) != found.get(name)) {
+            Some(name) => Err(StoreError::Changed(place.join(name))),
+            None => Ok(kernel),
         }
-        Ok(kernel)
     }
 
     /// Takes a kernel's files out of the tree that its packages were unpacked
-    /// to. It is not kept before [`Self::keep`].
+    /// to, on the store's own file system. [`Self::keep`] keeps the kernel.
     pub fn stage(&self, release: &Release, tree: &Path) -> Result<Kernel, StoreError> {
-        let modules = format!("usr/lib/modules/{release}");
-        let image = [
-            tree.join(format!("boot/vmlinuz-{release}")),
-            tree.join(&modules).join("vmlinuz"),
-        ];
-        let module = [tree
-            .join(&modules)
-            .join("kernel/fs/overlayfs/overlay.ko.xz")];
-        let directory = self.place(release);
-        fs::create_dir_all(&directory).map_err(|source| disk(&directory, source))?;
-        // What was kept under this name is no longer.
-        match fs::remove_file(directory.join(CHECKSUMS)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(disk(&directory, error));
-            }
-            _ => {}
+        let place = self.place(release);
+        if place.exists() {
+            self.remove(release)?;
         }
-        let kernel = self.kernel(release);
-        take(release, IMAGE, &image, &kernel.image)?;
-        take(release, OVERLAY_MODULE, &module, &kernel.overlay_module)?;
-        Ok(kernel)
+        fs::create_dir_all(&place).map_err(|source| disk(&place, source))?;
+        let modules = tree.join(format!("usr/lib/modules/{release}"));
+        let boot = |name: &str| tree.join(format!("boot/{name}-{release}"));
+        for (file, from) in [
+            (IMAGE, [boot(IMAGE), modules.join(IMAGE)]),
+            (CONFIG, [boot(CONFIG), modules.join(CONFIG)]),
+            (MODULES, [modules.clone(), modules]),
+        ] {
+            let found = from.iter().find(|path| path.exists());
+            let found = found.ok_or_else(|| StoreError::Incomplete {
+                release: release.clone(),
+                file,
+            })?;
+            let to = place.join(file);
+            fs::rename(found, &to).map_err(|source| disk(&to, source))?;
+        }
+        Ok(self.kernel(release))
     }
 
     /// Keeps a kernel that was staged and proven.
     pub fn keep(&self, kernel: &Kernel) -> Result<(), StoreError> {
-        let checksums = BTreeMap::from([
-            (IMAGE, checksum(&kernel.image)?),
-            (OVERLAY_MODULE, checksum(&kernel.overlay_module)?),
-        ]);
-        let written = serde_json::to_vec_pretty(&checksums).expect("plain data");
-        let path = self.place(&kernel.release).join(CHECKSUMS);
+        let place = self.place(&kernel.release);
+        let written = serde_json::to_vec_pretty(&checksums(&place)?).expect("plain data");
+        let path = place.join(CHECKSUMS);
         fs::write(&path, written).map_err(|source| disk(&path, source))
     }
 
@@ -182,35 +185,38 @@ impl Store {
     }
 
     fn kernel(&self, release: &Release) -> Kernel {
-        let directory = self.place(release);
+        let place = self.place(release);
         Kernel {
             release: release.clone(),
-            image: directory.join(IMAGE),
-            overlay_module: directory.join(OVERLAY_MODULE),
+            image: place.join(IMAGE),
+            files: KernelFiles {
+                modules: place.join(MODULES),
+                config: place.join(CONFIG),
+            },
         }
     }
 }
 
-/// Copies the first of some files that is there.
-fn take(
-    release: &Release,
-    file: &'static str,
-    from: &[PathBuf],
-    to: &Path,
-) -> Result<(), StoreError> {
-    let found = from.iter().find(|path| path.is_file());
-    let found = found.ok_or_else(|| StoreError::Incomplete {
-        release: release.clone(),
-        file,
-    })?;
-    fs::copy(found, to).map_err(|source| disk(to, source))?;
-    Ok(())
-}
-
-fn checksum(path: &Path) -> Result<String, StoreError> {
-    let bytes = fs::read(path).map_err(|source| disk(path, source))?;
-    let digest = Sha256::digest(&bytes);
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+/// The checksums of all files of a kernel.
+fn checksums(place: &Path) -> Result<Checksums, StoreError> {
+    let mut checksums = Checksums::new();
+    let mut waiting = vec![place.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let failed = |source| disk(&path, source);
+        if path.is_dir() {
+            for entry in fs::read_dir(&path).map_err(failed)? {
+                waiting.push(entry.map_err(failed)?.path());
+            }
+        } else {
+            let name = path.strip_prefix(place).expect("it is in there");
+            if name != CHECKSUMS {
+                let digest = Sha256::digest(fs::read(&path).map_err(failed)?);
+                let digits = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                checksums.insert(name.to_string_lossy().into_owned(), digits);
+            }
+        }
+    }
+    Ok(checksums)
 }
 
 fn disk(path: &Path, source: io::Error) -> StoreError {
@@ -224,36 +230,40 @@ fn disk(path: &Path, source: io::Error) -> StoreError {
 mod tests {
     use super::*;
 
-    /// A tree as packages of old or of split kernels unpack to.
-    fn tree(directory: &Path, release: &str, split: bool) -> PathBuf {
+    /// A tree as the packages of an older kernel, or of one in parts, unpack to.
+    fn tree(directory: &Path, release: &str, in_parts: bool) -> PathBuf {
         let tree = directory.join("tree");
         let modules = tree.join(format!("usr/lib/modules/{release}"));
         let overlay = modules.join("kernel/fs/overlayfs");
         fs::create_dir_all(&overlay).unwrap();
         fs::create_dir_all(tree.join("boot")).unwrap();
         fs::write(overlay.join("overlay.ko.xz"), "module").unwrap();
-        let image = if split {
-            modules.join("vmlinuz")
-        } else {
-            tree.join(format!("boot/vmlinuz-{release}"))
-        };
-        fs::write(image, release).unwrap();
+        for (name, contents) in [("vmlinuz", release), ("config", "CONFIG_SMP=y")] {
+            let path = if in_parts {
+                modules.join(name)
+            } else {
+                tree.join(format!("boot/{name}-{release}"))
+            };
+            fs::write(path, contents).unwrap();
+        }
         tree
     }
 
     #[test]
-    fn kept_kernels_are_found_by_series_and_proven_ones_only() {
+    fn only_proven_kernels_are_found_and_by_their_series() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::new(directory.path().join("store"));
         assert!(store.list().unwrap().is_empty());
         assert!(matches!(store.find(None), Err(StoreError::None(_))));
-        for (name, split) in [("6.18.15+deb13", false), ("7.2.13+deb14", true)] {
+        for (name, in_parts) in [("6.18.15+deb13", false), ("7.2.13+deb14", true)] {
             let release = Release::named(name);
-            let tree = tree(directory.path(), name, split);
+            let tree = tree(directory.path(), name, in_parts);
             let kernel = store.stage(&release, &tree).unwrap();
             assert!(matches!(store.find(Some(name)), Err(StoreError::None(_))));
             store.keep(&kernel).unwrap();
             assert_eq!(store.find(Some(name)).unwrap(), kernel);
+            assert_eq!(fs::read(&kernel.files.config).unwrap(), b"CONFIG_SMP=y");
+            assert_eq!(fs::read(kernel.files.overlay_module()).unwrap(), b"module");
         }
         assert_eq!(
             store.find(None).unwrap().release.to_string(),
@@ -267,19 +277,26 @@ mod tests {
     }
 
     #[test]
-    fn changed_files_are_refused() {
+    fn a_kernel_with_a_changed_or_an_added_file_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::new(directory.path().join("store"));
         let tree = tree(directory.path(), "7.1", true);
         let kernel = store.stage(&Release::named("7.1"), &tree).unwrap();
         store.keep(&kernel).unwrap();
-        for file in [&kernel.image, &kernel.overlay_module] {
+        let is_refused = |file: &Path| {
+            let found = store.find(None);
+            assert!(matches!(found, Err(StoreError::Changed(path)) if path == *file));
+        };
+        for file in [&kernel.image, &kernel.files.overlay_module()] {
             let before = fs::read(file).unwrap();
             fs::write(file, "other").unwrap();
-            assert!(matches!(store.find(None), Err(StoreError::Changed(path)) if path == *file));
+            is_refused(file);
             fs::write(file, before).unwrap();
             store.find(None).unwrap();
         }
+        let added = kernel.files.modules.join("added.ko.xz");
+        fs::write(&added, "module").unwrap();
+        is_refused(&added);
     }
 
     #[test]
