@@ -1,14 +1,16 @@
 # prorata: give programs the share of a machine that they were promised.
 #
 #   make run      build it and see three programs share one CPU 3:2:1
-#   make test     everything that CI runs
-#   make vm-test  tests of the scheduler inside Linux, in machines of their own
-#   make vm-demo  see a scheduler inside Linux, in a machine of its own
+#   make test     the tests that CI runs: 12 minutes on two CPUs
+#   make test-all all tests: both kernels, every number of CPUs, all figures
+#   make vm-test  all tests of the scheduler inside Linux, in virtual machines
+#   make vm-demo  see a scheduler inside Linux, in a virtual machine
 #   make bench    all benches, beside their peers and the papers' figures
 #   make figures  the papers' figures on one page, reproduced by simulation and,
 #                 for a quarter of an hour, on real processes (ENGINES=sim:
 #                 without)
-#   make install  program, man pages and completions below PREFIX (/usr/local)
+#   make install  program, man pages and completions below PREFIX (/usr/local);
+#                 PRORATA=FILE installs a program that is built already
 
 ENGINES ?= sim,user
 PREFIX ?= /usr/local
@@ -16,24 +18,29 @@ DESTDIR ?=
 CARGO_TARGET_DIR ?= target
 export CARGO_TARGET_DIR
 
-PRORATA = $(CARGO_TARGET_DIR)/release/prorata
+PRORATA ?= $(CARGO_TARGET_DIR)/release/prorata
 SHARE = $(CARGO_TARGET_DIR)/share
 PLACES = bin share/man/man1 share/bash-completion/completions \
 	share/fish/vendor_completions.d share/zsh/site-functions
 
-.PHONY: run test vm-test vm-demo bench figures build install uninstall clean need-cargo
+.PHONY: run test test-all vm-test vm-demo bench figures build install uninstall clean need-cargo
 
 run: build
 	$(PRORATA) demo
 
-build: need-cargo
+build: $(PRORATA)
+
+$(CARGO_TARGET_DIR)/release/prorata: need-cargo
 	cargo build --release --locked --package prorata
 
 test: need-cargo
 	scripts/test
 
+test-all: need-cargo
+	scripts/test all
+
 vm-test: need-cargo
-	scripts/vm-test
+	scripts/test machines
 
 vm-demo: need-cargo
 	scripts/vm-demo

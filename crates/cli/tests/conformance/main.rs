@@ -1,13 +1,11 @@
 //! The conformance suite on the kernel engine, with the assertions of the simulator
 //! and the user engine. Needs a kernel with sched_ext and without another scheduler:
-//! `scripts/vm-test` runs it in micro-VMs.
+//! `make vm-test` runs it in micro-VMs.
 //!
 //! All files share one scheduler, because loading takes seconds there.
 
 #[path = "../../../stage/tests/conformance/suite.rs"]
 mod suite;
-#[path = "../../../kernel/tests/machine/twice.rs"]
-mod twice;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,10 +20,15 @@ use prorata_kernel::scheduler::{Options, Policy};
 use prorata_scenario::Scenario;
 use prorata_stage::{EngineKind, KERNEL, check, run};
 
-use self::twice::twice;
-
 /// Files that the engine must refuse, with the place and the reason.
 const REFUSED: [(&str, &str); 1] = [("herd", ":10:1: machine.policy: ")];
+
+/// The files for a short run.
+const IN_SHORT: [&str; 3] = [
+    "nested-currencies.toml",
+    "three-two-one.toml",
+    "transfer-by-call.toml",
+];
 
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
@@ -33,10 +36,19 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Only one scheduler can be loaded at a time.
     arguments.test_threads = Some(1);
-    let trials = suite::files().into_iter().map(|file| {
+    let mut files = suite::files();
+    if std::env::var_os("SHORT_TESTS").is_some() {
+        files.retain(|file| IN_SHORT.iter().any(|&name| file.ends_with(name)));
+        assert_eq!(
+            files.len(),
+            IN_SHORT.len(),
+            "a file of the short run is gone"
+        );
+    }
+    let trials = files.into_iter().map(|file| {
         let name = file.file_stem().expect("it has a name").to_string_lossy();
         let name = format!("{name} on the kernel engine");
-        Trial::test(name, move || twice(|| conforms(&file)))
+        Trial::test(name, move || conforms(&file))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     // The end of the process unloads the scheduler.

@@ -1,39 +1,40 @@
 //! The daemon with the kernel engine, through the command line. Needs a kernel with
-//! sched_ext and without another scheduler: `scripts/vm-test` runs it in micro-VMs.
+//! sched_ext and without another scheduler: `make vm-test` runs it in micro-VMs.
 
 mod endings;
 mod given;
 mod script;
 mod traced;
-#[path = "../../../kernel/tests/machine/twice.rs"]
-mod twice;
 mod whole;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-
-use self::twice::twice;
 
 const PRORATA: &str = env!("CARGO_BIN_EXE_prorata");
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 19] = [
+/// The checks of a short run.
+const IN_SHORT: [(&str, Check); 5] = [
     ("shares_follow_tickets", given::shares),
+    ("policies_are_put_back", given::policies),
+    ("the_daemon_s_decisions_are_allowed", traced::allowed),
+    ("services_share_by_weight", whole::services),
+    ("a_killed_daemon_s_clients_come_back", endings::killed),
+];
+
+/// The other checks.
+const CHECKS: [(&str, Check); 14] = [
     ("transfers_move_shares", given::transfers),
     ("settings_change_live", given::settings),
     ("clients_have_quanta_of_their_own", given::quanta),
     ("who_wakes_need_not_wait", given::abbreviated),
-    ("policies_are_put_back", given::policies),
     ("ends_are_noticed", given::ends),
     ("what_cannot_be_is_refused", given::refusals),
     ("the_demo_shares_3_2_1", given::demo),
     ("the_daemon_s_decisions_are_traced", traced::traced),
-    ("the_daemon_s_decisions_are_allowed", traced::allowed),
     ("all_of_the_machine_s_are_allowed", traced::all_allowed),
     ("what_cannot_be_traced_is_refused", traced::refused),
-    ("services_share_by_weight", whole::services),
     ("clients_share_with_services", whole::clients),
-    ("a_killed_daemon_s_clients_come_back", endings::killed),
     ("an_administrator_s_unloading_is_told", endings::unloaded),
     ("after_a_stall_it_is_loaded_again", endings::stalled),
     (
@@ -46,6 +47,9 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Only one scheduler can be loaded at a time.
     arguments.test_threads = Some(1);
-    let trials = CHECKS.map(|(name, check)| Trial::test(name, move || twice(check)));
-    libtest_mimic::run(&arguments, trials.into()).exit();
+    let is_short = std::env::var_os("SHORT_TESTS").is_some();
+    let others = CHECKS.into_iter().filter(|_| !is_short);
+    let checks = IN_SHORT.into_iter().chain(others);
+    let trials = checks.map(|(name, check)| Trial::test(name, check));
+    libtest_mimic::run(&arguments, trials.collect()).exit();
 }

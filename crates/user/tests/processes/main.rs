@@ -28,12 +28,18 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // All tests share one CPU.
     arguments.test_threads = Some(1);
+    // A short run judges shares as root only.
+    let judges_shares = !is_after_root() || std::env::var_os("SHORT_TESTS").is_none();
     let mut trials = Vec::new();
     for mechanism in permitted_mechanisms() {
-        for (name, test) in [shares::TESTS, sleepers::TESTS, trees::TESTS, safety::TESTS].concat() {
+        let shares = [shares::TESTS, sleepers::TESTS, trees::TESTS].concat();
+        let shares = shares.into_iter().filter(|_| judges_shares);
+        for (name, test) in shares.chain(safety::TESTS.iter().copied()) {
             add(&mut trials, name, mechanism, test);
         }
-        sleepers::list(mechanism, &mut trials);
+        if judges_shares {
+            sleepers::list(mechanism, &mut trials);
+        }
         safety::list(mechanism, &mut trials);
     }
     for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {
@@ -109,11 +115,15 @@ fn add(
 /// Set where root has run the tests before, those which need root included.
 const AFTER_ROOT: &str = "PRORATA_TEST_AFTER_ROOT";
 
+fn is_after_root() -> bool {
+    std::env::var_os(AFTER_ROOT).is_some()
+}
+
 /// Adds a test that only root can run, of something that only root can do.
 fn add_for_root(trials: &mut Vec<Trial>, name: &str, test: impl FnOnce() + Send + 'static) {
     if rustix::process::geteuid().is_root() {
         add_once(trials, name, test);
-    } else if std::env::var_os(AFTER_ROOT).is_none() {
+    } else if !is_after_root() {
         add_once(trials, name, || support::cannot_run("it needs root"));
     }
 }
