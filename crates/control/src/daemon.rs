@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_core::dispatcher::Dispatcher;
 use prorata_protocol::{DaemonPaths, EngineChoice, PathError, READY, StartError, lock_until};
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -300,12 +300,14 @@ fn start_engine(
     make_engine: MakeEngine<'_>,
 ) -> Result<StartedEngine, DaemonError> {
     let start = |engine| {
-        let machine = Machine {
-            cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-            quantum_ns: state.settings.quantum_ns,
-        };
+        let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
         let policy = policy::new(state.settings.policy);
-        let dispatcher = Dispatcher::new(state.ledger.clone(), policy, machine);
+        let dispatcher = Dispatcher::new(
+            state.ledger.clone(),
+            policy,
+            count,
+            state.settings.quantum_ns,
+        );
         let dispatcher = Arc::new(Mutex::new(dispatcher));
         let setup = EngineSetup {
             dispatcher: Arc::clone(&dispatcher),

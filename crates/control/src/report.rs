@@ -133,7 +133,7 @@ impl Reporter<'_> {
             share: usage.share,
             specified_ns,
             received_ns,
-            error_quanta: difference_ns as f64 / dispatcher.machine().quantum_ns as f64,
+            error_quanta: difference_ns as f64 / dispatcher.quantum_ns() as f64,
             turns: observed.account.as_ref().map(turns_report),
         })
     }

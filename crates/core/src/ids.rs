@@ -98,6 +98,17 @@ identifier!(
     "x"
 );
 
+/// A client by its index alone, as policies and choosers know it: a small dense
+/// number, used again after the client is destroyed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClientIndex(pub u32);
+
+impl fmt::Display for ClientIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {}", self.0)
+    }
+}
+
 /// Text that is not an identifier of the wanted kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not an identifier: expected '{letter}' and a number, such as {letter}3 or {letter}3.1")]

@@ -14,8 +14,10 @@
 
 extern crate alloc;
 
+pub mod choice;
 pub mod cpu_list;
 pub mod dispatcher;
+pub mod entitlement;
 pub mod feasible;
 pub mod ids;
 pub mod ledger;

@@ -1,7 +1,7 @@
 //! The dispatcher over real ledgers and every policy that engines run.
 
 use proptest::prelude::*;
-use prorata_core::dispatcher::{Dispatcher, Machine, Winner};
+use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
 use prorata_core::policy::baseline::Eevdf;
@@ -55,12 +55,8 @@ struct Bench {
 
 impl Bench {
     fn new(cpus: u32, policy: BoxedPolicy) -> Self {
-        let machine = Machine {
-            cpus,
-            quantum_ns: QUANTUM_NS,
-        };
         Self {
-            dispatcher: Dispatcher::new(Ledger::new(Limits::default()), policy, machine),
+            dispatcher: Dispatcher::new(Ledger::new(Limits::default()), policy, cpus, QUANTUM_NS),
             winners: Vec::new(),
             created: 0,
         }
@@ -123,12 +119,12 @@ impl Bench {
 
     fn run(&mut self, quanta: u32) {
         for _ in 0..quanta {
-            self.dispatcher.decide(&mut self.winners);
-            for &Winner { client, cpus } in &self.winners {
+            self.dispatcher.decide(0, &mut self.winners);
+            for &Winner { client, cpus, .. } in &self.winners {
                 self.dispatcher.charge(client, QUANTUM_NS * u64::from(cpus));
             }
         }
-        self.dispatcher.decide(&mut self.winners);
+        self.dispatcher.decide(0, &mut self.winners);
     }
 
     /// Quanta received.
@@ -222,7 +218,7 @@ fn a_client_that_uses_a_fifth_of_its_quanta_gets_its_whole_share() {
         let mut bench = Bench::new(1, policy);
         let (a, b) = (bench.base_client(400), bench.base_client(400));
         for _ in 0..60_000 {
-            bench.dispatcher.decide(&mut bench.winners);
+            bench.dispatcher.decide(0, &mut bench.winners);
             let winner = bench.winners[0].client;
             let used_ns = if winner == b {
                 QUANTUM_NS / 5
@@ -245,7 +241,7 @@ fn time_used_outside_a_turn_is_paid_for() {
         let mut bench = Bench::new(1, policy);
         let (a, b) = (bench.base_client(1), bench.base_client(1));
         for _ in 0..20_000 {
-            bench.dispatcher.decide(&mut bench.winners);
+            bench.dispatcher.decide(0, &mut bench.winners);
             let winner = bench.winners[0].client;
             let loser = if winner == a { b } else { a };
             // b steals a tenth of every turn of a's; a never does.
@@ -312,7 +308,7 @@ fn a_client_with_many_threads_can_use_many_cpus() {
 fn a_free_cpu_is_filled_without_ending_the_other_turns() {
     let mut bench = Bench::new(2, stride());
     let clients = [1, 1, 1].map(|tickets| bench.base_client(tickets));
-    bench.dispatcher.decide(&mut bench.winners);
+    bench.dispatcher.decide(0, &mut bench.winners);
     assert_eq!(
         bench.winners.iter().map(|w| w.client).collect::<Vec<_>>(),
         clients[..2]
@@ -320,7 +316,7 @@ fn a_free_cpu_is_filled_without_ending_the_other_turns() {
     bench.dispatcher.charge(clients[0], QUANTUM_NS / 4);
     bench.dispatcher.charge(clients[1], QUANTUM_NS / 4);
     bench.dispatcher.set_runnable(clients[0], 0);
-    bench.dispatcher.fill(&mut bench.winners);
+    bench.dispatcher.fill(0, &mut bench.winners);
     assert_eq!(
         bench.winners.iter().map(|w| w.client).collect::<Vec<_>>(),
         clients[1..]
@@ -443,10 +439,10 @@ proptest! {
                 }
                 Event::Decide | Event::Fill => {
                     let Bench { dispatcher, winners, .. } = &mut bench;
-                    if matches!(event, Event::Decide) { dispatcher.decide(winners) } else { dispatcher.fill(winners) }
+                    if matches!(event, Event::Decide) { dispatcher.decide(0, winners) } else { dispatcher.fill(0, winners) }
                     let given: u64 = winners.iter().map(|w| u64::from(w.cpus)).sum();
                     let usable: u64 = clients.iter().map(|c| u64::from(c.1)).sum();
-                    let cpus = u64::from(dispatcher.machine().cpus);
+                    let cpus = u64::from(dispatcher.cpus());
                     prop_assert!(given <= cpus);
                     prop_assert_eq!(given, usable.min(cpus));
                     for (i, winner) in winners.iter().enumerate() {

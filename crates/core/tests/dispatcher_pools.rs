@@ -1,7 +1,7 @@
 //! Pools of CPUs: each decides as a dispatcher of its own would.
 
 use proptest::prelude::*;
-use prorata_core::dispatcher::{Dispatcher, MAX_POOLS, Machine, Winner};
+use prorata_core::dispatcher::{Dispatcher, MAX_POOLS, Winner};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
 use prorata_core::policy::{Policy, Stride};
@@ -69,8 +69,8 @@ fn happen(dispatcher: &mut Dispatcher, clients: &[ClientId], change: &Change) ->
         Change::Threads(client, threads) => dispatcher.set_runnable(clients[client], threads),
         Change::Tickets(client, amount) => set_amount(dispatcher, clients[client], amount),
         Change::Run(used_ns) => {
-            dispatcher.decide(&mut winners);
-            for &Winner { client, cpus } in &winners {
+            dispatcher.decide(0, &mut winners);
+            for &Winner { client, cpus, .. } in &winners {
                 dispatcher.charge(client, used_ns * u64::from(cpus));
             }
         }
@@ -108,8 +108,7 @@ proptest! {
             pooled.move_to_pool(*client, *pool);
         }
         let mut alone = cpus.map(|cpus| {
-            let machine = Machine { cpus, quantum_ns: QUANTUM_NS };
-            Dispatcher::new(ledger(&tickets).0, stride(), machine)
+            Dispatcher::new(ledger(&tickets).0, stride(), cpus, QUANTUM_NS)
         });
         for change in &changes {
             let winners = happen(&mut pooled, &clients, change);
@@ -145,17 +144,19 @@ fn a_move_ends_the_turn_and_keeps_the_account() {
     clients
         .iter()
         .for_each(|client| dispatcher.set_runnable(*client, 1));
-    let winner = dispatcher
-        .next_winner()
+    let choice = dispatcher
+        .next(0, 0)
         .expect("all compete in the first pool");
-    assert_eq!(dispatcher.next_winner(), None);
-    dispatcher.charge(winner.client, QUANTUM_NS);
-    let before = dispatcher.usage(winner.client);
+    assert_eq!(dispatcher.next(0, 0), None);
+    assert_eq!(dispatcher.next(1, 0), None);
+    let winner = clients[choice.client.0 as usize];
+    dispatcher.charge(winner, QUANTUM_NS);
+    let before = dispatcher.usage(winner);
     assert_eq!(before.received_ns, QUANTUM_NS);
-    dispatcher.move_to_pool(winner.client, 1);
-    assert!(!dispatcher.runs(winner.client));
-    assert_eq!(dispatcher.pool_of(winner.client), 1);
-    let after = dispatcher.usage(winner.client);
+    dispatcher.move_to_pool(winner, 1);
+    assert!(!dispatcher.runs(winner));
+    assert_eq!(dispatcher.pool_of(winner), 1);
+    let after = dispatcher.usage(winner);
     assert_eq!(
         (before.received_ns, before.specified_ns),
         (after.received_ns, after.specified_ns)
@@ -163,20 +164,22 @@ fn a_move_ends_the_turn_and_keeps_the_account() {
     // Alone in a pool that is half of the machine.
     assert_eq!(after.share.to_bits(), 0.5f64.to_bits());
     // Both CPUs are given away now, each in its pool.
-    let winners = [dispatcher.next_winner(), dispatcher.next_winner()];
-    let pools = winners.map(|winner| winner.map(|winner| dispatcher.pool_of(winner.client)));
-    assert_eq!(pools, [Some(0), Some(1)]);
-    assert_eq!(dispatcher.next_winner(), None);
+    for cpu in [0, 1] {
+        let choice = dispatcher.next(cpu, 0).expect("a client waits");
+        let client = clients[choice.client.0 as usize];
+        assert_eq!(dispatcher.pool_of(client), cpu);
+        assert_eq!(dispatcher.next(cpu, 0), None);
+    }
     // To where it is already: nothing happens.
-    dispatcher.move_to_pool(winner.client, 1);
-    assert!(dispatcher.runs(winner.client));
+    dispatcher.move_to_pool(winner, 1);
+    assert!(dispatcher.runs(winner));
 }
 
 #[test]
 fn there_are_so_many_pools_and_no_more() {
     let pools = |count: usize| (0..count).map(|_| (1, stride())).collect::<Vec<_>>();
     let dispatcher = |count| Dispatcher::pooled(ledger(&[]).0, pools(count), QUANTUM_NS);
-    assert_eq!(dispatcher(MAX_POOLS).machine().cpus, MAX_POOLS as u32);
+    assert_eq!(dispatcher(MAX_POOLS).cpus(), MAX_POOLS as u32);
     for count in [0, MAX_POOLS + 1] {
         let made = std::panic::catch_unwind(|| dispatcher(count));
         assert!(made.is_err(), "{count}");

@@ -143,9 +143,9 @@ fn play(name: &str, seed: u64, digest: &mut Digest) {
                 dispatcher.move_to_pool(client, pool);
             }
             5 => dispatcher.end_turn(client),
-            6 => dispatcher.fill(&mut winners),
+            6 => dispatcher.fill(0, &mut winners),
             _ => {
-                dispatcher.decide(&mut winners);
+                dispatcher.decide(0, &mut winners);
                 for winner in &winners {
                     let used_ns = 1 + below(&mut random, QUANTUM_NS);
                     dispatcher.charge(winner.client, used_ns * u64::from(winner.cpus));

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prorata_control::{Engine, EngineError};
-use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
+use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_protocol::ClientState;
@@ -30,14 +30,15 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// An engine over these rights that shares out the last `cpus` CPUs of
+    /// An engine over these rights that shares out the last `machine_cpus` CPUs of
     /// those that this process may use. Where the policy is the dispatcher's, its
     /// lots come from the seed.
     pub fn new(
         kind: &'static EngineKind,
         ledger: Ledger,
         (name, seed): (PolicyName, u64),
-        machine: Machine,
+        machine_cpus: u32,
+        quantum_ns: u64,
     ) -> Result<Stage, StageError> {
         if !kind.policies.contains(&name) {
             let known: Vec<String> = kind.policies.iter().map(ToString::to_string).collect();
@@ -48,10 +49,10 @@ impl Stage {
             });
         }
         let mut cpus = own_cpus().map_err(StageError::failed("find out our CPUs"))?;
-        let spare = cpus.len().checked_sub(machine.cpus as usize);
+        let spare = cpus.len().checked_sub(machine_cpus as usize);
         cpus.drain(
             ..spare.ok_or(StageError::TooFewCpus {
-                cpus: machine.cpus,
+                cpus: machine_cpus,
                 usable: cpus.len(),
             })?,
         );
@@ -60,10 +61,15 @@ impl Stage {
             .tempdir()
             .map_err(StageError::failed("make a directory"))?;
         let policy = policy(name, seed, 0);
-        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, policy, machine)));
+        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(
+            ledger,
+            policy,
+            machine_cpus,
+            quantum_ns,
+        )));
         let state = directory.path().join("state");
         let engine = (kind.start)(dispatcher.clone(), state, cpus.clone())?;
-        engine.configure(machine.quantum_ns, name);
+        engine.configure(quantum_ns, name);
         Ok(Stage {
             engine,
             dispatcher,
@@ -101,7 +107,7 @@ impl Stage {
     /// The engine decides like this from now on; the dispatcher has been told.
     /// Not to be called while the dispatcher is held.
     pub fn configure(&self, policy: PolicyName) {
-        let quantum_ns = self.dispatcher().machine().quantum_ns;
+        let quantum_ns = self.dispatcher().quantum_ns();
         self.engine.configure(quantum_ns, policy);
     }
 

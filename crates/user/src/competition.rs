@@ -4,7 +4,7 @@
 //! ends by itself while others go on. All turns end when something happens that changes which
 //! client is to run.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -81,9 +81,15 @@ impl Competition {
     }
 
     /// Tells the dispatcher what was observed, ends turns, and has winners picked for their
-    /// CPUs. Returns false, with everything as before, if the dispatcher's lock is not to be
-    /// had.
-    pub(crate) fn pick(&mut self, tree: &mut Tree, now_ns: u64, turns: Turns) -> bool {
+    /// CPUs: their turns begin at `begin_ns`. Returns false, with everything as before, if the
+    /// dispatcher's lock is not to be had.
+    pub(crate) fn pick(
+        &mut self,
+        tree: &mut Tree,
+        now_ns: u64,
+        begin_ns: u64,
+        turns: Turns,
+    ) -> bool {
         let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
             return false;
         };
@@ -97,7 +103,7 @@ impl Competition {
             Turns::All => {
                 let clients = tree.clients_mut();
                 clients.for_each(|client| client.turn_ends_ns = 0);
-                dispatcher.decide(&mut self.winners);
+                dispatcher.decide(begin_ns, &mut self.winners);
             }
             Turns::Over => {
                 for winner in &self.winners {
@@ -106,18 +112,30 @@ impl Competition {
                         dispatcher.end_turn(winner.client);
                     }
                 }
-                dispatcher.fill(&mut self.winners);
+                dispatcher.fill(begin_ns, &mut self.winners);
             }
-            Turns::Blocked => dispatcher.fill(&mut self.winners),
+            Turns::Blocked => dispatcher.fill(begin_ns, &mut self.winners),
         }
-        self.quantum_ns = clamp_quantum(dispatcher.machine().quantum_ns);
+        self.quantum_ns = clamp_quantum(dispatcher.quantum_ns());
         self.decisions += 1;
         true
     }
 
-    /// Notes in each client what it won, and when its turn ends. New turns last for `turn`, or
-    /// from its start for the client's own quantum.
-    pub(crate) fn note_winners(&self, tree: &mut Tree, now_ns: u64, turn: Range<u64>) {
+    /// Notes in each client what it won, and when its turn ends. Where new turns only use what
+    /// is left of others' time, those without a quantum of their own end at `rest_ends_ns`.
+    pub(crate) fn note_winners(
+        &self,
+        tree: &mut Tree,
+        now_ns: u64,
+        begin_ns: u64,
+        rest_ends_ns: Option<u64>,
+    ) {
+        let end_ns = |winner: &Winner| {
+            let (shortest_ns, longest_ns) = QUANTUM_NS.into_inner();
+            winner
+                .until_ns
+                .clamp(begin_ns + shortest_ns, begin_ns + longest_ns)
+        };
         for client in tree.clients_mut() {
             client.won_before = client.is_winner();
             client.cpus = 0;
@@ -129,9 +147,11 @@ impl Competition {
                     client.advance_ns = 0;
                 }
                 if !client.won_before || client.turn_ends_ns <= now_ns {
-                    // However late the decision is, a turn lasts for half of its quantum.
-                    let own_end_ns = |own_ns: u64| (turn.start + own_ns).max(now_ns + own_ns / 2);
-                    client.turn_ends_ns = client.quantum_ns.map_or(turn.end, own_end_ns);
+                    client.turn_ends_ns = match client.quantum_ns {
+                        // However late the decision is, a turn lasts for half of its quantum.
+                        Some(own_ns) => end_ns(winner).max(now_ns + own_ns / 2),
+                        None => rest_ends_ns.unwrap_or(end_ns(winner)),
+                    };
                 }
             }
         }

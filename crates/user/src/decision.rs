@@ -159,16 +159,19 @@ impl DecisionThread {
         };
         let mut turns = asked;
         for _ in 0..MAX_CONFIRMATIONS {
-            if !self.competition.pick(&mut self.tree, now_ns, turns) {
+            if !self
+                .competition
+                .pick(&mut self.tree, now_ns, begin_ns, turns)
+            {
                 return false;
             }
-            let end_ns = match asked {
+            let rest_ends_ns = match asked {
                 // Others use what is left of the winners' time.
-                Turns::Blocked => self.wake_times.decision_ns(),
-                Turns::All | Turns::Over => begin_ns + self.competition.quantum_ns(),
+                Turns::Blocked => Some(self.wake_times.decision_ns()),
+                Turns::All | Turns::Over => None,
             };
             self.competition
-                .note_winners(&mut self.tree, now_ns, begin_ns..end_ns);
+                .note_winners(&mut self.tree, now_ns, begin_ns, rest_ends_ns);
             if !self.confirm_winners(now_ns) {
                 break;
             }

@@ -172,5 +172,6 @@ impl Client {
             self.runnable_told = self.runnable;
             dispatcher.set_runnable(self.id, self.runnable);
         }
+        dispatcher.set_client_quantum(self.id, self.quantum_ns);
     }
 }

@@ -208,21 +208,22 @@ impl ForKernel {
         let policies = Policies::open(&directory)?;
         let loaded = Options {
             policy: Policy::Stride,
-            quantum_ns: lock(&dispatcher).machine().quantum_ns,
+            quantum_ns: lock(&dispatcher).quantum_ns(),
             scope: options.scope,
             queues: options.queues,
             abbreviated: options.abbreviated,
         };
         let room = {
             let mut dispatcher = lock(&dispatcher);
-            dispatcher.watch_funding();
+            let entitlements = dispatcher.entitlements_alone();
+            entitlements.watch_funding();
             Room::open(
                 load,
                 loaded,
                 policies,
                 socket,
                 user_funding,
-                dispatcher.ledger(),
+                entitlements.ledger(),
             )?
         };
         let shared = Arc::new(Shared {
@@ -312,7 +313,7 @@ impl Engine for ForKernel {
     fn look(&self) {
         let mut room = self.room();
         room.look();
-        room.report_to(&mut lock(&self.shared.dispatcher));
+        room.report_to(lock(&self.shared.dispatcher).entitlements_alone());
     }
 
     fn processes(&self, client: ClientId) -> Vec<ProcessId> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use prorata_core::dispatcher::Dispatcher;
+use prorata_core::entitlement::Entitlements;
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
@@ -101,11 +102,12 @@ impl Room {
     pub fn follow(&mut self, dispatcher: &Mutex<Dispatcher>) {
         let steps = {
             let mut dispatcher = lock(dispatcher);
-            let changed = dispatcher.take_funding_changes();
+            let entitlements = dispatcher.entitlements_alone();
+            let changed = entitlements.take_funding_changes();
             if changed.is_empty() && !self.projection.is_full() {
                 return;
             }
-            self.projection.follow(dispatcher.ledger(), changed)
+            self.projection.follow(entitlements.ledger(), changed)
         };
         self.tell(steps);
     }
@@ -320,10 +322,11 @@ impl Room {
     fn begin_again(&mut self, members: &[(u32, ClientId)], dispatcher: &Mutex<Dispatcher>) {
         let steps = {
             let mut dispatcher = lock(dispatcher);
-            dispatcher.take_funding_changes();
-            self.projection = Projection::new(dispatcher.ledger());
+            let entitlements = dispatcher.entitlements_alone();
+            entitlements.take_funding_changes();
+            self.projection = Projection::new(entitlements.ledger());
             self.lingering.clear();
-            self.projection.begin(dispatcher.ledger())
+            self.projection.begin(entitlements.ledger())
         };
         self.fund_everybody_else();
         self.tell(steps);
@@ -391,14 +394,13 @@ impl Room {
         }
     }
 
-    /// Has the dispatcher know who competes, so that what it says of values and
-    /// shares is so. It decides nothing that matters; but whoever decides has
-    /// brought weights up to date.
-    pub fn report_to(&self, dispatcher: &mut Dispatcher) {
+    /// Says which clients compete, as of the last look, so that values and shares are
+    /// those of now.
+    pub fn report_to(&self, entitlements: &mut Entitlements) {
         for (id, client) in &self.clients {
-            dispatcher.set_runnable(*id, client.now.runnable);
+            entitlements.set_runnable(*id, client.now.runnable);
         }
-        dispatcher.decide(&mut Vec::new());
+        entitlements.refresh_all(&mut |_, _, _| ());
     }
 
     /// As of the last look, or later. They are looked for only if somebody was born or

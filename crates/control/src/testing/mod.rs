@@ -9,7 +9,7 @@ pub(crate) mod requests;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::Principal;
 use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
 
@@ -51,14 +51,11 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
         Some((state, _)) => state,
         None => State::new(host.own_uid(), host.own_uid()),
     };
-    let machine = Machine {
-        cpus: 1,
-        quantum_ns: state.settings.quantum_ns,
-    };
     let dispatcher = Dispatcher::new(
         state.ledger.clone(),
         policy::new(state.settings.policy),
-        machine,
+        1,
+        state.settings.quantum_ns,
     );
     Control {
         state,

@@ -22,24 +22,12 @@ mod stride;
 mod stride_place;
 mod stride_service;
 
-use core::fmt;
-
+pub use crate::ids::ClientIndex;
 pub use hierarchical::HierarchicalStride;
 pub use name::{PolicyName, UnknownPolicy};
 pub use race::{Exponential, Race};
 pub use stride::{Exact, PassPolicy, Stride, Wait};
 pub use stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};
-
-/// A client as policies know it: a small dense number chosen by the caller
-/// (the engine uses [`crate::ids::ClientId::index`]).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ClientIndex(pub u32);
-
-impl fmt::Display for ClientIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "client {}", self.0)
-    }
-}
 
 /// A request that a policy refuses; nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

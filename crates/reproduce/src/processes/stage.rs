@@ -2,7 +2,7 @@
 
 use std::io;
 
-use prorata_core::dispatcher::{Dispatcher, Machine};
+use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::{Operation, Principal};
 use prorata_scenario::plan::client_id;
 use prorata_scenario::{Plan, Scenario};
@@ -41,13 +41,9 @@ impl Stage {
             id: scenario.title.clone(),
             error: Box::new(error),
         })?;
-        let machine = Machine {
-            cpus: 1,
-            quantum_ns,
-        };
         let clients = plan.ledger.clients().count();
         let policy = (scenario.machine.policy, seed);
-        let engine = prorata_stage::Stage::new(kind, plan.ledger, policy, machine)?;
+        let engine = prorata_stage::Stage::new(kind, plan.ledger, policy, 1, quantum_ns)?;
         Ok(Stage {
             cpus: engine.cpus().to_vec(),
             engine: Some(engine),

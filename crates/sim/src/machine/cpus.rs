@@ -1,5 +1,7 @@
 //! CPUs, and which of them are idle.
 
+use std::ops::Range;
+
 use super::NONE;
 
 /// One CPU.
@@ -22,6 +24,8 @@ pub(super) struct Cpus {
     pub(super) all: Vec<Cpu>,
     /// A bit for each CPU, set exactly while it is idle.
     idle: Vec<u64>,
+    /// Bits that are set.
+    idle_count: u32,
 }
 
 impl Cpus {
@@ -35,6 +39,7 @@ impl Cpus {
         let mut cpus = Cpus {
             all: vec![cpu; count as usize],
             idle: vec![0; count.div_ceil(64) as usize],
+            idle_count: count,
         };
         (0..count).for_each(|cpu| cpus.idle[cpu as usize / 64] |= 1 << (cpu % 64));
         cpus
@@ -47,14 +52,14 @@ impl Cpus {
             .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// Takes an idle CPU: `wanted` if it is one, else the first from `first`
-    /// on; there is one.
+    /// Takes an idle CPU: `wanted` if it is one, else the first of a range
+    /// that has one.
     #[inline(always)]
-    pub(super) fn take_idle(&mut self, wanted: u32, first: u32) -> u32 {
+    pub(super) fn take_idle(&mut self, wanted: u32, cpus: Range<u32>) -> u32 {
         let cpu = if self.is_idle(wanted) {
             wanted
         } else {
-            self.first_idle(first)
+            self.first_idle(cpus).expect("one is idle")
         };
         self.take(cpu);
         cpu
@@ -65,23 +70,29 @@ impl Cpus {
     pub(super) fn take(&mut self, cpu: u32) {
         debug_assert!(self.is_idle(cpu));
         self.idle[cpu as usize / 64] &= !(1 << (cpu % 64));
+        self.idle_count -= 1;
     }
 
-    /// The first idle CPU from one on; the dispatcher gives away no more CPUs
-    /// of a pool than are free there.
-    fn first_idle(&self, from: u32) -> u32 {
-        let mut word = from as usize / 64;
-        let mut idle = self.idle[word] & !0 << (from % 64);
+    /// The first CPU of a range that is idle.
+    #[inline]
+    pub(super) fn first_idle(&self, cpus: Range<u32>) -> Option<u32> {
+        if self.idle_count == 0 {
+            return None;
+        }
+        let mut word = cpus.start as usize / 64;
+        let mut idle = self.idle.get(word)? & !0 << (cpus.start % 64);
         while idle == 0 {
             word += 1;
-            idle = self.idle[word];
+            idle = *self.idle.get(word)?;
         }
-        word as u32 * 64 + idle.trailing_zeros()
+        let cpu = word as u32 * 64 + idle.trailing_zeros();
+        (cpu < cpus.end).then_some(cpu)
     }
 
     /// A CPU has nobody to run.
     pub(super) fn release(&mut self, cpu: u32, now_ns: u64) {
         self.idle[cpu as usize / 64] |= 1 << (cpu % 64);
+        self.idle_count += 1;
         let cpu = &mut self.all[cpu as usize];
         cpu.last = cpu.thread;
         cpu.thread = NONE;

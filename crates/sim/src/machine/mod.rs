@@ -8,7 +8,7 @@
 //!   a turn is over, something comes from outside
 //!            |
 //!            v   when nothing more is due at this time
-//!   free CPUs are given away: dispatcher.next_winner() --+
+//!   free CPUs are given away: dispatcher.next(cpu, now) -+
 //! ```
 //!
 //! Time is whole nanoseconds. All that is due at one time happens, in the

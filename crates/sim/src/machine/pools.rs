@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use prorata_core::choice::Choice;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::Ledger;
 use prorata_scenario::event::Event;
@@ -131,16 +132,39 @@ impl Machine {
         }
     }
 
+    /// The client that is to run next on an idle CPU. The first pools come
+    /// first, after the pool of a client that is due further CPUs.
+    #[inline]
+    pub(super) fn next_choice(&mut self) -> Option<Choice> {
+        match self.pools.as_slice() {
+            [pool] => {
+                let cpu = self.cpus.first_idle(pool.cpus.clone())?;
+                self.dispatcher.next(cpu, self.now_ns)
+            }
+            _ => self.next_choice_of_pools(),
+        }
+    }
+
+    fn next_choice_of_pools(&mut self) -> Option<Choice> {
+        let pools = 0..self.pools.len();
+        let has_further = |pool: &usize| self.dispatcher.has_further(*pool as u32);
+        let first = pools.clone().find(has_further);
+        first.into_iter().chain(pools).find_map(|pool| {
+            let cpu = self.cpus.first_idle(self.pools[pool].cpus.clone())?;
+            self.dispatcher.next(cpu, self.now_ns)
+        })
+    }
+
     /// Takes an idle CPU of a client's pool: `wanted` if it is one, else the
     /// first.
     #[inline(always)]
     pub(super) fn take_idle_cpu(&mut self, wanted: u32, client: u32) -> u32 {
         if let [_] = self.pools.as_slice() {
-            return self.cpus.take_idle(wanted, 0);
+            return self.cpus.take_idle(wanted, 0..self.machine.cpus);
         }
         let cpus = self.pool_cpus(self.pool_of(client));
         // Who has moved wants a CPU of another pool.
         let wanted = if cpus.contains(&wanted) { wanted } else { NONE };
-        self.cpus.take_idle(wanted, cpus.start)
+        self.cpus.take_idle(wanted, cpus)
     }
 }

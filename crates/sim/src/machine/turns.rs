@@ -1,6 +1,6 @@
 //! Turns: who is given CPUs, for how long, and what it used.
 
-use prorata_core::dispatcher::Winner;
+use prorata_core::choice::Choice;
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::plan::client_id;
 use prorata_scenario::threads::{NO_CPU, State};
@@ -21,46 +21,36 @@ impl<O: Observer> Simulation<O> {
         if std::mem::take(&mut self.machine.tick_now) {
             self.end_all_turns();
         }
-        while let Some(winner) = self.machine.dispatcher.next_winner() {
-            self.machine.prefetch_winners(winner.client.index());
-            self.give(winner);
+        while let Some(choice) = self.machine.next_choice() {
+            self.machine.prefetch_winners(choice.client.0);
+            self.give(choice);
         }
     }
 
-    /// A client gets CPUs: its turn begins, or it gets more of them.
-    fn give(&mut self, winner: Winner) {
+    /// A client gets a CPU: its turn begins, or it gets a further one.
+    fn give(&mut self, choice: Choice) {
         let machine = &mut self.machine;
-        let client = winner.client.index();
+        let client = choice.client.0;
         let begins = machine.clients[client as usize].turn == NONE;
         if begins {
             machine.counts.turns += 1;
-            let turn_end_ns = machine.turn_end_ns();
+            let turn_end_ns = machine.turn_end_ns(choice.until_ns);
             machine.clients[client as usize].turn = machine.turns.begin(turn_end_ns);
             self.tell(Event::TurnBegan { client });
         }
-        for _ in 0..winner.cpus {
-            let machine = &mut self.machine;
-            let state = &machine.clients[client as usize];
-            // What its other threads have just done may have ended the turn,
-            // or given this thread another of the CPUs.
-            if state.turn == NONE {
-                break;
-            }
-            let Some(thread) = machine.next_ready(client) else {
-                break;
-            };
-            let wanted = machine.threads.all[thread as usize].cpu;
-            let cpu = machine.take_idle_cpu(wanted.into(), client);
-            let aligned = machine.is_aligned();
-            let delay_ns = self.place(cpu, thread);
+        let machine = &mut self.machine;
+        let Some(thread) = machine.next_ready(client) else {
+            return;
+        };
+        let wanted = machine.threads.all[thread as usize].cpu;
+        let cpu = machine.take_idle_cpu(wanted.into(), client);
+        let delay_ns = self.place(cpu, thread);
+        if begins && !self.machine.is_aligned() {
+            // The quantum is counted from when it begins to run.
             let turn = self.machine.clients[client as usize].turn;
-            let turn = self.machine.turns.of(turn);
-            if begins && turn.cpus == 1 && !aligned {
-                // The quantum is counted from when it begins to run.
-                turn.end_ns += delay_ns;
-            }
-            self.drive(cpu);
+            self.machine.turns.of(turn).end_ns += delay_ns;
         }
+        self.drive(cpu);
     }
 
     /// Puts a thread, neither ready nor running, on a CPU taken for it.
@@ -279,12 +269,13 @@ impl<O: Observer> Simulation<O> {
 }
 
 impl super::Machine {
-    /// When a turn that begins now ends at the latest.
-    fn turn_end_ns(&mut self) -> u64 {
-        let quantum_ns = self.machine.quantum.0;
+    /// When a turn that begins now ends at the latest, where it would last
+    /// until `until_ns` by itself.
+    fn turn_end_ns(&mut self, until_ns: u64) -> u64 {
         if !self.is_aligned() {
-            return self.now_ns + quantum_ns;
+            return until_ns;
         }
+        let quantum_ns = self.machine.quantum.0;
         // A tick that is due already stands, even if the quantum changed since.
         *self.tick_ns.get_or_insert_with(|| {
             let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;

@@ -62,7 +62,7 @@ impl Measures {
         usages: Vec<Usage>,
         dispatcher: &Dispatcher,
     ) {
-        let quantum_ns = dispatcher.machine().quantum_ns;
+        let quantum_ns = dispatcher.quantum_ns();
         for (error, usage) in self.absolute_errors.iter_mut().zip(&usages) {
             error.note(*usage, quantum_ns);
         }

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use prorata_core::dispatcher::{Machine, Usage};
+use prorata_core::dispatcher::Usage;
 use prorata_scenario::file::PolicyName;
 use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id};
 use prorata_scenario::world::{Objects, Onwards, Rules, Waiting as _};
@@ -121,12 +121,9 @@ impl Run {
         let objects = Objects::new(&mut plan, seed);
         let measures = Measures::new(&plan.groups, &plan.pairs);
         let rules = Rules::new(&plan.groups, seed);
-        let machine = Machine {
-            cpus: plan.machine.cpus,
-            quantum_ns: plan.machine.quantum.0,
-        };
         let name = plan.machine.policy;
-        let stage = Stage::new(kind, plan.ledger, (name, seed), machine)?;
+        let (cpus, quantum_ns) = (plan.machine.cpus, plan.machine.quantum.0);
+        let stage = Stage::new(kind, plan.ledger, (name, seed), cpus, quantum_ns)?;
         let script = Script {
             code: plan.code.clone(),
             seed,
@@ -240,7 +237,7 @@ impl Run {
         let now_ns = self.clock.look(received_ns.iter().sum(), blocked);
         let dispatcher = self.stage.dispatcher();
         self.measures.look(&received_ns, usages, &dispatcher);
-        let quantum = Duration::from_nanos(dispatcher.machine().quantum_ns);
+        let quantum = Duration::from_nanos(dispatcher.quantum_ns());
         drop(dispatcher);
         self.next_look = Instant::now() + quantum.clamp(LOOK.1, LOOK.0);
         let real_ns = self.clock.real_ns();
@@ -348,7 +345,7 @@ impl Run {
         self.stage.check()?;
         self.stage.look();
         let received_ns = self.crew.received_ns();
-        let quantum_ns = self.stage.dispatcher().machine().quantum_ns;
+        let quantum_ns = self.stage.dispatcher().quantum_ns();
         self.measures
             .compare(&received_ns, &self.usages(), quantum_ns);
         Ok(())

@@ -10,7 +10,10 @@ use crate::engine::EngineKind;
 impl Run {
     /// The figures of a run that is over.
     pub(super) fn report(&self, scenario: &Scenario, kind: &EngineKind) -> Report {
-        let machine = self.stage.dispatcher().machine();
+        let (cpus, quantum_ns) = {
+            let dispatcher = self.stage.dispatcher();
+            (dispatcher.cpus(), dispatcher.quantum_ns())
+        };
         let told = &self.measures.told;
         let objects = &self.crew.objects;
         Report {
@@ -20,8 +23,8 @@ impl Run {
             took_ns: Some(self.took_ns),
             seed: self.seed,
             duration_ns: self.end_ns,
-            cpus: machine.cpus,
-            quantum_ns: machine.quantum_ns,
+            cpus,
+            quantum_ns,
             policy: self.policy.0,
             counts: None,
             mean_waiting_threads: None,

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use prorata_core::dispatcher::{Dispatcher, Machine, Usage};
+use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
 use prorata_core::policy::{ClientIndex, Policy, PolicyError, Stride};
@@ -449,12 +449,8 @@ pub fn start_engine(
     config: EngineConfig,
     quantum_ns: u64,
 ) -> Result<(SharedDispatcher, UserEngine), EngineError> {
-    let machine = Machine {
-        cpus: 1,
-        quantum_ns,
-    };
     let ledger = Ledger::new(Limits::default());
-    let dispatcher = Dispatcher::new(ledger, Box::new(Stride::new()), machine);
+    let dispatcher = Dispatcher::new(ledger, Box::new(Stride::new()), 1, quantum_ns);
     let dispatcher = Arc::new(Mutex::new(dispatcher));
     let engine = UserEngine::start(config, dispatcher.clone())?;
     Ok((dispatcher, engine))

@@ -3,7 +3,6 @@
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use prorata_core::dispatcher::Machine;
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal, Target};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -34,12 +33,8 @@ impl Stage {
     }
 
     pub fn with(ledger: Ledger, kernel: Kernel, directory: Arc<tempfile::TempDir>) -> Self {
-        let machine = Machine {
-            cpus: 2,
-            quantum_ns: 20_000_000,
-        };
         let stride = policy::new(PolicyName::Stride);
-        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, stride, machine)));
+        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(ledger, stride, 2, 20_000_000)));
         let loaded = kernel.clone();
         let engine = ForKernel::start_over(
             Box::new(move |options| loaded.load(options)),

@@ -40,8 +40,8 @@ fn the_way_of_deciding_is_changed_live_within_its_limits() {
         (status.quantum_ns, status.policy),
         (1_000_000_000, PolicyName::Lottery)
     );
-    let machine = world.control.dispatcher.lock().unwrap().machine();
-    assert_eq!(machine.quantum_ns, 1_000_000_000);
+    let quantum_ns = world.control.dispatcher.lock().unwrap().quantum_ns();
+    assert_eq!(quantum_ns, 1_000_000_000);
     // Asking for what is so already is asking for the status.
     assert!(matches!(
         world.ask(BOB, configure(None, None)),

@@ -1,12 +1,14 @@
-//! Weights kept up to date change by change are those worked out afresh.
+//! Entitlements by themselves: tickets kept up to date change by change are those worked out
+//! afresh.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use prorata_core::dispatcher::{Dispatcher, Machine};
-use prorata_core::ids::{ClientId, CurrencyId};
+use prorata_core::entitlement::{Change as Participation, Entitlements};
+use prorata_core::ids::{ClientId, ClientIndex, CurrencyId};
 use prorata_core::ledger::{
     Ledger, Limits, Mode, Operation, Outcome, Portion, Principal, Target, Value,
 };
-use prorata_core::policy::Stride;
 
 const CURRENCIES: usize = 4;
 
@@ -43,7 +45,9 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 struct World {
-    dispatcher: Dispatcher,
+    entitlements: Entitlements,
+    /// The tickets of the competing clients, as they were told.
+    told: BTreeMap<ClientIndex, u32>,
     /// The base currency, two that it backs, and one that these back.
     currencies: [CurrencyId; CURRENCIES],
     clients: Vec<(ClientId, u32)>,
@@ -77,12 +81,9 @@ impl World {
             };
             ledger.execute(&Principal::ROOT, issue).expect("legal");
         }
-        let machine = Machine {
-            cpus: 2,
-            quantum_ns: 1000,
-        };
         World {
-            dispatcher: Dispatcher::new(ledger, Box::new(Stride::new()), machine),
+            entitlements: Entitlements::new(ledger, &[2]),
+            told: BTreeMap::new(),
             currencies: [base, a, b, c],
             clients: Vec::new(),
             created: 0,
@@ -92,11 +93,11 @@ impl World {
     /// Applies an operation unless the ledger refuses it.
     fn apply(&mut self, operation: Operation) -> Option<Outcome> {
         let checked = self
-            .dispatcher
+            .entitlements
             .ledger()
             .check(&Principal::ROOT, operation)
             .ok()?;
-        Some(self.dispatcher.apply(checked))
+        Some(self.entitlements.apply(checked))
     }
 
     fn change(&mut self, change: Change) {
@@ -121,7 +122,7 @@ impl World {
             Change::Back(currency, amount) => {
                 let backed = self.currencies[1 + currency % (CURRENCIES - 1)];
                 let ticket = self
-                    .dispatcher
+                    .entitlements
                     .ledger()
                     .backing(backed)
                     .next()
@@ -130,7 +131,7 @@ impl World {
             }
             Change::EndTransfer => {
                 let transfer = self
-                    .dispatcher
+                    .entitlements
                     .ledger()
                     .transfers()
                     .next()
@@ -139,20 +140,21 @@ impl World {
                     self.apply(Operation::EndTransfer { transfer });
                 }
             }
-            Change::Cpus(cpus) => self.dispatcher.set_cpus(cpus),
+            Change::Cpus(cpus) => self.entitlements.set_cpus(0, cpus),
             _ if n == 0 => {}
             Change::Destroy(client) => {
                 let (client, _) = self.clients.swap_remove(client % n);
+                self.set_runnable(client, 0);
                 self.apply(Operation::DestroyClient { client });
             }
             Change::Runnable(client, threads) => {
                 self.clients[client % n].1 = threads;
-                self.dispatcher
-                    .set_runnable(self.clients[client % n].0, threads);
+                let client = self.clients[client % n].0;
+                self.set_runnable(client, threads);
             }
             Change::Inflate(client, amount) => {
                 let client = self.clients[client % n].0;
-                let ticket = self.dispatcher.ledger().funding(client).next();
+                let ticket = self.entitlements.ledger().funding(client).next();
                 if let Some(ticket) = ticket {
                     self.apply(Operation::SetAmount { ticket, amount });
                 }
@@ -167,11 +169,39 @@ impl World {
         }
     }
 
+    fn set_runnable(&mut self, client: ClientId, threads: u32) {
+        let index = ClientIndex(client.index());
+        match self.entitlements.set_runnable(client, threads) {
+            Some(Participation::Joined { tickets }) => {
+                self.told.insert(index, tickets);
+            }
+            Some(Participation::Left) => {
+                self.told.remove(&index);
+            }
+            Some(Participation::Threads) | None => {}
+        }
+    }
+
+    /// Works out tickets, and hears of those that changed.
+    fn refresh(&mut self) {
+        let told = &mut self.told;
+        self.entitlements.refresh_all(&mut |pool, client, tickets| {
+            assert_eq!(pool, 0);
+            let before = told.insert(client, tickets);
+            assert!(
+                before.is_some_and(|before| before != tickets),
+                "{client} did not change"
+            );
+        });
+        let competing: BTreeMap<_, _> = self.entitlements.competing(0).collect();
+        assert_eq!(competing, self.told);
+    }
+
     /// Part of the machine that each client should get: by value, at most one
     /// CPU a thread, what one cannot use going to the others.
     fn shares(&self) -> Vec<f64> {
-        let cpus = f64::from(self.dispatcher.machine().cpus);
-        let ledger = self.dispatcher.ledger();
+        let cpus = f64::from(self.entitlements.cpus());
+        let ledger = self.entitlements.ledger();
         let value = |i: usize| {
             let (client, threads) = self.clients[i];
             if threads == 0 {
@@ -216,29 +246,28 @@ proptest! {
     #[test]
     fn shares_are_those_worked_out_afresh(changes in prop::collection::vec((change(), any::<bool>()), 1..120)) {
         let mut world = World::new();
-        let mut winners = Vec::new();
         let mut largest = 0.0f64;
-        for (change, decides) in changes {
+        for (change, refreshes) in changes {
             world.change(change);
-            if !decides {
+            if !refreshes {
                 continue;
             }
-            world.dispatcher.decide(&mut winners);
+            world.refresh();
             let expected = world.shares();
             let total: f64 = expected.iter().sum();
             let values = world.clients.iter().filter(|client| client.1 > 0);
-            let values = values.map(|client| world.dispatcher.ledger().value(client.0).to_f64());
+            let values = values.map(|client| world.entitlements.ledger().value(client.0).to_f64());
             let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
             largest = values.iter().copied().fold(largest, f64::max);
             let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
             // The largest value there was has at least 24 bits; a weight is
             // rounded to a ticket, and a readjusted one once more.
             let tolerance = 2.0 * largest / smallest / f64::from(1 << 24);
-            let cpus = f64::from(world.dispatcher.machine().cpus);
+            let cpus = f64::from(world.entitlements.cpus());
             let usable = world.clients.iter().map(|client| f64::from(client.1)).sum::<f64>();
             for ((client, threads), expected) in world.clients.iter().zip(&expected) {
-                let share = world.dispatcher.usage(*client).share;
-                if *threads == 0 || world.dispatcher.ledger().value(*client) == Value(0) {
+                let share = world.entitlements.usage(*client).share;
+                if *threads == 0 || world.entitlements.ledger().value(*client) == Value(0) {
                     prop_assert!(share == 0.0, "{share}");
                     continue;
                 }
@@ -254,14 +283,13 @@ proptest! {
 /// The notes of [`Ledger::take_changes`] name everybody whose value changed.
 fn assert_nobody_is_missed(changes: Vec<Change>, limit: usize) -> Result<(), TestCaseError> {
     let mut world = World::new();
-    let mut winners = Vec::new();
     for change in changes {
-        // The dispatcher takes all notes made so far.
-        world.dispatcher.decide(&mut winners);
-        prop_assert!(!world.dispatcher.ledger().has_changes());
-        let before = world.dispatcher.ledger().clone();
+        // A refresh takes all notes made so far.
+        world.refresh();
+        prop_assert!(!world.entitlements.ledger().has_changes());
+        let before = world.entitlements.ledger().clone();
         world.change(change);
-        let mut after = world.dispatcher.ledger().clone();
+        let mut after = world.entitlements.ledger().clone();
         let mut named = Vec::new();
         let complete = after.take_changes(&mut named, limit);
         prop_assert!(!after.has_changes());

@@ -1,59 +1,11 @@
-//! What a dispatcher knows about one client, and its account of service.
+//! What is known about one client, and its account of service.
 
 use alloc::vec::Vec;
 
-use super::Usage;
+use super::service::{Reading, SERVICE_BITS};
 use crate::feasible::Demand;
 use crate::ids::ClientId;
 use crate::prefetch::prefetch;
-
-/// Fractional bits of the service that one ticket is due: enough that what a
-/// reading loses, multiplied by 2^32 tickets, is below 2^-24 ns, and few
-/// enough that 10^5 years of CPU time fit.
-const SERVICE_BITS: u32 = 56;
-
-/// CPU time due to each ticket of those who compete, since the start.
-///
-/// Like the global pass (1995, 2.2) it advances with every charge by what was
-/// used over the sum of all tickets, so that a client's ideal share is found
-/// from two readings, without a visit to any other client. The division is
-/// made once a change of that sum, not once a charge.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Service {
-    /// In nanoseconds with [`SERVICE_BITS`] fractional bits.
-    per_ticket: u128,
-    /// Dispensed since the sum of the tickets changed last, and so not yet in
-    /// `per_ticket`.
-    undivided_ns: u64,
-}
-
-/// A reading of [`Service`], in its units.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Reading(u128);
-
-impl Service {
-    /// Accounts for `used_ns` dispensed among all who compete.
-    pub(super) fn dispense(&mut self, used_ns: u64) {
-        self.undivided_ns += used_ns;
-    }
-
-    /// What each ticket is due now. What is dispensed while nobody holds
-    /// tickets is due to nobody.
-    pub(super) fn read(&self, total_tickets: u64) -> Reading {
-        let dispensed = u128::from(self.undivided_ns) << SERVICE_BITS;
-        let due = dispensed.checked_div(total_tickets.into());
-        Reading(self.per_ticket + due.unwrap_or(0))
-    }
-
-    /// To be called before the sum of the tickets changes.
-    pub(super) fn settle(&mut self, total_tickets: u64) -> Reading {
-        if self.undivided_ns > 0 {
-            self.per_ticket = self.read(total_tickets).0;
-            self.undivided_ns = 0;
-        }
-        Reading(self.per_ticket)
-    }
-}
 
 /// A client that competes or has competed: a cache line, as among a million
 /// clients nearly every look at one misses all caches.
@@ -64,29 +16,21 @@ pub(super) struct Competitor {
     generation: u32,
     /// Runnable threads; zero exactly while it is not active.
     pub(super) threads: u32,
-    /// CPUs that it has been given; above zero exactly while its turn lasts.
-    /// Never above `threads`.
-    pub(super) cpus: u32,
-    /// Where it stands among those whose turn lasts, while it does.
-    pub(super) turn_place: u32,
-    /// Where it stands in its density class, while active.
+    /// Its index in its density class, while active.
     pub(super) class_place: u32,
     /// Its density class, that of its demand, while active.
     pub(super) class: u8,
     /// Bits of its value, while active.
     pub(super) magnitude: u8,
-    /// Whether it is in its pool's list of those whose weight was found
-    /// infeasible; only while active.
+    /// Whether it is in its pool's list of infeasible clients; only while
+    /// active.
     pub(super) infeasible: bool,
     /// In which pool it competes.
     pub(super) pool: u8,
     /// Tickets by its value, while active.
     pub(super) weight: u32,
-    /// Tickets that the policy has been told of: the weight, readjusted if it
-    /// was infeasible.
+    /// Tickets in force: the weight, readjusted if it was infeasible.
     pub(super) tickets: u32,
-    /// CPU time used but not yet charged to the policy.
-    pub(super) uncharged_ns: u64,
     received_ns: u64,
     /// CPU time due to it, in the units of a [`Reading`], less what its tickets
     /// (none, unless it is active) are due at the reading: so it stays the same
@@ -101,15 +45,12 @@ impl Competitor {
             generation: client.generation(),
             pool: 0,
             threads: 0,
-            cpus: 0,
-            turn_place: 0,
             class_place: 0,
             class: 0,
             magnitude: 0,
             infeasible: false,
             weight: 0,
             tickets: 0,
-            uncharged_ns: 0,
             received_ns: 0,
             account: [0; 2],
         }
@@ -121,11 +62,11 @@ impl Competitor {
     }
 
     /// Whether it is this client, which has its index.
-    pub(super) fn is(&self, client: ClientId) -> bool {
+    fn is(&self, client: ClientId) -> bool {
         self.generation == client.generation()
     }
 
-    /// What it asks of the machine, while active.
+    /// What it asks of its pool, while active.
     pub(super) fn demand(&self) -> Demand {
         Demand {
             weight: self.weight,
@@ -146,15 +87,11 @@ impl Competitor {
 
     pub(super) fn receive(&mut self, used_ns: u64) {
         self.received_ns += used_ns;
-        self.uncharged_ns += used_ns;
     }
 
-    pub(super) fn usage(&self, reading: Reading) -> Usage {
-        Usage {
-            received_ns: self.received_ns,
-            specified_ns: self.due_ns(reading),
-            share: 0.0,
-        }
+    /// CPU time received and due.
+    pub(super) fn account(&self, reading: Reading) -> (u64, u64) {
+        (self.received_ns, self.due_ns(reading))
     }
 
     fn due_ns(&self, reading: Reading) -> u64 {
@@ -171,22 +108,17 @@ impl Competitor {
     }
 }
 
-/// Everyone who competes or has competed, by client index. A competitor stays
+/// The clients that compete or have competed, by index. A competitor stays
 /// until its client is destroyed, so that its account survives a block.
 #[derive(Debug)]
 pub(super) struct Competitors(Vec<Option<Competitor>>);
 
-/// Everyone who is active has a competitor.
 const ACTIVE: &str = "an active client has a competitor";
 
 impl Competitors {
     /// With room for so many.
     pub(super) fn with_capacity(clients: usize) -> Self {
         Self(Vec::with_capacity(clients))
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
     }
 
     /// Nothing for a client that has never competed.
@@ -201,17 +133,17 @@ impl Competitors {
         competitor.filter(|c| c.is(client))
     }
 
-    /// Who has competed, by index.
+    /// A client that has competed, by index.
     pub(super) fn at(&self, index: u32) -> &Competitor {
         self.0[index as usize].as_ref().expect(ACTIVE)
     }
 
-    /// Who has competed, by index.
+    /// A client that has competed, by index.
     pub(super) fn at_mut(&mut self, index: u32) -> &mut Competitor {
         self.0[index as usize].as_mut().expect(ACTIVE)
     }
 
-    /// Who has competed, by index, unless it was destroyed.
+    /// A client that has competed, by index, unless it was destroyed.
     pub(super) fn find_mut(&mut self, index: u32) -> Option<&mut Competitor> {
         self.0[index as usize].as_mut()
     }
@@ -241,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_competitor_fills_a_cache_line() {
+    fn a_competitor_fits_a_cache_line() {
         assert_eq!(size_of::<Option<Competitor>>(), 64);
     }
 }

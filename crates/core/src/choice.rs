@@ -1,0 +1,455 @@
+//! Which client runs on this CPU now.
+//!
+//! A [`Chooser`] shares out the CPUs that it owns, among the clients that were
+//! handed to it, over a [`Policy`]. It knows what a client deserves only as a
+//! number of tickets, and it knows no clock: the engine says what time it is,
+//! and what each client has used.
+//!
+//! ```text
+//!   join, leave, set_threads, set_tickets, charge, end_turn --> policy
+//!   next(cpu, now_ns) --> policy: pick, take --> Choice { client, until_ns, why }
+//! ```
+//!
+//! A client that is chosen begins a turn. The turn lasts until the engine ends
+//! it or the client leaves; `until_ns` says when it is over at the latest. The
+//! CPUs of a chooser are alike: the engine may run the client on any of them
+//! that is free.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+
+use crate::ids::ClientIndex;
+use crate::policy::{Policy, PolicyError};
+use crate::prefetch::prefetch;
+
+/// A client that is to run on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The client.
+    pub client: ClientIndex,
+    /// When its turn is over.
+    pub until_ns: u64,
+    /// The reason.
+    pub why: Why,
+}
+
+/// Why a client is to run on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The policy picked it.
+    Policy,
+    /// It runs already, on other CPUs; no other client can use this one.
+    Spare,
+}
+
+/// A client's turn: it has CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The client.
+    pub client: ClientIndex,
+    /// Its CPUs: at least 1, at most its runnable threads.
+    pub cpus: u32,
+    /// When the turn is over.
+    pub until_ns: u64,
+    /// Its runnable threads.
+    threads: u32,
+    /// CPU time to be charged at the end of the turn.
+    used_ns: u64,
+}
+
+/// What a chooser keeps for each client, in four bytes: there may be a million
+/// clients, and turns on few CPUs.
+///
+/// Zero: the client does not compete. Else its runnable threads, or, with the
+/// highest bit set, where its turn is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Client(u32);
+
+const HAS_TURN: u32 = 1 << 31;
+
+impl Client {
+    const ABSENT: Self = Self(0);
+
+    /// A client without a turn. More threads than there can be CPUs count as
+    /// the most that fit.
+    fn waiting(threads: u32) -> Self {
+        Self(threads.min(HAS_TURN - 1))
+    }
+
+    fn with_turn(place: usize) -> Self {
+        Self(HAS_TURN | place as u32)
+    }
+
+    fn turn(self) -> Option<usize> {
+        (self.0 & HAS_TURN != 0).then_some((self.0 & !HAS_TURN) as usize)
+    }
+}
+
+/// The CPUs that a client was chosen for but that were not asked for yet.
+#[derive(Clone, Copy, Debug)]
+struct Further {
+    client: ClientIndex,
+    cpus: u32,
+    why: Why,
+}
+
+/// Chooses which client runs on each of its CPUs.
+pub struct Chooser {
+    policy: Box<dyn Policy + Send>,
+    /// Its own CPUs.
+    cpus: Range<u32>,
+    cpus_free: u32,
+    /// Length of a standard quantum, at least 1 ns.
+    quantum_ns: u64,
+    /// Of the clients whose turns have a length of their own.
+    own_quanta_ns: BTreeMap<ClientIndex, u64>,
+    clients: Vec<Client>,
+    turns: Vec<Turn>,
+    /// Sum of the runnable threads of the clients with a turn.
+    turn_threads: u64,
+    /// Of the client chosen last. None as soon as there are none.
+    further: Option<Further>,
+    /// CPU time used outside turns that is charged with the next turn.
+    outside_ns: BTreeMap<ClientIndex, u64>,
+}
+
+impl Chooser {
+    /// A chooser that owns these CPUs. No client competes in the policy yet.
+    pub fn new(policy: Box<dyn Policy + Send>, cpus: Range<u32>, quantum_ns: u64) -> Self {
+        debug_assert!(policy.is_empty());
+        Self {
+            policy,
+            cpus_free: cpus.len() as u32,
+            cpus,
+            quantum_ns: quantum_ns.max(1),
+            own_quanta_ns: BTreeMap::new(),
+            clients: Vec::new(),
+            turns: Vec::new(),
+            turn_threads: 0,
+            further: None,
+            outside_ns: BTreeMap::new(),
+        }
+    }
+
+    /// Makes room for clients with indices below `clients`.
+    pub fn reserve(&mut self, clients: usize) {
+        self.policy.reserve(clients);
+        let more = clients.saturating_sub(self.clients.len());
+        self.clients.reserve_exact(more);
+    }
+
+    /// The CPUs that it owns.
+    pub fn cpus(&self) -> Range<u32> {
+        self.cpus.clone()
+    }
+
+    /// Whether any of its CPUs is not given to a client.
+    #[inline]
+    pub fn has_free_cpus(&self) -> bool {
+        self.cpus_free > 0
+    }
+
+    /// The turns that last, in no order.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// Whether a client has a turn.
+    pub fn runs(&self, client: ClientIndex) -> bool {
+        self.client(client).turn().is_some()
+    }
+
+    /// A client competes from now on, with so many runnable threads, at least
+    /// one. If it competed before, it takes up its place in the policy.
+    #[inline]
+    pub fn join(&mut self, client: ClientIndex, threads: u32, tickets: u32) {
+        let index = client.0 as usize;
+        if index >= self.clients.len() {
+            self.clients.resize(index + 1, Client::ABSENT);
+        }
+        self.clients[index] = Client::waiting(threads);
+        expect(self.policy.join(client, tickets));
+    }
+
+    /// A competing client blocks; its turn ends. What it used is charged
+    /// before, its place in the policy is kept (1995, 2.2).
+    #[inline]
+    pub fn leave(&mut self, client: ClientIndex) {
+        let used_ns = self.close_turn(client);
+        self.clients[client.0 as usize] = Client::ABSENT;
+        expect(match used_ns {
+            Some(used_ns) => self
+                .policy
+                .charge_and_leave(client, used_ns, self.quantum_ns),
+            None => self.policy.leave(client),
+        });
+    }
+
+    /// Forgets a client that does not compete, for good.
+    pub fn forget(&mut self, client: ClientIndex) {
+        debug_assert_eq!(self.client(client), Client::ABSENT);
+        self.policy.forget(client);
+        self.own_quanta_ns.remove(&client);
+    }
+
+    /// A competing client has another number of runnable threads, not zero.
+    pub fn set_threads(&mut self, client: ClientIndex, threads: u32) {
+        let state = &mut self.clients[client.0 as usize];
+        let Some(place) = state.turn() else {
+            *state = Client::waiting(threads);
+            return;
+        };
+        let turn = &mut self.turns[place];
+        let before = mem::replace(&mut turn.threads, threads);
+        let cpus = turn.cpus.min(threads);
+        self.cpus_free += mem::replace(&mut turn.cpus, cpus) - cpus;
+        self.turn_threads = self.turn_threads - u64::from(before) + u64::from(threads);
+    }
+
+    /// A competing client has other tickets.
+    pub fn set_tickets(&mut self, client: ClientIndex, tickets: u32) {
+        expect(self.policy.set_tickets(client, tickets));
+    }
+
+    /// A competing client used CPU time, whether it has a turn or not.
+    ///
+    /// A turn is charged whole when it ends, because compensation depends on
+    /// it (1994, 3.4). Time outside a turn moves the client back at once, if
+    /// the policy can tell it from a turn that was cut short.
+    #[inline]
+    pub fn charge(&mut self, client: ClientIndex, used_ns: u64) {
+        match self.client(client).turn() {
+            Some(place) => self.turns[place].used_ns += used_ns,
+            None if self.policy.charges_add_up() => {
+                expect(self.policy.charge(client, used_ns, self.quantum_ns));
+            }
+            None => *self.outside_ns.entry(client).or_default() += used_ns,
+        }
+    }
+
+    /// Ends a client's turn, if it has one, and charges it.
+    ///
+    /// Cost: a charge of the policy.
+    #[inline]
+    pub fn end_turn(&mut self, client: ClientIndex) {
+        if self.runs(client)
+            && let Some(used_ns) = self.close_turn(client)
+        {
+            expect(self.policy.charge(client, used_ns, self.quantum_ns));
+        }
+    }
+
+    /// Ends all turns.
+    pub fn end_turns(&mut self) {
+        while let Some(turn) = self.turns.last() {
+            self.end_turn(turn.client);
+        }
+    }
+
+    /// Chooses the client that runs on `cpu` from now on. None if the CPU is
+    /// another chooser's, no CPU is free or no client can use one.
+    ///
+    /// A client with several threads is chosen for so many CPUs at once: the
+    /// next calls give it the further ones, up to its threads and the CPUs
+    /// that are free. A turn lasts for the client's quantum.
+    ///
+    /// Cost: a pick and a take of the policy for each turn that begins.
+    /// O(CPUs) for a CPU that only clients with a turn can use.
+    #[inline]
+    pub fn next(&mut self, cpu: u32, now_ns: u64) -> Option<Choice> {
+        if self.cpus_free == 0 || !self.cpus.contains(&cpu) {
+            return None;
+        }
+        if self.further.is_some()
+            && let choice @ Some(_) = self.next_further()
+        {
+            return choice;
+        }
+        let Some(client) = self.policy.pick() else {
+            return self.widen();
+        };
+        expect(self.policy.take(client));
+        let state = &mut self.clients[client.0 as usize];
+        let threads = state.0;
+        *state = Client::with_turn(self.turns.len());
+        let until_ns = now_ns.saturating_add(self.quantum_ns(client));
+        let used_ns = match self.outside_ns.is_empty() {
+            true => 0,
+            false => self.outside_ns.remove(&client).unwrap_or(0),
+        };
+        self.turns.push(Turn {
+            client,
+            cpus: 1,
+            until_ns,
+            threads,
+            used_ns,
+        });
+        self.turn_threads += u64::from(threads);
+        let why = Why::Policy;
+        self.keep_further(client, threads.min(self.cpus_free) - 1, why);
+        self.cpus_free -= 1;
+        Some(Choice {
+            client,
+            until_ns,
+            why,
+        })
+    }
+
+    /// Whether the next call of [`Self::next`] gives a further CPU to the
+    /// client chosen last.
+    #[inline]
+    pub fn has_further(&self) -> bool {
+        self.further.is_some_and(|further| {
+            let turn = self.turn_of(further.client);
+            self.cpus_free > 0 && turn.is_some_and(|turn| turn.threads > turn.cpus)
+        })
+    }
+
+    fn keep_further(&mut self, client: ClientIndex, cpus: u32, why: Why) {
+        self.further = (cpus > 0).then_some(Further { client, cpus, why });
+    }
+
+    #[cold]
+    fn next_further(&mut self) -> Option<Choice> {
+        let has_further = self.has_further();
+        let Further { client, cpus, why } = self.further.take()?;
+        if !has_further {
+            return None;
+        }
+        self.keep_further(client, cpus - 1, why);
+        let place = self.client(client).turn()?;
+        let turn = &mut self.turns[place];
+        turn.cpus += 1;
+        self.cpus_free -= 1;
+        Some(Choice {
+            client,
+            until_ns: turn.until_ns,
+            why,
+        })
+    }
+
+    /// A CPU that no other client can use goes to a client with a turn that
+    /// has waiting threads.
+    fn widen(&mut self) -> Option<Choice> {
+        let given = u64::from(self.cpus.len() as u32 - self.cpus_free);
+        if self.turn_threads == given {
+            return None;
+        }
+        let turn = self.turns.iter().find(|turn| turn.threads > turn.cpus)?;
+        let cpus = (turn.threads - turn.cpus).min(self.cpus_free);
+        self.keep_further(turn.client, cpus, Why::Spare);
+        self.next_further()
+    }
+
+    /// Ends a turn if there is one. Returns what the policy is to be told of a
+    /// turn, or of time outside one.
+    fn close_turn(&mut self, client: ClientIndex) -> Option<u64> {
+        let Some(place) = self.client(client).turn() else {
+            return match self.outside_ns.is_empty() {
+                true => None,
+                false => self.outside_ns.remove(&client),
+            };
+        };
+        let turn = self.turns.swap_remove(place);
+        self.cpus_free += turn.cpus;
+        self.turn_threads -= u64::from(turn.threads);
+        self.clients[client.0 as usize] = Client::waiting(turn.threads);
+        if let Some(moved) = self.turns.get(place) {
+            self.clients[moved.client.0 as usize] = Client::with_turn(place);
+        }
+        if self.further.is_some_and(|further| further.client == client) {
+            self.further = None;
+        }
+        Some(turn.used_ns)
+    }
+
+    /// Goes on under another policy, in which all `competing` clients start
+    /// afresh with these tickets. All turns end.
+    pub fn set_policy(
+        &mut self,
+        mut policy: Box<dyn Policy + Send>,
+        competing: impl Iterator<Item = (ClientIndex, u32)>,
+    ) {
+        self.end_turns();
+        self.outside_ns.clear();
+        for (client, tickets) in competing {
+            expect(policy.join(client, tickets));
+        }
+        self.policy = policy;
+    }
+
+    /// Owns these CPUs from now on; all turns end.
+    pub fn set_cpus(&mut self, cpus: Range<u32>) {
+        self.end_turns();
+        self.cpus_free = cpus.len() as u32;
+        self.cpus = cpus;
+    }
+
+    /// Changes the standard quantum, for what is charged and chosen from now
+    /// on.
+    pub fn set_quantum(&mut self, quantum_ns: u64) {
+        self.quantum_ns = quantum_ns.max(1);
+    }
+
+    /// Turns of a client last so long from the next one on, or for the
+    /// standard quantum. What it uses is charged as parts of the standard
+    /// quantum all the same, so shares do not depend on the lengths of turns.
+    pub fn set_client_quantum(&mut self, client: ClientIndex, quantum_ns: Option<u64>) {
+        match quantum_ns {
+            Some(quantum_ns) => {
+                self.own_quanta_ns.insert(client, quantum_ns.max(1));
+            }
+            None if self.own_quanta_ns.is_empty() => {}
+            None => {
+                self.own_quanta_ns.remove(&client);
+            }
+        }
+    }
+
+    /// The length of a client's turns, where it is not the standard quantum.
+    pub fn client_quantum(&self, client: ClientIndex) -> Option<u64> {
+        self.own_quanta_ns.get(&client).copied()
+    }
+
+    #[inline]
+    fn quantum_ns(&self, client: ClientIndex) -> u64 {
+        match self.own_quanta_ns.is_empty() {
+            true => self.quantum_ns,
+            false => self.client_quantum(client).unwrap_or(self.quantum_ns),
+        }
+    }
+
+    /// The client that is likely to be chosen after so many others. Often
+    /// wrong: for fetching memory ahead of its use. O(1).
+    #[inline]
+    pub fn likely_after(&self, others: usize) -> Option<ClientIndex> {
+        self.policy.likely_after(others)
+    }
+
+    /// A client is about to join, leave or be chosen: has its memory fetched.
+    #[inline]
+    pub fn prefetch(&self, client: ClientIndex) {
+        prefetch(&self.clients, client.0 as usize);
+        self.policy.prefetch(client);
+    }
+
+    #[inline]
+    fn client(&self, client: ClientIndex) -> Client {
+        let state = self.clients.get(client.0 as usize);
+        state.copied().unwrap_or_default()
+    }
+
+    fn turn_of(&self, client: ClientIndex) -> Option<&Turn> {
+        self.turns.get(self.client(client).turn()?)
+    }
+}
+
+/// A chooser keeps to the policy's rules; a refusal is a bug here.
+fn expect(result: Result<(), PolicyError>) {
+    if let Err(error) = result {
+        unreachable!("the chooser broke a policy's rule: {error}");
+    }
+}

@@ -1,0 +1,338 @@
+//! The two questions joined: [`Entitlements`], and a [`Chooser`] for each pool
+//! of CPUs.
+//!
+//! The type is here because an event concerns both and must reach both in the
+//! same order. It holds no rule of its own.
+//!
+//! ```text
+//!   engine:  set_runnable, charge, apply --> entitlements --> chooser of the client's pool
+//!            next(cpu, now_ns) ------------> tickets in force --> chooser of the CPU
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::choice::{Choice, Chooser};
+use crate::entitlement::{Change, Entitlements};
+use crate::ids::{ClientId, ClientIndex};
+use crate::ledger::{Checked, Ledger, Operation, Outcome};
+use crate::policy::Policy;
+
+pub use crate::entitlement::{MAX_POOLS, Usage};
+
+/// A client that runs, on so many CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Winner {
+    /// The client.
+    pub client: ClientId,
+    /// Its CPUs: at least 1, at most its runnable threads.
+    pub cpus: u32,
+    /// When its turn is over.
+    pub until_ns: u64,
+}
+
+/// What clients deserve, and the choosers that act on it.
+pub struct Dispatcher {
+    entitlements: Entitlements,
+    /// By pool; none where another scheduler chooses.
+    choosers: Vec<Chooser>,
+    quantum_ns: u64,
+}
+
+impl Dispatcher {
+    /// Over a ledger without active clients. All CPUs are one pool.
+    pub fn new(ledger: Ledger, policy: Box<dyn Policy + Send>, cpus: u32, quantum_ns: u64) -> Self {
+        Self::pooled(ledger, vec![(cpus, policy)], quantum_ns)
+    }
+
+    /// Like [`Dispatcher::new`], with CPUs in pools: how many in each, and the
+    /// policy there. The first pool has the first CPUs. Clients begin in the
+    /// first pool.
+    ///
+    /// # Panics
+    ///
+    /// Without pools, or with more than [`MAX_POOLS`].
+    pub fn pooled(
+        ledger: Ledger,
+        pools: Vec<(u32, Box<dyn Policy + Send>)>,
+        quantum_ns: u64,
+    ) -> Self {
+        let clients = ledger.client_indices();
+        let cpus: Vec<u32> = pools.iter().map(|(cpus, _)| *cpus).collect();
+        let entitlements = Entitlements::new(ledger, &cpus);
+        let mut first = 0;
+        let choosers = pools.into_iter().map(|(cpus, policy)| {
+            let own = first..first + cpus;
+            first = own.end;
+            Chooser::new(policy, own, quantum_ns)
+        });
+        let mut choosers: Vec<_> = choosers.collect();
+        // Which of several pools clients will be in is not known.
+        if let [chooser] = choosers.as_mut_slice() {
+            chooser.reserve(clients);
+        }
+        Self {
+            entitlements,
+            choosers,
+            quantum_ns,
+        }
+    }
+
+    /// What clients deserve, for an engine under which another scheduler, such
+    /// as a kernel's, chooses. All choosers go, for good.
+    pub fn entitlements_alone(&mut self) -> &mut Entitlements {
+        self.choosers.clear();
+        &mut self.entitlements
+    }
+
+    /// The ledger, to read and to check operations against.
+    pub fn ledger(&self) -> &Ledger {
+        self.entitlements.ledger()
+    }
+
+    /// CPUs that are shared out.
+    pub fn cpus(&self) -> u32 {
+        self.entitlements.cpus()
+    }
+
+    /// Length of a standard quantum.
+    pub fn quantum_ns(&self) -> u64 {
+        self.quantum_ns
+    }
+
+    /// Applies a checked operation to the ledger. New values take effect with
+    /// the next choice; a client that is destroyed leaves at once.
+    pub fn apply(&mut self, operation: Checked) -> Outcome {
+        if let Operation::DestroyClient { client } = *operation.operation() {
+            self.set_runnable(client, 0);
+            if let Some(chooser) = self.chooser_of(client) {
+                chooser.forget(ClientIndex(client.index()));
+            }
+        }
+        self.entitlements.apply(operation)
+    }
+
+    /// As [`Entitlements::set_runnable`]. A client that blocks loses its turn
+    /// and keeps its place in the policy (1995, 2.2).
+    ///
+    /// Cost: O(1) and a block or wake of the ledger and the policy.
+    #[inline]
+    pub fn set_runnable(&mut self, client: ClientId, threads: u32) {
+        let Some(change) = self.entitlements.set_runnable(client, threads) else {
+            return;
+        };
+        let index = ClientIndex(client.index());
+        let Some(chooser) = self.chooser_of(client) else {
+            return;
+        };
+        match change {
+            Change::Joined { tickets } => chooser.join(index, threads, tickets),
+            Change::Left => chooser.leave(index),
+            Change::Threads => chooser.set_threads(index, threads),
+        }
+    }
+
+    /// Accounts for CPU time of a runnable client, whether it has a turn or
+    /// not. Time of a client that is not runnable is not accounted for: say
+    /// that it woke first.
+    #[inline]
+    pub fn charge(&mut self, client: ClientId, used_ns: u64) {
+        if used_ns > 0
+            && self.entitlements.charge(client, used_ns)
+            && let Some(chooser) = self.chooser_of(client)
+        {
+            chooser.charge(ClientIndex(client.index()), used_ns);
+        }
+    }
+
+    /// Ends a client's turn, if it has one: its CPUs are free to be given
+    /// away. What it used is to be charged before.
+    ///
+    /// Cost: a charge of the policy.
+    #[inline]
+    pub fn end_turn(&mut self, client: ClientId) {
+        if self.entitlements.knows(client)
+            && let Some(chooser) = self.chooser_of(client)
+        {
+            chooser.end_turn(ClientIndex(client.index()));
+        }
+    }
+
+    /// Ends all turns and decides anew which clients run. `winners` is cleared
+    /// and filled, in no order, until all CPUs are given away or no client can
+    /// use one.
+    pub fn decide(&mut self, now_ns: u64, winners: &mut Vec<Winner>) {
+        self.choosers.iter_mut().for_each(Chooser::end_turns);
+        self.fill(now_ns, winners);
+    }
+
+    /// Gives away the CPUs that are free, and lets turns that last go on.
+    /// `winners` is cleared and filled, in no order, with all clients that run
+    /// now.
+    pub fn fill(&mut self, now_ns: u64, winners: &mut Vec<Winner>) {
+        winners.clear();
+        for pool in 0..self.choosers.len() {
+            let cpu = self.choosers[pool].cpus().start;
+            while self.next(cpu, now_ns).is_some() {}
+            let turns = self.choosers[pool].turns();
+            winners.extend(turns.iter().map(|turn| Winner {
+                client: self.entitlements.client(turn.client),
+                cpus: turn.cpus,
+                until_ns: turn.until_ns,
+            }));
+        }
+    }
+
+    /// As [`Chooser::next`] of the chooser that owns the CPU, by the tickets
+    /// that are in force now.
+    #[inline]
+    pub fn next(&mut self, cpu: u32, now_ns: u64) -> Option<Choice> {
+        let pool = match self.choosers.len() {
+            1 => 0,
+            _ => self.pool_with(cpu),
+        };
+        let chooser = self.choosers.get(pool)?;
+        if !chooser.has_free_cpus() {
+            return None;
+        }
+        if !chooser.has_further() {
+            self.refresh(pool);
+        }
+        self.choosers[pool].next(cpu, now_ns)
+    }
+
+    /// Which of several pools a CPU is in.
+    fn pool_with(&self, cpu: u32) -> usize {
+        self.choosers
+            .partition_point(|chooser| chooser.cpus().end <= cpu)
+    }
+
+    #[inline]
+    fn refresh(&mut self, pool: usize) {
+        let choosers = &mut self.choosers;
+        self.entitlements
+            .refresh(pool, &mut |pool, client, tickets| {
+                choosers[pool].set_tickets(client, tickets);
+            });
+    }
+
+    /// As [`Chooser::has_further`], of a pool.
+    pub fn has_further(&self, pool: u32) -> bool {
+        let chooser = self.choosers.get(pool as usize);
+        chooser.is_some_and(Chooser::has_further)
+    }
+
+    /// As [`Chooser::likely_after`], of a pool.
+    #[inline]
+    pub fn likely_winner_after(&self, pool: u32, others: usize) -> Option<u32> {
+        let chooser = self.choosers.get(pool as usize)?;
+        chooser.likely_after(others).map(|ClientIndex(index)| index)
+    }
+
+    /// A client is about to wake, to block or to win: has what is known of it
+    /// fetched from memory, without waiting for that. Changes nothing.
+    #[inline]
+    pub fn prefetch(&self, client: ClientId) {
+        self.entitlements.prefetch(client);
+        // In which of several pools it is would have to be waited for.
+        if let [chooser] = self.choosers.as_slice() {
+            chooser.prefetch(ClientIndex(client.index()));
+        }
+    }
+
+    /// As [`Entitlements::usage`].
+    pub fn usage(&self, client: ClientId) -> Usage {
+        self.entitlements.usage(client)
+    }
+
+    /// Whether a client has a turn.
+    pub fn runs(&self, client: ClientId) -> bool {
+        let chooser = self.choosers.get(self.entitlements.pool_of(client));
+        self.entitlements.knows(client)
+            && chooser.is_some_and(|chooser| chooser.runs(ClientIndex(client.index())))
+    }
+
+    /// In which pool a client competes, when it does.
+    pub fn pool_of(&self, client: ClientId) -> u32 {
+        self.entitlements.pool_of(client) as u32
+    }
+
+    /// From now on a client competes in another pool, for the CPUs there; its
+    /// turn ends. Its account goes on, but its place in the policy does not:
+    /// it competes afresh. Clients that the ledger does not know are ignored.
+    ///
+    /// Cost: a block and a wake.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such pool.
+    pub fn move_to_pool(&mut self, client: ClientId, pool: u32) {
+        if self.pool_of(client) == pool {
+            return;
+        }
+        let index = ClientIndex(client.index());
+        let threads = self.entitlements.threads(client);
+        self.set_runnable(client, 0);
+        let quantum_ns = self.chooser_of(client).and_then(|chooser| {
+            let quantum_ns = chooser.client_quantum(index);
+            chooser.forget(index);
+            quantum_ns
+        });
+        self.entitlements.move_to_pool(client, pool as usize);
+        self.set_client_quantum(client, quantum_ns);
+        self.set_runnable(client, threads);
+    }
+
+    /// Goes on under another policy, in the only pool.
+    pub fn set_policy(&mut self, mut policy: Box<dyn Policy + Send>) {
+        debug_assert!(self.choosers.len() <= 1);
+        policy.reserve(self.entitlements.ledger().client_indices());
+        self.set_policy_of(0, policy);
+    }
+
+    /// As [`Chooser::set_policy`], of a pool. Nothing happens where another
+    /// scheduler chooses.
+    pub fn set_policy_of(&mut self, pool: u32, policy: Box<dyn Policy + Send>) {
+        let pool = pool as usize;
+        if let Some(chooser) = self.choosers.get_mut(pool) {
+            chooser.set_policy(policy, self.entitlements.competing(pool));
+        }
+    }
+
+    /// As [`Chooser::set_quantum`], of all choosers.
+    pub fn set_quantum(&mut self, quantum_ns: u64) {
+        self.quantum_ns = quantum_ns.max(1);
+        for chooser in &mut self.choosers {
+            chooser.set_quantum(quantum_ns);
+        }
+    }
+
+    /// As [`Chooser::set_client_quantum`].
+    pub fn set_client_quantum(&mut self, client: ClientId, quantum_ns: Option<u64>) {
+        if self.ledger().client(client).is_some()
+            && let Some(chooser) = self.chooser_of(client)
+        {
+            chooser.set_client_quantum(ClientIndex(client.index()), quantum_ns);
+        }
+    }
+
+    /// Changes the number of CPUs of the only pool; all turns end.
+    pub fn set_cpus(&mut self, cpus: u32) {
+        debug_assert!(self.choosers.len() <= 1);
+        let cpus = cpus.max(1);
+        self.entitlements.set_cpus(0, cpus);
+        if let Some(chooser) = self.choosers.first_mut() {
+            chooser.set_cpus(0..cpus);
+        }
+    }
+
+    /// The chooser of the pool in which a client competes.
+    #[inline]
+    fn chooser_of(&mut self, client: ClientId) -> Option<&mut Chooser> {
+        match self.choosers.as_mut_slice() {
+            [chooser] => Some(chooser),
+            choosers => choosers.get_mut(self.entitlements.pool_of(client)),
+        }
+    }
+}
