@@ -1,51 +1,26 @@
 //! The dispatcher over real ledgers and every policy that engines run.
 
-use proptest::prelude::*;
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
-use prorata_core::policy::baseline::Eevdf;
-use prorata_core::policy::lottery::ClassLottery;
-use prorata_core::policy::{HierarchicalStride, Policy, Race, Stride};
-use rand_core::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use prorata_core::policy::PolicyName;
 
 const QUANTUM_NS: u64 = 20_000_000;
+/// Of lotteries.
+const SEED: u64 = 1;
 
-type BoxedPolicy = Box<dyn Policy + Send>;
+/// A policy, and how many quanta of error it may show after n quanta.
+type Contender = (PolicyName, fn(f64) -> f64);
 
-fn seeded(seed: u64) -> Xoshiro256PlusPlus {
-    Xoshiro256PlusPlus::seed_from_u64(seed)
-}
-
-fn stride() -> BoxedPolicy {
-    Box::new(Stride::new())
-}
-
-/// A policy's name, the policy, and how many quanta of error it may show after
-/// n quanta.
-type Contender = (&'static str, BoxedPolicy, fn(f64) -> f64);
-
-fn policies() -> [Contender; 5] {
-    // A lottery's error after n draws has a standard deviation of at most
-    // sqrt(n)/2 (1994, 2.2); five of them are ample for a fixed seed.
-    let random: fn(f64) -> f64 = |n| 2.5 * n.sqrt();
-    [
-        ("stride", stride(), |_| 1.0),
-        (
-            "hierarchical stride",
-            Box::new(HierarchicalStride::new()),
-            |_| 2.0,
-        ),
-        ("EEVDF", Box::new(Eevdf::new()), |_| 1.0),
-        ("race", Box::new(Race::new(seeded(1))), random),
-        (
-            "class lottery",
-            Box::new(ClassLottery::new(seeded(2))),
-            random,
-        ),
-    ]
-}
+// A lottery's error after n draws has a standard deviation of at most
+// sqrt(n)/2 (1994, 2.2); five of them are ample for a fixed seed.
+const POLICIES: [Contender; 5] = [
+    (PolicyName::Stride, |_| 1.0),
+    (PolicyName::HierarchicalStride, |_| 2.0),
+    (PolicyName::Eevdf, |_| 1.0),
+    (PolicyName::Lottery, |n| 2.5 * n.sqrt()),
+    (PolicyName::ClassLottery, |n| 2.5 * n.sqrt()),
+];
 
 struct Bench {
     dispatcher: Dispatcher,
@@ -54,7 +29,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(cpus: u32, policy: BoxedPolicy) -> Self {
+    fn new(cpus: u32, policy: PolicyName) -> Self {
+        let policy = policy.policy(SEED);
         Self {
             dispatcher: Dispatcher::new(Ledger::new(Limits::default()), policy, cpus, QUANTUM_NS),
             winners: Vec::new(),
@@ -135,7 +111,7 @@ impl Bench {
 
 #[test]
 fn every_policy_shares_one_cpu_3_2_1_and_follows_inflation() {
-    for (name, policy, error) in policies() {
+    for (policy, error) in POLICIES {
         let mut bench = Bench::new(1, policy);
         let clients = [3, 2, 1].map(|tickets| bench.base_client(tickets));
         bench.run(6_000);
@@ -143,7 +119,7 @@ fn every_policy_shares_one_cpu_3_2_1_and_follows_inflation() {
             let received = bench.received(client);
             assert!(
                 (received - share).abs() <= error(6_000.0),
-                "{name}: {received} of {share}"
+                "{policy}: {received} of {share}"
             );
         }
         let before = clients.map(|client| bench.received(client));
@@ -160,7 +136,7 @@ fn every_policy_shares_one_cpu_3_2_1_and_follows_inflation() {
             let allowed = error(5_000.0) + 1.0;
             assert!(
                 (received - share).abs() <= allowed,
-                "{name} inflated: {received} of {share}"
+                "{policy} inflated: {received} of {share}"
             );
         }
     }
@@ -169,7 +145,7 @@ fn every_policy_shares_one_cpu_3_2_1_and_follows_inflation() {
 #[test]
 fn currencies_insulate_loads() {
     // 1994, Figure 9: B3 arrives half-way and takes from B1 and B2 only.
-    let mut bench = Bench::new(1, stride());
+    let mut bench = Bench::new(1, PolicyName::Stride);
     let (a, b) = (bench.currency("A", 1000), bench.currency("B", 1000));
     let (a1, a2) = (bench.client(a, 100), bench.client(a, 200));
     let (b1, b2) = (bench.client(b, 100), bench.client(b, 200));
@@ -196,7 +172,7 @@ fn currencies_insulate_loads() {
 
 #[test]
 fn tickets_of_a_blocked_client_go_to_its_siblings() {
-    let mut bench = Bench::new(1, stride());
+    let mut bench = Bench::new(1, PolicyName::Stride);
     let (a, b) = (bench.currency("A", 100), bench.currency("B", 100));
     let (a1, a2, b1) = (bench.client(a, 1), bench.client(a, 1), bench.client(b, 1));
     bench.dispatcher.set_runnable(a1, 0);
@@ -214,7 +190,7 @@ fn tickets_of_a_blocked_client_go_to_its_siblings() {
 #[test]
 fn a_client_that_uses_a_fifth_of_its_quanta_gets_its_whole_share() {
     // 1994, 4.5: A uses all of each quantum, B a fifth; equal tickets.
-    for (name, policy, error) in policies() {
+    for (policy, error) in POLICIES {
         let mut bench = Bench::new(1, policy);
         let (a, b) = (bench.base_client(400), bench.base_client(400));
         for _ in 0..60_000 {
@@ -230,14 +206,14 @@ fn a_client_that_uses_a_fifth_of_its_quanta_gets_its_whole_share() {
         let (a, b) = (bench.received(a), bench.received(b));
         assert!(
             (a - b).abs() <= 2.0 * error(60_000.0),
-            "{name}: {a} and {b}"
+            "{policy}: {a} and {b}"
         );
     }
 }
 
 #[test]
 fn time_used_outside_a_turn_is_paid_for() {
-    for (name, policy, error) in policies() {
+    for (policy, error) in POLICIES {
         let mut bench = Bench::new(1, policy);
         let (a, b) = (bench.base_client(1), bench.base_client(1));
         for _ in 0..20_000 {
@@ -252,14 +228,14 @@ fn time_used_outside_a_turn_is_paid_for() {
         let (a, b) = (bench.received(a), bench.received(b));
         assert!(
             (a - b).abs() <= 2.0 * error(20_000.0),
-            "{name}: {a} and {b}"
+            "{policy}: {a} and {b}"
         );
     }
 }
 
 #[test]
 fn infeasible_weights_leave_the_rest_in_proportion() {
-    let mut bench = Bench::new(2, stride());
+    let mut bench = Bench::new(2, PolicyName::Stride);
     let clients = [1, 2, 10].map(|tickets| bench.base_client(tickets));
     bench.run(3_000);
     for (client, quanta) in clients.into_iter().zip([1_000.0, 2_000.0, 3_000.0]) {
@@ -290,7 +266,7 @@ fn infeasible_weights_leave_the_rest_in_proportion() {
 
 #[test]
 fn a_client_with_many_threads_can_use_many_cpus() {
-    let mut bench = Bench::new(4, stride());
+    let mut bench = Bench::new(4, PolicyName::Stride);
     let (wide, narrow) = (bench.base_client(3), bench.base_client(1));
     bench.dispatcher.set_runnable(wide, 8);
     bench.dispatcher.set_runnable(narrow, 8);
@@ -306,7 +282,7 @@ fn a_client_with_many_threads_can_use_many_cpus() {
 
 #[test]
 fn a_free_cpu_is_filled_without_ending_the_other_turns() {
-    let mut bench = Bench::new(2, stride());
+    let mut bench = Bench::new(2, PolicyName::Stride);
     let clients = [1, 1, 1].map(|tickets| bench.base_client(tickets));
     bench.dispatcher.decide(0, &mut bench.winners);
     assert_eq!(
@@ -326,7 +302,7 @@ fn a_free_cpu_is_filled_without_ending_the_other_turns() {
 
 #[test]
 fn a_destroyed_client_leaves_no_trace_for_the_next_at_its_index() {
-    let mut bench = Bench::new(1, stride());
+    let mut bench = Bench::new(1, PolicyName::Stride);
     let (old, other) = (bench.base_client(1), bench.base_client(1));
     bench.run(10);
     bench.apply(Operation::DestroyClient { client: old });
@@ -344,12 +320,12 @@ fn a_destroyed_client_leaves_no_trace_for_the_next_at_its_index() {
 
 #[test]
 fn the_policy_can_be_changed_while_clients_run() {
-    let mut bench = Bench::new(1, stride());
+    let mut bench = Bench::new(1, PolicyName::Stride);
     let (a, b) = (bench.base_client(3), bench.base_client(1));
     bench.run(100);
     bench
         .dispatcher
-        .set_policy(Box::new(HierarchicalStride::new()));
+        .set_policy(PolicyName::HierarchicalStride.policy(SEED));
     bench.run(300);
     assert!(
         (bench.received(a) - 300.0).abs() <= 3.0,
@@ -357,114 +333,4 @@ fn the_policy_can_be_changed_while_clients_run() {
         bench.received(a)
     );
     assert!((bench.received(b) - 100.0).abs() <= 3.0);
-}
-
-#[derive(Clone, Debug)]
-enum Event {
-    Create(u32, usize),
-    Destroy(usize),
-    Runnable(usize, u32),
-    Charge(usize, u64),
-    Inflate(usize, u32),
-    Decide,
-    Fill,
-    Cpus(u32),
-    Policy(usize),
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![
-        1 => (1u32..1000, 0usize..3).prop_map(|(tickets, currency)| Event::Create(tickets, currency)),
-        1 => any::<usize>().prop_map(Event::Destroy),
-        3 => (any::<usize>(), 0u32..5).prop_map(|(client, threads)| Event::Runnable(client, threads)),
-        4 => (any::<usize>(), 0u64..3 * QUANTUM_NS).prop_map(|(client, used)| Event::Charge(client, used)),
-        1 => (any::<usize>(), 1u32..u32::MAX).prop_map(|(client, tickets)| Event::Inflate(client, tickets)),
-        3 => Just(Event::Decide),
-        2 => Just(Event::Fill),
-        1 => (1u32..9).prop_map(Event::Cpus),
-        1 => (0usize..5).prop_map(Event::Policy),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(1994),
-        ..ProptestConfig::default()
-    })]
-
-    /// Whatever happens: CPUs go to runnable clients, each at most once and
-    /// never more than it can use, no CPU idles while somebody waits, and what
-    /// is due to all adds up to what was dispensed.
-    #[test]
-    fn any_history_keeps_the_invariants(events in prop::collection::vec(event(), 1..200)) {
-        let mut bench = Bench::new(2, stride());
-        let currencies = [
-            bench.dispatcher.ledger().base(),
-            bench.currency("A", 10),
-            bench.currency("B", 1_000_000),
-        ];
-        let mut clients: Vec<(ClientId, u32)> = Vec::new();
-        let (mut dispensed_ns, mut destroyed_ns) = (0u64, 0u64);
-        let mut events_with_rounding = 0u64;
-        for event in events {
-            let place = |i: usize, n: usize| i % n.max(1);
-            let n = clients.len();
-            match event {
-                Event::Create(tickets, currency) => {
-                    let client = bench.client(currencies[currency], tickets);
-                    clients.push((client, 1));
-                }
-                _ if n == 0 => {}
-                Event::Destroy(i) => {
-                    let (client, _) = clients.swap_remove(place(i, n));
-                    destroyed_ns += bench.dispatcher.usage(client).specified_ns;
-                    bench.apply(Operation::DestroyClient { client });
-                }
-                Event::Runnable(i, threads) => {
-                    let (client, now) = &mut clients[place(i, n)];
-                    bench.dispatcher.set_runnable(*client, threads);
-                    *now = threads;
-                }
-                Event::Charge(i, used_ns) => {
-                    let (client, threads) = clients[place(i, n)];
-                    bench.dispatcher.charge(client, used_ns);
-                    dispensed_ns += if threads > 0 { used_ns } else { 0 };
-                    events_with_rounding += 1;
-                }
-                Event::Inflate(i, amount) => {
-                    let (client, _) = clients[place(i, n)];
-                    let ticket = bench.dispatcher.ledger().funding(client).next().expect("funded");
-                    bench.apply(Operation::SetAmount { ticket, amount });
-                }
-                Event::Decide | Event::Fill => {
-                    let Bench { dispatcher, winners, .. } = &mut bench;
-                    if matches!(event, Event::Decide) { dispatcher.decide(0, winners) } else { dispatcher.fill(0, winners) }
-                    let given: u64 = winners.iter().map(|w| u64::from(w.cpus)).sum();
-                    let usable: u64 = clients.iter().map(|c| u64::from(c.1)).sum();
-                    let cpus = u64::from(dispatcher.cpus());
-                    prop_assert!(given <= cpus);
-                    prop_assert_eq!(given, usable.min(cpus));
-                    for (i, winner) in winners.iter().enumerate() {
-                        prop_assert!(winners[..i].iter().all(|w| w.client != winner.client));
-                        let threads = clients.iter().find(|c| c.0 == winner.client).map(|c| c.1);
-                        prop_assert!(threads.is_some_and(|t| (1..=t).contains(&winner.cpus)));
-                        prop_assert!(dispatcher.runs(winner.client));
-                    }
-                }
-                Event::Cpus(cpus) => bench.dispatcher.set_cpus(cpus),
-                Event::Policy(i) => {
-                    let policies = policies().map(|p| p.1);
-                    bench.dispatcher.set_policy(policies.into_iter().nth(i).expect("few"));
-                }
-            }
-            let due_ns: u64 = clients.iter().map(|c| bench.dispatcher.usage(c.0).specified_ns).sum();
-            let short_ns = dispensed_ns - (due_ns + destroyed_ns).min(dispensed_ns);
-            prop_assert!(due_ns + destroyed_ns <= dispensed_ns);
-            // Each charge loses below 2^-32 ns a ticket (some 2^32 tickets at
-            // most each), each reading below 1 ns a client, each end of a
-            // client below 1 ns.
-            prop_assert!(short_ns <= (events_with_rounding + 1) * (n as u64 + 2) + 200, "{} ns short", short_ns);
-        }
-    }
 }

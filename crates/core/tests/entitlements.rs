@@ -23,6 +23,7 @@ enum Change {
     Transfer(usize, usize),
     EndTransfer,
     Cpus(u32),
+    Charge(usize, u64),
 }
 
 fn amount() -> impl Strategy<Value = u32> {
@@ -41,6 +42,7 @@ fn change() -> impl Strategy<Value = Change> {
         1 => (any(), any()).prop_map(|(from, to)| Change::Transfer(from, to)),
         1 => Just(Change::EndTransfer),
         1 => (1u32..9).prop_map(Change::Cpus),
+        4 => (any(), 0u64..60_000_000).prop_map(|(client, used_ns)| Change::Charge(client, used_ns)),
     ]
 }
 
@@ -52,6 +54,12 @@ struct World {
     currencies: [CurrencyId; CURRENCIES],
     clients: Vec<(ClientId, u32)>,
     created: u32,
+    /// CPU time charged while competing clients held tickets.
+    dispensed_ns: u64,
+    /// CPU time that was due to clients that are destroyed.
+    buried_ns: u64,
+    /// Changes of tickets, each of which may lose a nanosecond of what is due.
+    roundings: u64,
 }
 
 impl World {
@@ -87,6 +95,9 @@ impl World {
             currencies: [base, a, b, c],
             clients: Vec::new(),
             created: 0,
+            dispensed_ns: 0,
+            buried_ns: 0,
+            roundings: 0,
         }
     }
 
@@ -145,7 +156,15 @@ impl World {
             Change::Destroy(client) => {
                 let (client, _) = self.clients.swap_remove(client % n);
                 self.set_runnable(client, 0);
+                self.buried_ns += self.entitlements.usage(client).specified_ns;
                 self.apply(Operation::DestroyClient { client });
+            }
+            Change::Charge(client, used_ns) => {
+                let (client, threads) = self.clients[client % n];
+                assert_eq!(self.entitlements.charge(client, used_ns), threads > 0);
+                if threads > 0 && self.told.values().any(|tickets| *tickets > 0) {
+                    self.dispensed_ns += used_ns;
+                }
             }
             Change::Runnable(client, threads) => {
                 self.clients[client % n].1 = threads;
@@ -171,6 +190,7 @@ impl World {
 
     fn set_runnable(&mut self, client: ClientId, threads: u32) {
         let index = ClientIndex(client.index());
+        self.roundings += 1;
         match self.entitlements.set_runnable(client, threads) {
             Some(Participation::Joined { tickets }) => {
                 self.told.insert(index, tickets);
@@ -184,9 +204,10 @@ impl World {
 
     /// Works out tickets, and hears of those that changed.
     fn refresh(&mut self) {
-        let told = &mut self.told;
+        let (told, roundings) = (&mut self.told, &mut self.roundings);
         self.entitlements.refresh_all(&mut |pool, client, tickets| {
             assert_eq!(pool, 0);
+            *roundings += 1;
             let before = told.insert(client, tickets);
             assert!(
                 before.is_some_and(|before| before != tickets),
@@ -195,6 +216,15 @@ impl World {
         });
         let competing: BTreeMap<_, _> = self.entitlements.competing(0).collect();
         assert_eq!(competing, self.told);
+    }
+
+    /// What is due to all clients adds up to what was dispensed.
+    fn check_accounts(&self) -> Result<(), TestCaseError> {
+        let due_ns = |(client, _): &(ClientId, u32)| self.entitlements.usage(*client).specified_ns;
+        let due_ns = self.buried_ns + self.clients.iter().map(due_ns).sum::<u64>();
+        let lost_ns = self.roundings + self.clients.len() as u64 + 1;
+        prop_assert!(due_ns <= self.dispensed_ns && self.dispensed_ns <= due_ns + lost_ns);
+        Ok(())
     }
 
     /// Part of the machine that each client should get: by value, at most one
@@ -244,11 +274,12 @@ proptest! {
     })]
 
     #[test]
-    fn shares_are_those_worked_out_afresh(changes in prop::collection::vec((change(), any::<bool>()), 1..120)) {
+    fn shares_and_accounts_are_those_worked_out_afresh(changes in prop::collection::vec((change(), any::<bool>()), 1..120)) {
         let mut world = World::new();
         let mut largest = 0.0f64;
         for (change, refreshes) in changes {
             world.change(change);
+            world.check_accounts()?;
             if !refreshes {
                 continue;
             }
@@ -280,8 +311,8 @@ proptest! {
     }
 }
 
-/// The notes of [`Ledger::take_changes`] name everybody whose value changed.
-fn assert_nobody_is_missed(changes: Vec<Change>, limit: usize) -> Result<(), TestCaseError> {
+/// The notes of [`Ledger::take_changes`] name each client whose value changed.
+fn assert_no_client_is_missed(changes: Vec<Change>, limit: usize) -> Result<(), TestCaseError> {
     let mut world = World::new();
     for change in changes {
         // A refresh takes all notes made so far.
@@ -314,12 +345,12 @@ proptest! {
     })]
 
     #[test]
-    fn the_ledger_names_everybody_whose_value_changed(changes in prop::collection::vec(change(), 1..60)) {
-        assert_nobody_is_missed(changes, usize::MAX)?;
+    fn the_ledger_names_each_client_whose_value_changed(changes in prop::collection::vec(change(), 1..60)) {
+        assert_no_client_is_missed(changes, usize::MAX)?;
     }
 
     #[test]
     fn a_short_look_says_that_it_is_not_complete(changes in prop::collection::vec(change(), 1..60)) {
-        assert_nobody_is_missed(changes, 2)?;
+        assert_no_client_is_missed(changes, 2)?;
     }
 }

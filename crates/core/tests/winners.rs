@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
-use prorata_core::policy::baseline::Eevdf;
-use prorata_core::policy::lottery::{ClassLottery, ListLottery, ListOrder, TreeLottery};
-use prorata_core::policy::{HierarchicalStride, Policy, Race, Stride};
+use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Rng as _, SeedableRng as _, Xoshiro256PlusPlus, below};
 
 const HISTORIES: u64 = 100_000;
@@ -16,25 +14,15 @@ const STEPS: usize = 32;
 const QUANTUM_NS: u64 = 10_000_000;
 const MOST_CLIENTS: u64 = 8;
 
-const POLICIES: [&str; 7] = [
-    "stride",
-    "lottery",
-    "hierarchical-stride",
-    "list-lottery",
-    "tree-lottery",
-    "class-lottery",
-    "eevdf",
-];
-
 #[test]
 fn the_winners_of_random_histories_are_the_same_for_ever() {
-    let mut digests = POLICIES.map(|_| Digest::default());
+    let mut digests = PolicyName::ALL.map(|_| Digest::default());
     for seed in 0..HISTORIES {
-        let policy = (seed % POLICIES.len() as u64) as usize;
-        play(POLICIES[policy], seed, &mut digests[policy]);
+        let policy = (seed % PolicyName::ALL.len() as u64) as usize;
+        play(PolicyName::ALL[policy], seed, &mut digests[policy]);
     }
     let mut actual = String::new();
-    for (policy, digest) in POLICIES.iter().zip(&digests) {
+    for (policy, digest) in PolicyName::ALL.into_iter().zip(&digests) {
         writeln!(actual, "{policy} {:016x}", digest.0).expect("a string");
     }
     compare(&actual);
@@ -54,20 +42,6 @@ impl Digest {
         for byte in word.to_le_bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-    }
-}
-
-fn policy(name: &str, seed: u64) -> Box<dyn Policy + Send> {
-    let lots = Xoshiro256PlusPlus::seed_from_u64(seed);
-    match name {
-        "stride" => Box::new(Stride::new()),
-        "lottery" => Box::new(Race::new(lots)),
-        "hierarchical-stride" => Box::new(HierarchicalStride::new()),
-        "list-lottery" => Box::new(ListLottery::new(ListOrder::MoveToFront, lots)),
-        "tree-lottery" => Box::new(TreeLottery::new(lots)),
-        "class-lottery" => Box::new(ClassLottery::new(lots)),
-        "eevdf" => Box::new(Eevdf::new()),
-        _ => unreachable!("it is in the list"),
     }
 }
 
@@ -113,7 +87,7 @@ fn amount(random: &mut Xoshiro256PlusPlus) -> u32 {
     1 + below(random, 1 << bits) as u32
 }
 
-fn play(name: &str, seed: u64, digest: &mut Digest) {
+fn play(name: PolicyName, seed: u64, digest: &mut Digest) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (ledger, clients) = ledger(&mut random);
     let cpus: Vec<u32> = (0..1 + below(&mut random, 2))
@@ -121,7 +95,7 @@ fn play(name: &str, seed: u64, digest: &mut Digest) {
         .collect();
     let pools = cpus
         .iter()
-        .map(|&cpus| (cpus, policy(name, random.next_u64())));
+        .map(|&cpus| (cpus, name.policy(random.next_u64())));
     let mut dispatcher = Dispatcher::pooled(ledger, pools.collect(), QUANTUM_NS);
     let mut winners: Vec<Winner> = Vec::new();
     for _ in 0..STEPS {

@@ -88,7 +88,7 @@ impl<T> fmt::Debug for Handle<T> {
     ))
 )]
 pub(super) struct Arena<T, I> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<Cell<T>>,
     /// Heads the list of the vacant slots that may be used again.
     vacant: Option<Handle<T>>,
     /// Number of occupied slots.
@@ -99,7 +99,7 @@ pub(super) struct Arena<T, I> {
 
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-struct Slot<T> {
+struct Cell<T> {
     /// How many objects stood here before; names the present or the next one.
     generation: u32,
     entry: Entry<T>,
@@ -149,7 +149,7 @@ impl<T, I: Identifier> Arena<T, I> {
         self.len += 1;
         let Some(handle) = self.vacant else {
             let handle = Handle::new(self.slots.len());
-            self.slots.push(Slot {
+            self.slots.push(Cell {
                 generation: 0,
                 entry: Entry::Occupied(object),
             });
@@ -213,7 +213,7 @@ impl<T, I: Identifier> Arena<T, I> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> Cell<T> {
     fn object(&self) -> Option<&T> {
         match &self.entry {
             Entry::Occupied(object) => Some(object),

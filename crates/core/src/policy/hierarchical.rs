@@ -17,24 +17,24 @@
 
 use alloc::vec::Vec;
 
-use super::hierarchical_tree::{Leaf, MAX_SURPLUS, Slot, Tree};
+use super::hierarchical_tree::{Leaf, LeafIndex, MAX_SURPLUS, Tree};
 use super::stride_service::PartUnit;
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
 /// Where a client is.
 #[derive(Clone, Copy, Debug)]
-enum Standing {
+enum Participation {
     /// Left, or never joined, with the surplus that it would come back with.
     Left { surplus: i128 },
     /// Joined without tickets.
     Ticketless { surplus: i128 },
     /// Joined with tickets.
-    Competing { slot: Slot, tickets: u32 },
+    Competing { leaf: LeafIndex, tickets: u32 },
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    standing: Standing,
+    participation: Participation,
     /// Whether it runs; only while joined.
     taken: bool,
     part_unit: PartUnit,
@@ -42,7 +42,7 @@ struct Member {
 
 /// A client with no history joins with a whole stride remaining: no surplus.
 const UNKNOWN: Member = Member {
-    standing: Standing::Left { surplus: 0 },
+    participation: Participation::Left { surplus: 0 },
     taken: false,
     part_unit: PartUnit::NONE,
 };
@@ -70,17 +70,17 @@ impl HierarchicalStride {
     fn joined(&mut self, client: ClientIndex) -> Result<&mut Member, PolicyError> {
         self.members
             .get_mut(client.0 as usize)
-            .filter(|member| !matches!(member.standing, Standing::Left { .. }))
+            .filter(|member| !matches!(member.participation, Participation::Left { .. }))
             .ok_or(PolicyError::NotJoined(client))
     }
 
     /// Takes a client out of the tree, if it is in there, and says with what
     /// surplus.
     fn withdraw(&mut self, client: ClientIndex) -> i128 {
-        match self.members[client.0 as usize].standing {
-            Standing::Left { surplus } | Standing::Ticketless { surplus } => surplus,
-            Standing::Competing { slot, .. } => {
-                let surplus = self.tree.remove(slot);
+        match self.members[client.0 as usize].participation {
+            Participation::Left { surplus } | Participation::Ticketless { surplus } => surplus,
+            Participation::Competing { leaf, .. } => {
+                let surplus = self.tree.remove(leaf);
                 self.suit_tree();
                 surplus
             }
@@ -90,17 +90,17 @@ impl HierarchicalStride {
     /// Lets a client that is not in the tree compete, if it has tickets.
     fn compete(&mut self, client: ClientIndex, tickets: u32, surplus: i128) {
         let index = client.0 as usize;
-        self.members[index].standing = if tickets == 0 {
-            Standing::Ticketless { surplus }
+        self.members[index].participation = if tickets == 0 {
+            Participation::Ticketless { surplus }
         } else {
             self.suit_tree();
-            let slot = self.tree.insert(Leaf {
+            let leaf = self.tree.insert(Leaf {
                 client,
                 tickets,
                 waiting: !self.members[index].taken,
                 surplus,
             });
-            Standing::Competing { slot, tickets }
+            Participation::Competing { leaf, tickets }
         };
     }
 
@@ -109,9 +109,11 @@ impl HierarchicalStride {
             return;
         };
         let members = &mut self.members;
-        self.tree.resize(leaves, |client, new_slot| {
-            if let Standing::Competing { slot, .. } = &mut members[client.0 as usize].standing {
-                *slot = new_slot;
+        self.tree.resize(leaves, |client, new_leaf| {
+            if let Participation::Competing { leaf, .. } =
+                &mut members[client.0 as usize].participation
+            {
+                *leaf = new_leaf;
             }
         });
     }
@@ -134,7 +136,7 @@ impl Policy for HierarchicalStride {
         if index >= self.members.len() {
             self.members.resize(index + 1, UNKNOWN);
         }
-        let Standing::Left { surplus } = self.members[index].standing else {
+        let Participation::Left { surplus } = self.members[index].participation else {
             return Err(PolicyError::AlreadyJoined(client));
         };
         self.joined += 1;
@@ -145,7 +147,7 @@ impl Policy for HierarchicalStride {
     fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         self.joined(client)?.taken = false;
         let surplus = self.withdraw(client);
-        self.members[client.0 as usize].standing = Standing::Left { surplus };
+        self.members[client.0 as usize].participation = Participation::Left { surplus };
         self.joined -= 1;
         Ok(())
     }
@@ -159,11 +161,11 @@ impl Policy for HierarchicalStride {
     }
 
     fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
-        match &mut self.joined(client)?.standing {
-            Standing::Competing { slot, tickets: own } if tickets > 0 => {
+        match &mut self.joined(client)?.participation {
+            Participation::Competing { leaf, tickets: own } if tickets > 0 => {
                 *own = tickets;
-                let slot = *slot;
-                self.tree.set_tickets(slot, tickets);
+                let leaf = *leaf;
+                self.tree.set_tickets(leaf, tickets);
             }
             _ => {
                 let surplus = self.withdraw(client);
@@ -180,8 +182,8 @@ impl Policy for HierarchicalStride {
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         let member = self.joined(client)?;
         member.taken = true;
-        if let Standing::Competing { slot, .. } = member.standing {
-            self.tree.set_waiting(slot, false);
+        if let Participation::Competing { leaf, .. } = member.participation {
+            self.tree.set_waiting(leaf, false);
         }
         Ok(())
     }
@@ -193,13 +195,13 @@ impl Policy for HierarchicalStride {
         }
         member.taken = false;
         let service = member.part_unit.service(used, quantum);
-        match &mut member.standing {
-            Standing::Competing { slot, .. } => {
-                let slot = *slot;
-                self.tree.charge(slot, service);
-                self.tree.set_waiting(slot, true);
+        match &mut member.participation {
+            Participation::Competing { leaf, .. } => {
+                let leaf = *leaf;
+                self.tree.charge(leaf, service);
+                self.tree.set_waiting(leaf, true);
             }
-            Standing::Left { surplus } | Standing::Ticketless { surplus } => {
+            Participation::Left { surplus } | Participation::Ticketless { surplus } => {
                 *surplus = (*surplus + i128::from(service)).min(MAX_SURPLUS);
                 self.tree.pass_time(service);
             }

@@ -65,7 +65,7 @@ const EMPTY: Node = Node {
 
 /// A leaf that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Slot(u32);
+pub(super) struct LeafIndex(u32);
 
 /// What a client in the tree has.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub(super) struct Tree {
     /// second half.
     nodes: Vec<Node>,
     /// Leaves without a client.
-    free: Vec<Slot>,
+    free: Vec<LeafIndex>,
     /// Surplus of all leaves together. It is not zero once somebody left with
     /// surplus.
     surplus: i128,
@@ -94,7 +94,7 @@ impl Tree {
     pub(super) fn new() -> Self {
         Self {
             nodes: vec![EMPTY; 2],
-            free: vec![Slot(1)],
+            free: vec![LeafIndex(1)],
             surplus: 0,
         }
     }
@@ -125,7 +125,7 @@ impl Tree {
     }
 
     /// Lets a leaf be picked or not.
-    pub(super) fn set_waiting(&mut self, slot: Slot, waiting: bool) {
+    pub(super) fn set_waiting(&mut self, slot: LeafIndex, waiting: bool) {
         let mut node = slot.0 as usize;
         if (self.nodes[node].waiting > 0) == waiting {
             return;
@@ -139,7 +139,7 @@ impl Tree {
 
     /// Accounts for service that a leaf got: every group above it moves on
     /// (Figure 6). Cost: one multiplication a level.
-    pub(super) fn charge(&mut self, slot: Slot, service: u64) {
+    pub(super) fn charge(&mut self, slot: LeafIndex, service: u64) {
         let mut node = slot.0 as usize;
         while node > ROOT {
             let sibling = self.nodes[node ^ 1].tickets;
@@ -160,7 +160,7 @@ impl Tree {
     }
 
     /// Adds a leaf. Cost: O(lg n); amortised, as the tree may have to grow.
-    pub(super) fn insert(&mut self, leaf: Leaf) -> Slot {
+    pub(super) fn insert(&mut self, leaf: Leaf) -> LeafIndex {
         let slot = self.free.pop().expect("the caller has grown a full tree");
         self.nodes[slot.0 as usize].client = leaf.client;
         self.change(slot, leaf.tickets, |_| leaf.surplus);
@@ -169,7 +169,7 @@ impl Tree {
     }
 
     /// Removes a leaf and says how much surplus it goes with. Cost: O(lg n).
-    pub(super) fn remove(&mut self, slot: Slot) -> i128 {
+    pub(super) fn remove(&mut self, slot: LeafIndex) -> i128 {
         self.set_waiting(slot, false);
         let mut surplus = 0;
         self.change(slot, 0, |before| {
@@ -181,13 +181,13 @@ impl Tree {
     }
 
     /// Changes a leaf's tickets, to at least 1 (Figure 7). Cost: O(lg n).
-    pub(super) fn set_tickets(&mut self, slot: Slot, tickets: u32) {
+    pub(super) fn set_tickets(&mut self, slot: LeafIndex, tickets: u32) {
         self.change(slot, tickets, |surplus| surplus);
     }
 
     /// Gives a leaf other tickets and other surplus, and changes the groups
     /// above accordingly. Rounding: less than a unit of service a level.
-    fn change(&mut self, slot: Slot, tickets: u32, surplus: impl FnOnce(i128) -> i128) {
+    fn change(&mut self, slot: LeafIndex, tickets: u32, surplus: impl FnOnce(i128) -> i128) {
         let leaf = slot.0 as usize;
         // Surplus of each node on the way down, and of its sibling.
         let mut path = [(0, 0); MAX_DEPTH];
@@ -262,7 +262,7 @@ impl Tree {
 
     /// Moves all clients, in their order, into a tree of so many leaves, and
     /// tells `moved` where each is. Cost: O(n), and an allocation.
-    pub(super) fn resize(&mut self, leaves: usize, mut moved: impl FnMut(ClientIndex, Slot)) {
+    pub(super) fn resize(&mut self, leaves: usize, mut moved: impl FnMut(ClientIndex, LeafIndex)) {
         let mut surplus = vec![0; self.nodes.len()];
         surplus[ROOT] = self.surplus;
         for group in ROOT..self.leaves() {
@@ -275,13 +275,13 @@ impl Tree {
             if old[index].tickets > 0 {
                 self.nodes[slot] = old[index];
                 new_surplus[slot] = surplus[index];
-                moved(old[index].client, Slot(slot as u32));
+                moved(old[index].client, LeafIndex(slot as u32));
                 slot += 1;
             }
         }
         self.free.clear();
         self.free
-            .extend((slot as u32..2 * leaves as u32).rev().map(Slot));
+            .extend((slot as u32..2 * leaves as u32).rev().map(LeafIndex));
         for group in (ROOT..leaves).rev() {
             let (left, right) = (self.nodes[2 * group], self.nodes[2 * group + 1]);
             self.nodes[group].tickets = left.tickets + right.tickets;

@@ -5,7 +5,7 @@ use core::ops::{Add, Sub};
 
 use rand_core::Rng;
 
-use super::lottery::{Lottery, PartialSums, Seat, Seats, Selector, Standing};
+use super::lottery::{Lottery, PartialSums, Presence, Seat, Seats, Selector};
 use super::{ClientIndex, PolicyError};
 use crate::rng::{below, below_wide};
 
@@ -83,12 +83,12 @@ impl Sub for Holding {
 
 impl Holding {
     fn of(seat: Seat, units: u32) -> Holding {
-        match seat.standing {
-            Standing::Waiting => Holding {
+        match seat.presence {
+            Presence::Waiting => Holding {
                 units: u64::from(units),
                 unit_tickets: u128::from(units) * u128::from(seat.tickets),
             },
-            Standing::Away | Standing::Taken => Holding::default(),
+            Presence::Away | Presence::Taken => Holding::default(),
         }
     }
 
@@ -189,10 +189,10 @@ impl Selector for Inverse {
         if index >= self.holders.len() {
             self.holders.resize(index + 1, Holder::default());
         }
-        match (from.standing, to.standing) {
-            (Standing::Waiting, Standing::Waiting) => {}
-            (Standing::Waiting, _) => self.stop_waiting(client),
-            (_, Standing::Waiting) => self.start_waiting(client),
+        match (from.presence, to.presence) {
+            (Presence::Waiting, Presence::Waiting) => {}
+            (Presence::Waiting, _) => self.stop_waiting(client),
+            (_, Presence::Waiting) => self.start_waiting(client),
             (_, _) => {}
         }
         let units = self.holders[index].units;

@@ -19,7 +19,7 @@ mod queue_wheel;
 mod race;
 mod race_exponential;
 mod stride;
-mod stride_place;
+mod stride_position;
 mod stride_service;
 
 pub use crate::ids::ClientIndex;

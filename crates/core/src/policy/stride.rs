@@ -18,7 +18,7 @@
 //!
 //! # Limits
 //!
-//! Clients whose place differs from the global pass by more than
+//! Clients whose position differs from the global pass by more than
 //! [`LONGEST_WAIT`] passes, 2^17 quanta at one ticket and in proportion at
 //! more, are held there. A charge counts for at most 2^16 quanta.
 
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use crate::prefetch::prefetch;
 
 use super::queue::{Entry, PassQueue, before};
-use super::stride_place::{GlobalPass, Place, Remain, Standing};
+use super::stride_position::{GlobalPass, Participation, Position, Remain};
 use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
@@ -69,8 +69,8 @@ pub type Stride = PassPolicy<Exact>;
 #[derive(Clone, Debug)]
 pub struct PassPolicy<W> {
     /// By client index.
-    places: Vec<Place>,
-    /// Holds exactly the clients whose place is `queued`, at their pass.
+    positions: Vec<Position>,
+    /// Holds exactly the clients whose position is `queued`, at their pass.
     queue: PassQueue,
     global: GlobalPass,
     /// The global pass when clients were last held within [`LONGEST_WAIT`].
@@ -101,7 +101,7 @@ impl Default for Stride {
 impl<W: Wait> PassPolicy<W> {
     pub(super) fn with_wait(wait: W, pass: u64) -> Self {
         Self {
-            places: Vec::new(),
+            positions: Vec::new(),
             queue: PassQueue::starting_at(pass),
             global: GlobalPass::starting_at(pass),
             held_at: pass,
@@ -114,8 +114,8 @@ impl<W: Wait> PassPolicy<W> {
     /// strides of a single ticket: 1 is a whole quantum for it. To look at
     /// (1995, Figures 2 and 4); rounded to the precision of the number.
     pub fn pass(&self, client: ClientIndex) -> Option<f64> {
-        let place = self.places.get(client.0 as usize)?;
-        let passes = place.exact_pass()?;
+        let position = self.positions.get(client.0 as usize)?;
+        let passes = position.exact_pass()?;
         Some(passes / STRIDE1 as f64)
     }
 
@@ -124,38 +124,44 @@ impl<W: Wait> PassPolicy<W> {
         self.global.pass as f64 / STRIDE1 as f64
     }
 
-    /// The place of a client that has joined.
+    /// The position of a client that has joined.
     #[inline]
-    fn joined(&self, client: ClientIndex) -> Result<&Place, PolicyError> {
-        self.places
+    fn joined(&self, client: ClientIndex) -> Result<&Position, PolicyError> {
+        self.positions
             .get(client.0 as usize)
-            .filter(|place| place.standing.joined())
+            .filter(|position| position.participation.joined())
             .ok_or(PolicyError::NotJoined(client))
     }
 
-    /// Moves a client from whatever standing to another with `remain`: the one
+    /// Moves a client from whatever participation to another with `remain`: the one
     /// way in which tickets change (1995, Figures 3 and 5). `tickets` are only
-    /// looked at where the standing has some.
-    fn stand(&mut self, client: ClientIndex, standing: Standing, tickets: u32, remain: Remain) {
-        let place = &mut self.places[client.0 as usize];
-        if place.standing == Standing::Waiting {
-            self.queue.remove(place.entry(client));
+    /// looked at where the participation has some.
+    fn stand(
+        &mut self,
+        client: ClientIndex,
+        participation: Participation,
+        tickets: u32,
+        remain: Remain,
+    ) {
+        let position = &mut self.positions[client.0 as usize];
+        if position.participation == Participation::Waiting {
+            self.queue.remove(position.entry(client));
         }
-        if W::IS_EXACT && place.standing.has_tickets() {
-            self.queue.dismiss(place.fifo, place.tickets());
+        if W::IS_EXACT && position.participation.has_tickets() {
+            self.queue.dismiss(position.fifo, position.tickets());
         }
-        let before = place.tickets();
-        if standing.has_tickets() {
-            place.compete(standing, tickets, remain, &self.global);
+        let before = position.tickets();
+        if participation.has_tickets() {
+            position.compete(participation, tickets, remain, &self.global);
             if W::IS_EXACT {
-                place.fifo = self.queue.admit(tickets);
+                position.fifo = self.queue.admit(tickets);
             }
         } else {
-            place.withdraw(standing, remain);
+            position.withdraw(participation, remain);
         }
-        self.global.change_tickets(before, place.tickets());
-        if standing == Standing::Waiting {
-            self.queue.insert(place.entry(client));
+        self.global.change_tickets(before, position.tickets());
+        if participation == Participation::Waiting {
+            self.queue.insert(position.entry(client));
         }
         self.renew_worn_queue();
     }
@@ -169,26 +175,26 @@ impl<W: Wait> PassPolicy<W> {
         used: u64,
         quantum: u64,
     ) -> Result<u64, PolicyError> {
-        let standing = self.joined(client)?.standing;
+        let participation = self.joined(client)?.participation;
         if quantum == 0 {
             return Err(PolicyError::ZeroQuantum(client));
         }
         let service = if used == quantum {
             STRIDE1
         } else {
-            let place = &mut self.places[client.0 as usize];
-            place.part_unit.service(used, quantum)
+            let position = &mut self.positions[client.0 as usize];
+            position.part_unit.service(used, quantum)
         };
         let wait = self.wait.wait(service);
         if !W::GLOBAL_FOLLOWS_WINNER {
             self.global.advance(service);
         }
-        let place = &mut self.places[client.0 as usize];
-        if standing == Standing::Waiting {
-            self.queue.remove(place.entry(client));
+        let position = &mut self.positions[client.0 as usize];
+        if participation == Participation::Waiting {
+            self.queue.remove(position.entry(client));
         }
-        place.standing = standing.taken();
-        if standing.has_tickets() {
+        position.participation = participation.taken();
+        if participation.has_tickets() {
             self.put_off(client, wait);
         } else {
             self.put_off_ticketless(client, wait);
@@ -200,28 +206,28 @@ impl<W: Wait> PassPolicy<W> {
     /// Moves a taken client with tickets back by its `wait`.
     #[inline]
     fn put_off(&mut self, client: ClientIndex, wait: u64) {
-        let place = &mut self.places[client.0 as usize];
-        if W::GLOBAL_FOLLOWS_WINNER && place.lead(&self.global) < 0 {
-            place.set_lead(0, &self.global);
+        let position = &mut self.positions[client.0 as usize];
+        if W::GLOBAL_FOLLOWS_WINNER && position.lead(&self.global) < 0 {
+            position.set_lead(0, &self.global);
         }
-        place.advance(wait);
-        if place.lead(&self.global) > LONGEST_WAIT {
-            place.set_lead(LONGEST_WAIT, &self.global);
+        position.advance(wait);
+        if position.lead(&self.global) > LONGEST_WAIT {
+            position.set_lead(LONGEST_WAIT, &self.global);
         }
     }
 
     /// A taken client that used `service` waits for its next turn.
     #[inline]
     fn put_back(&mut self, client: ClientIndex, service: u64) {
-        let place = &mut self.places[client.0 as usize];
-        place.standing = Standing::untaken(place.tickets());
-        if place.standing != Standing::Waiting {
+        let position = &mut self.positions[client.0 as usize];
+        position.participation = Participation::untaken(position.tickets());
+        if position.participation != Participation::Waiting {
             return;
         }
-        let entry = place.entry(client);
+        let entry = position.entry(client);
         if W::IS_EXACT && service == STRIDE1 {
             self.queue
-                .insert_behind_equals(place.fifo, place.tickets(), entry);
+                .insert_behind_equals(position.fifo, position.tickets(), entry);
         } else {
             self.queue.insert(entry);
         }
@@ -231,9 +237,9 @@ impl<W: Wait> PassPolicy<W> {
     /// Adds `wait` to what remains for a client without tickets.
     #[cold]
     fn put_off_ticketless(&mut self, client: ClientIndex, wait: u64) {
-        let place = &mut self.places[client.0 as usize];
-        let remain = place.remain(&self.global).0 + i128::from(wait);
-        place.withdraw(Standing::TicketlessTaken, Remain(remain));
+        let position = &mut self.positions[client.0 as usize];
+        let remain = position.remain(&self.global).0 + i128::from(wait);
+        position.withdraw(Participation::TicketlessTaken, Remain(remain));
     }
 
     /// Holds everybody within [`LONGEST_WAIT`] behind the global pass, once
@@ -250,9 +256,9 @@ impl<W: Wait> PassPolicy<W> {
     #[cold]
     fn hold_all_within_reach(&mut self) {
         self.held_at = self.global.pass;
-        for place in &mut self.places {
-            if place.standing.has_tickets() && place.lead(&self.global) < -LONGEST_WAIT {
-                place.set_lead(-LONGEST_WAIT, &self.global);
+        for position in &mut self.positions {
+            if position.participation.has_tickets() && position.lead(&self.global) < -LONGEST_WAIT {
+                position.set_lead(-LONGEST_WAIT, &self.global);
             }
         }
         self.renew_queue();
@@ -260,27 +266,27 @@ impl<W: Wait> PassPolicy<W> {
 
     #[inline]
     fn renew_worn_queue(&mut self) {
-        if self.queue.is_worn(self.places.len()) {
+        if self.queue.is_worn(self.positions.len()) {
             self.renew_queue();
         }
     }
 
     #[cold]
     fn renew_queue(&mut self) {
-        let waiting = |place: &&Place| place.standing == Standing::Waiting;
+        let waiting = |position: &&Position| position.participation == Participation::Waiting;
         let leads = self
-            .places
+            .positions
             .iter()
             .filter(waiting)
-            .map(|place| place.lead(&self.global));
+            .map(|position| position.lead(&self.global));
         let first = self
             .global
             .pass
             .wrapping_add_signed(leads.min().unwrap_or(0));
         self.queue.restart_at(first);
-        for (index, place) in self.places.iter().enumerate() {
-            if place.standing == Standing::Waiting {
-                self.queue.insert(place.entry(ClientIndex(index as u32)));
+        for (index, position) in self.positions.iter().enumerate() {
+            if position.participation == Participation::Waiting {
+                self.queue.insert(position.entry(ClientIndex(index as u32)));
             }
         }
     }
@@ -290,8 +296,8 @@ impl<W: Wait> PassPolicy<W> {
 /// index is higher than all before it.
 impl<W: Wait> Policy for PassPolicy<W> {
     fn reserve(&mut self, clients: usize) {
-        let more = clients.saturating_sub(self.places.len());
-        self.places.reserve_exact(more);
+        let more = clients.saturating_sub(self.positions.len());
+        self.positions.reserve_exact(more);
     }
 
     fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
@@ -299,24 +305,24 @@ impl<W: Wait> Policy for PassPolicy<W> {
             return Err(PolicyError::TooManyClients(client));
         }
         let index = client.0 as usize;
-        if index >= self.places.len() {
-            self.places.resize(index + 1, Place::UNKNOWN);
+        if index >= self.positions.len() {
+            self.positions.resize(index + 1, Position::UNKNOWN);
         }
-        let place = &self.places[index];
-        let remain = match place.standing {
-            Standing::Unknown => Remain(self.wait.wait(STRIDE1).into()),
-            Standing::Left => place.remain(&self.global),
+        let position = &self.positions[index];
+        let remain = match position.participation {
+            Participation::Unknown => Remain(self.wait.wait(STRIDE1).into()),
+            Participation::Left => position.remain(&self.global),
             _ => return Err(PolicyError::AlreadyJoined(client)),
         };
         self.joined += 1;
-        self.stand(client, Standing::untaken(tickets), tickets, remain);
+        self.stand(client, Participation::untaken(tickets), tickets, remain);
         Ok(())
     }
 
     fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         let remain = self.joined(client)?.remain(&self.global);
         self.joined -= 1;
-        self.stand(client, Standing::Left, 0, remain);
+        self.stand(client, Participation::Left, 0, remain);
         Ok(())
     }
 
@@ -324,33 +330,33 @@ impl<W: Wait> Policy for PassPolicy<W> {
         // Refused only for who does not compete, which is as well.
         let _ = self.leave(client);
         let index = client.0 as usize;
-        if index < self.places.len() {
-            self.places[index] = Place::UNKNOWN;
+        if index < self.positions.len() {
+            self.positions[index] = Position::UNKNOWN;
         }
     }
 
     fn set_tickets(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError> {
-        let place = self.joined(client)?;
-        if place.tickets() != tickets {
-            let remain = place.remain(&self.global);
-            let standing = Standing::untaken(tickets);
-            let standing = if place.standing.is_taken() {
-                standing.taken()
+        let position = self.joined(client)?;
+        if position.tickets() != tickets {
+            let remain = position.remain(&self.global);
+            let participation = Participation::untaken(tickets);
+            let participation = if position.participation.is_taken() {
+                participation.taken()
             } else {
-                standing
+                participation
             };
-            self.stand(client, standing, tickets, remain);
+            self.stand(client, participation, tickets, remain);
         }
         Ok(())
     }
 
     fn pick(&mut self) -> Option<ClientIndex> {
-        let places = &self.places;
+        let positions = &self.positions;
         let live = |entry: Entry| {
-            let place = &places[entry.client.0 as usize];
-            place.pass == entry.pass && place.standing == Standing::Waiting
+            let position = &positions[entry.client.0 as usize];
+            position.pass == entry.pass && position.participation == Participation::Waiting
         };
-        let fetch = |client: ClientIndex| prefetch(places, client.0 as usize);
+        let fetch = |client: ClientIndex| prefetch(positions, client.0 as usize);
         let first = self.queue.first(live, fetch)?;
         if W::GLOBAL_FOLLOWS_WINNER && before(self.global.pass, first.pass) {
             self.global.follow(first.pass);
@@ -360,12 +366,12 @@ impl<W: Wait> Policy for PassPolicy<W> {
     }
 
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
-        let place = self.joined(client)?;
-        let standing = place.standing.taken();
-        if place.standing == Standing::Waiting {
-            self.queue.remove(place.entry(client));
+        let position = self.joined(client)?;
+        let participation = position.participation.taken();
+        if position.participation == Participation::Waiting {
+            self.queue.remove(position.entry(client));
         }
-        self.places[client.0 as usize].standing = standing;
+        self.positions[client.0 as usize].participation = participation;
         self.renew_worn_queue();
         Ok(())
     }
@@ -398,7 +404,7 @@ impl<W: Wait> Policy for PassPolicy<W> {
 
     #[inline]
     fn prefetch(&self, client: ClientIndex) {
-        prefetch(&self.places, client.0 as usize);
+        prefetch(&self.positions, client.0 as usize);
     }
 
     fn total_tickets(&self) -> u64 {

@@ -9,12 +9,12 @@ use prorata_core::policy::{ClientIndex, Policy, PolicyError, STRIDE1};
 
 /// A pass or a remain: `(whole * tickets + rest) / tickets`.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Fraction {
     whole: i128,
     rest: i128,
 }
 
-impl Place {
+impl Fraction {
     fn from_service(service: i128, tickets: i128) -> Self {
         Self {
             whole: service.div_euclid(tickets),
@@ -41,7 +41,7 @@ struct Client {
     /// The last above zero.
     tickets: i128,
     /// A pass while competing, else a remain.
-    place: Place,
+    place: Fraction,
     used_rest: i128,
     quantum: i128,
 }
@@ -100,11 +100,11 @@ impl NaiveStride {
         known.state = state;
         if state == State::Competing {
             known.tickets = tickets;
-            known.place = Place::from_service(remain + part, tickets);
+            known.place = Fraction::from_service(remain + part, tickets);
             known.place.whole += global;
             self.total += tickets;
         } else {
-            known.place = Place::from_service(remain, known.tickets);
+            known.place = Fraction::from_service(remain, known.tickets);
         }
     }
 
@@ -128,7 +128,7 @@ impl Policy for NaiveStride {
             state: State::Left,
             taken: false,
             tickets: 1,
-            place: Place::from_service(STRIDE1.into(), 1),
+            place: Fraction::from_service(STRIDE1.into(), 1),
             used_rest: 0,
             quantum: 1,
         });
@@ -200,7 +200,7 @@ impl Policy for NaiveStride {
         }
         known.taken = false;
         known.place =
-            Place::from_service(known.place.service(known.tickets) + service, known.tickets);
+            Fraction::from_service(known.place.service(known.tickets) + service, known.tickets);
         self.advance_global(service);
         Ok(())
     }

@@ -18,49 +18,56 @@ pub(super) fn audit(ledger: &Ledger) {
 /// Every ticket stands in exactly the lists where its fields say it stands.
 fn audit_lists(ledger: &Ledger) {
     let tickets = &ledger.tickets;
-    let mut places: BTreeMap<Handle<Ticket>, Vec<Place>> = BTreeMap::new();
-    let mut meet = |list: List, chain: Chain, place: Place| {
+    let mut places: BTreeMap<Handle<Ticket>, Vec<Membership>> = BTreeMap::new();
+    let mut meet = |list: List, chain: Chain, place: Membership| {
         for ticket in list.audit(tickets, chain) {
             places.entry(ticket).or_default().push(place);
         }
     };
     for (handle, currency) in ledger.currencies.iter() {
-        meet(currency.backs, Chain::Issued, Place::Backs(handle));
-        meet(currency.others, Chain::Issued, Place::Others(handle));
+        meet(currency.backs, Chain::Issued, Membership::Backs(handle));
+        meet(currency.others, Chain::Issued, Membership::Others(handle));
     }
     for (handle, currency) in ledger.currencies.iter() {
         meet(
             currency.backing.list,
             Chain::Holder,
-            Place::Holder(Holder::Currency(handle)),
+            Membership::Holder(Holder::Currency(handle)),
         );
     }
     for (handle, client) in ledger.clients.iter() {
         meet(
             client.funding.list,
             Chain::Holder,
-            Place::Holder(Holder::Client(handle)),
+            Membership::Holder(Holder::Client(handle)),
         );
     }
     for (handle, transfer) in ledger.transfers.iter() {
-        meet(transfer.pieces, Chain::Transfer, Place::Transfer(handle));
+        meet(
+            transfer.pieces,
+            Chain::Transfer,
+            Membership::Transfer(handle),
+        );
     }
     for (handle, ticket) in tickets.iter() {
         meet(
             ticket.lending().pieces,
             Chain::Lender,
-            Place::Lender(handle),
+            Membership::Lender(handle),
         );
     }
     for (handle, ticket) in tickets.iter() {
         let mut expected = Vec::new();
         expected.push(match ticket.holder {
-            Some(Holder::Currency(_)) => Place::Backs(ticket.currency),
-            Some(Holder::Client(_)) | None => Place::Others(ticket.currency),
+            Some(Holder::Currency(_)) => Membership::Backs(ticket.currency),
+            Some(Holder::Client(_)) | None => Membership::Others(ticket.currency),
         });
-        expected.extend(ticket.holder.map(Place::Holder));
+        expected.extend(ticket.holder.map(Membership::Holder));
         if let Some(loan) = ticket.lending().loan {
-            expected.extend([Place::Transfer(loan.transfer), Place::Lender(loan.lender)]);
+            expected.extend([
+                Membership::Transfer(loan.transfer),
+                Membership::Lender(loan.lender),
+            ]);
         }
         assert_eq!(places.remove(&handle), Some(expected), "{ticket:?}");
         if ticket.holder.is_none() {
@@ -71,7 +78,7 @@ fn audit_lists(ledger: &Ledger) {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Place {
+enum Membership {
     Backs(Handle<Currency>),
     Others(Handle<Currency>),
     Holder(Holder),

@@ -8,7 +8,7 @@ use core::ops::{Add, Sub};
 use rand_core::Rng;
 
 use super::column::Class;
-use super::{Compensation, Lottery, Seat, Seats, Selector, Standing, Weight};
+use super::{Compensation, Lottery, Presence, Seat, Seats, Selector, Weight};
 use crate::policy::ClientIndex;
 use crate::rng::{below_of, below_wide};
 
@@ -251,7 +251,7 @@ impl Selector for Classes {
                 return Seat {
                     compensation: Compensation::NONE,
                     tickets: weight.tickets() as u32,
-                    standing: Standing::Waiting,
+                    presence: Presence::Waiting,
                 };
             }
         }

@@ -28,7 +28,7 @@ pub use list::{List, ListLottery, ListOrder};
 pub(super) use partial_sums::PartialSums;
 use rand_core::Rng;
 pub(super) use seat::Seats;
-pub use seat::{Seat, Standing};
+pub use seat::{Presence, Seat};
 pub use tree::{Tree, TreeLottery};
 pub use weight::{Compensation, Weight};
 
@@ -137,7 +137,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         }
         let to = Seat {
             tickets,
-            standing: Standing::Waiting,
+            presence: Presence::Waiting,
             ..from
         };
         self.reseat(client, from, to);
@@ -148,7 +148,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         let from = self.competing(client)?;
         let to = Seat {
             tickets: 0,
-            standing: Standing::Away,
+            presence: Presence::Away,
             ..from
         };
         self.reseat(client, from, to);
@@ -179,7 +179,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         let from = self.competing(client)?;
         let to = Seat {
-            standing: Standing::Taken,
+            presence: Presence::Taken,
             ..from
         };
         self.reseat(client, from, to);
@@ -191,7 +191,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         let from = self.competing(client)?;
         let to = Seat {
             compensation: Self::earned(client, used, quantum)?,
-            standing: Standing::Waiting,
+            presence: Presence::Waiting,
             ..from
         };
         self.reseat(client, from, to);
@@ -209,7 +209,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         let to = Seat {
             compensation: Self::earned(client, used, quantum)?,
             tickets: 0,
-            standing: Standing::Away,
+            presence: Presence::Away,
         };
         self.reseat(client, from, to);
         Ok(())

@@ -7,7 +7,7 @@ use crate::policy::ClientIndex;
 
 /// Where a client stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Standing {
+pub enum Presence {
     /// Does not compete: never joined, or left.
     #[default]
     Away,
@@ -17,16 +17,16 @@ pub enum Standing {
     Taken,
 }
 
-/// A client's tickets, compensation and standing. The default is that of a
+/// A client's tickets, compensation and presence. The default is that of a
 /// client never seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seat {
-    /// Outlives `Standing::Away`: a client that left takes it up again.
+    /// Outlives `Presence::Away`: a client that left takes it up again.
     pub compensation: Compensation,
     /// Zero while away.
     pub tickets: u32,
     /// Where the client stands.
-    pub standing: Standing,
+    pub presence: Presence,
 }
 
 impl Seat {
@@ -40,16 +40,16 @@ impl Seat {
     /// What they weigh in the next lottery: nothing if it cannot be picked.
     #[inline]
     pub fn weight(self) -> Weight {
-        match self.standing {
-            Standing::Waiting => self.effective(),
-            Standing::Away | Standing::Taken => Weight::ZERO,
+        match self.presence {
+            Presence::Waiting => self.effective(),
+            Presence::Away | Presence::Taken => Weight::ZERO,
         }
     }
 
     /// Whether the client competes, running or not.
     #[inline]
     pub fn competes(self) -> bool {
-        self.standing != Standing::Away
+        self.presence != Presence::Away
     }
 }
 

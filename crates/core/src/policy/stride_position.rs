@@ -98,7 +98,7 @@ pub(super) struct Remain(pub(super) i128);
 
 /// What a client does in the competition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
+pub(super) enum Participation {
     /// Never joined, or forgotten.
     Unknown,
     /// Left; its remain is remembered.
@@ -113,7 +113,7 @@ pub(super) enum Standing {
     Taken,
 }
 
-impl Standing {
+impl Participation {
     pub(super) const fn joined(self) -> bool {
         !matches!(self, Self::Unknown | Self::Left)
     }
@@ -145,9 +145,9 @@ impl Standing {
     }
 }
 
-/// A client's place: 40 bytes.
+/// A client's position: 40 bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// The next turn's pass, which wraps around, while competing; else the
     /// whole passes that remain (an `i64`).
     pub(super) pass: u64,
@@ -157,18 +157,18 @@ pub(super) struct Place {
     tickets: u32,
     /// Part of a pass, in `1 / tickets`; below `tickets`.
     rest: u32,
-    pub(super) standing: Standing,
+    pub(super) participation: Participation,
     /// Where its equals wait; of use while competing.
     pub(super) fifo: FifoIndex,
 }
 
-impl Place {
+impl Position {
     pub(super) const UNKNOWN: Self = Self {
         pass: 0,
         part_unit: PartUnit::NONE,
         tickets: 1,
         rest: 0,
-        standing: Standing::Unknown,
+        participation: Participation::Unknown,
         fifo: FifoIndex::NONE,
     };
 
@@ -183,14 +183,14 @@ impl Place {
 
     /// Tickets that count.
     pub(super) const fn tickets(&self) -> u32 {
-        if self.standing.has_tickets() {
+        if self.participation.has_tickets() {
             self.tickets
         } else {
             0
         }
     }
 
-    /// Puts off the next turn by `service`; also where the place is a remain,
+    /// Puts off the next turn by `service`; also where the position is a remain,
     /// which needs no other arithmetic (1995, Figure 3: `allocate`).
     #[inline]
     pub(super) fn advance(&mut self, service: u64) {
@@ -202,7 +202,7 @@ impl Place {
     /// The pass with its part, of a client that competes with tickets.
     pub(super) fn exact_pass(&self) -> Option<f64> {
         let part = f64::from(self.rest) / f64::from(self.tickets);
-        let competes = self.standing.has_tickets();
+        let competes = self.participation.has_tickets();
         competes.then_some(self.pass as f64 + part)
     }
 
@@ -221,7 +221,7 @@ impl Place {
     /// What remains, whether competing or not (1995, Figure 3:
     /// `client_leave`). Rounding: less than one unit of service.
     pub(super) fn remain(&self, global: &GlobalPass) -> Remain {
-        let (passes, part) = if self.standing.has_tickets() {
+        let (passes, part) = if self.participation.has_tickets() {
             (self.lead(global), global.part(self.tickets))
         } else {
             (self.pass as i64, 0)
@@ -230,8 +230,8 @@ impl Place {
     }
 
     /// Goes off with what remains.
-    pub(super) fn withdraw(&mut self, standing: Standing, remain: Remain) {
-        self.standing = standing;
+    pub(super) fn withdraw(&mut self, participation: Participation, remain: Remain) {
+        self.participation = participation;
         self.set_passes(remain.0);
     }
 
@@ -239,12 +239,12 @@ impl Place {
     /// Figure 5). Rounding: less than one unit of service.
     pub(super) fn compete(
         &mut self,
-        standing: Standing,
+        participation: Participation,
         tickets: u32,
         remain: Remain,
         global: &GlobalPass,
     ) {
-        self.standing = standing;
+        self.participation = participation;
         self.tickets = tickets;
         self.set_passes(remain.0 + global.part(tickets));
         self.pass = self.pass.wrapping_add(global.pass);
