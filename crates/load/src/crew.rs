@@ -1,68 +1,68 @@
-//! Threads that begin together, are watched, and are all waited for.
+//! Threads that begin together and are watched until all have ended.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{Builder, Scope, scope};
 use std::time::{Duration, Instant};
 
-use crate::{Effort, LoadError, Performance, Turns, Watch};
+use crate::{Effort, LoadError, Performance, RunQueueTimes, Watch};
 
-/// Room for a thread's calls; none goes deep.
+/// The stack of a thread. No thread calls deep.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Between two looks of who watches.
+/// Between two calls of the watch.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a thread does, to its end; on an error everything ends.
+/// The work of a thread. An error ends all threads.
 pub(crate) type Job<'env, T> = Box<dyn FnOnce() -> Result<T, LoadError> + Send + 'env>;
 
 /// A load that runs.
 pub(crate) trait Running: Sync {
-    /// So much is done by now.
+    /// Messages or rounds done so far.
     fn done(&self) -> u64;
-    /// So much will be done in the end.
+    /// Messages or rounds in all.
     fn total(&self) -> u64;
-    /// Lets all threads come to an end soon, wherever they wait.
+    /// Has all threads end soon, wherever they wait.
     fn stop(&self);
 }
 
-/// A load that came to its end.
+/// A load that has ended.
 pub(crate) struct Finished<T> {
-    /// What each job gave, in no order.
+    /// The result of each job, in no order.
     pub results: Vec<T>,
-    /// How it went.
+    /// What the kernel counted.
     pub performance: Performance,
 }
 
 /// A job's end, as its thread tells it.
-struct End<T> {
+struct JobEnd<T> {
     result: Result<T, LoadError>,
     at: Instant,
-    turns: Option<Turns>,
+    turns: Option<RunQueueTimes>,
 }
 
-/// Runs all jobs, a thread each. They begin when the last thread is there.
+/// Runs all jobs, a thread each. The jobs begin when the last thread is there.
 pub(crate) fn run<T: Send>(
     load: &impl Running,
     jobs: Vec<Job<'_, T>>,
     watch: &mut dyn Watch,
 ) -> Result<Finished<T>, LoadError> {
-    // Whether to begin, once that is known.
+    // Whether to begin, once all threads are there or one is refused.
     let gate = OnceLock::new();
     let (ends, told) = mpsc::channel();
     scope(|scope| {
         let of = jobs.len();
         for (job, number) in jobs.into_iter().zip(1..) {
             if let Err(cause) = hire(scope, &gate, ends.clone(), job) {
-                gate.set(false).expect("nobody else opens the gate");
+                gate.set(false).expect("the gate is opened once");
                 return Err(LoadError::Thread { number, of, cause });
             }
         }
         drop(ends);
         let (begin, before) = (Instant::now(), Effort::so_far());
-        gate.set(true).expect("nobody else opens the gate");
+        gate.set(true).expect("the gate is opened once");
         let mut results = Vec::with_capacity(of);
-        let (mut last, mut turns, mut failure) = (begin, Some(Turns::default()), None);
+        let (mut last, mut turns, mut failure) = (begin, Some(RunQueueTimes::default()), None);
         loop {
             match told.recv_timeout(LOOK) {
                 Ok(end) => {
@@ -73,7 +73,7 @@ pub(crate) fn run<T: Send>(
                     });
                     match end.result {
                         Ok(result) => results.push(result),
-                        // What fails after the first is its consequence.
+                        // Later failures follow from the first.
                         Err(error) if failure.is_none() => {
                             failure = Some(error);
                             load.stop();
@@ -103,20 +103,20 @@ pub(crate) fn run<T: Send>(
 fn hire<'scope, 'env, T: Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     gate: &'scope OnceLock<bool>,
-    ends: Sender<End<T>>,
+    ends: Sender<JobEnd<T>>,
     job: Job<'scope, T>,
 ) -> std::io::Result<()> {
     let work = move || {
-        let before = Turns::of_this_thread();
+        let before = RunQueueTimes::of_this_thread();
         if !gate.wait() {
             return;
         }
         let result = job();
         let at = Instant::now();
-        let turns = Turns::of_this_thread().zip(before);
+        let turns = RunQueueTimes::of_this_thread().zip(before);
         let turns = turns.map(|(now, before)| now - before);
-        // Whoever listens waits for all.
-        let _ = ends.send(End { result, at, turns });
+        // The receiver waits for all jobs.
+        let _ = ends.send(JobEnd { result, at, turns });
     };
     let builder = Builder::new().stack_size(STACK_BYTES);
     builder.spawn_scoped(scope, work).map(drop)

@@ -7,24 +7,24 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use serde::Serialize;
 
-/// How a load went that came to its end: what is the same of all loads.
+/// What the kernel counted of a whole load.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Performance {
     /// From the common beginning of all threads to the end of the last.
     pub elapsed_ns: u64,
-    /// What the process used.
+    /// What all threads of the process used.
     #[serde(flatten)]
     pub effort: Effort,
-    /// How its threads fared on the run queue, where the kernel counts that.
-    pub run_queue: Option<Turns>,
-    /// Mean length of the run queue, those that run included.
+    /// Times on the run queue, where the kernel counts them.
+    pub run_queue: Option<RunQueueTimes>,
+    /// Mean length of the run queue, running threads included.
     pub mean_run_queue_length: Option<f64>,
 }
 
 impl Performance {
-    pub(crate) fn new(elapsed_ns: u64, effort: Effort, run_queue: Option<Turns>) -> Self {
-        let length = |turns: Turns| turns.mean_run_queue_length(elapsed_ns);
+    pub(crate) fn new(elapsed_ns: u64, effort: Effort, run_queue: Option<RunQueueTimes>) -> Self {
+        let length = |turns: RunQueueTimes| turns.mean_run_queue_length(elapsed_ns);
         Self {
             elapsed_ns,
             effort,
@@ -34,7 +34,7 @@ impl Performance {
     }
 }
 
-/// What the process used, all threads together.
+/// What all threads of the process used together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Effort {
@@ -50,9 +50,9 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// All so far.
+    /// The effort of the process so far.
     pub(crate) fn so_far() -> Self {
-        // It fails for none but unknown arguments.
+        // The call fails for unknown arguments only.
         let usage: Usage = getrusage(UsageWho::RUSAGE_SELF).expect("the process has a usage");
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
         Self {
@@ -71,27 +71,27 @@ impl Sub for Effort {
         Self {
             voluntary_switches: self.voluntary_switches - before.voluntary_switches,
             involuntary_switches: self.involuntary_switches - before.involuntary_switches,
-            // Their sum never falls; the split is an estimate.
+            // The sum never falls, but the split is an estimate.
             user_ns: self.user_ns.saturating_sub(before.user_ns),
             system_ns: self.system_ns.saturating_sub(before.system_ns),
         }
     }
 }
 
-/// How threads fared on the run queue (`/proc/.../schedstat`).
+/// Times of threads on the run queue (`/proc/.../schedstat`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Turns {
+pub struct RunQueueTimes {
     /// Time on a CPU.
     pub ran_ns: u64,
-    /// Time on the run queue, runnable but without a CPU.
+    /// Time runnable but without a CPU.
     pub waited_ns: u64,
-    /// How often a thread was given a CPU.
+    /// How often a thread got a CPU.
     pub turns: u64,
 }
 
-impl Turns {
-    /// The calling thread's so far; none where the kernel does not count.
+impl RunQueueTimes {
+    /// Those of the calling thread; none where the kernel does not count.
     pub(crate) fn of_this_thread() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
     }
@@ -110,15 +110,15 @@ impl Turns {
         self.waited_ns as f64 / self.turns.max(1) as f64
     }
 
-    /// Mean number of the threads on the run queue over `elapsed_ns`, those
-    /// that run included, as the paper counts it (2001, Table 4), but by time
-    /// and not by calls of `schedule()`: what all spent there, over the time.
+    /// Mean number of threads on the run queue over `elapsed_ns`, running threads
+    /// included. The paper counts the same (2001, Table 4) at each call of
+    /// `schedule()` and not over time.
     pub fn mean_run_queue_length(&self, elapsed_ns: u64) -> f64 {
         (self.ran_ns + self.waited_ns) as f64 / elapsed_ns.max(1) as f64
     }
 }
 
-impl Sub for Turns {
+impl Sub for RunQueueTimes {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {
@@ -130,7 +130,7 @@ impl Sub for Turns {
     }
 }
 
-impl AddAssign for Turns {
+impl AddAssign for RunQueueTimes {
     fn add_assign(&mut self, other: Self) {
         self.ran_ns += other.ran_ns;
         self.waited_ns += other.waited_ns;
@@ -144,20 +144,20 @@ mod tests {
 
     #[test]
     fn schedstat_is_read_whole_or_not_at_all() {
-        let turns = Turns {
+        let turns = RunQueueTimes {
             ran_ns: 61_474,
             waited_ns: 159_554,
             turns: 2,
         };
-        assert_eq!(Turns::parse("61474 159554 2\n"), Some(turns));
-        assert_eq!(Turns::parse("61474 159554\n"), None);
-        assert_eq!(Turns::parse("61474 x 2\n"), None);
+        assert_eq!(RunQueueTimes::parse("61474 159554 2\n"), Some(turns));
+        assert_eq!(RunQueueTimes::parse("61474 159554\n"), None);
+        assert_eq!(RunQueueTimes::parse("61474 x 2\n"), None);
         assert_eq!(turns.mean_wait_ns(), 79_777.0);
         assert_eq!(turns.mean_run_queue_length(221_028), 1.0);
     }
 
     #[test]
-    fn what_is_used_is_counted() {
+    fn a_sleep_counts_as_a_voluntary_switch() {
         let before = Effort::so_far();
         std::thread::sleep(std::time::Duration::from_millis(1));
         assert!((Effort::so_far() - before).voluntary_switches > 0);

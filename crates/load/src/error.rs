@@ -1,11 +1,11 @@
-//! What can go wrong.
+//! Why a load was refused or failed.
 
 use std::io;
 use std::ops::RangeInclusive;
 
 use crate::MAX_THREADS;
 
-/// Why a load was refused or did not come to its end.
+/// Why a load was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A setting is out of its range.
@@ -13,12 +13,12 @@ pub enum LoadError {
     OutOfRange {
         /// Which setting.
         what: &'static str,
-        /// What was asked for.
+        /// The value asked for.
         value: u64,
-        /// What may be asked for.
+        /// Its range.
         range: RangeInclusive<u64>,
     },
-    /// A probability that is none.
+    /// A probability is out of its range.
     #[error("yield probability {0} is out of range: give 0 to 1")]
     NoProbability(f64),
     /// More threads than a load may have.
@@ -34,15 +34,15 @@ pub enum LoadError {
         wanted: u64,
         /// The hard limit.
         limit: u64,
-        /// What there could be fewer of.
+        /// The setting to reduce.
         what: &'static str,
     },
-    /// The system gave no further thread.
+    /// The system refused a thread.
     #[error("cannot start thread {number} of {of}: {cause}")]
     Thread {
-        /// Which one, from 1.
+        /// The thread's number, from 1.
         number: usize,
-        /// How many were to be started.
+        /// How many threads were to start.
         of: usize,
         /// The system's reason.
         cause: io::Error,
@@ -53,17 +53,17 @@ pub enum LoadError {
     /// A socket or pipe failed.
     #[error("{0} failed: {1}")]
     Broken(&'static str, io::Error),
-    /// Not all messages, or rounds, are there.
+    /// Messages or rounds are missing.
     #[error("{lost} of {of} {what} are missing")]
     Lost {
         /// Messages or rounds.
         what: &'static str,
-        /// How many did not arrive, or were not made.
+        /// How many are missing.
         lost: u64,
         /// How many there should be.
         of: u64,
     },
-    /// A message arrived twice, too early, or changed.
+    /// A message arrived twice, too early or changed.
     #[error("user {receiver} of room {room} got a message that was not the next one of its sender")]
     Garbled {
         /// Room, from 0.
@@ -71,7 +71,7 @@ pub enum LoadError {
         /// User, from 0.
         receiver: usize,
     },
-    /// Whoever looked on ended it.
+    /// The watch ended the load.
     #[error("ended early")]
     Interrupted,
 }

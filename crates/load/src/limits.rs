@@ -1,4 +1,4 @@
-//! How large a load may be, checked before anything is started.
+//! Limits of a load, checked before any thread starts.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::LoadError;
 
-/// Most threads of one load: half of what Linux numbers processes and threads
-/// with at first (`pid_max` is 32,768).
+/// Most threads of one load: half of Linux's default `pid_max`, 32,768.
 pub const MAX_THREADS: u64 = 16_384;
 
 /// Refuses a setting that is out of its range.
@@ -25,7 +24,7 @@ pub(crate) fn in_range(
     }
 }
 
-/// Refuses more threads than [`MAX_THREADS`]; `what` there could be fewer of.
+/// Refuses more threads than [`MAX_THREADS`]; `what` is the setting to reduce.
 pub(crate) fn threads(count: u64, what: &'static str) -> Result<(), LoadError> {
     if count > MAX_THREADS {
         return Err(LoadError::TooManyThreads(count, what));
@@ -33,8 +32,8 @@ pub(crate) fn threads(count: u64, what: &'static str) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Makes room for `more` descriptors beside those open: raises the soft limit,
-/// up to the hard one.
+/// Raises the soft limit, up to the hard limit, for `more` descriptors beside those
+/// open.
 pub(crate) fn make_room_for_files(more: u64, what: &'static str) -> Result<(), LoadError> {
     let limits = getrlimit(Resource::Nofile);
     let wanted = open_files() + more;
@@ -56,7 +55,7 @@ pub(crate) fn make_room_for_files(more: u64, what: &'static str) -> Result<(), L
     setrlimit(Resource::Nofile, raised).map_err(refused)
 }
 
-/// Descriptors that are open, at least: threads that read files come on top.
+/// Open descriptors, without those of threads that read files just now.
 fn open_files() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
 }

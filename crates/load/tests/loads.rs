@@ -1,10 +1,11 @@
-//! Both loads at small sizes, to their end and broken off; and at their limits.
+//! Both loads at small sizes, to their end and broken off, and at their limits.
 
-use prorata_load::chat::{self, Transport};
-use prorata_load::{LoadError, MAX_THREADS, Watch, reflex};
+use prorata_load::chat::{self, ChatSettings, Transport};
+use prorata_load::reflex::{self, ReflexSettings};
+use prorata_load::{LoadError, MAX_THREADS, Watch};
 
-fn small_chat(transport: Transport) -> chat::Settings {
-    chat::Settings {
+fn small_chat(transport: Transport) -> ChatSettings {
+    ChatSettings {
         rooms: 2,
         users: 5,
         messages: 70,
@@ -12,8 +13,8 @@ fn small_chat(transport: Transport) -> chat::Settings {
     }
 }
 
-fn small_reflex() -> reflex::Settings {
-    reflex::Settings {
+fn small_reflex() -> ReflexSettings {
+    ReflexSettings {
         active_sets: 3,
         threads: 4,
         rounds: 500,
@@ -30,7 +31,7 @@ fn every_message_arrives_once() {
         assert_eq!(report.threads, 2 * 5 * 4);
         let performance = report.performance;
         assert!(performance.elapsed_ns > 0 && report.messages_per_second > 0.0);
-        // Each thread waited at least for the beginning.
+        // Each thread waited for the beginning at least.
         assert!(performance.effort.voluntary_switches >= report.threads / 2);
         if let Some(turns) = performance.run_queue {
             assert!(turns.turns >= report.threads && turns.ran_ns > 0);
@@ -42,14 +43,14 @@ fn every_message_arrives_once() {
 fn every_round_is_performed_once() {
     let report = reflex::run(&small_reflex(), &mut ()).unwrap();
     assert_eq!(report.all_rounds, 1_500);
-    // The last round of each token is neither.
+    // The last round of each token is neither a yield nor a pass.
     assert_eq!(report.yields + report.passes, 1_500 - 3);
     assert_eq!(report.all_threads, 12);
     assert_eq!(
         report.round_ns,
         report.performance.elapsed_ns as f64 / report.all_rounds as f64
     );
-    // Chance comes from fixed seeds, and goes with the token.
+    // The seeds are fixed.
     let again = reflex::run(&small_reflex(), &mut ()).unwrap();
     assert_eq!((report.yields, report.passes), (again.yields, again.passes));
 }
@@ -57,7 +58,7 @@ fn every_round_is_performed_once() {
 #[test]
 fn the_probability_decides_between_yields_and_passes() {
     let with = |yield_probability| {
-        let settings = reflex::Settings {
+        let settings = ReflexSettings {
             yield_probability,
             ..small_reflex()
         };
@@ -69,7 +70,7 @@ fn the_probability_decides_between_yields_and_passes() {
     assert!((1_300..=1_400).contains(&often), "{often}");
 }
 
-/// Ends it when it first looks.
+/// Ends a load at the first look.
 struct Impatient {
     looks: u32,
 }
@@ -86,15 +87,15 @@ impl Watch for Impatient {
 }
 
 #[test]
-fn who_looks_on_can_end_it() {
+fn a_watch_can_end_a_load() {
     let mut impatient = Impatient { looks: 0 };
-    let endless = chat::Settings {
+    let endless = ChatSettings {
         messages: 1_000_000,
         ..small_chat(Transport::Tcp)
     };
     let ended = chat::run(&endless, &mut impatient);
     assert!(matches!(ended, Err(LoadError::Interrupted)), "{ended:?}");
-    let endless = reflex::Settings {
+    let endless = ReflexSettings {
         rounds: 1_000_000_000,
         ..small_reflex()
     };
@@ -104,9 +105,9 @@ fn who_looks_on_can_end_it() {
 }
 
 #[test]
-fn what_is_beyond_the_limits_is_refused() {
+fn settings_beyond_the_limits_are_refused() {
     let chat = |rooms, users, messages| {
-        let settings = chat::Settings {
+        let settings = ChatSettings {
             rooms,
             users,
             messages,
@@ -120,7 +121,7 @@ fn what_is_beyond_the_limits_is_refused() {
     assert!(chat(1, 1, 1).contains("users 1 is out of range"));
     assert!(chat(1, 20, 0).contains("messages 0 is out of range"));
     assert!(chat(1, 20, 1_000_001).contains("give 1 to 1000000"));
-    let reflex = |change: fn(&mut reflex::Settings)| {
+    let reflex = |change: fn(&mut ReflexSettings)| {
         let mut settings = small_reflex();
         change(&mut settings);
         reflex::run(&settings, &mut ()).unwrap_err().to_string()
@@ -132,7 +133,7 @@ fn what_is_beyond_the_limits_is_refused() {
     assert!(reflex(|s| s.rounds = 0).contains("rounds 0"));
     assert!(reflex(|s| s.compute_ns = 1_000_000_001).contains("compute"));
     for wrong in [-0.1, 1.1, f64::NAN] {
-        let settings = reflex::Settings {
+        let settings = ReflexSettings {
             yield_probability: wrong,
             ..small_reflex()
         };

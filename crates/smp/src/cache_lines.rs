@@ -1,17 +1,17 @@
 //! Cache lines that several CPUs write to, and whose cache has them.
 
-/// CacheLines in sets: the tasks of a queue, the words that the CPUs of a pool
-/// publish. Who reads a line that another CPU wrote last has to wait for it.
+/// Lines in sets, such as the tasks of a queue or the words of a pool. A CPU waits
+/// for a line that another CPU wrote last.
 ///
-/// Counted, not followed line by line: of the lines of a set that a CPU reads,
-/// such a part comes from elsewhere as others have written there since it
-/// looked last.
+/// The lines are counted, not followed one by one. Of the lines of a set that a
+/// CPU reads, the same part comes from elsewhere as other CPUs have written
+/// there since its last look.
 #[derive(Debug)]
 pub(crate) struct CacheLines {
     cpus: usize,
     /// By set.
     writes: Vec<u64>,
-    /// By set and CPU: the writes that it has seen, or has made.
+    /// By set and CPU: the writes that the CPU has seen, or has made.
     seen: Vec<u64>,
 }
 
@@ -31,13 +31,13 @@ impl CacheLines {
         self.seen[set * self.cpus + cpu as usize] += lines;
     }
 
-    /// A CPU reads so many lines of a set that has `of`. Returns how many of
-    /// them come from other CPUs.
+    /// A CPU reads so many of the `of` lines of a set. Returns how many come from
+    /// other CPUs.
     pub(crate) fn read(&mut self, set: usize, cpu: u32, lines: u64, of: u64) -> u64 {
         let of = of.max(1);
         let seen = &mut self.seen[set * self.cpus + cpu as usize];
         let written = (self.writes[set] - *seen).min(of);
-        // Who looks at a part has seen that part.
+        // A CPU that reads a part has seen that part.
         let read = written * lines.min(of) / of;
         *seen = self.writes[set] - (written - read);
         read
@@ -49,13 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_comes_from_whoever_else_wrote_it_last_and_once() {
+    fn a_line_comes_once_from_another_cpu_that_wrote_it_last() {
         let mut lines = CacheLines::new(2, 3);
         lines.wrote(1, 0, 4);
-        assert_eq!(lines.read(1, 0, 10, 10), 0, "its own");
+        assert_eq!(lines.read(1, 0, 10, 10), 0, "its own writes");
         assert_eq!(lines.read(0, 2, 10, 10), 0, "another set");
         assert_eq!(lines.read(1, 2, 10, 10), 4);
-        assert_eq!(lines.read(1, 2, 10, 10), 0, "it has them now");
+        assert_eq!(lines.read(1, 2, 10, 10), 0, "the CPU has them now");
         assert_eq!(
             lines.read(1, 1, 5, 10),
             2,

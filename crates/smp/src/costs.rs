@@ -1,43 +1,44 @@
-//! What a machine spends on scheduling.
+//! What a machine spends on its scheduler.
 
 use prorata_scenario::file::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel and the caches of a machine take, beside what programs
-/// compute.
+/// The time that the kernel and the caches of a machine take, beside the
+/// computing of programs.
 ///
-/// [`SchedulerCosts::default`] is the machine of the 2001 paper, an eight-way Netfinity
-/// 8500R with Pentium III at 700 MHz: calibrated once against what the paper
-/// measured on two CPUs, and left alone for everything else (`docs/SIMULATOR.md`
-/// says how).
+/// The default is the machine of the 2001 paper, an eight-way Netfinity 8500R with
+/// Pentium III at 700 MHz. It was calibrated once against the paper's numbers for
+/// two CPUs (`docs/SIMULATOR.md`).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SchedulerCosts {
-    /// Scheduler code between two operations on locks, beside what it examines.
+    /// Scheduler code between two operations on locks, without the time to examine
+    /// tasks and words.
     pub stretch: Time,
-    /// What such code takes longer while a lock is held where tasks are sorted
-    /// into levels: to find the right list, and to keep tasks in theirs.
+    /// The extra time of such code under a lock where tasks are sorted into levels:
+    /// to find the right list, and to keep tasks in theirs.
     pub levels: Time,
-    /// What such code takes longer while a lock is held because the programs
-    /// have driven the scheduler's data out of the cache.
+    /// The extra time of such code under a lock because programs have driven the
+    /// scheduler's data out of the cache.
     pub cold: Time,
-    /// A task is examined whose data are in the cache.
+    /// A look at a task whose data are in the cache.
     pub examine: Time,
-    /// A list, a bitmap, a node of a tree or what another CPU published is
-    /// looked at, if it is in the cache.
+    /// A look at a word in the cache: a list, a bitmap, a node of a tree, a
+    /// published word.
     pub look: Time,
-    /// A cache line comes from another CPU: a lock, a task, a published value.
+    /// The transfer of a cache line from another CPU: a lock, a task, a published
+    /// word.
     pub transfer: Time,
-    /// From sending an interrupt to another CPU until that has taken it.
+    /// From sending an interrupt until the other CPU has taken it.
     pub interrupt: Time,
-    /// A CPU goes from one task to another.
+    /// A switch of a CPU from one task to another.
     pub context_switch: Time,
-    /// A task goes on on another CPU, whose cache has nothing of it.
+    /// The start of a task on another CPU, whose cache has none of its data.
     pub cache_refill: Time,
     /// A step of a program that is a system call.
     pub system_call: Time,
-    /// A timer interrupt, one every [`SchedulerCosts::tick`].
+    /// A timer interrupt, one every `tick`.
     pub timer: Time,
     /// Time between two timer interrupts of a CPU (2001, 2).
     pub tick: Time,

@@ -10,13 +10,13 @@ use crate::processor::{Doing, Leaves, Then};
 use crate::simulation::{Due, SmpSimulation};
 
 impl SmpSimulation {
-    /// A CPU does what there is to do for it, until that takes time.
+    /// A CPU works until its work takes time.
     pub(crate) fn go_on(&mut self, cpu: u32) {
         self.here = cpu;
         while self.failure.is_none() && self.goes_on(cpu) {}
     }
 
-    /// What comes first. Returns whether the CPU goes on at once.
+    /// The CPU's next work. Returns whether the CPU goes on at once.
     fn goes_on(&mut self, cpu: u32) -> bool {
         let state = &mut self.cpus[cpu as usize];
         if state.decision.is_some() {
@@ -52,7 +52,7 @@ impl SmpSimulation {
         self.queue.push(at_ns, Due::Cpu { cpu, stamp });
     }
 
-    /// What a CPU did is over, unless it was broken off.
+    /// A CPU ends what it did, unless an interrupt broke that off.
     pub(crate) fn cpu_due(&mut self, cpu: u32, stamp: u32) {
         let state = &mut self.cpus[cpu as usize];
         if state.stamp != stamp {
@@ -83,7 +83,7 @@ impl SmpSimulation {
         self.go_on(cpu);
     }
 
-    /// A CPU is broken off by an interrupt, which takes so long.
+    /// An interrupt breaks off a CPU and takes so long.
     pub(crate) fn interrupt(&mut self, cpu: u32, ns: u64) {
         let state = &mut self.cpus[cpu as usize];
         if state.doing == Doing::Computes {
@@ -94,8 +94,8 @@ impl SmpSimulation {
         self.stay(cpu, ns, Then::GoesOn);
     }
 
-    /// An interrupt from another CPU arrives. In the kernel nothing comes of
-    /// it at once.
+    /// An interrupt from another CPU arrives. It has no effect at once on a CPU
+    /// in the kernel.
     pub(crate) fn interrupt_due(&mut self, cpu: u32) {
         let state = &self.cpus[cpu as usize];
         let open = matches!(state.doing, Doing::Idles | Doing::Computes);
@@ -104,8 +104,8 @@ impl SmpSimulation {
         }
     }
 
-    /// The timer of a CPU ticks. With each tick it balances pools, if there are
-    /// some; else an idle CPU has nothing to do then.
+    /// The timer of a CPU ticks. With pools, each tick balances them. Without, an
+    /// idle CPU ignores the tick.
     pub(crate) fn tick_due(&mut self, cpu: u32) {
         self.queue
             .push(self.now_ns + self.costs.tick.0, Due::Tick { cpu });
@@ -137,7 +137,7 @@ impl SmpSimulation {
         state.decides_since_ns = self.now_ns;
     }
 
-    /// A decision is gone on with up to its next step, which takes what was
+    /// A decision goes on to its next step, after the time for all that it
     /// examined on the way.
     fn decide(&mut self, cpu: u32) -> bool {
         let Some(decision) = &mut self.cpus[cpu as usize].decision else {
@@ -154,8 +154,8 @@ impl SmpSimulation {
         }
     }
 
-    /// The step that a decision asked for. Returns whether the CPU goes on at
-    /// once.
+    /// Carries out the step that a decision asked for. Returns whether the CPU
+    /// goes on at once.
     fn carry_out(&mut self, cpu: u32) -> bool {
         let Some(decision) = &mut self.cpus[cpu as usize].decision else {
             return true;
@@ -221,13 +221,13 @@ impl SmpSimulation {
         }
     }
 
-    /// `schedule()` has chosen who runs next; nobody is the idle task.
+    /// `schedule()` has chosen the next task; none is the idle task.
     fn switch(&mut self, cpu: u32, outcome: Scheduled, leaves: Option<Leaves>) -> bool {
         let state = &mut self.cpus[cpu as usize];
         let next = outcome.next.map_or(NO_THREAD, |next| next.0);
         let last = std::mem::replace(&mut state.task, next);
         state.displaced = outcome.displaced;
-        // Before it idles, it looks for work elsewhere.
+        // Before the CPU idles, it looks for work in other pools.
         state.balances |= next == NO_THREAD && self.queues.balances();
         let left = outcome.blocked.is_some();
         match outcome.blocked {

@@ -17,20 +17,20 @@ pub enum LayoutName {
     MultiQueue,
     /// MQ with a tournament among the queues instead of a scan of them all.
     MultiQueueTournament,
-    /// A queue for each CPU, which looks at no other: "schedulers incorporating
-    /// only this phase" (2001, 4).
+    /// A queue for each CPU, which takes tasks from no other: "schedulers
+    /// incorporating only this phase" (2001, 4).
     LocalQueues,
-    /// MQ within pools of so many CPUs each, and balancing among them (2001, 6).
+    /// MQ within pools of so many CPUs each, with balancing among pools (2001, 6).
     Pools(u32),
     /// The same with a tournament in each.
     PoolsTournament(u32),
-    /// MQ within pools of CPUs that share something, on a machine that is
-    /// described, and balancing among them.
+    /// MQ within pools of CPUs that share something, by the machine's topology,
+    /// with balancing among pools.
     PoolsBy(SharedBy),
 }
 
 impl LayoutName {
-    /// As people write it.
+    /// The name in tables and charts.
     pub fn title(self) -> String {
         match self {
             LayoutName::GlobalList => "DSS".to_owned(),

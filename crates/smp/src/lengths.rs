@@ -1,6 +1,6 @@
-//! How long run queues were found to be.
+//! Lengths of run queues.
 
-/// How often a run queue was found to be so long.
+/// How often calls of `schedule()` found each length.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LengthHistogram {
     /// By length.
@@ -21,7 +21,7 @@ impl LengthHistogram {
         &self.counts
     }
 
-    /// The mean; zero of nothing.
+    /// The mean; zero without calls.
     pub fn mean(&self) -> f64 {
         let lengths = self.counts.iter().zip(0u64..);
         let sum: u64 = lengths.map(|(count, length)| count * length).sum();

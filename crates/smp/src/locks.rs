@@ -1,10 +1,10 @@
 //! Spin locks in virtual time, with the statistics of Lockmeter (2001, 5.1).
 //!
-//! A lock is a word on a cache line. Who takes it from another CPU waits for
-//! the line; who finds it held spins. On release the line goes to every spinner
-//! in turn before one of them has the lock, so handing it over takes a transfer
-//! for each. Which one gets it is chance, as with the spin locks of Linux 2.4:
-//! they are no queue, and a CPU may lose many times in a row.
+//! A lock is a word on a cache line. A CPU that takes the lock from another CPU
+//! waits for the line. A CPU that finds the lock held spins. On release the line
+//! goes to every spinner in turn before one of them has the lock, so a handover
+//! takes a transfer for each spinner. Chance decides which spinner wins, as with
+//! the spin locks of Linux 2.4: a CPU may lose many times in a row.
 
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
 
@@ -22,43 +22,43 @@ pub(crate) struct Locks {
 
 #[derive(Clone, Debug)]
 struct Lock {
-    /// Who has it, or is being handed it; [`NOBODY`] while it is free.
+    /// The CPU that holds the lock or is being handed it; [`NOBODY`] while free.
     holder: u32,
-    /// Whose cache has the line.
+    /// The CPU whose cache has the line.
     line: u32,
-    /// When its holder began to hold it; in the future while it is handed over.
+    /// When the holder began to hold it; in the future during a handover.
     since_ns: u64,
-    /// CPUs that spin, and since when.
+    /// CPUs that spin, and when each began.
     spinners: Vec<(u32, u64)>,
 }
 
-/// What Lockmeter prints of some locks together.
+/// What Lockmeter prints, of some locks together.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LockStatistics {
-    /// Times that a lock was taken, by trying included.
+    /// Locks taken, successful tries included.
     pub acquisitions: u64,
-    /// Of these, how many had to wait.
+    /// Of these, those after a wait.
     pub waits: u64,
-    /// Attempts to take a lock only if it was free, and how many of them failed.
+    /// Tries to take a lock only if it is free.
     pub tries: u64,
-    /// See [`LockStatistics::tries`].
+    /// Of these, those that failed.
     pub failed_tries: u64,
-    /// All times held, together.
+    /// The sum of all times held.
     pub held_ns: u64,
-    /// The longest of them.
+    /// The longest time held.
     pub longest_hold_ns: u64,
-    /// All waits, together.
+    /// The sum of all waits.
     pub waited_ns: u64,
-    /// The longest of them.
+    /// The longest wait.
     pub longest_wait_ns: u64,
 }
 
-/// What becomes of somebody who wants a lock.
+/// The answer to a CPU that wants a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
-    /// Has it from this time on.
+    /// The CPU has the lock from this time on.
     From(u64),
-    /// Spins until somebody hands it over.
+    /// The CPU spins until another CPU hands the lock over.
     Spins,
 }
 
@@ -101,8 +101,8 @@ impl Locks {
         Wanted::From(from_ns)
     }
 
-    /// A CPU wants a lock only if nobody has it. Returns from when on it has
-    /// it, or when it knows that it has not.
+    /// A CPU wants a lock only if it is free. Returns whether it is, and when the
+    /// CPU has the lock or knows that it has not.
     pub(crate) fn try_lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> (bool, u64) {
         let state = &mut self.all[lock];
         let from_ns = now_ns + state.transfer_ns(cpu, self.transfer_ns);
@@ -117,8 +117,8 @@ impl Locks {
         (taken, from_ns)
     }
 
-    /// The holder of a lock releases it. Returns who has it next, and from
-    /// when on.
+    /// The holder of a lock releases it. Returns the next holder, and from when
+    /// on that CPU has the lock.
     pub(crate) fn unlock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> Option<(u32, u64)> {
         let state = &mut self.all[lock];
         debug_assert_eq!(state.holder, cpu);
@@ -166,7 +166,7 @@ impl LockStatistics {
         )
     }
 
-    /// The same without attempts that could fail: "NF contention" (2001, 5.1).
+    /// The same without tries, which can fail: "NF contention" (2001, 5.1).
     pub fn contention_without_tries(&self) -> f64 {
         let taken_by_trying = self.tries - self.failed_tries;
         share(self.waits, self.acquisitions - taken_by_trying)
@@ -177,7 +177,7 @@ impl LockStatistics {
         share(self.held_ns, self.acquisitions)
     }
 
-    /// Mean wait of those who waited, in nanoseconds.
+    /// Mean wait, in nanoseconds, of the locks taken after one.
     pub fn mean_wait_ns(&self) -> f64 {
         share(self.waited_ns, self.waits)
     }
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_handed_the_lock_after_a_transfer_for_each_spinner() {
+    fn a_handover_takes_a_transfer_for_each_spinner() {
         let mut locks = locks();
         assert_eq!(locks.lock(0, 1, 0), Wanted::From(100));
         assert_eq!(locks.lock(0, 2, 200), Wanted::Spins);
         assert_eq!(locks.lock(0, 3, 300), Wanted::Spins);
         let (first, from_ns) = locks.unlock(0, 1, 1000).expect("two spin");
         assert_eq!(from_ns, 1000 + 2 * TRANSFER_NS);
-        // Being handed over it is not free.
+        // During a handover the lock is not free.
         assert_eq!(locks.try_lock(0, 1, 1100), (false, 1200));
         let (second, from_ns) = locks.unlock(0, first, 2000).expect("one spins");
         assert_eq!((first + second, from_ns), (5, 2000 + TRANSFER_NS));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn spinners_are_no_queue() {
+    fn chance_decides_which_spinner_wins() {
         let mut first_served = 0;
         let mut locks = locks();
         for _ in 0..1000 {

@@ -1,4 +1,4 @@
-//! A decision that a CPU is in the middle of.
+//! A decision of the scheduler in progress on a CPU.
 
 use crate::run_queue::{
     Balance, Cpu, Decision as _, DecisionStep, Displaced, LockIndex, Moving, Placement, Schedule,
@@ -12,15 +12,15 @@ use crate::queues::SimulatedQueues;
 /// What is decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
-    /// Who runs next, and why who runs now leaves; it may not.
+    /// Which task runs next, and why the running task leaves, if it does.
     Schedule(Option<Leaves>),
-    /// Where a task that wakes goes.
+    /// Where a waking task goes.
     Wake(u32),
-    /// Where a task could go that has lost its CPU to another.
+    /// Where a task could go that lost its CPU to another task.
     Displaced(Displaced),
     /// Whether a time slice has ended.
     Tick,
-    /// Whether a task is to come from another pool, and which.
+    /// Whether a task comes from another pool.
     Balance,
 }
 
@@ -36,19 +36,19 @@ enum Made {
 #[derive(Debug)]
 pub(crate) struct OpenDecision {
     made: Made,
-    /// What it wants next.
+    /// The last step that the decision asked for.
     step: DecisionStep,
-    /// Whether it has the lock that it tried to take last.
+    /// Whether the last try of a lock took it.
     granted: bool,
-    /// The lock that it has taken last.
+    /// The lock taken last.
     lock: LockIndex,
     ahead: Ahead,
 }
 
-/// What a decision has spent time on before it did it.
+/// Work that a decision has spent time on and not yet done.
 #[derive(Clone, Copy, Default, Debug)]
 struct Ahead {
-    /// A lock has just been taken, with which something is to be done.
+    /// A lock has just been taken, and work under it follows.
     is_due: bool,
     tasks: u32,
     words: u32,
@@ -56,7 +56,7 @@ struct Ahead {
     stretch: bool,
 }
 
-/// What came of a decision.
+/// The result of a decision.
 #[derive(Debug)]
 pub(crate) enum Decided {
     Next(Scheduled, Option<Leaves>),
@@ -65,12 +65,12 @@ pub(crate) enum Decided {
         /// The time slice has ended.
         expired: bool,
     },
-    /// Who comes from another pool is yet to be put into a queue of this one.
+    /// A task from another pool that is to be placed in this one.
     Balanced(Option<Moving>),
 }
 
 impl OpenDecision {
-    /// A CPU begins a decision. Nothing if there is nobody whom it is about.
+    /// A CPU begins a decision. None if a waking task does not exist.
     pub(crate) fn new(
         queues: &mut SimulatedQueues,
         cpu: u32,
@@ -94,7 +94,7 @@ impl OpenDecision {
         Some(OpenDecision::begun(made))
     }
 
-    /// Into which queue a task goes that was taken out of another pool's.
+    /// Places a task that was taken out of another pool.
     pub(crate) fn moved(moving: Moving) -> OpenDecision {
         OpenDecision::begun(Made::Place(Placement::moved(moving)))
     }
@@ -113,7 +113,7 @@ impl OpenDecision {
         matches!(self.made, Made::Schedule(..))
     }
 
-    /// Has the lock that it wanted, or not.
+    /// Takes note of whether the wanted lock was taken.
     pub(crate) fn granted(&mut self, granted: bool) {
         self.granted = granted;
         if let (true, DecisionStep::Lock(lock) | DecisionStep::TryLock(lock)) = (granted, self.step)
@@ -123,11 +123,11 @@ impl OpenDecision {
         }
     }
 
-    /// Time to be spent before it goes on with a lock that it has just been
-    /// given. What is published under a lock shows to others when the work is
-    /// done, not when it is begun; so the work that is sure to come is paid
-    /// for first. Where one lock is for everything nothing is published, and
-    /// whoever looks waits for the lock.
+    /// Time to spend before the decision goes on with a lock that it has just
+    /// taken. Published words show when the work under the lock is done, not when
+    /// it begins. So the decision pays first for the work that is sure to come.
+    /// Where all CPUs share one queue, nothing is published and no time is spent
+    /// ahead.
     pub(crate) fn spend_ahead(
         &mut self,
         queues: &mut SimulatedQueues,
@@ -141,7 +141,7 @@ impl OpenDecision {
         let length = queues.length_of(self.lock);
         let compares = match (&self.made, self.step) {
             (Made::Schedule(..), _) => lock == cpu,
-            // Waits where it was, unless a CPU has become idle.
+            // The task waits where it ran, unless a CPU has become idle.
             (Made::Place(_), DecisionStep::Lock(_)) => true,
             (Made::Place(_) | Made::Tick(_) | Made::Balance(_), _) => false,
         };
@@ -166,8 +166,8 @@ impl OpenDecision {
         ns + queues.look_ns(costs, cpu, self.looks_at(queues, cpu), words)
     }
 
-    /// The pool whose words are looked at: a CPU that balances looks at those of
-    /// another one, too.
+    /// The pool whose words are looked at. A CPU that balances looks at words of
+    /// other pools, too.
     fn looks_at(&self, queues: &SimulatedQueues, cpu: u32) -> u32 {
         let other = match &self.made {
             Made::Balance(made) => made.looks_at(),
@@ -176,12 +176,12 @@ impl OpenDecision {
         other.unwrap_or(queues.pool_of(cpu))
     }
 
-    /// What it wants next.
+    /// The step that the decision asks for.
     pub(crate) fn step(&self) -> DecisionStep {
         self.step
     }
 
-    /// Goes on to the next step. Returns the time up to that.
+    /// Goes on to the next step. Returns the time until then.
     pub(crate) fn advance(
         &mut self,
         queues: &mut SimulatedQueues,
@@ -220,8 +220,7 @@ impl OpenDecision {
                         ns += queues.examine_ns(costs, cpu, self.lock.0 as usize, tasks);
                     }
                     let words = beyond(&mut self.ahead.words, words);
-                    // Who balances looks at what all pools count for before all
-                    // else.
+                    // Balancing begins with a look at the loads of all pools.
                     ns += match &self.made {
                         Made::Balance(made) if made.looks_at().is_none() => {
                             queues.look_at_loads_ns(costs, cpu)
@@ -241,7 +240,7 @@ impl OpenDecision {
         }
     }
 
-    /// What came of it, once it wants nothing any more.
+    /// The result, after [`DecisionStep::Done`].
     pub(crate) fn decided(self) -> Decided {
         match self.made {
             Made::Schedule(made, leaves) => Decided::Next(made.outcome(), leaves),
@@ -254,8 +253,8 @@ impl OpenDecision {
     }
 }
 
-/// How many of some things go beyond those that were paid for, which become
-/// fewer.
+/// How many of the wanted items are not paid for ahead. The others no longer
+/// count as paid.
 fn beyond(ahead: &mut u32, wanted: u32) -> u32 {
     let paid = wanted.min(*ahead);
     *ahead -= paid;

@@ -1,4 +1,4 @@
-//! What a CPU does at a time.
+//! One CPU: what it does, and what it has to do next.
 
 use std::collections::VecDeque;
 
@@ -10,35 +10,35 @@ use crate::open_decision::{Asked, OpenDecision};
 /// Why the task of a CPU leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leaves {
-    /// It waits or sleeps.
+    /// The task waits or sleeps.
     Blocks,
-    /// It gives way.
+    /// The task lets others go first.
     Yields,
-    /// It is gone.
+    /// The task has ended.
     Exits,
 }
 
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Doing {
-    /// Nothing: it runs the idle task.
+    /// Runs the idle task.
     Idles,
-    /// Runs its task's own code, which interrupts break off.
+    /// Runs its task's own code, which an interrupt breaks off.
     Computes,
-    /// Is in the kernel until an event says that it goes on so.
+    /// Is in the kernel until an event, and then goes on so.
     Busy(Then),
-    /// Wants a lock that another CPU has.
+    /// Waits for a lock that another CPU holds.
     Spins,
 }
 
 /// How a CPU goes on after some time in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Then {
-    /// With whatever comes next.
+    /// With its next work.
     GoesOn,
-    /// It has the lock that it wanted, or knows that it has not.
+    /// With or without the lock that its decision wanted.
     Granted(bool),
-    /// With the effect of the system call that its task has made.
+    /// With the effect of its task's system call.
     Acts,
     /// With the step that its decision asks for.
     Steps,
@@ -47,33 +47,33 @@ pub(crate) enum Then {
 /// One CPU.
 #[derive(Debug)]
 pub(crate) struct Processor {
-    /// Who has it; [`NO_THREAD`] is its idle task.
+    /// The task that has the CPU; [`NO_THREAD`] is the idle task.
     pub(crate) task: u32,
     pub(crate) doing: Doing,
-    /// Told apart by this, an event for something that was broken off is void.
+    /// Rises with each interrupt: an event with an older stamp is void.
     pub(crate) stamp: u32,
-    /// Since when its task has computed, while it does.
+    /// When its task began to compute, while it does.
     pub(crate) since_ns: u64,
-    /// A decision of the scheduler that it is in the middle of.
+    /// A decision of the scheduler in progress.
     pub(crate) decision: Option<OpenDecision>,
-    /// When that began.
+    /// When that decision began.
     pub(crate) decides_since_ns: u64,
-    /// A timer interrupt is yet to be seen to.
+    /// A timer interrupt waits to be handled.
     pub(crate) ticks: bool,
-    /// It is to look for work in other pools.
+    /// The CPU is to look for work in other pools.
     pub(crate) balances: bool,
-    /// A task that has lost this CPU to another and waits.
+    /// A task that lost this CPU to another task and waits.
     pub(crate) displaced: Option<Displaced>,
-    /// Tasks that it has to wake, or was asked to, in this order.
+    /// Tasks to wake, in this order.
     pub(crate) wakes: VecDeque<u32>,
-    /// Its task is to leave it, unless something comes between.
+    /// Why its task is to leave the CPU, unless the task becomes ready before.
     pub(crate) leaves: Option<Leaves>,
-    /// `need_resched`: it is to call `schedule()` as soon as it can.
+    /// `need_resched`: the CPU is to call `schedule()` as soon as it can.
     pub(crate) needs_schedule: bool,
 }
 
 impl Processor {
-    /// An idle one.
+    /// An idle CPU.
     pub(crate) fn new() -> Processor {
         Processor {
             task: NO_THREAD,
@@ -91,8 +91,8 @@ impl Processor {
         }
     }
 
-    /// What it has to decide before its task can go on: what others wait for
-    /// first.
+    /// The next decision to make before the task can go on. Decisions that other
+    /// tasks wait for come first.
     pub(crate) fn next_decision(&mut self) -> Option<Asked> {
         if std::mem::take(&mut self.ticks) && self.task != NO_THREAD {
             return Some(Asked::Tick);

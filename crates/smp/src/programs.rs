@@ -1,5 +1,5 @@
-//! What tasks do on the machine: the same programs, pipes and mutexes as on the
-//! simulator's other machine.
+//! What tasks do on the machine: the programs, pipes and mutexes of every
+//! scenario.
 
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
 use prorata_core::rng::Rng as _;
@@ -15,8 +15,8 @@ use crate::processor::{Doing, Leaves, Then};
 use crate::simulation::{Due, SmpSimulation};
 
 impl SmpSimulation {
-    /// The task of a CPU takes its next step, none of which has it compute at
-    /// present. Returns whether the CPU goes on at once.
+    /// The task of a CPU takes its next step, as it has nothing left to compute.
+    /// Returns whether the CPU goes on at once.
     pub(crate) fn next_step(&mut self, cpu: u32) -> bool {
         let task = self.cpus[cpu as usize].task;
         let thread = &mut self.threads.all[task as usize];
@@ -98,7 +98,7 @@ impl SmpSimulation {
         self.add_thread(client, program);
     }
 
-    /// A new thread of a client, which the CPU at hand makes runnable.
+    /// Adds a thread of a client. The CPU at work makes it runnable.
     pub(crate) fn add_thread(&mut self, client: u32, program: u32) {
         let entry = self.code.entries[program as usize];
         let rng = small_stream(self.seed, Purpose::Durations, self.threads.made);
@@ -114,8 +114,7 @@ impl SmpSimulation {
         self.block(task, Why::Sleeps);
     }
 
-    /// A task that sleeps is to wake, which is the business of the CPU that it
-    /// ran on.
+    /// A sleep is over: the CPU that the task ran on wakes it.
     pub(crate) fn wake_due(&mut self, task: u32) {
         self.here = u32::from(self.threads.all[task as usize].cpu);
         self.ready(task);
@@ -178,7 +177,7 @@ impl World for SmpSimulation {
         self.cpus[usize::from(waiter.cpu)].leaves = Some(Leaves::Blocks);
     }
 
-    /// As `wake_up_process()`: whoever has not yet left its CPU stays on it.
+    /// As `wake_up_process()`: a task that has not yet left its CPU stays there.
     fn ready(&mut self, thread: u32) {
         let waiter = &mut self.threads.all[thread as usize];
         waiter.state = State::Ready;
@@ -189,7 +188,7 @@ impl World for SmpSimulation {
                 waiter.state = State::Running;
                 cpu.leaves = None;
             }
-            // It is leaving at this moment: its CPU wakes it when it has left.
+            // The task is leaving: its CPU wakes it once it has left.
             Some(cpu) => cpu.wakes.push_back(thread),
             None => self.cpus[self.here as usize].wakes.push_back(thread),
         }

@@ -1,4 +1,4 @@
-//! Run queues in the simulator's hands, and what it costs to look at them.
+//! The run queues of a simulated machine, and the time that a look at them takes.
 
 use crate::run_queue::{
     Comparison, Cpu, Goodness, Held, LockIndex, Queue, QueueLayout, Rank, RunQueues, Task,
@@ -13,35 +13,26 @@ use crate::{LayoutName, MachineModel, SchedulerCosts, SmpError};
 pub(crate) struct SimulatedQueues {
     pub(crate) shared: RunQueues,
     pub(crate) memory: Memory,
-    /// By thread: those that wait or sleep.
+    /// By thread: tasks that wait or sleep.
     blocked: Vec<Option<Task>>,
     /// The tasks of each queue.
     tasks: CacheLines,
-    /// What the CPUs of each pool publish of themselves and their queues.
+    /// The words that the CPUs of each pool publish.
     words: CacheLines,
-    /// What the queues of each pool count for when pools are balanced.
+    /// The load of each pool.
     loads: CacheLines,
-    /// By pool: its CPUs, which share a queue, or look at each other's.
+    /// By pool: its CPUs.
     pools: Vec<u32>,
     has_levels: bool,
-    /// Whether tasks are moved among pools.
+    /// Whether tasks move among pools.
     balances: bool,
-    compares: Compares,
+    /// How a CPU compares its own queue with the others of its pool; not at all
+    /// where all CPUs share one queue.
+    compares: Option<Comparison>,
 }
 
-/// What a CPU compares its own queue with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Compares {
-    /// There is one queue for all.
-    Nothing,
-    /// Every other queue of its pool.
-    Scan,
-    /// The winner of a tournament among them.
-    Tournament,
-}
-
-/// The queues, by lock. That a decision holds the locks of those that it asks
-/// for is the business of [`crate::run_queue`], and checked by its tests.
+/// The queues, by lock. The tests of [`crate::run_queue`] check that a decision
+/// holds the locks of the queues that it asks for.
 #[derive(Debug)]
 pub(crate) struct Memory(Vec<Queue>);
 
@@ -58,12 +49,10 @@ impl SimulatedQueues {
         let (shared, queues) = RunQueues::new(Goodness::X86, &layout, machine.cpus)?;
         let cpus = machine.cpus;
         let compares = match layout {
-            QueueLayout::GlobalList | QueueLayout::PriorityLevels => Compares::Nothing,
-            QueueLayout::MultiQueue(Comparison::Scan) | QueueLayout::Pools(_, Comparison::Scan) => {
-                Compares::Scan
+            QueueLayout::GlobalList | QueueLayout::PriorityLevels => None,
+            QueueLayout::MultiQueue(comparison) | QueueLayout::Pools(_, comparison) => {
+                Some(comparison)
             }
-            QueueLayout::MultiQueue(Comparison::Tournament)
-            | QueueLayout::Pools(_, Comparison::Tournament) => Compares::Tournament,
         };
         let pools = cpus_by_pool(&shared);
         Ok(SimulatedQueues {
@@ -80,7 +69,7 @@ impl SimulatedQueues {
         })
     }
 
-    /// Whether CPUs are to look for work in other pools.
+    /// Whether CPUs look for work in other pools.
     pub(crate) fn balances(&self) -> bool {
         self.balances
     }
@@ -95,7 +84,7 @@ impl SimulatedQueues {
         self.shared.locks() as usize
     }
 
-    /// Tasks in the queue of a CPU, those that run included.
+    /// Tasks in the queue of a CPU, running tasks included.
     pub(crate) fn length(&self, cpu: u32) -> u32 {
         self.memory.0[self.own(cpu)].len()
     }
@@ -105,7 +94,7 @@ impl SimulatedQueues {
         self.memory.0.get(lock as usize).map_or(0, Queue::len)
     }
 
-    /// By queue.
+    /// Tasks in each queue.
     pub(crate) fn lengths(&self) -> Vec<u32> {
         self.memory.0.iter().map(Queue::len).collect()
     }
@@ -135,25 +124,25 @@ impl SimulatedQueues {
         self.shared.queue_of(Cpu(cpu)).0 as usize
     }
 
-    /// Whether each CPU has a queue, and publishes what others are to know of it.
+    /// Whether each CPU has a queue, and publishes words about it.
     pub(crate) fn publish(&self) -> bool {
-        self.compares != Compares::Nothing
+        self.compares.is_some()
     }
 
-    /// Words that a CPU looks at to choose from other queues.
+    /// Words that a CPU looks at to compare its own queue with others.
     pub(crate) fn compared_words(&self, cpu: u32) -> u32 {
         match self.compares {
-            Compares::Nothing => 0,
-            Compares::Scan => self.pools[self.pool_of(cpu) as usize],
-            Compares::Tournament => 1,
+            None => 0,
+            Some(Comparison::Scan) => self.pools[self.pool_of(cpu) as usize],
+            Some(Comparison::Tournament) => 1,
         }
     }
 
-    /// Words of its own that a CPU publishes.
+    /// Words that each CPU publishes.
     pub(crate) const PUBLISHED_WORDS: u32 = 2;
 
-    /// A CPU has switched from one task to another, and so written what the
-    /// queue holds of those of them that stand there.
+    /// A CPU has switched from one task to another, and has written so many
+    /// tasks of its queue.
     pub(crate) fn switched(&mut self, cpu: u32, tasks: u64) {
         self.tasks.wrote(self.own(cpu), cpu, tasks);
         if !self.publish() {
@@ -161,8 +150,7 @@ impl SimulatedQueues {
         }
     }
 
-    /// The tasks of a queue and what is published of it, to be compared with
-    /// later. Nothing of locks that protect no queue.
+    /// How a queue looks now. None for a lock without a queue.
     pub(crate) fn look(&self, lock: LockIndex) -> Option<Seen> {
         let LockIndex(queue) = lock;
         let length = self.memory.0.get(queue as usize)?.len();
@@ -175,8 +163,8 @@ impl SimulatedQueues {
         })
     }
 
-    /// A CPU has done something with a queue that looked so before: a task that
-    /// came or went was written by it, and so was each word that is another.
+    /// A CPU has worked on a queue that looked so before. It has written each
+    /// task that came or went, and each word that has changed.
     pub(crate) fn wrote(&mut self, cpu: u32, before: Seen) {
         let Some(now) = self.look(LockIndex(before.queue)) else {
             return;
@@ -192,7 +180,7 @@ impl SimulatedQueues {
         }
     }
 
-    /// A CPU examines tasks of a queue. Returns the time that takes.
+    /// The time to examine tasks of a queue.
     pub(crate) fn examine_ns(
         &mut self,
         costs: &SchedulerCosts,
@@ -205,13 +193,12 @@ impl SimulatedQueues {
         u64::from(tasks) * costs.examine.0 + read * costs.transfer.0
     }
 
-    /// What scheduler code takes longer while a lock is held.
+    /// The extra time of scheduler code while a lock is held.
     pub(crate) fn locked_ns(&self, costs: &SchedulerCosts) -> u64 {
         costs.cold.0 + u64::from(self.has_levels) * costs.levels.0
     }
 
-    /// A CPU looks at words that the CPUs of a pool write. Returns the time
-    /// that takes.
+    /// The time to look at words that the CPUs of a pool write.
     pub(crate) fn look_ns(
         &mut self,
         costs: &SchedulerCosts,
@@ -228,8 +215,7 @@ impl SimulatedQueues {
         u64::from(words) * costs.look.0 + read * costs.transfer.0
     }
 
-    /// A CPU looks at what each pool counts for, a line of each. Returns the time
-    /// that takes.
+    /// The time to look at the load of each pool, a line of each.
     pub(crate) fn look_at_loads_ns(&mut self, costs: &SchedulerCosts, cpu: u32) -> u64 {
         let pools = 0..self.pools.len();
         let looks = pools.len() as u64;
@@ -243,11 +229,11 @@ impl SimulatedQueues {
 pub(crate) struct Seen {
     queue: u32,
     length: u32,
-    /// What others may read of it without a lock.
+    /// What other CPUs read of the queue without a lock.
     published: Option<[Rank; 2]>,
 }
 
-/// How many CPUs each pool has.
+/// The number of CPUs of each pool.
 fn cpus_by_pool(shared: &RunQueues) -> Vec<u32> {
     let mut pools = Vec::new();
     for cpu in (0..shared.cpus()).map(Cpu) {

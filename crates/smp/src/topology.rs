@@ -30,7 +30,7 @@ pub enum SharedBy {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TopologyError {
     /// The layout needs a topology.
-    #[error("pools by what CPUs share need a topology: describe the machine by a topology")]
+    #[error("pools by what CPUs share need a topology: say which CPUs share what")]
     Missing,
     /// None, or too many.
     #[error("a machine of {0} CPUs cannot be described: it has 1 to {MAX_CPUS}")]

@@ -1,5 +1,5 @@
-//! The machine whose scheduler takes time: what it costs, what it measures, and
-//! that nobody is lost.
+//! The machine whose scheduler takes time: its costs and measurements, and that no
+//! task is lost.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -55,8 +55,8 @@ count = 3
 program = "main"
 "#;
 
-/// Without a scheduler that costs anything, two threads that compute for 10 ms
-/// each take 10 ms on two CPUs and 20 ms on one.
+/// Without any costs, two threads that compute for 10 ms each take 10 ms on two
+/// CPUs and 20 ms on one.
 #[test]
 fn a_scheduler_without_cost_leaves_all_time_to_programs() {
     let text = r#"
@@ -89,7 +89,7 @@ program = "work"
     }
 }
 
-/// One thread on one CPU that nobody disturbs: every cost stands in the sum.
+/// One thread alone on one CPU: the sum of all costs.
 #[test]
 fn the_time_of_a_run_is_its_steps_and_what_they_cost() {
     let text = r#"
@@ -103,9 +103,9 @@ program = "work"
     let machine = machine(1, LayoutName::GlobalList, costs.clone());
     let mut simulation = start(&scenario(text), &machine);
     simulation.run().expect("it can go on");
-    // Wakes it: a stretch to the lock, which comes from nowhere, one more and a
-    // look at the CPU. schedule() twice: two stretches each, the first examines
-    // a task. The switch to it, and the exit.
+    // The wake: a stretch to the lock, the transfer of its line, one more stretch
+    // and a look at the CPU. schedule() twice: two stretches each, and the first
+    // examines a task. The switch to the task, and its exit.
     let wake = 2 * costs.stretch.0 + costs.transfer.0 + costs.look.0;
     let schedules = 4 * costs.stretch.0 + costs.examine.0;
     let rest = costs.context_switch.0 + costs.system_call.0;
@@ -115,10 +115,10 @@ program = "work"
     assert_eq!(simulation.lock_statistics().contention(), 0.0);
 }
 
-/// A pipe is full and two wait to send. The first message that is taken wakes both, as
-/// in Linux 2.4: one sends, the other waits until the next is taken.
+/// A pipe is full and two threads wait to send. The first receive wakes both, as in
+/// Linux 2.4: one sends, the other waits until the next receive.
 #[test]
-fn room_wakes_all_who_wait_to_send() {
+fn room_in_a_pipe_wakes_all_threads_that_wait_to_send() {
     let text = r#"
 [pipe.p]
 capacity = 1
@@ -143,14 +143,13 @@ program = "reader"
         assert_eq!(simulation.alive(), 0, "{layout:?}");
         let counts = simulation.counts();
         assert_eq!(counts.sends, 3, "{layout:?}");
-        // Four begin, four sleeps end, and two and one who wait are woken.
+        // Four threads begin, four sleeps end, and two senders and one are woken.
         assert_eq!(counts.wakes, 4 + 4 + 2 + 1, "{layout:?}");
     }
 }
 
-/// Under every layout all threads end, and none waits for ever.
 #[test]
-fn nobody_is_lost() {
+fn all_threads_end_under_every_layout() {
     for layout in LAYOUTS {
         for cpus in [1, 2, 4, 7] {
             let machine = machine(cpus, layout, SchedulerCosts::default());
@@ -164,7 +163,7 @@ fn nobody_is_lost() {
     }
 }
 
-/// What a small run comes to, to the last nanosecond.
+/// All measurements of a small run, to the last nanosecond.
 #[test]
 fn a_small_run_is_the_same_for_ever() {
     let mut text = String::new();
@@ -193,10 +192,9 @@ fn a_small_run_is_the_same_for_ever() {
     assert_eq!(text, golden, "if that is meant, run with UPDATE_GOLDEN=1");
 }
 
-/// Busy CPUs share one lock, so that most of them wait; with a queue each they
-/// do not (2001, 5.3).
+/// (2001, 5.3.)
 #[test]
-fn contention_is_that_of_the_one_lock() {
+fn busy_cpus_contend_for_one_lock_and_not_for_a_lock_each() {
     let text = r#"
 [program.yields]
 steps = [{ loop = { steps = [{ compute = "1us" }, "yield"] } }]
@@ -220,8 +218,8 @@ program = "yields"
     assert!(contention(LayoutName::MultiQueue) < 0.3);
 }
 
-/// Threads of each CPU that compute for a millisecond on average and yield, or
-/// sleep, and so are moved when their time slices end.
+/// Threads of each CPU that compute for a millisecond on average and yield or
+/// sleep. They move when their time slices end.
 const BUSY: &str = r#"
 [program.main]
 steps = [{ loop = { times = 2, steps = [{ fork = "yields" }, { fork = "sleeps" }] } }]
@@ -236,8 +234,9 @@ fn busy(cpus: u32) -> String {
 }
 
 /// Reflex, as in `scenarios/2001/pools.toml`: for each CPU two pairs of threads
-/// that pass a token, of 100 us computing on average and as many yields. Where
-/// most have used up their time slices, all look for others at the same time.
+/// that pass a token. A round is 100 us of computing on average and ends in a yield
+/// or in passing the token. Most threads are expired, so all CPUs look for others at
+/// the same time.
 fn tokens(cpus: u32) -> String {
     let compute = r#"{ compute = { exponential = "100us" } }"#;
     let yields = format!(r#"{{ loop = {{ chance = 0.5, steps = [{compute}, "yield"] }} }}"#);
@@ -267,8 +266,8 @@ fn tokens(cpus: u32) -> String {
     text
 }
 
-/// What a call of `schedule()` takes on average, waits for locks included, in
-/// so many milliseconds after so many others.
+/// The mean time of a call of `schedule()`, waits for locks included. It is
+/// measured for so many milliseconds, after others in which the load settles.
 fn decision_ns(
     load: fn(u32) -> String,
     cpus: u32,
@@ -294,7 +293,7 @@ fn decision_ns(
     counts.schedules_ns as f64 / counts.schedules as f64
 }
 
-/// On eight it takes longer to see as many decisions.
+/// On 8 and on 1,024 CPUs. Eight CPUs take longer to make as many decisions.
 fn tournament_ns(load: fn(u32) -> String) -> [f64; 2] {
     let layout = LayoutName::MultiQueueTournament;
     let found = [(8, 2000), (1024, 100)].map(|(cpus, ms)| decision_ns(load, cpus, layout, 300, ms));
@@ -302,20 +301,18 @@ fn tournament_ns(load: fn(u32) -> String) -> [f64; 2] {
     found
 }
 
-/// In time what `prorata_core` promises of what is looked at: the cost of a
-/// decision does not grow with the machine.
 #[test]
 fn a_decision_by_tournament_on_1024_cpus_takes_no_more_than_twice_that_on_8() {
     let tournament = tournament_ns(busy);
     assert!(tournament[1] <= 2.0 * tournament[0], "{tournament:?}");
-    // Not so by a scan, of which a moment is enough.
+    // A scan takes longer. A moment shows it.
     let scan = [8, 1024].map(|cpus| decision_ns(busy, cpus, LayoutName::MultiQueue, 5, 5));
     println!("{scan:?}");
     assert!(scan[1] > 10.0 * scan[0], "{scan:?}");
 }
 
 #[test]
-fn nor_does_it_where_most_have_used_up_their_time_slices() {
+fn a_decision_takes_no_more_than_twice_that_on_8_where_most_tasks_are_expired() {
     let tournament = tournament_ns(tokens);
     assert!(tournament[1] <= 2.0 * tournament[0], "{tournament:?}");
 }
@@ -333,7 +330,7 @@ fn machines_without_cpus_and_with_too_many_are_refused() {
 }
 
 #[test]
-fn programs_that_go_round_without_time_are_found_out() {
+fn programs_that_loop_without_using_time_are_refused() {
     let text = r#"
 [program.round]
 steps = [{ loop = { chance = 0.99999999, steps = [{ loop = { times = 4000000000, steps = [{ compute = "0s" }] } }] } }]

@@ -1,5 +1,5 @@
-//! Pools of CPUs on the machine whose scheduler takes time: balancing among them
-//! (2001, 6), and what that costs.
+//! Pools of CPUs on the machine whose scheduler takes time: balancing and its cost
+//! (2001, 6).
 
 use std::path::Path;
 
@@ -37,7 +37,6 @@ name = "a"
 program = "main"
 "#;
 
-/// All load is placed in one of two pools; both have as much in the end.
 #[test]
 fn a_load_that_begins_in_one_pool_ends_in_both() {
     let of_two = [[0, 1], [2, 3]];
@@ -51,7 +50,7 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
             let lengths = simulation.queue_lengths();
             pools.map(|[one, other]| lengths[one] + lengths[other])
         };
-        // Nobody balances before the first CPU falls idle, or its timer ticks.
+        // No CPU balances before it falls idle or its timer ticks.
         simulation.run_to(2_000_000).expect("it can go on");
         assert_eq!((simulation.alive(), in_pools(&simulation)[1]), (8, 0));
         simulation.run_to(200_000_000).expect("it can go on");
@@ -78,11 +77,12 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
     assert_eq!(alone.queue_lengths()[1..4], [0; 3], "it is never balanced");
 }
 
-/// 64 threads on 16 CPUs, all begun on one CPU of the first pool: how long until the
-/// second pool has as many that can run, but for one on each CPU, and what is done in
-/// the first 100 ms beside one pool, where each CPU takes tasks from any other, and
-/// queues of their own, where nobody balances. Some 28 threads are to move; each of the
-/// eight CPUs takes one when it idles and one with each tick of 10 ms: four ticks do.
+/// 64 threads on 16 CPUs, all begun on one CPU of the first pool. The pools are even
+/// when the second has as many runnable threads, but for one on each CPU. The test
+/// compares the work of the first 100 ms with MQ, where each CPU takes tasks from any
+/// other, and with local queues, which are never balanced. Some 28 threads have to
+/// move. Each of eight CPUs takes one when it idles and one with each tick of 10 ms:
+/// four ticks do.
 #[test]
 fn a_lopsided_load_is_even_soon_and_costs_little_throughput() {
     let text = LOPSIDED.replace("times = 8", "times = 64");
@@ -111,8 +111,8 @@ fn a_lopsided_load_is_even_soon_and_costs_little_throughput() {
     }
 }
 
-/// The second CPU has nothing left to do after a millisecond, long before its
-/// timer ticks, and takes one of the two threads that wait on the first.
+/// The second CPU falls idle after a millisecond, long before its timer ticks. It
+/// takes one of the two threads that wait on the first.
 #[test]
 fn a_cpu_that_falls_idle_looks_for_work_at_once() {
     let text = r#"
@@ -138,11 +138,11 @@ program = "short"
     assert_eq!(run(LayoutName::Pools(1)), (9, 1));
 }
 
-/// A thread on each of two CPUs for 100 ms, which are ten ticks: each time both
-/// look at what two queues count for, and nothing is to be moved. Nothing but
-/// that takes longer than without balancing.
+/// A thread on each of two CPUs for ten ticks. With each tick each CPU looks at the
+/// loads of two pools, and no task moves. Nothing else takes longer than without
+/// balancing.
 #[test]
-fn to_look_for_work_takes_a_look_at_each_queue() {
+fn a_look_for_work_takes_a_look_at_each_pool() {
     let text = r#"
 [program.work]
 steps = [{ compute = "100ms" }]
@@ -161,13 +161,13 @@ program = "work"
     let (alone, pools) = (run(LayoutName::LocalQueues), run(LayoutName::Pools(1)));
     let costs = SchedulerCosts::default();
     println!("{:?}\n{:?}", alone.counts(), pools.counts());
-    // The other one's queue was written once, when its thread came.
+    // The other pool's load was written once, when its thread came.
     let looks = 10 * 2 * costs.look.0 + costs.transfer.0;
     assert_eq!(pools.now_ns() - alone.now_ns(), looks);
 }
 
 #[test]
-fn pools_by_what_is_not_said_are_refused() {
+fn pools_by_topology_without_a_topology_are_refused() {
     let text = "title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"a\"\n";
     let scenario = Scenario::parse(Path::new("test.toml"), text.to_owned());
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));

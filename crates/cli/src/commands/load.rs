@@ -38,8 +38,8 @@ pub fn load(args: &LoadArgs) -> Result<ExitCode> {
     }
 }
 
-fn chat_settings(args: &ChatArgs) -> chat::Settings {
-    chat::Settings {
+fn chat_settings(args: &ChatArgs) -> chat::ChatSettings {
+    chat::ChatSettings {
         rooms: args.rooms.into(),
         users: args.users.into(),
         messages: args.messages.into(),
@@ -50,8 +50,8 @@ fn chat_settings(args: &ChatArgs) -> chat::Settings {
     }
 }
 
-fn reflex_settings(args: &ReflexArgs) -> reflex::Settings {
-    reflex::Settings {
+fn reflex_settings(args: &ReflexArgs) -> reflex::ReflexSettings {
+    reflex::ReflexSettings {
         active_sets: args.active_sets.into(),
         threads: args.threads.into(),
         rounds: args.rounds.into(),
@@ -60,7 +60,7 @@ fn reflex_settings(args: &ReflexArgs) -> reflex::Settings {
     }
 }
 
-fn print_chat(args: &ChatArgs, report: &chat::Report) -> Result<()> {
+fn print_chat(args: &ChatArgs, report: &chat::ChatReport) -> Result<()> {
     if args.format.json {
         return output::json(report);
     }
@@ -77,7 +77,7 @@ fn print_chat(args: &ChatArgs, report: &chat::Report) -> Result<()> {
     print_performance(&report.performance)
 }
 
-fn print_reflex(args: &ReflexArgs, report: &reflex::Report) -> Result<()> {
+fn print_reflex(args: &ReflexArgs, report: &reflex::ReflexReport) -> Result<()> {
     if args.format.json {
         return output::json(report);
     }

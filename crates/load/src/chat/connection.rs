@@ -57,14 +57,14 @@ impl Connection {
 
 /// Makes connections, one after another.
 pub enum Pairs {
-    /// By a socket that listens on the loopback interface only.
+    /// Over a socket that listens on the loopback interface only.
     Tcp(TcpListener),
-    /// By themselves.
+    /// Pairs of Unix sockets.
     Unix,
 }
 
 impl Pairs {
-    /// Ready to make some.
+    /// Prepares to make connections.
     pub fn new(transport: Transport) -> io::Result<Self> {
         Ok(match transport {
             Transport::Tcp => Self::Tcp(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?),
@@ -92,8 +92,8 @@ impl Pairs {
     }
 }
 
-/// The other end of our own connection, which waits to be accepted; any program
-/// of the machine may have connected before.
+/// The other end of our own connection, which waits to be accepted. Any program of
+/// the machine may have connected before.
 fn accept(listener: &TcpListener, client: SocketAddr) -> io::Result<TcpStream> {
     loop {
         let (server, peer) = listener.accept()?;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_are_not_let_in() {
+    fn connections_of_other_programs_are_not_accepted() {
         let mut pairs = Pairs::new(Transport::Tcp).unwrap();
         let Pairs::Tcp(listener) = &pairs else {
             unreachable!()

@@ -1,6 +1,6 @@
-//! Chat (2001, 5.2): rooms of users who send messages to one another.
+//! Chat (2001, 5.2): rooms of users that send messages to one another.
 //!
-//! A user has four threads, a pair on either end of its connection, as in the published
+//! A user has four threads, two at either end of its connection, as in the published
 //! program (chat 1.0.1):
 //!
 //! ```text
@@ -9,15 +9,15 @@
 //!   client_receive of all others <--------sockets----------+
 //! ```
 //!
-//! Each message is of 100 bytes, and is read and written by itself, blocking.
-//! The number of rooms says how many threads there are, the number of messages
-//! how often they sleep and wake.
+//! Each message has 100 bytes. Threads read and write messages one by one, and
+//! block. The number of rooms determines the number of threads, the number of
+//! messages how often they sleep and wake.
 //!
-//! The account: ends travel the way of the messages. Who has sent all closes
-//! its side; `server_receive` sees that and closes the relay; the last
-//! `server_send` of a room to have emptied its relay closes all connections; and
-//! what `client_receive` has got by then must be all messages of all others,
-//! those of each sender in their order.
+//! The account: the end travels the way of the messages. A `client_send` that has
+//! sent all closes its side. Its `server_receive` sees that and closes the relay.
+//! The last `server_send` of a room to empty its relay closes all connections. By
+//! then each `client_receive` must have all messages of all other users, in the
+//! order of each sender.
 
 mod connection;
 mod relay;
@@ -36,11 +36,11 @@ use crate::{LoadError, Performance, Watch};
 /// Threads of a user.
 const THREADS: u64 = 4;
 
-/// Descriptors of a user: an end for its client and one for the server. Its
-/// threads look each into a file besides.
+/// Descriptors of a user: the ends of its connection, and a file for each thread
+/// to read its statistics from.
 const FILES: u64 = 2 + THREADS;
 
-/// What messages travel over.
+/// The sockets of a chat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -53,7 +53,7 @@ pub enum Transport {
 /// How large a chat is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Settings {
+pub struct ChatSettings {
     /// Rooms, 1 or more.
     pub rooms: u64,
     /// Users of a room, 2 or more.
@@ -61,19 +61,19 @@ pub struct Settings {
     /// Messages that each user sends to all others of its room, 1 to a
     /// million.
     pub messages: u64,
-    /// What they travel over.
+    /// The sockets.
     pub transport: Transport,
 }
 
-impl Settings {
-    /// Threads that it takes.
+impl ChatSettings {
+    /// Threads of the chat.
     fn threads(&self) -> u64 {
         self.rooms
             .saturating_mul(self.users)
             .saturating_mul(THREADS)
     }
 
-    /// Messages that arrive in all: each at all others of the room.
+    /// Messages that arrive: each at all other users of the room.
     fn deliveries(&self) -> u64 {
         self.rooms * self.users * self.messages * (self.users - 1)
     }
@@ -86,34 +86,33 @@ impl Settings {
     }
 }
 
-/// What came out.
+/// The result of a chat.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Report {
-    /// How large it was.
+pub struct ChatReport {
+    /// The size of the chat.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: ChatSettings,
     /// Threads that took part.
     pub threads: u64,
-    /// Messages that arrived, which are all that should.
+    /// Messages that arrived. None is missing.
     pub delivered: u64,
     /// Throughput: messages delivered a second (2001, Figures 2 to 4).
     pub messages_per_second: f64,
-    /// How it went.
+    /// What the kernel counted.
     #[serde(flatten)]
     pub performance: Performance,
 }
 
-/// Chats until all messages have arrived. Threads and sockets live for that
-/// long.
+/// Chats until all messages have arrived.
 ///
 /// # Errors
-/// Settings beyond the limits, before anything is started; what the system
-/// refuses; messages that are lost.
-pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadError> {
+/// Settings beyond the limits, before any thread starts; a refusal of the system;
+/// lost messages.
+pub fn run(settings: &ChatSettings, watch: &mut dyn Watch) -> Result<ChatReport, LoadError> {
     settings.check()?;
     let users = settings.rooms * settings.users;
-    // One more to listen on.
+    // One more socket listens.
     make_room_for_files(users * FILES + 1, "rooms or users")?;
     let refused = |error| LoadError::Channel("sockets", error);
     let mut pairs = Pairs::new(settings.transport).map_err(refused)?;
@@ -144,7 +143,7 @@ pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadErr
         });
     }
     let elapsed_ns = finished.performance.elapsed_ns.max(1);
-    Ok(Report {
+    Ok(ChatReport {
         settings: *settings,
         threads: settings.threads(),
         delivered,

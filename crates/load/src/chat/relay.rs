@@ -1,11 +1,11 @@
-//! What the server has received from a user and has not sent on yet.
+//! Messages that the server has received from a user and not yet sent on.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::room::Message;
 
-/// Messages that wait, at most: who has one more waits too.
+/// Most messages that wait. The thread that receives one more waits, too.
 const CAPACITY: usize = 64;
 
 /// Messages on their way from the thread that receives to the one that sends.
@@ -14,7 +14,7 @@ pub struct Relay {
     state: Mutex<State>,
     /// There is a message, or none will come.
     filled: Condvar,
-    /// There is room, or none is needed.
+    /// There is space, or none is needed.
     emptied: Condvar,
 }
 
@@ -23,12 +23,12 @@ struct State {
     messages: VecDeque<Message>,
     /// Whether more may come.
     is_open: bool,
-    /// Whether somebody sends them.
+    /// Whether a thread sends them.
     is_served: bool,
 }
 
 impl Relay {
-    /// An empty one.
+    /// An empty relay.
     pub fn new() -> Self {
         Self {
             state: Mutex::new(State {
@@ -41,8 +41,8 @@ impl Relay {
         }
     }
 
-    /// Adds a message when there is room. Where nobody sends any more, it is
-    /// gone.
+    /// Adds a message when there is space. Drops the message if no thread sends any
+    /// more.
     pub fn push(&self, message: Message) {
         let mut state = self.state();
         while state.messages.len() == CAPACITY && state.is_served {
@@ -73,7 +73,7 @@ impl Relay {
         self.filled.notify_one();
     }
 
-    /// Nobody will take any more.
+    /// No thread will take more messages.
     pub fn abandon(&self) {
         self.state().is_served = false;
         self.emptied.notify_all();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_goes_on_when_nobody_sends() {
+    fn a_thread_that_waits_for_space_goes_on_when_no_thread_sends() {
         let relay = Relay::new();
         scope(|scope| {
             scope.spawn(|| (0..2 * CAPACITY as u32).for_each(|n| relay.push(Message::new(0, n))));

@@ -11,7 +11,7 @@ use crate::crew::Job;
 /// Bytes of a message (2001, 5.2).
 const LENGTH: usize = 100;
 
-/// Who sent it and which of the sender's it is, and filling.
+/// The sender, the number of the message among the sender's, and filling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message([u8; LENGTH]);
 
@@ -36,7 +36,7 @@ impl Message {
     }
 }
 
-/// Users who hear one another.
+/// Users that hear one another.
 pub struct Room {
     number: usize,
     users: Vec<User>,
@@ -46,16 +46,17 @@ pub struct Room {
 
 struct User {
     client: Connection,
-    /// Held while a message is written: those of several senders do not mix.
+    /// Held while a message is written, so that messages of several senders do not
+    /// mix.
     server_writes: Mutex<()>,
     server: Connection,
     relay: Relay,
-    /// Messages that its `client_receive` has got, which alone writes it.
+    /// Messages received. Only the user's `client_receive` writes this.
     arrived: AtomicU64,
 }
 
 impl Room {
-    /// With a user for each connection: the client's end and the server's.
+    /// A room with a user for each connection: the client's end and the server's.
     pub fn new(number: usize, connections: Vec<(Connection, Connection)>) -> Self {
         let users = connections.into_iter().map(|(client, server)| User {
             client,
@@ -72,7 +73,7 @@ impl Room {
         }
     }
 
-    /// The work of its threads, where each user sends so many messages.
+    /// The work of the room's threads, where each user sends so many messages.
     pub fn jobs(&self, messages: u64) -> impl Iterator<Item = Job<'_, ()>> {
         (0..self.users.len()).flat_map(move |user| -> [Job<'_, ()>; 4] {
             [
@@ -90,7 +91,7 @@ impl Room {
         self.users.iter().map(arrived).sum()
     }
 
-    /// Ends all connections; all threads find out.
+    /// Ends all connections, so that all threads end.
     pub fn close(&self) {
         for user in &self.users {
             user.client.close();
@@ -127,7 +128,7 @@ impl Room {
             while let Some(message) = relay.pop() {
                 self.send_to_others(user, &message)?;
             }
-            // Whoever is the last has seen all others' messages on their way.
+            // The last sender of a room has all messages behind it.
             if self.speaking.fetch_sub(1, Ordering::AcqRel) == 1 {
                 let mut users = self.users.iter();
                 users.try_for_each(|user| user.server.finish())?;
@@ -135,7 +136,7 @@ impl Room {
             Ok(())
         };
         send().map_err(|error| {
-            // Nobody is to wait for room.
+            // No thread is to wait for space in the relay.
             relay.abandon();
             LoadError::Broken("the server's sending", error)
         })
@@ -163,7 +164,7 @@ impl Room {
             room: self.number,
             receiver: user,
         };
-        // Messages that have come from each.
+        // Messages received from each user.
         let mut heard = vec![0_u32; self.users.len()];
         let failed = |error| LoadError::Broken("a client's receiving", error);
         while let Some(message) = Message::read(client).map_err(failed)? {

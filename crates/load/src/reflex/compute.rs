@@ -1,12 +1,12 @@
-//! Computing for so long.
+//! Computing for a given time.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Steps of a trial, some tens of microseconds.
+/// Steps of a trial, which takes some tens of microseconds.
 const TRIAL: u64 = 20_000;
 
-/// Trials: the fastest was not interrupted.
+/// Trials. The fastest was not interrupted.
 const TRIALS: u32 = 20;
 
 /// So many steps of computing.
@@ -16,7 +16,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// As much as takes `ns` of CPU time here and now. None is none at all.
+    /// As many steps as take `ns` of CPU time here and now.
     pub fn calibrate(ns: u64) -> Self {
         if ns == 0 {
             return Self { steps: 0 };
@@ -51,10 +51,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twice_the_time_is_twice_the_steps_and_none_is_none() {
+    fn a_second_takes_many_steps_and_no_time_takes_none() {
         assert_eq!(Compute::calibrate(0).steps, 0);
-        // However fast the machine is, and however often it interrupts: a
-        // second of computing is a thousand steps at the very least.
+        // On any machine a second of computing is a thousand steps at least.
         assert!(Compute::calibrate(1_000_000_000).steps > 1_000);
     }
 }

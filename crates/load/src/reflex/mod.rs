@@ -1,15 +1,15 @@
 //! Reflex (2001, 5.3): tokens that go round in rings of threads.
 //!
 //! The threads of an *active set* pass a token around by blocking reads and
-//! writes on pipes. Who has the token performs rounds, each some computing and
-//! then a yield; in the last, the token is passed on instead, and the thread
-//! blocks until it comes again. So there is one runnable thread for each
-//! active set, yields call for a decision (`schedule()`), and tokens wake
-//! somebody (`reschedule_idle()`).
+//! writes on pipes. The thread with the token performs rounds. A round is some
+//! computing and then a yield; the last round passes the token on instead, and the
+//! thread blocks until the token comes again. So one thread of each active set is
+//! runnable. Yields call `schedule()`, and tokens wake threads
+//! (`reschedule_idle()`).
 //!
-//! The account: the token carries the rounds that are left to it. Who performs
-//! the last closes its pipe, the next one sees that and closes its own, and so
-//! all end; the rounds that they performed must add up.
+//! The account: the token carries the rounds that are left to it. The thread that
+//! performs the last round closes its pipe. The next thread sees that and closes its
+//! own, and so all end. The rounds of all threads must add up.
 
 mod compute;
 mod ring;
@@ -25,14 +25,14 @@ use crate::crew::{self, Job, Running};
 use crate::limits::{in_range, make_room_for_files, threads};
 use crate::{LoadError, Performance, Watch};
 
-/// Descriptors of a thread: an end of either pipe, and a file that it looks
-/// into.
+/// Descriptors of a thread: an end of either pipe, and a file to read its
+/// statistics from.
 const FILES: u64 = 3;
 
-/// How large a load is.
+/// The size of the load.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Settings {
+pub struct ReflexSettings {
     /// Active sets, 1 or more: as many threads are runnable at a time.
     pub active_sets: u64,
     /// Threads of each active set, 2 or more.
@@ -46,7 +46,7 @@ pub struct Settings {
     pub compute_ns: u64,
 }
 
-impl Settings {
+impl ReflexSettings {
     fn all_threads(&self) -> u64 {
         self.active_sets.saturating_mul(self.threads)
     }
@@ -67,37 +67,37 @@ impl Settings {
     }
 }
 
-/// What came out.
+/// The result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Report {
-    /// How large it was.
+pub struct ReflexReport {
+    /// The size of the load.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: ReflexSettings,
     /// Threads of all active sets.
     pub all_threads: u64,
     /// Rounds of all threads.
     pub all_rounds: u64,
     /// Rounds that ended with a yield.
     pub yields: u64,
-    /// Rounds that ended with the token being passed on; those that are
-    /// neither were the last of a token.
+    /// Rounds that ended with the token passed on. The last round of a token is
+    /// neither.
     pub passes: u64,
     /// Time per round: that of the run over the rounds of all threads (2001,
     /// Figures 6 and 7).
     pub round_ns: f64,
-    /// How it went.
+    /// What the kernel counted.
     #[serde(flatten)]
     pub performance: Performance,
 }
 
-/// Lets all tokens go round until their rounds are over. Threads and pipes
-/// live for that long. What a thread yields after is the same in every run.
+/// Lets all tokens go round until their rounds are over. Each thread yields after the
+/// same rounds in every run.
 ///
 /// # Errors
-/// Settings beyond the limits, before anything is started; what the system
-/// refuses; rounds that are missing.
-pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadError> {
+/// Settings beyond the limits, before any thread starts; a refusal of the system;
+/// missing rounds.
+pub fn run(settings: &ReflexSettings, watch: &mut dyn Watch) -> Result<ReflexReport, LoadError> {
     settings.check()?;
     let count = settings.all_threads();
     make_room_for_files(count * FILES, "active sets or threads")?;
@@ -123,7 +123,7 @@ pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadErr
             of: reflex.total,
         });
     }
-    Ok(Report {
+    Ok(ReflexReport {
         settings: *settings,
         all_threads: count,
         all_rounds: sum.rounds,
@@ -136,7 +136,7 @@ pub fn run(settings: &Settings, watch: &mut dyn Watch) -> Result<Report, LoadErr
 
 /// The work of all threads, with a token in each ring.
 fn jobs<'env>(
-    settings: &Settings,
+    settings: &ReflexSettings,
     compute: Compute,
     reflex: &'env Reflex,
 ) -> io::Result<Vec<Job<'env, Tally>>> {
@@ -155,7 +155,7 @@ fn jobs<'env>(
 }
 
 struct Reflex {
-    /// Rounds of each active set; whoever has its token writes.
+    /// Rounds of each active set, written by the thread with the token.
     done: Vec<AtomicU64>,
     total: u64,
     /// Tokens are to end.

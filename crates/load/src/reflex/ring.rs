@@ -9,7 +9,7 @@ use prorata_core::rng::{Rng as _, SeedableRng as _, Xoshiro256PlusPlus};
 
 use super::compute::Compute;
 
-/// A thread's place in its ring, where the token stops on its way.
+/// A thread's place in its ring.
 #[derive(Debug)]
 pub struct Stop {
     /// From 0.
@@ -18,7 +18,7 @@ pub struct Stop {
     to_next: PipeWriter,
 }
 
-/// What a thread performed.
+/// The rounds of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     /// Rounds.
@@ -38,12 +38,12 @@ impl AddAssign for Tally {
 }
 
 impl Stop {
-    /// A ring of so many, with a token for so many rounds before the first.
+    /// A ring of so many threads. A token for so many rounds waits before the first.
     pub fn ring(threads: u64, rounds: u64) -> io::Result<Vec<Self>> {
         let pipes: Vec<_> = (0..threads).map(|_| pipe()).collect::<Result<_, _>>()?;
         let (from_before, mut to_next): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
         to_next[0].write_all(&rounds.to_le_bytes())?;
-        // Each writes to where its successor reads.
+        // Each thread writes to where its successor reads.
         to_next.rotate_left(1);
         let ends = from_before.into_iter().zip(to_next).zip(0..);
         let stops = ends.map(|((from_before, to_next), number)| Self {
@@ -54,8 +54,7 @@ impl Stop {
         Ok(stops.collect())
     }
 
-    /// Performs rounds whenever the token comes, until it comes no more; then
-    /// closes its pipes, by being dropped.
+    /// Performs rounds whenever the token comes, until it comes no more.
     pub fn perform(
         &mut self,
         yield_probability: f64,
@@ -89,13 +88,12 @@ impl Stop {
         Ok(tally)
     }
 
-    /// Waits for the token: the rounds that are left to it; none if it has
-    /// ended.
+    /// Waits for the token. Returns the rounds left to it, or none after its end.
     fn token(&mut self) -> io::Result<Option<u64>> {
         let mut token = [0; size_of::<u64>()];
         match self.from_before.read_exact(&mut token) {
             Ok(()) => Ok(Some(u64::from_le_bytes(token))),
-            // A token is written at once, so there is no half of one.
+            // A token is written at once, so a reader never sees half of it.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }

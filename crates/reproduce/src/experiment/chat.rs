@@ -26,20 +26,20 @@ pub struct ChatRooms {
     pub configurations: Vec<Configuration>,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
-    /// Larger ones than the paper's. Peaks and speedups do not go by them.
+    /// Sizes beyond the paper's. Peaks and speedups disregard them.
     #[serde(default)]
     pub cpus_past: Vec<u32>,
-    /// One of so many messages is sent: whole runs in less time.
+    /// One of so many messages is sent, so that whole runs take less time.
     pub one_in: NonZeroU32,
-    /// In full the largest of the paper's machines is measured with so many, too.
+    /// The same for an additional run on the paper's largest machine, in full only.
     #[serde(default)]
     pub one_in_in_full: Option<NonZeroU32>,
-    /// Schedulers; the first is what the others are compared with.
+    /// Schedulers. The others are compared with the first.
     pub layouts: Vec<LayoutName>,
-    /// Runs that are averaged, each with a seed of its own. Of run queue lengths
-    /// those of the first are drawn.
+    /// Runs to average, each with a seed of its own. The chart of run queue lengths
+    /// is of the first.
     pub runs: NonZeroU32,
-    /// Where the machine is not the paper's.
+    /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
 }
@@ -54,15 +54,15 @@ pub struct Configuration {
     pub messages: u32,
 }
 
-/// How often it is looked whether the benchmark's clock runs.
+/// Between two looks whether the benchmark's clock runs.
 const BEGINS_WITHIN_NS: u64 = 100_000;
 
-/// Stands before all metrics of longer runs.
+/// Begins the names of all metrics of longer runs.
 fn one_in_label(one_in: NonZeroU32) -> String {
     format!("one in {one_in} ")
 }
 
-/// What one scheduler came to.
+/// The result of one scheduler.
 struct Outcome {
     layout: LayoutName,
     /// CPUs, and messages a second.
@@ -134,12 +134,12 @@ impl ChatRooms {
         self.cpus.iter().chain(&self.cpus_past).copied().collect()
     }
 
-    /// One of how many messages longer runs send, if there are some.
+    /// One of how many messages longer runs send, if there are such runs.
     fn longer(&self, context: &Context<'_>) -> Option<NonZeroU32> {
         self.one_in_in_full.filter(|_| context.full)
     }
 
-    /// Stands before all metrics of a configuration, if there are several.
+    /// Begins the names of a configuration's metrics, if there are several.
     fn label(&self, configuration: &Configuration) -> String {
         match self.configurations.len() {
             1 => String::new(),
@@ -162,11 +162,11 @@ impl ChatRooms {
         }
     }
 
-    /// How much more often the run queues' locks are asked for, for each message, on
-    /// the largest of the paper's machines than on two CPUs: worked out of what the
-    /// paper prints of locks, so that its numbers and ours are made in one way. Who
-    /// asks finds a lock held for as much of the time as the other CPUs hold it. That
-    /// is of one lock, so it is of DSS and PLS only.
+    /// The requests for run queue locks, for each message, on the largest of the
+    /// paper's machines over those on two CPUs. They are computed from the printed
+    /// statistics of locks, so that the paper's numbers and ours compare. A request
+    /// finds a lock held for the part of the time that other CPUs hold it. This is
+    /// true of one lock, so only of DSS and PLS.
     fn add_requests(&self, findings: &mut Findings, label: &str) {
         let [.., most] = &self.cpus[..] else {
             return;
@@ -188,8 +188,8 @@ impl ChatRooms {
         }
     }
 
-    /// Throughput on machines larger than the paper's over that on the next smaller
-    /// one, the first of which is the paper's largest.
+    /// Throughput on each machine beyond the paper's over that on the next smaller
+    /// one.
     fn add_past(&self, findings: &mut Findings, label: &str) {
         let largest_of_paper = self.cpus.len().saturating_sub(1);
         let sizes = self.sizes();
@@ -209,8 +209,8 @@ impl ChatRooms {
     }
 
     /// Run queues and hold times under the last configuration over those under
-    /// the first; and how far from proportional they are: where they are, a hold
-    /// takes the same for each task of the queue under all configurations.
+    /// the first, and how far from proportional the two are. Where they are
+    /// proportional, a hold takes the same time for each task of the queue.
     fn add_loads(&self, findings: &mut Findings) {
         let [first, .., last] = &self.configurations[..] else {
             return;
@@ -273,7 +273,7 @@ impl ChatRooms {
     }
 }
 
-/// What each scheduler came to, in the mean of all runs.
+/// The result of each scheduler, in the mean of all runs.
 fn outcomes(findings: &Findings, compared: Compared<'_>) -> Vec<Outcome> {
     let layouts = compared.layouts.iter();
     let outcomes = layouts.map(|&layout| {
@@ -298,7 +298,7 @@ impl Configuration {
 }
 
 impl Outcome {
-    /// CPUs at the highest throughput, and that.
+    /// CPUs at the highest throughput, and that throughput.
     fn peak(&self) -> (u32, f64) {
         let better = |best: (u32, f64), next: &(u32, f64)| match next.1 > best.1 {
             true => *next,
@@ -313,7 +313,7 @@ impl Outcome {
     }
 }
 
-/// Speedups go by two CPUs, "the minimum SMP configuration" (2001, 5.2).
+/// Speedups are over two CPUs, "the minimum SMP configuration" (2001, 5.2).
 const BASE_CPUS: u32 = 2;
 
 fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {

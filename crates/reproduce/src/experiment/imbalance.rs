@@ -1,5 +1,5 @@
 //! 2001, Figure 1: how far run queues deviate from their mean length where each
-//! CPU looks at its own only.
+//! CPU takes tasks from its own queue only.
 
 use std::num::NonZeroU32;
 
@@ -24,13 +24,13 @@ pub struct Imbalance {
     pub cpus: u32,
     /// Schedulers, each with a queue for each CPU.
     pub layouts: Vec<LayoutName>,
-    /// How long it is looked at.
+    /// Time of the measurement.
     pub looked_at: Time,
-    /// How often.
+    /// Between two looks at the queues.
     pub every: Time,
-    /// Runs that are averaged, each with a seed of its own; the first is drawn.
+    /// Runs to average, each with a seed of its own. The chart is of the first.
     pub runs: NonZeroU32,
-    /// Where the machine is not the paper's.
+    /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
 }

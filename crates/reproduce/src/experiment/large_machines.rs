@@ -1,5 +1,5 @@
-//! Past the paper of 2001: Reflex on machines with far more CPUs, which is where
-//! pools of CPUs are to be beneficial (2001, 6).
+//! Beyond the paper of 2001: Reflex on machines with far more CPUs, where the paper
+//! expects a benefit of pools (2001, 6).
 
 use std::num::NonZeroU32;
 
@@ -21,24 +21,24 @@ pub struct LargeMachines {
     pub reflex: Reflex,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
-    /// Those that take minutes to simulate, and are measured only in full.
+    /// Sizes that take minutes to simulate, measured in full only.
     pub cpus_in_full: Vec<u32>,
     /// Schedulers.
     pub layouts: Vec<LayoutName>,
-    /// The largest machine on which MQ by scan is measured: on larger ones each
-    /// decision tries so many locks that they take hours to simulate.
+    /// The largest machine on which MQ by scan is measured. On larger machines each
+    /// decision tries so many locks that the simulation takes hours.
     pub largest_scan: u32,
-    /// Time before anything is measured. All threads begin together, so no
-    /// time slice ends before most do.
+    /// Time before the measurement. All threads begin together, so most time slices
+    /// end at the same time.
     pub settles: Time,
-    /// Time that is measured.
+    /// Time of the measurement.
     pub measured: Time,
-    /// Runs that are averaged, each with a seed of its own.
+    /// Runs to average, each with a seed of its own.
     pub runs: NonZeroU32,
-    /// Where the machine is not the paper's.
+    /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
-    /// Which CPUs share what, if pools go by that; of all sizes.
+    /// Which CPUs share what, if pools go by that; for all sizes.
     #[serde(default)]
     pub topology: Option<Topology>,
 }
@@ -119,8 +119,8 @@ impl LargeMachines {
         Ok(simulation)
     }
 
-    /// The first size on which rounds take longer in one layout than in another;
-    /// not a number if there is none.
+    /// The first size on which rounds take longer in one layout than in another, or
+    /// not a number.
     fn add_first_sizes(&self, findings: &mut Findings, cpus: &[u32]) {
         for (one, other) in pairs(&self.layouts) {
             let pair = format!("{} over {}", one.title(), other.title());
@@ -131,7 +131,7 @@ impl LargeMachines {
         }
     }
 
-    /// What a decision on each machine takes over one on the smallest.
+    /// The time of a decision on each machine over that on the smallest.
     fn add_growth(&self, findings: &mut Findings, cpus: &[u32]) {
         let [first, larger @ ..] = cpus else {
             return;
@@ -163,14 +163,14 @@ fn chart(context: &Context<'_>, curves: Vec<Curve>) -> Chart {
     }
 }
 
-/// What a round takes on the CPU that does it.
+/// The time of a round on its CPU.
 fn round_us(simulation: &SmpSimulation, cpus: u32) -> f64 {
     let counts = simulation.counts();
     let rounds = (counts.yields + counts.sends).max(1) as f64;
     simulation.measured_ns() as f64 / 1000.0 * f64::from(cpus) / rounds
 }
 
-/// What a call of `schedule()` takes, waits for locks included.
+/// The time of a call of `schedule()`, waits for locks included.
 fn decision_us(simulation: &SmpSimulation) -> f64 {
     let counts = simulation.counts();
     counts.schedules_ns as f64 / 1000.0 / counts.schedules.max(1) as f64

@@ -1,5 +1,5 @@
-//! What the experiments of 2001 have in common: a machine whose scheduler takes
-//! time, and what is printed of its locks and run queues.
+//! What the experiments of 2001 share: a machine whose scheduler takes time, and
+//! the metrics of its locks and run queues.
 
 use std::num::NonZeroU32;
 
@@ -45,9 +45,9 @@ impl Context<'_> {
         })
     }
 
-    /// Means and deviations of several runs, each with a seed of its own. What
-    /// is worked out of several numbers is to be worked out of their means, as
-    /// of what does not happen in every run no quotient is a number.
+    /// Means and deviations of several runs, each with a seed of its own. Quotients
+    /// must be computed from these means: an event that a run lacks leaves no number
+    /// to divide by.
     pub fn over_runs(
         &mut self,
         runs: NonZeroU32,
@@ -61,13 +61,13 @@ impl Context<'_> {
         Ok(Findings::of_runs(all))
     }
 
-    /// What the paper prints of a metric, to be drawn beside ours.
+    /// The paper's number for a metric, if it prints one.
     pub fn printed(&self, metric: &str) -> Option<f64> {
         let printed = |claim: &&Claim| claim.source == Source::Printed && claim.metric == metric;
         self.claims.iter().find(printed).map(|claim| claim.paper)
     }
 
-    /// Runs it until `enough`, or to its end, looking every so often.
+    /// Runs a simulation until `enough` or to its end, with a look every so often.
     pub fn run_until(
         &self,
         simulation: &mut SmpSimulation,
@@ -95,7 +95,7 @@ pub(super) fn axis(label: &str) -> Axis {
     }
 }
 
-/// The paper's points beside a curve of ours; nothing where it prints none.
+/// The paper's points beside a curve of ours; none where it prints none.
 pub(super) fn paper_points(
     layout: LayoutName,
     colour: usize,
@@ -112,15 +112,15 @@ pub(super) fn paper_points(
 /// Machines that are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
-    /// Stands before all their metrics.
+    /// Begins the names of all metrics.
     pub label: &'a str,
     pub layouts: &'a [LayoutName],
     pub cpus: &'a [u32],
 }
 
 impl Compared<'_> {
-    /// Draws means of some metrics over the number of CPUs, each in a panel of
-    /// its own, with what the paper prints of them.
+    /// Draws the means of some metrics over the number of CPUs, each in a panel of
+    /// its own, beside the paper's numbers.
     pub fn draw(self, context: &Context<'_>, findings: &mut Findings, metrics: &[(&str, &str)]) {
         for (metric, unit) in metrics {
             let mut curves = Vec::new();
@@ -152,7 +152,7 @@ impl Compared<'_> {
         }
     }
 
-    /// Of each size the highest throughput over the lowest.
+    /// The highest throughput over the lowest, for each size.
     pub fn add_best_over_worst(self, findings: &mut Findings) {
         for &cpus in self.cpus {
             let layouts = self.layouts.iter();
@@ -179,8 +179,8 @@ pub(super) fn on_cpus(cpus: u32) -> String {
     format!("{cpus} CPUs")
 }
 
-/// Of each two layouts, what the one came to over what the other did; `label`
-/// stands before all their metrics.
+/// For each two layouts, the metrics of the one over those of the other. `label`
+/// begins the names of all metrics.
 pub(super) fn add_ratios(
     findings: &mut Findings,
     label: &str,
@@ -201,7 +201,7 @@ pub(super) fn add_ratios(
     }
 }
 
-/// Each two of them, in either order.
+/// Each two layouts, in either order.
 pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName, &LayoutName)> {
     let both = layouts
         .iter()
@@ -209,8 +209,8 @@ pub(super) fn pairs(layouts: &[LayoutName]) -> impl Iterator<Item = (&LayoutName
     both.filter(|(one, other)| one != other)
 }
 
-/// How contention and times of each layout grow from two CPUs to most, and how
-/// much more they do so in one than in another.
+/// How contention and times of each layout grow from two CPUs to the most, and the
+/// ratio of the growth of two layouts.
 pub(super) fn add_growth(findings: &mut Findings, layouts: &[LayoutName], most: u32) {
     let grow = ["contention", "mean hold", "mean wait", "longest wait"];
     for &layout in layouts {
@@ -250,7 +250,7 @@ pub(super) fn add_locks(findings: &mut Findings, of: &str, simulation: &SmpSimul
     }
 }
 
-/// Lengths of run queues, as every call of `schedule()` found them.
+/// Lengths of run queues, as each call of `schedule()` found them.
 pub(super) fn add_lengths(findings: &mut Findings, of: &str, simulation: &SmpSimulation) {
     let lengths = simulation.lengths();
     let mean = format!("{of} mean run queue length");

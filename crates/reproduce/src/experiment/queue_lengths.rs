@@ -14,7 +14,7 @@ use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::DecisionSupport;
 
-/// A load and what is measured of it.
+/// A load and its measurement.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueLengths {
@@ -24,11 +24,11 @@ pub struct QueueLengths {
     pub cpus: Vec<u32>,
     /// Schedulers.
     pub layouts: Vec<LayoutName>,
-    /// How long it is measured, after a tenth of that.
+    /// Time of the measurement, after a tenth of that.
     pub measured: Time,
-    /// Runs that are averaged, each with a seed of its own.
+    /// Runs to average, each with a seed of its own.
     pub runs: NonZeroU32,
-    /// Where the machine is not the paper's.
+    /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
 }

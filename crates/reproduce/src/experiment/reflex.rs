@@ -1,4 +1,4 @@
-//! 2001, Figures 6 and 7 and Table 6: what a round of Reflex takes.
+//! 2001, Figures 6 and 7 and Table 6: the time of a round of Reflex.
 
 use std::num::NonZeroU32;
 
@@ -21,24 +21,24 @@ pub struct Rounds {
     pub reflex: Reflex,
     /// Sizes of the machine.
     pub cpus: Vec<u32>,
-    /// Active sets, which are as many threads that can run.
+    /// Active sets. One thread of each is runnable.
     pub active_sets: Vec<u32>,
-    /// Schedulers; the first is what the others are compared with.
+    /// Schedulers. The others are compared with the first.
     pub layouts: Vec<LayoutName>,
-    /// Rounds of each thread that can run which are measured, but no fewer in
-    /// all than [`LEAST_ROUNDS`], after half as many that are not.
+    /// Measured rounds of each runnable thread, after half as many that are not
+    /// measured. All threads together have at least [`LEAST_ROUNDS`].
     pub rounds: u64,
-    /// Runs that are averaged, each with a seed of its own.
+    /// Runs to average, each with a seed of its own.
     pub runs: NonZeroU32,
-    /// Where the machine is not the paper's.
+    /// Costs that differ from the paper's machine.
     #[serde(default)]
     pub costs: SchedulerCosts,
 }
 
-/// With fewer, chance would show.
+/// With fewer rounds, chance would show.
 const LEAST_ROUNDS: u64 = 4000;
 
-/// A point of a curve: what is varied, and what a round takes.
+/// A point of a curve: what is varied, and the time of a round.
 type Point = (f64, f64);
 
 impl Rounds {
@@ -99,7 +99,7 @@ impl Rounds {
         }
     }
 
-    /// What a round takes over what is varied, in the mean of all runs.
+    /// The time of a round over what is varied, in the mean of all runs.
     fn curves(&self, findings: &Findings) -> Vec<(LayoutName, Vec<Point>)> {
         let points = |&layout: &LayoutName| {
             let points = self.loads().map(|(cpus, sets)| {
@@ -184,8 +184,8 @@ impl Rounds {
     }
 }
 
-/// From where on rounds of one layout take longer than those of another, and
-/// how a round grows from a middling load to the largest.
+/// The load from which on rounds of one layout take longer than those of another,
+/// and how a round grows from a middling load to the largest.
 fn add_crossings(findings: &mut Findings, curves: &[(LayoutName, Vec<Point>)]) {
     let layouts: Vec<LayoutName> = curves.iter().map(|(layout, _)| *layout).collect();
     for (layout, points) in curves {

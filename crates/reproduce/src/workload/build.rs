@@ -1,5 +1,4 @@
-//! A kernel build (2001, Figure 1): compilers that run for a while each, started
-//! by a make that keeps so many going.
+//! A kernel build (2001, Figure 1): a make keeps so many compilers going.
 
 use prorata_scenario::Scenario;
 use prorata_scenario::file::{Distribution, Step, Time, Varying};
@@ -22,7 +21,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// The build, for ever.
+    /// The build, without end.
     pub fn scenario(&self) -> Scenario {
         let mut scenario = empty("Kernel build");
         let varies = |mean| Distribution::Varying(Varying::Exponential(mean));

@@ -9,11 +9,11 @@ use super::{add_process, empty, repeat};
 
 /// Users of a room.
 const USERS: u32 = 20;
-/// Who receives each message.
+/// Receivers of each message.
 const OTHERS: u32 = USERS - 1;
 
-/// How the benchmark is run, but for rooms and messages: as its published source
-/// has it (`chat_s.c` and `chat_c.c`, version 1.0.1). A user is four threads:
+/// The benchmark, but for rooms and messages, as in its published source (`chat_s.c`
+/// and `chat_c.c`, version 1.0.1). A user is four threads:
 ///
 /// ```text
 ///   client send --socket--> server receive --semaphore--> server send
@@ -22,14 +22,14 @@ const OTHERS: u32 = USERS - 1;
 ///                                                      client receive
 /// ```
 ///
-/// A socket takes so many messages before who writes to it waits; once it has room
-/// all who wait to write to it are woken. All threads are there, and wait, before the
-/// first message is sent; then each of the client's lets the next one begin, as
-/// System V semaphores of Linux 2.4 do.
+/// A socket takes so many messages before a writer waits. Room in the socket wakes all
+/// waiting writers. All threads are there, and wait, before the first message is sent.
+/// Then each thread of the client lets the next one begin, as System V semaphores of
+/// Linux 2.4 do.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Chat {
-    /// Messages that a socket takes before who writes to it waits.
+    /// Messages that a socket takes before a writer waits.
     pub socket: u32,
     /// CPU time to write a message to a socket, on average; exponential.
     pub write: Time,
@@ -37,10 +37,10 @@ pub struct Chat {
     pub read: Time,
 }
 
-/// In which all threads come to wait for the beginning.
+/// Time for all threads to come to wait for the beginning.
 const STARTS_AFTER: Time = Time::from_secs(1);
 
-/// What lets a thread of the client begin.
+/// The pipe that lets a thread of the client begin.
 const BEGIN: &str = "begin";
 
 impl Chat {
@@ -85,13 +85,13 @@ impl Chat {
         scenario
     }
 
-    /// Whether the clock of the benchmark runs: before, its threads are made, and
+    /// Whether the clock of the benchmark runs. Before, its threads are made and
     /// wait.
     pub fn has_begun(simulation: &SmpSimulation) -> bool {
         simulation.counts().sends > 0
     }
 
-    /// Messages that arrive in all, and were sent once for all.
+    /// Messages that arrive, at all users together.
     pub fn deliveries(rooms: u32, messages: u32) -> u64 {
         u64::from(rooms * USERS * OTHERS) * u64::from(messages)
     }
@@ -128,14 +128,14 @@ impl Chat {
     }
 }
 
-/// What a thread of a user does, given room, user and messages.
+/// The steps of a user's thread, by room, user and messages.
 type Role = fn(&Chat, u32, u32, u32) -> Vec<Step>;
 
 fn compute(mean: Time) -> Step {
     Step::Compute(Distribution::Varying(Varying::Exponential(mean)))
 }
 
-/// Who may begin lets the next one begin.
+/// Steps that begin once the thread may, and let the next thread begin.
 fn begins(then: Step) -> Vec<Step> {
     let begin = || BEGIN.to_owned();
     vec![Step::Receive(begin()), Step::Send(begin()), then]

@@ -1,5 +1,4 @@
-//! The programs that the 2001 paper measures schedulers with, as scenarios:
-//! they run on any machine of the simulator.
+//! The programs that the 2001 paper measures schedulers with, as scenarios.
 
 mod build;
 mod chat;
@@ -16,10 +15,10 @@ pub use chat::Chat;
 pub use queries::DecisionSupport;
 pub use reflex::Reflex;
 
-/// Longest that any of them may run.
+/// The longest time that a program may run.
 const LONGEST: Time = Time::from_secs(3600);
 
-/// Programs, pipes and mutexes to come.
+/// A scenario without programs, pipes and mutexes.
 fn empty(title: &str) -> Scenario {
     Scenario {
         title: title.to_owned(),
@@ -38,7 +37,7 @@ fn empty(title: &str) -> Scenario {
     }
 }
 
-/// A process whose first thread starts all others, and ends.
+/// Adds a process whose first thread starts all others and ends.
 fn add_process(scenario: &mut Scenario, name: &str, threads: Vec<(String, Vec<Step>)>) {
     let mut steps = Vec::new();
     for (name, program) in threads {
@@ -61,7 +60,7 @@ fn client(name: &str, count: Option<u32>) -> Client {
     }
 }
 
-/// So many times; for ever without a number.
+/// A loop of so many times, or without end.
 fn repeat(times: Option<u32>, steps: Vec<Step>) -> Step {
     Step::Loop(Loop {
         times,

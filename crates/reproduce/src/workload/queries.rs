@@ -1,5 +1,4 @@
-//! A decision-support database (2001, 5.1): what its queries do to a scheduler,
-//! not what they compute.
+//! A decision-support database (2001, 5.1), as a scheduler sees it.
 
 use prorata_scenario::Scenario;
 use prorata_scenario::file::{Distribution, Step, Time, Varying};
@@ -15,7 +14,7 @@ pub struct DecisionSupport {
     pub servants_per_cpu: u32,
     /// Mean CPU time between two waits, exponential.
     pub compute: Time,
-    /// Mean time that is waited, exponential.
+    /// Mean time of a wait, exponential.
     pub wait: Time,
 }
 

@@ -1,5 +1,5 @@
-//! Reflex: tokens that go round, and threads that yield before they pass them
-//! on (2001, 5.3).
+//! Reflex: threads pass tokens round, and yield before they pass one on (2001,
+//! 5.3).
 
 use std::num::NonZeroU32;
 
@@ -9,24 +9,23 @@ use serde::Deserialize;
 
 use super::{add_process, empty, repeat};
 
-/// How the benchmark is run, but for the number of active sets.
+/// The benchmark, but for the number of active sets.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reflex {
-    /// Threads among which a token goes round.
+    /// Threads that pass a token round.
     pub threads_of_a_set: NonZeroU32,
-    /// Active sets of a process, of which there are as many as it takes.
+    /// Active sets of a process. There are as many processes as it takes.
     pub sets_of_a_process: NonZeroU32,
-    /// The chance that a round ends in a yield, and not in passing the token on.
+    /// The probability that a round ends in a yield and not in passing the token.
     pub yields: f64,
-    /// Mean CPU time of a round, exponential. The paper's computation takes
-    /// none.
+    /// Mean CPU time of a round, exponential. The paper's rounds compute nothing.
     #[serde(default)]
     pub compute: Time,
 }
 
 impl Reflex {
-    /// So many active sets: one thread of each can run at any time.
+    /// So many active sets. One thread of each is runnable at any time.
     pub fn scenario(&self, active_sets: u32) -> Scenario {
         let mut scenario = empty(&format!("Reflex, {active_sets} active sets"));
         let mut threads = Vec::new();
@@ -58,7 +57,7 @@ impl Reflex {
         scenario
     }
 
-    /// What is computed before a thread yields or passes the token on.
+    /// The computing before a thread yields or passes the token.
     fn compute(&self) -> Option<Step> {
         let mean = (self.compute > Time::ZERO).then_some(self.compute)?;
         Some(Step::Compute(Distribution::Varying(Varying::Exponential(
