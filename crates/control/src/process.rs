@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use prorata_user::procfs;
+
 /// A process named for ever, within one boot.
 pub use prorata_user::ProcessId;
 
@@ -18,50 +20,24 @@ pub(crate) struct ProcessInfo {
     pub is_kernel_thread: bool,
 }
 
-/// `PF_KTHREAD` in the kernel's `include/linux/sched.h`.
-const KERNEL_THREAD: u32 = 0x0020_0000;
-
 impl ProcessInfo {
-    /// Looks up a process that lives: not one that has ended and only waits
-    /// for its parent to notice.
+    /// Looks up a living process: neither a zombie nor a single thread.
     pub fn read(pid: u32) -> Option<ProcessInfo> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-        Self::parse(pid, &stat, &status)
-    }
-
-    fn parse(pid: u32, stat: &[u8], status: &[u8]) -> Option<ProcessInfo> {
-        // The name may hold spaces and parentheses: it ends at the last one.
-        let open = stat.iter().position(|&byte| byte == b'(')?;
-        let close = stat.iter().rposition(|&byte| byte == b')')?;
-        let name = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
-        let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
-        // Fields are counted from 1 as in proc(5); the first here is the third.
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
-        let threads: u32 = field(20)?.parse().ok()?;
-        // A process whose first thread has ended may go on in others.
-        if matches!(field(3)?, "Z" | "X" | "x") && threads <= 1 {
-            return None;
-        }
-        let status = String::from_utf8_lossy(status);
-        let entry = |name: &str| {
-            let text = status.lines().find_map(|line| line.strip_prefix(name))?;
-            text.split_ascii_whitespace().next()?.parse::<u32>().ok()
-        };
+        let stat = procfs::stat(pid).ok()?;
         // Threads are found under /proc by number too, though not listed.
-        if entry("Tgid:")? != pid {
+        if stat.has_ended() || stat.is_secondary_thread() {
             return None;
         }
+        let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
         Some(ProcessInfo {
             id: ProcessId {
                 pid,
-                start_time_ticks: field(22)?.parse().ok()?,
+                start_time_ticks: stat.start_time_ticks,
             },
-            parent: field(4)?.parse().ok()?,
-            uid: entry("Uid:")?,
-            name,
-            is_kernel_thread: field(9)?.parse::<u32>().ok()? & KERNEL_THREAD != 0,
+            parent: stat.parent,
+            uid: procfs::real_uid(pid)?,
+            name: String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned(),
+            is_kernel_thread: stat.is_kernel_thread(),
         })
     }
 }
@@ -76,6 +52,8 @@ pub(crate) fn boot_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     #[test]
@@ -89,19 +67,27 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_anything_and_the_dead_are_not_found() {
-        let tail = "1 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
-        let status = b"Name:\tx\nTgid:\t7\nUid:\t1000\t0\t0\t0\n";
-        let stat = |state: &str| format!("7 (a) (b c)) {state} {tail}").into_bytes();
-        let info = ProcessInfo::parse(7, &stat("S"), status).unwrap();
-        assert_eq!(info.name, "a) (b c)");
-        assert_eq!(
-            (info.uid, info.parent, info.id.start_time_ticks),
-            (1000, 1, 12345)
-        );
-        assert_eq!(ProcessInfo::parse(7, &stat("Z"), status), None);
-        assert_eq!(ProcessInfo::parse(8, &stat("S"), status), None);
-        assert_eq!(ProcessInfo::parse(7, b"7 (", status), None);
-        assert_eq!(ProcessInfo::parse(7, b"", status), None);
+    fn a_zombie_is_no_process() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::from_raw(child.id() as i32).unwrap();
+        let until_it_ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), until_it_ends).unwrap();
+        assert_eq!(ProcessInfo::read(child.id()), None);
+        child.wait().unwrap();
+        assert_eq!(ProcessInfo::read(child.id()), None);
+    }
+
+    #[test]
+    fn a_single_thread_is_no_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = told.recv().unwrap();
+        assert_eq!(ProcessInfo::read(tid.as_raw_pid() as u32), None);
+        drop(end);
+        thread.join().unwrap();
     }
 }

@@ -12,13 +12,13 @@ pub(crate) struct Course {
     /// Names of the clients, in the scenario's order.
     pub clients: Vec<String>,
     /// In order of time; the first at 0.
-    pub points: Vec<Point>,
+    pub points: Vec<CoursePoint>,
     /// Of what was received.
     pub unit: &'static str,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Point {
+pub(crate) struct CoursePoint {
     /// Seconds of the scenario, also where it is gone through faster.
     pub at_s: f64,
     /// CPU time by client, since the start.
@@ -73,14 +73,14 @@ impl Course {
         let begins = self.begins(client);
         let (first, last) = (*begins.first()?, *begins.last()?);
         let received = last.received[client] - first.received[client];
-        let total = |point: &Point| point.received.iter().sum::<f64>();
+        let total = |point: &CoursePoint| point.received.iter().sum::<f64>();
         let all = total(last) - total(first);
         (all > 0.0).then(|| received / all)
     }
 
     /// The last moments before a client's turns. The first turn is left out:
     /// nobody may have waited for it.
-    fn begins(&self, client: usize) -> Vec<&Point> {
+    fn begins(&self, client: usize) -> Vec<&CoursePoint> {
         let spans = self.points.windows(2);
         let begins = spans.filter(|span| !span[0].has_turn[client] && span[1].has_turn[client]);
         begins.map(|span| &span[0]).skip(1).collect()
@@ -117,7 +117,7 @@ pub(crate) fn simulated(
     let (machine, measures) = context.simulate(scenario, seed, Measures::new())?;
     let count = machine.client_count();
     let mut received = vec![0.0; count as usize];
-    let mut points = vec![Point {
+    let mut points = vec![CoursePoint {
         at_s: 0.0,
         received: received.clone(),
         counted: Vec::new(),
@@ -126,7 +126,7 @@ pub(crate) fn simulated(
     points.extend(measures.series().iter().map(|point| {
         let now = point.service.iter().map(|s| s.0 as f64 / 1e9).collect();
         let before = std::mem::replace(&mut received, now);
-        Point {
+        CoursePoint {
             at_s: point.time_ns as f64 / 1e9,
             received: received.clone(),
             counted: Vec::new(),
@@ -152,12 +152,15 @@ mod tests {
 
     /// A course of one client, by what it received each second.
     fn course(received: &[f64]) -> Course {
-        let points = received.iter().zip(0..).map(|(received, at_s)| Point {
-            at_s: f64::from(at_s),
-            received: vec![*received],
-            counted: vec![2.0 * received],
-            has_turn: vec![false],
-        });
+        let points = received
+            .iter()
+            .zip(0..)
+            .map(|(received, at_s)| CoursePoint {
+                at_s: f64::from(at_s),
+                received: vec![*received],
+                counted: vec![2.0 * received],
+                has_turn: vec![false],
+            });
         Course {
             clients: vec!["A".into()],
             points: points.collect(),
@@ -195,7 +198,7 @@ mod tests {
         let b = [0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.99, 2.99, 2.99, 2.99, 2.99];
         let has_turn = "-ABAABBAA-A".chars();
         let points = a.into_iter().zip(b).zip(has_turn).zip(0..);
-        let points = points.map(|(((a, b), turn), at_s)| Point {
+        let points = points.map(|(((a, b), turn), at_s)| CoursePoint {
             at_s: f64::from(at_s),
             received: vec![a, b],
             counted: Vec::new(),

@@ -4,9 +4,9 @@ use prorata_scenario::Scenario;
 use prorata_scenario::file::Time;
 use serde::Deserialize;
 
-use crate::claim::Claim;
-use crate::claim_table::{ClaimTable, Difference, all_claims};
 use crate::error::ReproduceError;
+use crate::expectation::Expectation;
+use crate::expectation_table::{Difference, ExpectationTable, all_expectations};
 use crate::experiment::Experiment;
 
 /// A figure or table: a scenario, what is looked at, what the paper prints.
@@ -30,12 +30,12 @@ pub(crate) struct Reproduces {
     /// What it shows, in a sentence or two; why it differs, where it does.
     pub notes: Vec<String>,
     pub experiment: Experiment,
-    /// Claims in rows and columns.
+    /// Expectations in rows and columns.
     #[serde(default)]
-    pub tables: Vec<ClaimTable>,
-    /// Claims one by one.
+    pub tables: Vec<ExpectationTable>,
+    /// Expectations one by one.
     #[serde(default)]
-    pub printed: Vec<Claim>,
+    pub printed: Vec<Expectation>,
     /// Which of ours are known to be others, and why.
     #[serde(default)]
     pub differences: Vec<Difference>,
@@ -109,7 +109,7 @@ impl Figure {
         } = &self.reproduces;
         let of_tables = tables.iter().map(|table| table.in_full);
         of_tables
-            .chain(printed.iter().map(|claim| claim.in_full))
+            .chain(printed.iter().map(|expectation| expectation.in_full))
             .any(|in_full| in_full)
     }
 
@@ -117,15 +117,15 @@ impl Figure {
     ///
     /// # Errors
     ///
-    /// If claims do not fit together.
-    pub(crate) fn claims(&self) -> Result<Vec<Claim>, ReproduceError> {
+    /// If expectations do not fit together.
+    pub(crate) fn expectations(&self) -> Result<Vec<Expectation>, ReproduceError> {
         let Reproduces {
             tables,
             printed,
             differences,
             ..
         } = &self.reproduces;
-        all_claims(tables, printed, differences).map_err(|what| ReproduceError::Malformed {
+        all_expectations(tables, printed, differences).map_err(|what| ReproduceError::Malformed {
             id: self.id.clone(),
             what,
         })

@@ -7,7 +7,7 @@ use crate::statistics::{deviation, mean};
 /// A number that was measured.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// What it is, in words that claims repeat.
+    /// What it is, in words that expectations repeat.
     pub metric: String,
     /// How much.
     pub value: f64,

@@ -6,17 +6,17 @@
 //!   scenarios/1994/figure-4.toml
 //!     machine, clients, programs ----> simulator, or real processes
 //!     [reproduces] experiment    ----> what is looked at: `experiment`
-//!     [reproduces] printed       ----> what it must come to: `claim`
+//!     [reproduces] printed       ----> what it must come to: `expectation`
 //! ```
 //!
 //! Every experiment runs the ledger, the policies and the dispatcher that real
 //! programs are shared out by; nothing here stands in for them.
 
 mod catalogue;
-mod claim;
-mod claim_table;
 mod course;
 mod error;
+mod expectation;
+mod expectation_table;
 pub mod experiment;
 mod figure;
 mod finding;
@@ -29,8 +29,8 @@ mod turns;
 pub mod workload;
 
 pub use catalogue::{find, ids};
-pub use claim::{Metric, Rule, Source, Verdict};
 pub use error::ReproduceError;
+pub use expectation::{Metric, Rule, Source, Verdict};
 pub use figure::{Figure, schema};
 pub use finding::{Drawing, Measured};
 pub use page::page;

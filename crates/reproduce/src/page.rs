@@ -2,7 +2,7 @@
 
 use prorata_report::page::{Look, Page};
 
-use crate::claim::{Metric, Verdict};
+use crate::expectation::{Metric, Verdict};
 use crate::experiment::policy_title;
 use crate::reproduction::{Engine, Reproduction};
 use crate::table::{beyond_rows, counted, counts, number, spread, spreads, tolerance};

@@ -1,11 +1,11 @@
 //! Runs a figure and compares it with the paper.
 
-use prorata_scenario::file::PolicyName;
-use prorata_stage::{EngineKind, KERNEL, USER};
+use prorata_core::policy::PolicyName;
+use prorata_stage::{KERNEL, ProcessEngine, USER};
 use serde::Serialize;
 
-use crate::claim::{Claim, Metric, Verdict};
 use crate::error::ReproduceError;
+use crate::expectation::{Expectation, Metric, Verdict};
 use crate::experiment::Context;
 use crate::figure::Figure;
 use crate::finding::{Drawing, Findings};
@@ -24,7 +24,7 @@ pub enum Engine {
 
 impl Engine {
     /// The engine, if it is one for processes.
-    pub(crate) fn for_processes(self) -> Option<&'static EngineKind> {
+    pub(crate) fn for_processes(self) -> Option<&'static ProcessEngine> {
         match self {
             Engine::Sim => None,
             Engine::User => Some(&USER),
@@ -87,7 +87,7 @@ pub struct Reproduction {
 }
 
 /// The same experiment under a policy that the paper does not use, against
-/// the paper's claims for its own.
+/// the paper's expectations for its own.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Beyond {
@@ -150,11 +150,11 @@ pub fn reproduce(
     if settings.engine != Engine::Sim && !figure.on_processes() {
         return Err(ReproduceError::NotOnProcesses(figure.id.clone()));
     }
-    let mut claims = figure.claims()?;
-    claims.retain(|claim| settings.full || !claim.in_full);
+    let mut expectations = figure.expectations()?;
+    expectations.retain(|expectation| settings.full || !expectation.in_full);
     let mut context = Context {
         figure,
-        claims: &claims,
+        expectations: &expectations,
         run: 0,
         engine: settings.engine,
         full: settings.full,
@@ -163,13 +163,15 @@ pub fn reproduce(
     };
     let experiment = &figure.reproduces.experiment;
     let findings = experiment.run(&mut context)?;
-    let metrics = judge(&claims, &findings);
+    let metrics = judge(&expectations, &findings);
     if settings.engine == Engine::Sim
-        && let Some(claim) = claims
-            .iter()
-            .find(|claim| !metrics.iter().any(|metric| metric.metric == claim.metric))
+        && let Some(expectation) = expectations.iter().find(|expectation| {
+            !metrics
+                .iter()
+                .any(|metric| metric.metric == expectation.metric)
+        })
     {
-        return Err(unmeasured(figure, &claim.metric, &findings));
+        return Err(unmeasured(figure, &expectation.metric, &findings));
     }
     let mut beyond = Vec::new();
     if settings.engine == Engine::Sim {
@@ -179,7 +181,7 @@ pub fn reproduce(
             beyond.push(Beyond {
                 policy,
                 baseline: policy == PolicyName::Eevdf,
-                metrics: judge(&claims, &findings),
+                metrics: judge(&expectations, &findings),
             });
         }
     }
@@ -198,12 +200,12 @@ pub fn reproduce(
     })
 }
 
-/// The claims on what was measured, in the file's order.
-fn judge(claims: &[Claim], findings: &Findings) -> Vec<Metric> {
-    let metrics = claims.iter().filter_map(|claim| {
+/// The expectations on what was measured, in the file's order.
+fn judge(expectations: &[Expectation], findings: &Findings) -> Vec<Metric> {
+    let metrics = expectations.iter().filter_map(|expectation| {
         let mut measured = findings.measured.iter();
-        let measured = measured.find(|measured| measured.metric == claim.metric)?;
-        Some(claim.judge(measured))
+        let measured = measured.find(|measured| measured.metric == expectation.metric)?;
+        Some(expectation.judge(measured))
     });
     metrics.collect()
 }

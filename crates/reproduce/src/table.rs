@@ -2,7 +2,7 @@
 
 use prorata_report::table::{Side, Table};
 
-use crate::claim::{Metric, Rule};
+use crate::expectation::{Metric, Rule};
 use crate::experiment::policy_title;
 use crate::reproduction::Reproduction;
 

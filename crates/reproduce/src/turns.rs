@@ -1,4 +1,4 @@
-//! Turns of a simulation, looked at one by one.
+//! TurnLog of a simulation, looked at one by one.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use prorata_sim::{Machine, Observer};
 
 /// Who had each turn.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Turns {
+pub(crate) struct TurnLog {
     /// In order.
     pub all: Vec<Turn>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Turn {
     pub used_ns: u64,
 }
 
-impl Observer for Turns {
+impl Observer for TurnLog {
     fn observe(&mut self, _: u64, event: Event<'_>, _: &Machine) {
         match event {
             Event::TurnBegan { client } => self.all.push(Turn { client, used_ns: 0 }),

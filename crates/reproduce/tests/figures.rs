@@ -28,7 +28,7 @@ fn all() -> Vec<Reproduction> {
     reproductions.collect()
 }
 
-/// Every claim of the papers holds, or differs as the scenario file says,
+/// Every expectation of the papers holds, or differs as the scenario file says,
 /// to the digit; and is judged by a tolerance with a
 /// reason. What depends on the machine's speed is measured, but not asserted.
 #[test]
@@ -36,7 +36,10 @@ fn all_figures_come_out() {
     let reproductions = all();
     for reproduction in &reproductions {
         let id = &reproduction.id;
-        assert!(!reproduction.metrics.is_empty(), "{id} claims nothing");
+        assert!(
+            !reproduction.metrics.is_empty(),
+            "{id} expectations nothing"
+        );
         assert!(!reproduction.drawings.is_empty(), "{id} draws nothing");
         for metric in &reproduction.metrics {
             let failed = metric.verdict == Verdict::Failed;

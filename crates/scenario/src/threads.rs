@@ -7,7 +7,7 @@ use crate::plan::Entry;
 
 /// What a thread does now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum ThreadState {
     /// Gone; its number can be given to another.
     Free,
     /// Gone, but an event to wake it is still under way.
@@ -36,7 +36,7 @@ pub struct Thread {
     /// Where it runs, or ran last; [`NO_CPU`] before that.
     pub cpu: u16,
     /// What it does now.
-    pub state: State,
+    pub state: ThreadState,
     /// CPU time until the present step is done.
     pub remaining_ns: u64,
     /// Since when it is ready or waits.
@@ -85,7 +85,7 @@ impl Threads {
             instruction: program.start,
             registers: self.add_registers(program.registers),
             cpu: NO_CPU,
-            state: State::Ready,
+            state: ThreadState::Ready,
             remaining_ns: 0,
             since_ns: 0,
             rng,
@@ -107,7 +107,7 @@ impl Threads {
     #[inline]
     pub fn free(&mut self, thread: u32) {
         let state = &mut self.all[thread as usize];
-        state.state = State::Free;
+        state.state = ThreadState::Free;
         let registers = std::mem::replace(&mut state.registers, NO_THREAD);
         if registers != NO_THREAD {
             self.free_registers.push(registers);

@@ -5,7 +5,7 @@ mod common;
 
 use std::fmt::Write;
 
-use prorata_scenario::file::PolicyName;
+use prorata_core::policy::PolicyName;
 use prorata_sim::trace::{Fingerprint, Recorder};
 use prorata_sim::{Measures, report};
 

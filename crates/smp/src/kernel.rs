@@ -2,7 +2,7 @@
 //! interrupts (2001, 2).
 
 use crate::run_queue::{DecisionStep, LockIndex, Scheduled};
-use prorata_scenario::threads::{NO_CPU, NO_THREAD, State};
+use prorata_scenario::threads::{NO_CPU, NO_THREAD, ThreadState};
 
 use crate::locks::Wanted;
 use crate::open_decision::{Asked, Decided, OpenDecision};
@@ -238,7 +238,7 @@ impl SmpSimulation {
             Some(task) => self.queues.put_aside(task),
             None if next != last => {
                 if let Some(thread) = self.threads.all.get_mut(last as usize) {
-                    thread.state = State::Ready;
+                    thread.state = ThreadState::Ready;
                 }
             }
             None => {}
@@ -257,7 +257,7 @@ impl SmpSimulation {
                 ns += self.costs.cache_refill.0;
                 self.counts.migrations += 1;
             }
-            thread.state = State::Running;
+            thread.state = ThreadState::Running;
         }
         self.stay(cpu, ns, Then::GoesOn)
     }

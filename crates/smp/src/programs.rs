@@ -8,7 +8,7 @@ use prorata_scenario::event::{Event, Why};
 use prorata_scenario::file::Time;
 use prorata_scenario::plan::{Instruction, limits};
 use prorata_scenario::stream::{Purpose, small_stream};
-use prorata_scenario::threads::State;
+use prorata_scenario::threads::ThreadState;
 use prorata_scenario::world::{Objects, Onwards, Waiting as _, World};
 
 use crate::processor::{Doing, Leaves, Then};
@@ -103,7 +103,7 @@ impl SmpSimulation {
         let entry = self.code.entries[program as usize];
         let rng = small_stream(self.seed, Purpose::Durations, self.threads.made);
         let thread = self.threads.add(client, entry, rng);
-        self.threads.all[thread as usize].state = State::Waiting;
+        self.threads.all[thread as usize].state = ThreadState::Waiting;
         self.queues.add(thread, client, self.here);
         self.alive += 1;
         self.ready(thread);
@@ -157,7 +157,8 @@ impl World for SmpSimulation {
 
     fn threads_of(&self, client: u32) -> u32 {
         let threads = self.threads.all.iter();
-        let own = threads.filter(|thread| thread.client == client && thread.state != State::Free);
+        let own =
+            threads.filter(|thread| thread.client == client && thread.state != ThreadState::Free);
         own.count() as u32
     }
 
@@ -172,7 +173,7 @@ impl World for SmpSimulation {
 
     fn block(&mut self, thread: u32, _: Why) {
         let waiter = &mut self.threads.all[thread as usize];
-        waiter.state = State::Waiting;
+        waiter.state = ThreadState::Waiting;
         waiter.since_ns = self.now_ns;
         self.cpus[usize::from(waiter.cpu)].leaves = Some(Leaves::Blocks);
     }
@@ -180,12 +181,12 @@ impl World for SmpSimulation {
     /// As `wake_up_process()`: a task that has not yet left its CPU stays there.
     fn ready(&mut self, thread: u32) {
         let waiter = &mut self.threads.all[thread as usize];
-        waiter.state = State::Ready;
+        waiter.state = ThreadState::Ready;
         waiter.since_ns = self.now_ns;
         let last = self.cpus.get_mut(usize::from(waiter.cpu));
         match last.filter(|cpu| cpu.task == thread) {
             Some(cpu) if cpu.leaves.is_some() => {
-                waiter.state = State::Running;
+                waiter.state = ThreadState::Running;
                 cpu.leaves = None;
             }
             // The task is leaving: its CPU wakes it once it has left.

@@ -8,7 +8,7 @@ use prorata_control::{
     Engine, EngineError, EngineSetup, KernelOptions, kernel_engine, user_engine,
 };
 use prorata_core::dispatcher::Dispatcher;
-use prorata_scenario::file::PolicyName;
+use prorata_core::policy::PolicyName;
 
 /// Starts an engine that shares out these CPUs as a dispatcher decides. The
 /// directory, not made yet, is its own.
@@ -17,7 +17,7 @@ pub type StartEngine =
 
 /// An engine for processes: how it is started, and what it can do.
 #[derive(Debug)]
-pub struct EngineKind {
+pub struct ProcessEngine {
     /// How people call it.
     pub name: &'static str,
     /// Whether it asks the dispatcher who runs.
@@ -37,7 +37,7 @@ pub struct EngineKind {
 }
 
 /// The engine for ordinary Linux.
-pub const USER: EngineKind = EngineKind {
+pub const USER: ProcessEngine = ProcessEngine {
     name: "user",
     decides_here: true,
     // It looks at CPU clocks and at who wants to run; a yield shows in
@@ -62,7 +62,7 @@ pub const USER: EngineKind = EngineKind {
 };
 
 /// The scheduler inside the kernel, for the run's processes alone.
-pub const KERNEL: EngineKind = EngineKind {
+pub const KERNEL: ProcessEngine = ProcessEngine {
     name: "kernel",
     decides_here: false,
     sees_yields: true,

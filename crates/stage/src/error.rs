@@ -3,7 +3,8 @@
 use std::io;
 
 use prorata_control::EngineError;
-use prorata_scenario::file::{PolicyName, ScenarioError};
+use prorata_core::policy::PolicyName;
+use prorata_scenario::file::ScenarioError;
 
 /// Why a scenario cannot be run on processes, or not to its end.
 #[derive(Debug, thiserror::Error)]

@@ -16,6 +16,7 @@
 //! A program that runs scenarios calls `prorata_user::guardian_entry` and
 //! [`client_entry`] first thing in `main`.
 
+mod cast;
 mod engine;
 mod error;
 mod message;
@@ -25,10 +26,10 @@ mod run;
 mod stage;
 mod worker;
 
-pub use engine::{EngineKind, KERNEL, StartEngine, USER};
+pub use cast::Cast;
+pub use engine::{KERNEL, ProcessEngine, StartEngine, USER};
 pub use error::StageError;
-pub use process::Process;
 pub use refusal::check;
-pub use run::{Watch, run};
+pub use run::{Watch, run, run_cast};
 pub use stage::{Stage, own_cpus};
 pub use worker::client_entry;

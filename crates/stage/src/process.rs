@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 
 use prorata_control::ProcessId;
 use prorata_user::{EngineError, cpu_time_ns};
@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// A process that never outlives this.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     /// CPU time that is not counted: what it used to get ready.
     before_ns: u64,
@@ -22,7 +22,7 @@ impl Process {
     /// to do; `configure` gives it arguments and the like. It is bound to
     /// these CPUs, and in a process group of its own: the terminal's signals
     /// are for us.
-    pub fn start(
+    pub(crate) fn start(
         name: &str,
         cpus: &[u32],
         configure: impl FnOnce(&mut Command),
@@ -39,11 +39,6 @@ impl Process {
         cpus.iter().for_each(|&cpu| set.set(cpu as usize));
         sched_setaffinity(Some(Pid::from_child(&process.child)), &set)?;
         Ok(process)
-    }
-
-    /// Its standard input, once, where `configure` asked for a pipe.
-    pub fn take_input(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
     }
 
     /// Who it is, for the engine.

@@ -1,12 +1,11 @@
 //! What a scenario may ask of the simulator, but not of real processes: refused
 //! before anything starts, with its place in the file.
 
+use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
-use prorata_scenario::file::{
-    Action, MutexKind, Place, PolicyName, Problem, ScenarioError, Step, Time,
-};
+use prorata_scenario::file::{Action, KeyPath, MutexKind, Problem, ScenarioError, Step, Time};
 
-use crate::engine::EngineKind;
+use crate::engine::ProcessEngine;
 use crate::stage::own_cpus;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -16,8 +15,8 @@ type Result<T> = std::result::Result<T, ScenarioError>;
 /// # Errors
 ///
 /// The first thing that it cannot do, with its place.
-pub fn check(scenario: &Scenario, kind: &EngineKind) -> Result<()> {
-    let root = Place::default();
+pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
+    let root = KeyPath::default();
     check_machine(scenario, kind, &root.key("machine"))?;
     check_number(scenario, kind, &root.key("client"))?;
     for (i, at) in scenario.timeline.iter().enumerate() {
@@ -45,7 +44,7 @@ pub fn check(scenario: &Scenario, kind: &EngineKind) -> Result<()> {
     Ok(())
 }
 
-fn check_machine(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Result<()> {
+fn check_machine(scenario: &Scenario, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {
     let machine = &scenario.machine;
     // Where the CPUs cannot be found out, the run says so.
     let usable = own_cpus().map_or(u32::MAX, |cpus| cpus.len() as u32);
@@ -73,7 +72,7 @@ fn check_machine(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Resul
     check_quantum(machine.quantum, kind, &place.key("quantum"))
 }
 
-fn check_policy(policy: PolicyName, kind: &EngineKind, place: &Place) -> Result<()> {
+fn check_policy(policy: PolicyName, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {
     if kind.policies.contains(&policy) {
         return Ok(());
     }
@@ -85,7 +84,7 @@ fn check_policy(policy: PolicyName, kind: &EngineKind, place: &Place) -> Result<
     }))
 }
 
-fn check_quantum(quantum: Time, kind: &EngineKind, place: &Place) -> Result<()> {
+fn check_quantum(quantum: Time, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {
     if kind.quanta_ns.contains(&quantum.0) {
         return Ok(());
     }
@@ -97,7 +96,7 @@ fn check_quantum(quantum: Time, kind: &EngineKind, place: &Place) -> Result<()> 
     }))
 }
 
-fn check_number(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Result<()> {
+fn check_number(scenario: &Scenario, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {
     let mut clients = 0;
     for (i, client) in scenario.clients.iter().enumerate() {
         clients += client.count.unwrap_or(1);
@@ -113,7 +112,7 @@ fn check_number(scenario: &Scenario, kind: &EngineKind, place: &Place) -> Result
     Ok(())
 }
 
-fn check_steps(steps: &[Step], place: &Place) -> Result<()> {
+fn check_steps(steps: &[Step], place: &KeyPath) -> Result<()> {
     for (i, step) in steps.iter().enumerate() {
         let place = place.index(i);
         match step {

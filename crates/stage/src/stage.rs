@@ -4,17 +4,17 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prorata_control::{Engine, EngineError};
+use prorata_control::{Engine, EngineError, EngineStatus};
 use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
+use prorata_core::policy::PolicyName;
 use prorata_protocol::ClientState;
-use prorata_scenario::file::PolicyName;
 use prorata_scenario::policy;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tempfile::TempDir;
 
-use crate::engine::EngineKind;
+use crate::engine::ProcessEngine;
 use crate::error::StageError;
 use crate::process::Process;
 
@@ -24,7 +24,7 @@ pub struct Stage {
     // Dropped in this order: nothing is enforced any more, then its directory.
     engine: Box<dyn Engine>,
     dispatcher: Arc<Mutex<Dispatcher>>,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     cpus: Vec<u32>,
     _directory: TempDir,
 }
@@ -34,7 +34,7 @@ impl Stage {
     /// those that this process may use. Where the policy is the dispatcher's, its
     /// lots come from the seed.
     pub fn new(
-        kind: &'static EngineKind,
+        kind: &'static ProcessEngine,
         ledger: Ledger,
         (name, seed): (PolicyName, u64),
         machine_cpus: u32,
@@ -80,9 +80,14 @@ impl Stage {
     }
 
     /// Manages a process, and all that it starts, as a client.
-    pub fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {
+    pub(crate) fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {
         let id = process.id().map_err(EngineError::from)?;
         Ok(self.engine.manage(client, id)?)
+    }
+
+    /// Leaves a client's processes to the plain kernel.
+    pub fn release(&self, client: ClientId) {
+        self.engine.release(client);
     }
 
     /// The CPUs that are shared out.
@@ -143,9 +148,9 @@ impl Stage {
         )
     }
 
-    /// How the engine enforces its decisions now.
-    pub fn mechanism(&self) -> &'static str {
-        self.engine.status().mechanism
+    /// How the engine fares now.
+    pub fn status(&self) -> EngineStatus {
+        self.engine.status()
     }
 
     /// Whether the engine has a process of a client, or has not noticed yet

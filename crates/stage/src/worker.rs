@@ -5,6 +5,7 @@
 //!   standard input    a socket: what the first thread says and is told
 //!   standard output   a file in memory: all programs, and the seed
 //!   argument          the number of this client's program
+//!   more arguments    a program of the system to run instead, see `Cast`
 //! ```
 //!
 //! Computing, sleeping and loops are a thread's own business; before each step
@@ -15,12 +16,15 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use prorata_core::rng::Rng as _;
 use prorata_scenario::plan::{Code, Instruction};
 use prorata_scenario::stream::{Purpose, SplitMix64, small_stream};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{ClockId, sched_yield};
 use rustix::time::{Timespec, clock_gettime};
@@ -62,18 +66,21 @@ pub fn client_entry() {
     }
     let program = arguments.next().and_then(|program| program.parse().ok());
     // Whatever goes wrong, nobody is there to hear of it but the exit code.
-    let lived = program.is_some_and(|program| live(program).is_ok());
+    let lived = program.is_some_and(|program| live(program, arguments.collect()).is_ok());
     std::process::exit(i32::from(!lived));
 }
 
 type Threads = Arc<Mutex<Vec<JoinHandle<io::Result<()>>>>>;
 
-fn live(program: u32) -> io::Result<()> {
+fn live(program: u32, cast: Vec<String>) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let script = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     // Of what is heard to end, there must be one descriptor only.
     rustix::stdio::dup2_stdin(&script)?;
+    if !cast.is_empty() {
+        return Err(become_program(socket, &cast));
+    }
     let threads = Threads::default();
     let first = Thread {
         script: Arc::new(Script::read(&script)?),
@@ -88,6 +95,29 @@ fn live(program: u32) -> io::Result<()> {
         thread.join().map_err(|_| io::Error::other("a panic"))??;
     }
     Ok(())
+}
+
+/// Waits to begin, then becomes a program of the system. The program inherits the
+/// socket, so that its end is heard. Returns only if that fails.
+fn become_program(socket: OwnedFd, cast: &[String]) -> io::Error {
+    let begin = || {
+        Report::Ready.send(&socket)?;
+        let Some(Order::Begin(_)) = Order::receive(&socket)? else {
+            std::process::exit(0);
+        };
+        fcntl_setfd(&socket, FdFlags::empty())?;
+        io::stderr().as_fd().try_clone_to_owned()
+    };
+    match (begin(), cast) {
+        (Ok(output), [program, name, arguments @ ..]) => Command::new(program)
+            .arg0(name)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .exec(),
+        (Ok(_), _) => io::ErrorKind::InvalidInput.into(),
+        (Err(error), _) => error,
+    }
 }
 
 /// A thread before it begins. Dropping its socket tells that it is gone.

@@ -1,15 +1,15 @@
-//! A bell: something to wait for beside other descriptors.
+//! A bell: a descriptor that one thread rings and another waits for.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Readable from the first ring on until it is hushed.
+/// A descriptor that is readable from a ring until it is hushed.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 
 impl Bell {
-    /// One that does not ring.
+    /// A bell that does not ring.
     pub fn new() -> std::io::Result<Bell> {
         Ok(Bell(eventfd(
             0,
@@ -17,12 +17,12 @@ impl Bell {
         )?))
     }
 
-    /// Never blocks: a bell that has rung 2^64 times rings already.
+    /// Makes it readable. Never blocks.
     pub fn ring(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Until it is rung again.
+    /// Makes it unreadable until the next ring.
     pub fn hush(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

@@ -9,6 +9,7 @@ use crate::ownership::Users;
 use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
+use crate::scheduler::{intersection, members};
 use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
@@ -292,7 +293,7 @@ impl Client {
         self.usable = CpuSet::new();
         for process in &self.processes {
             if let Ok(own) = process.threads.own_cpus() {
-                add_common(&mut self.usable, &own, cpus);
+                members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
             }
         }
     }
@@ -321,13 +322,6 @@ impl Client {
             ClientActivity::Blocked
         }
     }
-}
-
-/// Adds to a set what two others have in common.
-fn add_common(set: &mut CpuSet, one: &CpuSet, other: &CpuSet) {
-    (0..CpuSet::MAX_CPU)
-        .filter(|&cpu| one.is_set(cpu) && other.is_set(cpu))
-        .for_each(|cpu| set.set(cpu));
 }
 
 /// What a look at a client found.

@@ -1,40 +1,38 @@
-//! What an engine is told, and what it tells about itself.
+//! What an engine needs to know, and what it tells about itself.
 
 use std::path::PathBuf;
 
 /// How losers are kept from running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
-    /// They are put in `SCHED_IDLE`: they run where nobody else wants to, and
-    /// those who run too much in spite of it are stopped until they win.
+    /// The engine puts them in `SCHED_IDLE`, so that they run on CPUs that would be idle
+    /// otherwise. It stops losers that run too much in spite of that until they win.
     /// Needs the right to leave `SCHED_IDLE` again (`CAP_SYS_NICE`, or a nice
     /// limit of 20), and all clients in one scheduling group.
     Idle,
-    /// They are stopped and continued by signals.
+    /// The engine stops and continues them by signals.
     Stop,
 }
 
 /// What an engine needs to know.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// CPUs to share out; `None`: those of the affinity mask that the engine's
-    /// process has. Processes that are to use no other CPU must be bound to
-    /// them by whoever starts them; the engine does not.
+    /// CPUs to share out; `None`: the affinity mask of the engine's process. The engine does not
+    /// bind clients to them: a client may use other CPUs too if its affinity mask permits that.
     pub cpus: Option<Vec<u32>>,
-    /// Directory for the table of demoted processes, which guardian and
-    /// start-up sweep read. Made if missing; best on a memory file system,
-    /// where writing never waits for a disk.
+    /// Directory for the table of deeds, which the guardian and the next engine read. Made if
+    /// missing; best on a memory file system, where writing never waits for a disk.
     pub state_directory: PathBuf,
-    /// Path of the socket by which its clients' programs reach the daemon; it
-    /// tells them from those of another daemon, see [`crate::CLIENT_MARKER`].
+    /// Path of the daemon's socket. It tells processes of this daemon's clients from those of
+    /// another daemon's, see [`crate::SOCKET_MARKER`].
     pub socket: PathBuf,
-    /// `None`: [`Mechanism::Idle`] where a trial permits it, else
-    /// [`Mechanism::Stop`]. Idle gives way to stop as long as the clients'
-    /// scheduling groups differ, asked for or not.
+    /// `None`: [`Mechanism::Idle`] where a trial shows that it works, else
+    /// [`Mechanism::Stop`]. In any case the engine stops losers as long as the clients'
+    /// scheduling groups differ.
     pub mechanism: Option<Mechanism>,
 }
 
-/// How an engine fares.
+/// The state of an engine and its cost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineStatus {
     /// Mechanism in use now.
@@ -49,7 +47,7 @@ pub struct EngineStatus {
     pub cpus: u32,
     /// Processes managed now.
     pub processes: u32,
-    /// Processes left alone because we may not touch them or have too many.
+    /// Processes that the engine may not change, or that were too many for it.
     pub left_alone: u64,
     /// Pid of the guardian, unless a new one is being started.
     pub guardian: Option<u32>,

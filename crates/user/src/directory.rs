@@ -14,13 +14,13 @@ use crate::process_id::ProcessId;
 /// What a client is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientActivity {
-    /// It won the last decision.
+    /// It won a CPU with the last decision.
     Running,
-    /// It competes and waits.
+    /// It is runnable and waits for its turn.
     Waiting,
-    /// None of its threads wants to run.
+    /// None of its threads is runnable.
     Blocked,
-    /// Taken out by [`UserEngine::suspend`](crate::UserEngine::suspend).
+    /// It is taken out of the competition by [`UserEngine::suspend`](crate::UserEngine::suspend).
     Suspended,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Left(ClientId, ProcessId),
     Activity(ClientId, ClientActivity),
     Forgotten(ClientId),
-    /// No process is left.
+    /// Its last process ended.
     Exited(ClientId),
 }
 

@@ -1,4 +1,4 @@
-//! The engine as its callers see it.
+//! The engine's interface.
 
 use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,11 +30,10 @@ use crate::tree::Tree;
 use crate::wake_times::WakeTimes;
 
 /// Enforces a dispatcher's decisions on processes. Dropping it releases
-/// everything.
+/// all clients.
 ///
-/// All methods but [`nudge`](Self::nudge) and those that read wait for the
-/// decision thread, mostly for well below a millisecond; do not call them
-/// with the dispatcher's lock held.
+/// Methods that change something wait for the decision thread, mostly for well below a
+/// millisecond, except [`nudge`](Self::nudge). Do not call them with the dispatcher's lock held.
 pub struct UserEngine {
     commands: CommandSender,
     directory: SharedDirectory,
@@ -44,13 +43,12 @@ pub struct UserEngine {
 }
 
 impl UserEngine {
-    /// Sweeps what a dead predecessor left demoted or stopped, starts the
-    /// guardian process and the decision thread, and tells the dispatcher how
-    /// many CPUs there are. Raises the limit on open files as far as it may.
+    /// Undoes the deeds of a dead predecessor, starts the guardian process and the decision
+    /// thread, and tells the dispatcher how many CPUs there are. Raises the limit on open files
+    /// as far as permitted.
     ///
-    /// The dispatcher's lock is taken for microseconds only, never while a
-    /// process is touched. After changing what it holds, call
-    /// [`nudge`](Self::nudge).
+    /// The engine holds the dispatcher's lock for microseconds only, and changes no process
+    /// meanwhile. After a change of the ledger, call [`nudge`](Self::nudge).
     pub fn start(
         config: EngineConfig,
         dispatcher: Arc<Mutex<Dispatcher>>,
@@ -101,27 +99,23 @@ impl UserEngine {
         })
     }
 
-    /// Manages a process and all its present and future descendants as
-    /// (part of) `client`. Descendants that another client has stay there.
+    /// Manages a process and all its present and future descendants as (part of) `client`,
+    /// except descendants that belong to another client.
     pub fn manage(&self, client: ClientId, process: ProcessId) -> Result<(), EngineError> {
         self.ask(move |thread, now_ns| thread.manage(client, process, now_ns))?
     }
 
-    /// Children of `parent` join `client` too, though `parent` itself does
-    /// not: it is the process that started the client and, as a child
-    /// subreaper, inherits the client's orphans.
+    /// Lets children of `parent` join `client` too, but not `parent` itself: it started the client
+    /// and, as a child subreaper, inherits the client's orphans.
     pub fn also_children_of(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         self.ask(move |thread, now_ns| thread.add_foster_parent(client, parent, now_ns))?
     }
 
-    /// Finds living processes that carry the client's markers
-    /// ([`CLIENT_MARKER`](crate::CLIENT_MARKER)) and began at or after
-    /// `since_ticks` (clock ticks since boot), and manages them. How a
-    /// restarted daemon finds what is left of a client whose root has ended.
-    /// An environment says whatever its owner wants: only processes of `user`,
-    /// the client's owner, are believed, if that is not root, and of the users
-    /// of the client's other processes. Returns how many joined, their
-    /// descendants included.
+    /// Finds the processes that are left of a client after a restart of the daemon, by their
+    /// markers ([`CLIENT_MARKER`](crate::CLIENT_MARKER)), and manages them. `user` is the
+    /// client's owner, and `since_ticks`, in clock ticks since boot, is when the client began; see
+    /// [`is_left_of`](crate::ownership::is_left_of). Returns how many joined, with their
+    /// descendants.
     pub fn manage_marked(
         &self,
         client: ClientId,
@@ -131,22 +125,21 @@ impl UserEngine {
         self.ask(move |thread, now_ns| thread.manage_marked(client, user, since_ticks, now_ns))
     }
 
-    /// Undoes all enforcement on a client and forgets it. Unknown ones are
-    /// ignored.
+    /// Undoes all enforcement on a client and forgets it. Ignores an unknown client.
     pub fn release(&self, client: ClientId) {
-        // A failed engine has released everyone.
+        // A failed engine has released all clients.
         let _ = self.ask(move |thread, now_ns| thread.release(client, now_ns));
     }
 
-    /// Turns of a client last so long, from 1 ms to 1 s, or as long as those of all.
-    /// Shares stay what they are. Unknown ones are ignored.
+    /// Sets how long turns of a client last, from 1 ms to 1 s; `None` is the quantum of all.
+    /// Shares do not change. Ignores an unknown client.
     pub fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
         let _ = self.ask(move |thread, _| thread.set_client_quantum(client, quantum_ns));
     }
 
     /// Undoes enforcement and takes the client out of the competition until
-    /// [`resume`](Self::resume). Returns whether the engine had stopped any
-    /// of its processes, so that a stop signal may have been lost on them.
+    /// [`resume`](Self::resume). Returns whether the engine had stopped any of its processes: a
+    /// stop signal of their user may be lost then.
     pub fn suspend(&self, client: ClientId) -> bool {
         self.ask(move |thread, now_ns| thread.tree.suspend(client, now_ns))
             .unwrap_or(false)
@@ -162,14 +155,13 @@ impl UserEngine {
         self.commands.wake();
     }
 
-    /// Readable while [`take_exited`](Self::take_exited) has something to
-    /// tell, and once the engine has failed.
+    /// Readable while [`take_exited`](Self::take_exited) would return a client, and once the
+    /// engine has failed.
     pub fn exits(&self) -> BorrowedFd<'_> {
         self.directory.exits()
     }
 
-    /// Clients that have no process left since the last call. They are
-    /// forgotten already.
+    /// Clients whose last process ended since the last call. The engine has forgotten them.
     pub fn take_exited(&self) -> Vec<ClientId> {
         self.directory.take_exited()
     }
@@ -189,7 +181,7 @@ impl UserEngine {
         self.directory.read().activity(client)
     }
 
-    /// How the engine fares.
+    /// The engine's state and its cost.
     pub fn status(&self) -> EngineStatus {
         let directory = self.directory.read();
         let own = scheduler::cpu_time_ns(std::process::id());
@@ -230,9 +222,8 @@ impl Drop for UserEngine {
     }
 }
 
-/// Puts right what a dead engine left demoted or stopped, for the daemon on
-/// `socket` that is going to use another engine. `state_directory` is the dead
-/// one's.
+/// Undoes the deeds of a dead engine, for the daemon on `socket` that is going to use another
+/// kind of engine. `state_directory` is the dead engine's.
 pub fn put_right_what_is_left(state_directory: &Path, socket: &Path) -> Result<(), EngineError> {
     sweep(state_directory, socket).map(drop)
 }
@@ -249,8 +240,8 @@ fn sweep(state_directory: &Path, socket: &Path) -> Result<Table, EngineError> {
     Ok(table)
 }
 
-/// Runs the decision thread. If it panics, everything is released by what the
-/// table says, because nothing else can be relied on then.
+/// Runs the decision thread. After a panic it undoes all deeds that the table lists, because
+/// nothing else can be relied on.
 fn decide_until_the_end(mut decision_thread: DecisionThread) {
     let directory = decision_thread.directory.clone();
     let table = decision_thread.supervision.table();
@@ -293,7 +284,7 @@ fn choose_cpus(wanted: Option<Vec<u32>>) -> Result<CpuSet, EngineError> {
     Ok(cpus)
 }
 
-/// Every managed process takes descriptors.
+/// Each managed process takes descriptors.
 fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -54,7 +54,7 @@ impl Tree {
         now_ns: u64,
     ) -> u32 {
         let before = self.process_count();
-        for (pid, stat) in procfs::everyone() {
+        for (pid, stat) in procfs::all_processes() {
             if is_left_of(self, id, user, since_ticks, (pid, &stat)) {
                 self.admit(id, pid, &stat, Origin::Named, now_ns);
             }
@@ -208,7 +208,10 @@ impl Tree {
     /// After unnoticed births: the youngest processes may have escaped from their trees.
     fn suspect_youngest(&mut self) {
         let room = MAX_STRANGERS.saturating_sub(self.strangers.len());
-        let youngest = procfs::everyone().into_iter().rev().map(|(pid, _)| pid);
+        let youngest = procfs::all_processes()
+            .into_iter()
+            .rev()
+            .map(|(pid, _)| pid);
         let strangers = youngest.filter(|pid| !self.owners.contains_key(pid));
         self.strangers.extend(strangers.take(room));
     }
@@ -259,7 +262,7 @@ impl Tree {
     /// process of the system.
     fn walk(&mut self, origin: fn(&Tree, ClientId, u32, &Stat) -> Origin, now_ns: u64) {
         // Clock ticks do not always tell parents from children, so one pass may not be enough.
-        let all = procfs::everyone();
+        let all = procfs::all_processes();
         loop {
             let before = self.process_count();
             for (pid, stat) in &all {

@@ -1,4 +1,4 @@
-//! Observing: what clients used, and whether they want to run.
+//! Observing clients: the CPU time that they used, and whether they are runnable.
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
@@ -9,18 +9,15 @@ use crate::directory::Change;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 use crate::tree::Tree;
 
-/// For how many quanta, and how long, a client that neither won nor ran is not
-/// looked at.
+/// How many quanta, and how long, pass between two looks at a client that neither won nor ran.
 const UNLOOKED_QUANTA: u64 = 25;
 const UNLOOKED_NS: std::ops::RangeInclusive<u64> = 100 * MILLISECOND_NS..=SECOND_NS;
 
-/// Whoever wants to run and receives less than this part of a quantum in
-/// `SCHED_IDLE` need not be looked at because of that: a look costs more than
-/// ten samples.
+/// A runnable loser that received less than one in so many parts of a quantum in `SCHED_IDLE`
+/// needs no look because of that: a look costs more than ten samples.
 const LEAK: u64 = 10;
 
-/// Processes that are sampled every quantum; where there are more, those that
-/// did not win take turns.
+/// Processes that are sampled every quantum. With more of them, losers are sampled less often.
 const SAMPLED_EACH_QUANTUM: u64 = 512;
 
 impl DecisionThread {
@@ -38,8 +35,8 @@ impl DecisionThread {
             }
         }
         self.tree.review_zombies();
-        // Only now: a child whose end a sample of one client showed may have
-        // been waited for by a process of another.
+        // After all samples: a process of one client may have waited for a child whose end the
+        // sample of another client showed.
         for index in indices {
             if let Some(client) = self.tree.client_at(index)
                 && client.sampled_ns == now_ns
@@ -61,7 +58,7 @@ impl DecisionThread {
         let usage_ns = client.usage_ns;
         let look_due = client.is_winner()
             || usage_ns.0 > quantum_ns / LEAK
-            // It was thought to sleep.
+            // It was taken for a sleeper.
             || (usage_ns.0 > 0 && client.runnable == 0)
             || client.unsettled
             || client.watched.is_none()
@@ -88,13 +85,13 @@ impl DecisionThread {
         }
     }
 
-    /// A client has no living process left.
+    /// Removes a client without a living process.
     fn bury(&mut self, id: ClientId, now_ns: u64) {
         let may_be_new = |client: &Client| client.processes.is_empty() && !client.had_processes;
         if self.tree.client(id).is_none_or(may_be_new) {
             return;
         }
-        // Its last process may have left a child since births were noticed.
+        // Its last process may have left a child since the engine noticed births.
         let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
         let before = processes(&self.tree);
         self.tree.notice_births(now_ns);
@@ -105,8 +102,8 @@ impl DecisionThread {
         self.tree.changes.push(Change::Exited(id));
     }
 
-    /// Looks at winners that were not looked at in this round. Those found
-    /// asleep have had their turn. Returns whether there were any.
+    /// Looks at winners without a look in this round. Returns whether some were asleep; their
+    /// turns are over.
     pub(crate) fn confirm_winners(&mut self, now_ns: u64) -> bool {
         let mut any_asleep = false;
         for winner in self.competition.winners() {
@@ -137,14 +134,12 @@ impl Client {
         if self.suspended {
             self.runnable = 0;
         } else if self.is_stopped_by_us() {
-            // What it wants cannot be seen; it wanted to run when it was
-            // stopped.
+            // It was runnable when it was stopped, and shows nothing since.
             self.runnable = self.runnable.max(1);
         } else {
             self.runnable = look.runnable;
-            // Whoever runs and sleeps in so short turns that it is never seen
-            // awake must wait for its turn all the same, once it has run more
-            // than it could without winning.
+            // A client that runs so briefly that no look finds it awake must wait for its turn
+            // too, once it has taken more in advance than a sleeper may.
             if look.runnable == 0 && used_ns > 0 && self.is_in_debt(quantum_ns) {
                 self.pays_debt = true;
                 self.runnable = 1;
@@ -152,7 +147,9 @@ impl Client {
         }
     }
 
-    /// Whether it took more in advance than a sleeper may.
+    /// Whether it took more in advance than a sleeper may: half a quantum. This bounds what no
+    /// look shows. What a sleeper is owed is the policy's to bound, by
+    /// [`prorata_core::policy::credit::KEPT_CREDIT_QUANTA`].
     pub(crate) fn is_in_debt(&self, quantum_ns: u64) -> bool {
         self.advance_ns > quantum_ns / 2
     }
@@ -162,7 +159,6 @@ impl Client {
         let used_ns = std::mem::take(&mut self.uncharged_ns);
         if used_ns > 0 {
             if self.runnable_told == 0 {
-                // It ran, so it was awake.
                 self.runnable_told = self.runnable.max(1);
                 dispatcher.set_runnable(self.id, self.runnable_told);
             }

@@ -7,8 +7,8 @@
 //!    above it. It belongs to a client of which that is the foster parent. Where that may be
 //!    several, or none, the marker in its environment tells.
 //! 4. Failing that, a process belongs to the client that its marker names, if the marker is to
-//!    be believed ([`client_by_marker`]): its owner writes an environment as he likes, and a
-//!    client of the same name may have existed before.
+//!    be believed ([`client_by_marker`]): its owner can write any environment, and an earlier
+//!    client may have had the same name.
 //! 5. After a restart of the daemon, what is left of a client is found by its marker, as far as
 //!    its journal vouches for it ([`is_left_of`]).
 //!
@@ -53,14 +53,13 @@ pub fn client_by_birth(kin: &impl Kinship, pid: u32, stat: &Stat) -> Option<Clie
     }
 }
 
-/// The client that a process belongs to because it says so, if it belongs to none yet.
+/// The client that a process belongs to because of its marker, if it belongs to none yet.
 pub fn client_by_marker(kin: &impl Kinship, pid: u32, stat: &Stat) -> Option<ClientId> {
     let client = kin.marked(pid)?;
     is_believed(kin, client, pid, stat).then_some(client)
 }
 
-/// Believed are processes that began after another of the client's, and that are of the same
-/// user as another.
+/// A marker is believed if the client has an older process, and has a process of the same user.
 fn is_believed(kin: &impl Kinship, client: ClientId, pid: u32, stat: &Stat) -> bool {
     kin.began_by(client, stat.start_time_ticks) && is_of_its_user(kin, client, pid)
 }
@@ -70,9 +69,10 @@ fn is_of_its_user(kin: &impl Kinship, client: ClientId, pid: u32) -> bool {
     user.is_some_and(|user| kin.has_process_of(client, user))
 }
 
-/// Whether a process is left of a client that a journal knows: it carries the client's marker,
-/// it is its owner's, anybody's if that is root, or of the user of another of its processes, and
-/// it began when the client's first process did or later.
+/// Whether a process is left of a client that a journal knows. Such a process carries the
+/// client's marker, has no client yet, and did not begin before the client. Its user is the
+/// client's owner or the user of one of the client's processes; root may own processes of any
+/// user.
 pub fn is_left_of(
     kin: &impl Kinship,
     client: ClientId,
@@ -86,28 +86,29 @@ pub fn is_left_of(
         && (owner == 0 || kin.user_of(pid) == Some(owner) || is_of_its_user(kin, client, pid))
 }
 
-/// The users whose processes may join a client unasked: those of the processes that were named
-/// for it, or found by a journal. While there is none, the first process that joins tells the
-/// user, and so does a foster parent.
+/// The users of a client. Their processes may join it without being named. They are the users of
+/// the processes that a caller named or a journal vouches for; without any, the user of the first
+/// process or foster parent.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Users(Vec<u32>);
 
 impl Users {
-    /// Processes of this user may join too.
+    /// Adds a user.
     pub fn add(&mut self, user: u32) {
         if !self.0.contains(&user) {
             self.0.push(user);
         }
     }
 
-    /// The same if nothing is known of the client's users yet.
+    /// Adds a user unless there is one already.
     pub fn add_first(&mut self, user: u32) {
         if self.0.is_empty() {
             self.0.push(user);
         }
     }
 
-    /// Whether a process of this user may join unasked. Root may give his tickets to anybody.
+    /// Whether a process of this user may join without being named. A client of root may have
+    /// processes of all users.
     pub fn may_include(&self, user: u32) -> bool {
         self.0.is_empty() || self.0.contains(&user) || self.0.contains(&0)
     }

@@ -8,7 +8,7 @@
 use prorata_core::dispatcher::Winner;
 use rustix::thread::CpuSet;
 
-use crate::threads::intersection;
+use crate::scheduler::{intersection, members};
 use crate::tree::Tree;
 
 /// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
@@ -59,26 +59,19 @@ pub(crate) fn place_winners(tree: &mut Tree, winners: &[Winner]) {
 /// So many of the free CPUs, the preferred ones first.
 fn choose(free: &CpuSet, preferred: &CpuSet, count: u32) -> CpuSet {
     let mut chosen = CpuSet::new();
-    let mut left = count;
-    for want_preferred in [true, false] {
-        for cpu in 0..CpuSet::MAX_CPU {
-            if left > 0 && free.is_set(cpu) && preferred.is_set(cpu) == want_preferred {
-                chosen.set(cpu);
-                left -= 1;
-            }
-        }
-    }
+    let first = members(free).filter(|&cpu| preferred.is_set(cpu));
+    let rest = members(free).filter(|&cpu| !preferred.is_set(cpu));
+    let cpus = first.chain(rest).take(count as usize);
+    cpus.for_each(|cpu| chosen.set(cpu));
     chosen
 }
 
 fn is_within(part: &CpuSet, whole: &CpuSet) -> bool {
-    (0..CpuSet::MAX_CPU).all(|cpu| !part.is_set(cpu) || whole.is_set(cpu))
+    members(part).all(|cpu| whole.is_set(cpu))
 }
 
 fn remove(from: &mut CpuSet, part: &CpuSet) {
-    (0..CpuSet::MAX_CPU)
-        .filter(|&cpu| part.is_set(cpu))
-        .for_each(|cpu| from.unset(cpu));
+    members(part).for_each(|cpu| from.unset(cpu));
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Process {
             ),
             Origin::Born(heritage) => (0, Waited::since(0), heritage),
         };
-        let slot = journal.take(id, id.pid).ok_or(Failure::Refused)?;
+        let record = journal.take(id, id.pid).ok_or(Failure::Refused)?;
         Ok(Process {
             id,
             parent: stat.parent,
@@ -123,7 +123,7 @@ impl Process {
             session: stat.session,
             handle,
             stat_file,
-            threads: Threads::new(id.pid, slot, &stat, &heritage, journal),
+            threads: Threads::new(id.pid, record, &stat, &heritage, journal),
             clock_ns,
             restored_at_ns: clock_ns,
             waited,
@@ -255,9 +255,9 @@ impl Process {
         if self.look()?.is_stopped() {
             return Ok(());
         }
-        journal.mark(self.threads.slot(), flag::STOPPED);
+        journal.mark(self.threads.record(), flag::STOPPED);
         if let Err(error) = self.handle.signal(Signal::STOP) {
-            journal.clear(self.threads.slot(), flag::STOPPED);
+            journal.clear(self.threads.record(), flag::STOPPED);
             return Err(error.into());
         }
         self.stopped = true;
@@ -268,7 +268,7 @@ impl Process {
         if self.stopped {
             self.handle.signal(Signal::CONT)?;
             self.stopped = false;
-            journal.clear(self.threads.slot(), flag::STOPPED);
+            journal.clear(self.threads.record(), flag::STOPPED);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! What `/proc` tells about processes and threads. Nothing here allocates
-//! except [`environment_variable`] and [`everyone`].
+//! except [`environment_variable`] and [`all_processes`].
 
 use std::ffi::CStr;
 use std::fmt;
@@ -18,8 +18,7 @@ struct ProcPath {
 impl ProcPath {
     fn new(path: fmt::Arguments<'_>) -> Self {
         let mut bytes = [0; 64];
-        // The last byte stays zero and so ends the string. Paths of three
-        // numbers at most are far shorter.
+        // The last byte stays zero and ends the string.
         (&mut bytes[..63])
             .write_fmt(path)
             .expect("paths in /proc are short");
@@ -42,28 +41,26 @@ pub(crate) const TICK_NS: u64 = 10_000_000;
 /// The fields of `/proc/PID/stat` that an engine needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stat {
-    /// One letter: `R` wants to run or runs, `S` and `D` sleep, `T` is
-    /// stopped, `t` is traced, `Z` has ended.
+    /// One letter: `R` is runnable, `S` and `D` sleep, `T` is stopped, `t` is
+    /// traced, `Z` has ended.
     pub(crate) state: u8,
     /// Pid of its parent.
     pub parent: u32,
     pub(crate) session: u32,
     flags: u32,
-    /// CPU time of descendants that were waited for; each of its two parts
-    /// is rounded down to a clock tick.
+    /// CPU time of descendants that were waited for. User and system time are each
+    /// rounded down to a clock tick.
     pub(crate) waited_ns: u64,
     pub(crate) threads: u32,
     /// Clock ticks since boot.
     pub start_time_ticks: u64,
     exit_signal: i32,
-    /// CPU on which it ran last.
-    pub(crate) processor: u32,
     /// Scheduling policy, as the kernel numbers them.
     pub policy: u32,
 }
 
 impl Stat {
-    /// Parses one line. `None` if it is not what `proc(5)` describes.
+    /// Parses one line of the form that `proc(5)` describes.
     pub(crate) fn parse(line: &[u8]) -> Option<Stat> {
         // The name in parentheses may hold anything, parentheses included.
         let after_name = line.iter().rposition(|&b| b == b')')? + 2;
@@ -83,7 +80,6 @@ impl Stat {
         let threads = number(field(20)?)?;
         let start_time_ticks = number(field(22)?)?;
         let exit_signal = number(field(38)?)?;
-        let processor = number(field(39)?)?;
         let policy = number(field(41)?)?;
         Some(Stat {
             state,
@@ -94,12 +90,11 @@ impl Stat {
             threads,
             start_time_ticks,
             exit_signal,
-            processor,
             policy,
         })
     }
 
-    /// Of a process that sleeps, born to this parent at this time.
+    /// The state of a process that sleeps, born to this parent at this time.
     #[cfg(test)]
     pub(crate) fn born(parent: u32, start_time_ticks: u64) -> Stat {
         Stat {
@@ -111,32 +106,30 @@ impl Stat {
             threads: 1,
             start_time_ticks,
             exit_signal: 17,
-            processor: 0,
             policy: 0,
         }
     }
 
-    /// Whether it wants to run.
     pub(crate) fn is_runnable(&self) -> bool {
         self.state == b'R'
     }
 
-    /// Whether it neither wants to run nor waits for a disk: it sleeps or is stopped.
+    /// Whether it waits neither for a CPU nor for a disk.
     pub(crate) fn is_asleep(&self) -> bool {
         matches!(self.state, b'S' | b'T' | b't')
     }
 
-    /// Whether it is stopped or traced, by whomever.
+    /// Whether it is stopped or traced.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether all of a process has ended, or a single thread has.
+    /// Whether a process, or a single thread, has ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 
-    /// Whether a process goes on in other threads than its first.
+    /// Whether a process goes on without its first thread.
     pub fn leader_has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads > 1
     }
@@ -194,7 +187,7 @@ pub fn process_of_thread(tid: u32) -> io::Result<u32> {
 /// The first number in the line of `/proc/PID/status` that begins so.
 fn status_number(tid: u32, label: &[u8]) -> io::Result<u32> {
     let file = ProcPath::new(format_args!("/proc/{tid}/status")).open(OFlags::RDONLY)?;
-    // The lines that are asked for come first.
+    // The lines that callers ask for come first.
     let mut buffer = [0; 512];
     let length = rustix::io::pread(&file, &mut buffer, 0)?;
     buffer[..length]
@@ -216,7 +209,7 @@ pub fn for_each_thread(pid: u32, visit: impl FnMut(u32)) -> io::Result<()> {
 }
 
 /// All processes of the system, oldest first. Cost: 5 us each.
-pub fn everyone() -> Vec<(u32, Stat)> {
+pub fn all_processes() -> Vec<(u32, Stat)> {
     let mut all = Vec::new();
     let _ = for_each_process(|pid| {
         if let Ok(stat) = stat(pid) {
@@ -240,14 +233,13 @@ fn for_each_number(path: &CStr, mut visit: impl FnMut(u32)) -> io::Result<()> {
     Ok(())
 }
 
-/// An open `/proc/loadavg`, whose last field is the pid or thread identifier
-/// given out last in our pid namespace: as long as it stays the same, nothing
-/// was born.
+/// An open `/proc/loadavg`. Its last field is the number that the kernel gave out last to a
+/// process or thread of this pid namespace.
 #[derive(Debug)]
 pub struct LastBorn(OwnedFd);
 
 impl LastBorn {
-    /// Where there is no `/proc` this fails.
+    /// Fails without a `/proc`.
     pub fn open() -> io::Result<Self> {
         let path = ProcPath::new(format_args!("/proc/loadavg"));
         Ok(Self(path.open(OFlags::RDONLY)?))
@@ -275,7 +267,7 @@ pub fn real_uid(pid: u32) -> Option<u32> {
 }
 
 /// The value of environment variable `name` that a process was started with,
-/// if we may read it.
+/// if this user may read it.
 pub fn environment_variable(pid: u32, name: &str) -> Option<String> {
     use std::io::Read;
     let mut environment = Vec::new();
@@ -304,28 +296,28 @@ mod tests {
     }
 
     #[test]
-    fn a_stat_line_is_taken_apart_whatever_the_name() {
+    fn a_stat_line_is_parsed_with_any_name() {
         let stat = Stat::parse(LINE).expect("well-formed");
         assert_eq!(stat.parent, 4);
         assert_eq!(stat.session, 7);
         assert_eq!(stat.waited_ns, 33 * TICK_NS);
         assert_eq!(stat.threads, 5);
         assert_eq!(stat.start_time_ticks, 8888);
-        assert_eq!((stat.exit_signal, stat.processor, stat.policy), (17, 1, 5));
+        assert_eq!((stat.exit_signal, stat.policy), (17, 5));
         assert!(stat.is_runnable() && !stat.has_ended() && !stat.is_stopped());
     }
 
     #[test]
     fn a_stat_line_cut_short_is_refused() {
         for length in 0..LINE.len() - 40 {
-            // Whatever is left, it never panics; without all fields it is no line.
+            // Without all fields it is no line, and the parser never panics.
             let parsed = Stat::parse(&LINE[..length]);
             assert!(parsed.is_none() || length > LINE.len() - 60, "{length}");
         }
     }
 
     #[test]
-    fn our_own_process_is_found() {
+    fn this_process_is_found() {
         let me = std::process::id();
         let stat = stat(me).expect("we exist");
         assert!(!stat.is_kernel_thread() && !stat.is_secondary_thread());
@@ -339,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_names_its_process_and_is_no_process() {
+    fn a_thread_names_its_process_and_is_secondary() {
         let (tell, told) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -361,8 +353,8 @@ mod tests {
     fn births_show_in_the_pid_given_out_last() {
         let file = LastBorn::open().expect("/proc is readable");
         let mut child = std::process::Command::new("true").spawn().expect("spawns");
-        // Others are born too, so only the order of the numbers is certain,
-        // and not even that when they wrap.
+        // Other processes are born too, so only the order of the numbers is certain, unless they
+        // wrap.
         let last = file.read().expect("readable");
         assert!(last >= child.id() || last < 1000);
         child.wait().expect("ends");

@@ -1,4 +1,4 @@
-//! The kernel's scheduling policies, as far as an engine changes them.
+//! System calls of the kernel's scheduler: policies, affinities, CPU clocks.
 
 use std::io;
 use std::sync::mpsc;
@@ -11,8 +11,7 @@ const SCHED_EXT: libc::c_int = 7;
 /// A thread's scheduling policy as the kernel numbers them, with the flag
 /// `SCHED_RESET_ON_FORK` where it is set.
 ///
-/// Changing it leaves the nice value and a custom slice as they are: the
-/// kernel keeps both in `sched_setscheduler(2)`.
+/// `sched_setscheduler(2)` keeps the nice value and a custom slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy(pub u32);
 
@@ -63,11 +62,10 @@ impl Policy {
         self.class() == Self::IDLE.0
     }
 
-    /// Whether an engine may demote it: real-time and deadline threads are
-    /// somebody's considered choice, restoring them needs more rights than
-    /// demoting them, and they outrank every decision of ours. (`SCHED_EXT` is
-    /// ordinary unless such a scheduler is loaded; members of a kernel engine
-    /// that was killed are left in it.)
+    /// Whether an engine may demote it. Real-time and deadline policies outrank every decision of
+    /// an engine, and to restore them needs more rights than to demote them. (`SCHED_EXT` is
+    /// ordinary unless such a scheduler is loaded; the members of a killed kernel engine are
+    /// still in it.)
     pub fn is_fair(self) -> bool {
         matches!(
             self.class() as libc::c_int,
@@ -81,15 +79,15 @@ impl Policy {
 pub(crate) enum Return {
     /// No thread can.
     Never,
-    /// Those can whose own nice limit allows for their nice value.
+    /// Threads of a process can if its nice limit permits nice 0.
     WithinNiceLimit,
-    /// All can: we have `CAP_SYS_NICE`.
+    /// All threads can: this process has `CAP_SYS_NICE`.
     Always,
 }
 
 impl Return {
-    /// Finds out by doing it to a thread of our own that does nothing, and so
-    /// does not wait for a CPU in between.
+    /// Finds out by a trial on an own thread that only sleeps, and so does not wait for a CPU in
+    /// `SCHED_IDLE`.
     pub(crate) fn by_trial() -> io::Result<Return> {
         let (tell, told) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::channel::<()>();
@@ -111,7 +109,7 @@ impl Return {
         let _ = thread.join();
         Ok(match (came_back, nice_limit(std::process::id())) {
             (false, _) => Return::Never,
-            // Within our own limit the trial does not show a capability.
+            // Within the own limit the trial does not prove a capability.
             (true, Some(limit)) if limit >= NICE_LIMIT_OF_ZERO => Return::WithinNiceLimit,
             (true, _) => Return::Always,
         })
@@ -150,9 +148,9 @@ fn nice_limit(pid: u32) -> Option<u64> {
     (result == 0).then_some(limit.rlim_cur)
 }
 
-/// Has this thread run as soon as it wakes: as the lowest real-time priority
-/// where that is permitted, else with the shortest slice, which moves its
-/// deadline before those of others (Linux 6.12 and later).
+/// Has this thread run as soon as it wakes: with the lowest real-time priority where that is
+/// permitted, else with the shortest slice, which gives it an early deadline (Linux 6.12 and
+/// later).
 pub(crate) fn wake_promptly() {
     let parameter = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -190,8 +188,8 @@ pub(crate) fn wake_promptly() {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
 }
 
-/// CPU time used by a process, all its threads together, those that ended
-/// and the running slice included; children not. `None` once it is gone.
+/// CPU time that all threads of a process used, with ended threads and the running slice but
+/// without children. `None` once it is gone.
 /// Cost: about 0.2 us.
 pub fn cpu_time_ns(pid: u32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the pid, and 2 for the clock
@@ -221,12 +219,23 @@ pub(crate) fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     )?)
 }
 
+pub(crate) fn members(cpus: &CpuSet) -> impl Iterator<Item = usize> {
+    (0..CpuSet::MAX_CPU).filter(|&cpu| cpus.is_set(cpu))
+}
+
+pub(crate) fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
+    let mut both = CpuSet::new();
+    let common = members(one).filter(|&cpu| other.is_set(cpu));
+    common.for_each(|cpu| both.set(cpu));
+    both
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_trial_leaves_this_thread_alone_and_agrees_with_itself() {
+    fn the_trial_changes_nothing_and_repeats_its_answer() {
         let me = rustix::thread::gettid().as_raw_pid() as u32;
         let before = Policy::of(me).expect("we exist");
         let first = Return::by_trial().expect("threads can be had");

@@ -1,12 +1,11 @@
-//! The table of what is done to whom: a file that engine and guardian map
-//! into memory, and that outlives both.
+//! The table of deeds: a file that engine and guardian map into memory, and that outlives both.
 //!
-//! A record is written before a process is touched and cleared after it is
-//! put right, so whoever reads the table after any death of the engine finds
-//! at least everything that has to be undone. Memory shared through a file
-//! survives the death of its writers, so a record needs no checksum: its
-//! flags are stored last and make it valid. After a crash of the machine the
-//! boot identifier differs and the records are void.
+//! A deed is anything that the engine does to a process and that must be undone: it stops the
+//! process, demotes it to `SCHED_IDLE`, or binds its threads to CPUs. The engine writes a record
+//! before a deed and clears it after undoing the deed. So after any death of the engine, the
+//! table lists at least all deeds that must be undone. Memory shared through a file survives the
+//! death of its writers, so a record needs no checksum: its flags are stored last and make it
+//! valid. After a crash of the machine the boot identifier differs, and the records are void.
 //!
 //! ```text
 //!   | header, one page | record 0 | record 1 | ... | record MAX_RECORDS - 1 |
@@ -35,30 +34,28 @@ const FILE_NAME: &str = "demoted.table";
 /// "prorata" and the version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x02");
 
-/// Records in a table; a process needs one, and so does each thread whose
-/// policy is not the ordinary one.
+/// Records in a table. A process needs one, and so does each thread that is bound or has a policy
+/// that is not the ordinary one.
 pub(crate) const MAX_RECORDS: u32 = 1 << 15;
 
 const HEADER_BYTES: usize = 4096;
 const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
 
-/// How long a new engine waits for the guardian of the one before it: some
-/// milliseconds, unless the machine stands still.
+/// How long a new engine waits for its predecessor's guardian, which takes some milliseconds
+/// unless the machine stands still.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was done, and what a record holds.
+/// Deeds, and what a record holds.
 pub(crate) mod flag {
-    /// The process was stopped by us.
+    /// The engine stopped the process.
     pub(crate) const STOPPED: u32 = 1;
-    /// The process's fair threads were put in `SCHED_IDLE`.
+    /// The engine put the process's fair threads in `SCHED_IDLE`.
     pub(crate) const IDLE: u32 = 2;
-    /// This one thread was bound to CPUs; `own_cpus` holds its own, `cpus`
-    /// ours.
+    /// The engine bound this one thread to `cpus`; without that it may use `own_cpus`.
     pub(crate) const BOUND: u32 = 4;
-    /// `policy` holds this thread's own policy. Says nothing about whether it
-    /// was changed.
+    /// `policy` holds this thread's own policy, whether the engine changed that or not.
     pub(crate) const OWN_POLICY: u32 = 8;
-    /// Any of those that must be undone.
+    /// Any deed that must be undone.
     pub(crate) const TOUCHED: u32 = STOPPED | IDLE | BOUND;
 }
 
@@ -66,17 +63,14 @@ pub(crate) mod flag {
 struct Header {
     magic: AtomicU64,
     boot: [AtomicU64; 2],
-    /// The engine promises to write this again before the monotonic clock
-    /// gets there.
+    /// The engine promises to store a new value here before this time on the monotonic clock.
     alive_until_ns: AtomicU64,
-    /// How often the guardian has put everything right while the engine was
-    /// stalled. Raised before it begins.
+    /// How often the guardian undid all deeds while the engine stalled. Raised before it begins.
     releases: AtomicU64,
 }
 
-/// Fields other than `flags` and the CPUs change only while `flags` is zero or
-/// by adding what no set flag speaks of, so a reader that sees a flag sees its
-/// fields.
+/// Other fields than `flags` and the CPUs change only while their flag is not set. So a reader
+/// that sees a flag sees its fields.
 #[repr(C)]
 struct Record {
     flags: AtomicU32,
@@ -94,7 +88,7 @@ struct Record {
 pub(crate) struct Entry {
     pub(crate) index: u32,
     pub(crate) flags: u32,
-    /// The thread: a process's first, unless only this thread is meant.
+    /// A process's first thread, or the one thread that the record is about.
     pub(crate) thread: ProcessId,
     pub(crate) pid: u32,
     pub(crate) policy: Policy,
@@ -105,7 +99,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Table {
     memory: NonNull<u8>,
-    /// Locked as long as an engine or its guardian has it open.
+    /// Locked as long as an engine or its guardian has the file open.
     file: OwnedFd,
 }
 
@@ -116,8 +110,8 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Opens or makes the table in a directory and locks it. Records that a
-    /// dead engine left are kept; those from before a reboot are not.
+    /// Opens or makes the table in a directory and locks it. It keeps the records of a dead
+    /// engine, unless they are from before a reboot.
     pub(crate) fn open(directory: &Path) -> Result<Table, EngineError> {
         Self::open_within(directory, PATIENCE)
     }
@@ -209,7 +203,7 @@ impl Table {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Makes every record free that speaks of nothing to be undone.
+    /// Frees every record without a deed.
     fn clear_untouched(&self) {
         for record in self.records() {
             let flags = record.flags.load(Ordering::Relaxed);
@@ -227,7 +221,7 @@ impl Table {
         })
     }
 
-    /// Whether anything has to be undone.
+    /// Whether there are deeds to undo.
     pub(crate) fn is_anything_touched(&self) -> bool {
         let touched = |record: &Record| record.flags.load(Ordering::Relaxed) & flag::TOUCHED != 0;
         self.records().iter().any(touched)
@@ -237,14 +231,13 @@ impl Table {
         self.records()[index as usize].flags.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes back some flags of a record.
+    /// Clears some flags of a record.
     pub(crate) fn clear(&self, index: u32, flags: u32) {
         let record = &self.records()[index as usize];
         record.flags.fetch_and(!flags, Ordering::Release);
     }
 
-    /// Promises to be heard of again before `alive_until_ns` on the monotonic
-    /// clock.
+    /// Promises to promise again before this time on the monotonic clock.
     pub(crate) fn promise(&self, alive_until_ns: u64) {
         let header = self.header();
         header
@@ -257,7 +250,7 @@ impl Table {
         self.header().alive_until_ns.load(Ordering::Acquire)
     }
 
-    /// Announces that the guardian is about to put everything right.
+    /// Announces that the guardian is about to undo all deeds.
     pub(crate) fn announce_release(&self) {
         self.header().releases.fetch_add(1, Ordering::SeqCst);
     }
@@ -320,9 +313,9 @@ fn store_cpus(words: &[AtomicU64], cpus: &CpuSet) {
     }
 }
 
-/// A record that the engine holds.
+/// Names a record that the engine uses.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Slot(u32);
+pub(crate) struct RecordId(u32);
 
 /// The engine's side of the table: gives out records and writes them.
 #[derive(Debug)]
@@ -335,8 +328,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Takes over a table after a sweep. Records of what the sweep was refused
-    /// stay as they are, for the sweeps to come.
+    /// Takes over a table after a sweep. Records of deeds that the sweep could not undo stay for
+    /// later sweeps.
     pub(crate) fn new(table: Arc<Table>) -> Self {
         table.clear_untouched();
         Self {
@@ -348,7 +341,7 @@ impl Journal {
 
     /// A record for a process (`thread.pid == pid`) or for one thread of it.
     /// `None` when all are in use.
-    pub(crate) fn take(&mut self, thread: ProcessId, pid: u32) -> Option<Slot> {
+    pub(crate) fn take(&mut self, thread: ProcessId, pid: u32) -> Option<RecordId> {
         let index = self.free.pop().or_else(|| {
             let unused = |&index: &u32| self.table.is_unused(index);
             let index = (self.fresh..MAX_RECORDS).find(unused)?;
@@ -361,38 +354,37 @@ impl Journal {
             .start_time_ticks
             .store(thread.start_time_ticks, Ordering::Relaxed);
         record.pid.store(pid, Ordering::Relaxed);
-        Some(Slot(index))
+        Some(RecordId(index))
     }
 
-    /// Gives a record back, whose process is gone or as it was.
-    pub(crate) fn give_back(&mut self, slot: Slot) {
-        self.table.clear(slot.0, u32::MAX);
-        self.free.push(slot.0);
+    /// Gives a record back, after the end of its process or when its deeds are undone.
+    pub(crate) fn give_back(&mut self, record: RecordId) {
+        self.table.clear(record.0, u32::MAX);
+        self.free.push(record.0);
     }
 
-    /// To be called before the deed.
-    pub(crate) fn mark(&self, slot: &Slot, flags: u32) {
-        let record = &self.table.records()[slot.0 as usize];
+    /// Notes a deed, before it is done.
+    pub(crate) fn mark(&self, record: &RecordId, flags: u32) {
+        let record = &self.table.records()[record.0 as usize];
         record.flags.fetch_or(flags, Ordering::Release);
     }
 
-    /// To be called after it is undone.
-    pub(crate) fn clear(&self, slot: &Slot, flags: u32) {
-        self.table.clear(slot.0, flags);
+    /// Notes that a deed is undone.
+    pub(crate) fn clear(&self, record: &RecordId, flags: u32) {
+        self.table.clear(record.0, flags);
     }
 
-    /// Writes down a thread's own policy.
-    pub(crate) fn keep_policy(&self, slot: &Slot, policy: Policy) {
-        let record = &self.table.records()[slot.0 as usize];
+    /// Notes a thread's own policy.
+    pub(crate) fn keep_policy(&self, record: &RecordId, policy: Policy) {
+        let record = &self.table.records()[record.0 as usize];
         record.policy.store(policy.0, Ordering::Relaxed);
         record.flags.fetch_or(flag::OWN_POLICY, Ordering::Release);
     }
 
-    /// Writes down a thread's own CPUs and ours, before it is bound to these.
-    /// A thread that is bound already has the same own CPUs, or has left the
-    /// former binding by itself; so a reader in between does no harm.
-    pub(crate) fn keep_binding(&self, slot: &Slot, binding: &Binding) {
-        let record = &self.table.records()[slot.0 as usize];
+    /// Notes a binding, before the thread is bound. A thread that is bound already has the same
+    /// own CPUs, or has left its former binding by itself. So a reader in between does no harm.
+    pub(crate) fn keep_binding(&self, record: &RecordId, binding: &Binding) {
+        let record = &self.table.records()[record.0 as usize];
         store_cpus(&record.own_cpus, &binding.own);
         store_cpus(&record.cpus, &binding.ours);
         record.flags.fetch_or(flag::BOUND, Ordering::Release);
@@ -410,7 +402,7 @@ fn open_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Names this run of the machine.
+/// Names this boot of the machine.
 fn boot_id() -> io::Result<[u64; 2]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let hex: String = text.chars().filter(char::is_ascii_hexdigit).collect();
@@ -462,11 +454,11 @@ mod tests {
         table.clear(entries[0].index, flag::STOPPED);
         table.clear(entries[1].index, flag::BOUND);
         assert!(!table.is_anything_touched());
-        assert_eq!(table.entries().count(), 1, "what is kept is no deed");
+        assert_eq!(table.entries().count(), 1, "an own policy is no deed");
     }
 
     #[test]
-    fn a_table_of_another_boot_or_of_rubbish_is_void() {
+    fn a_table_of_another_boot_or_of_garbage_is_void() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(FILE_NAME);
         std::fs::write(&path, vec![0xff; TABLE_BYTES]).expect("writes");
@@ -488,11 +480,11 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let table = Arc::new(Table::open(directory.path()).expect("opens"));
         let mut journal = Journal::new(table);
-        let mut slots: Vec<_> = (0..MAX_RECORDS)
+        let mut records: Vec<_> = (0..MAX_RECORDS)
             .map(|pid| journal.take(thread(pid), pid).expect("within the limit"))
             .collect();
         assert_eq!(journal.take(thread(0), 0), None, "one past the limit");
-        journal.give_back(slots.pop().expect("there are some"));
+        journal.give_back(records.pop().expect("there are some"));
         assert!(journal.take(thread(0), 0).is_some());
     }
 

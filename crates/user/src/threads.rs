@@ -1,5 +1,5 @@
-//! The threads of one process: which of them want to run, their scheduling
-//! policies and the CPUs that they may use.
+//! The threads of one process: which are runnable, their scheduling policies, and the CPUs that
+//! they may use.
 
 use rustix::thread::CpuSet;
 
@@ -7,59 +7,56 @@ use crate::process::Failure;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
 use crate::reach::Target;
-use crate::scheduler::{self, Policy};
-use crate::table::{Journal, Slot, flag};
+use crate::scheduler::{self, Policy, intersection};
+use crate::table::{Journal, RecordId, flag};
 
-/// CPUs that a thread may use by itself, and those that we bound it to.
+/// CPUs that a thread may use by itself, and CPUs that the engine bound it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Binding {
     pub(crate) own: CpuSet,
     pub(crate) ours: CpuSet,
 }
 
-/// A thread and what it is to have when we leave it alone.
+/// A thread, and the policy and the CPUs that it has without the engine.
 #[derive(Debug)]
 struct Thread {
     tid: u32,
     /// Its own policy.
     own: Policy,
     binding: Option<Box<Binding>>,
-    /// Its record, while it has a policy of its own that is not the ordinary
-    /// one or is bound. The first thread's stands for the process and is
-    /// always there.
-    slot: Option<Slot>,
+    /// Its record, while it is bound or has a policy of its own that is not the ordinary one. The
+    /// first thread always has one, which stands for the process.
+    record: Option<RecordId>,
 }
 
-/// What newborn threads and processes may have inherited because of us. It is
-/// not to be taken for their own choice.
+/// What newborn threads and processes may have inherited because of the engine. It must not be
+/// taken for their own choice.
 ///
-/// Births are noticed before each enforcement and once more after it. What held
-/// before is forgotten then, unless the parent may still be giving birth as it
-/// was: a child has its policy long before it can be seen, and its parent may
-/// lose the CPU in between. So a newborn that is found in `SCHED_IDLE` though its
-/// parent was not demoted lately has chosen it. What cannot be told apart: one
-/// born to a parent that was, which chooses `SCHED_IDLE` before it is noticed; it
-/// gets its parent's own policy back. That somebody's choice is lost is the lesser
-/// evil: else somebody would stay demoted.
+/// The engine notices births before each enforcement and once more after it. Then it forgets what
+/// held before, unless the parent may be in the middle of a fork: a child has its policy long
+/// before it can be seen, and its parent may lose the CPU in between. So a newborn in
+/// `SCHED_IDLE` chose that policy itself if its parent was not demoted lately. If its parent was,
+/// the newborn's own choice cannot be told from a heritage, and it gets its parent's own policy.
+/// To lose a choice is better than to stay demoted.
 #[derive(Clone, Debug)]
 pub(crate) struct Heritage {
     /// `SCHED_IDLE`.
     pub(crate) idle: bool,
-    /// The parent's own policy, which they would have inherited without us.
+    /// The parent's own policy, which they would have inherited without the engine.
     pub(crate) own: Policy,
-    /// Bindings, any one of which.
+    /// Any one of these bindings.
     pub(crate) bindings: Vec<Binding>,
 }
 
 impl Heritage {
-    /// Of those who were born to nobody whom we touched.
+    /// Of a process without a managed parent.
     pub(crate) const NONE: Heritage = Heritage {
         idle: false,
         own: Policy::OTHER,
         bindings: Vec::new(),
     };
 
-    /// Whether there is nothing that was done by us.
+    /// Whether nothing of it is due to the engine.
     pub(crate) fn is_none(&self) -> bool {
         !self.idle && self.bindings.is_empty()
     }
@@ -69,25 +66,25 @@ impl Heritage {
 #[derive(Debug)]
 pub(crate) struct Threads {
     pid: u32,
-    /// As known; complete unless `stale`. The process's first thread comes
-    /// first and is always there, the others follow by `tid`.
+    /// Complete unless `stale`. The process's first thread is always there and comes first; the
+    /// others follow by `tid`.
     list: Vec<Thread>,
     stale: bool,
-    /// Where the search for runnable threads found one last.
+    /// Index of the runnable thread that the last search found first.
     runnable_hint: usize,
-    /// Its fair threads were put in `SCHED_IDLE`, or inherited it.
+    /// Its fair threads are in `SCHED_IDLE` because of the engine.
     idle: bool,
-    /// The same at some time that is not forgotten yet.
+    /// The same since the past was last forgotten.
     idle_lately: bool,
-    /// All bindings that its threads had since then.
+    /// All bindings of its threads since then.
     bindings_lately: Vec<Binding>,
 }
 
 impl Threads {
-    /// Those of a process with this record and this first look at it.
+    /// The threads of a process with this record, as of this first look at it.
     pub(crate) fn new(
         pid: u32,
-        slot: Slot,
+        record: RecordId,
         stat: &Stat,
         heritage: &Heritage,
         journal: &mut Journal,
@@ -105,16 +102,16 @@ impl Threads {
             tid: pid,
             own: Policy::OTHER,
             binding: None,
-            slot: Some(slot),
+            record: Some(record),
         });
         threads.inherit(0, Policy(stat.policy), heritage, journal);
         threads
     }
 
     /// The record of the process.
-    pub(crate) fn slot(&self) -> &Slot {
+    pub(crate) fn record(&self) -> &RecordId {
         self.list[0]
-            .slot
+            .record
             .as_ref()
             .expect("the first thread's record is always there")
     }
@@ -123,12 +120,12 @@ impl Threads {
         self.idle
     }
 
-    /// Whether anything was done to them that is to be undone.
+    /// Whether there are deeds to undo.
     pub(crate) fn are_touched(&self) -> bool {
         self.idle || self.list.iter().any(|thread| thread.binding.is_some())
     }
 
-    /// CPUs that the first one may use by itself.
+    /// CPUs that the first thread may use by itself.
     pub(crate) fn own_cpus(&self) -> std::io::Result<CpuSet> {
         match &self.list[0].binding {
             Some(binding) => Ok(binding.own),
@@ -136,7 +133,7 @@ impl Threads {
         }
     }
 
-    /// What is inherited from them.
+    /// What their children inherit.
     pub(crate) fn heritage(&self) -> Heritage {
         Heritage {
             idle: self.idle || self.idle_lately,
@@ -145,8 +142,8 @@ impl Threads {
         }
     }
 
-    /// All births so far have been noticed: whoever is born from now on
-    /// inherits what they have now.
+    /// To be called when all births so far have been noticed: a later child inherits what its
+    /// parent has now.
     pub(crate) fn forget_the_past(&mut self) {
         self.idle_lately = self.idle;
         if !self.bindings_lately.is_empty() {
@@ -165,12 +162,12 @@ impl Threads {
         }
     }
 
-    /// Whether threads are not listed yet that a look at the process shows.
+    /// Notes whether a look at the process shows other threads than are listed.
     pub(crate) fn compare(&mut self, stat: &Stat) {
         self.stale |= stat.threads as usize != self.list.len();
     }
 
-    /// Some were born.
+    /// Notes that some were born.
     pub(crate) fn expect_more(&mut self) {
         self.stale = true;
     }
@@ -179,7 +176,7 @@ impl Threads {
         self.stale
     }
 
-    /// How many want to run, counted up to `limit`.
+    /// How many are runnable, counted up to `limit`.
     pub(crate) fn runnable(&mut self, limit: u32) -> u32 {
         let count = self.list.len();
         let mut runnable = 0;
@@ -199,7 +196,7 @@ impl Threads {
         runnable
     }
 
-    /// Lists them anew if any were born since the last time.
+    /// Lists them anew if the list is stale.
     pub(crate) fn refresh(&mut self, journal: &mut Journal) {
         if !std::mem::take(&mut self.stale) {
             return;
@@ -211,8 +208,8 @@ impl Threads {
         tids.sort_unstable();
         let ended = |thread: &mut Thread| tids.binary_search(&thread.tid).is_err();
         for thread in self.list.extract_if(1.., ended) {
-            if let Some(slot) = thread.slot {
-                journal.give_back(slot);
+            if let Some(record) = thread.record {
+                journal.give_back(record);
             }
         }
         let known = self.list.len();
@@ -229,21 +226,20 @@ impl Threads {
                 tid,
                 own: Policy::OTHER,
                 binding: None,
-                slot: None,
+                record: None,
             });
             self.inherit(self.list.len() - 1, policy, &heritage, journal);
         }
         self.list[1..].sort_unstable_by_key(|thread| thread.tid);
     }
 
-    /// Takes note of what a thread that was just listed has by itself and
-    /// what by inheritance.
+    /// Tells what a newly listed thread inherited from its own policy and CPUs.
     fn inherit(&mut self, index: usize, now: Policy, heritage: &Heritage, journal: &mut Journal) {
         let inherited = now.is_idle() && heritage.idle;
         let own = if inherited { heritage.own } else { now };
         self.set_own(index, own, journal);
         if inherited && !self.idle {
-            journal.mark(self.slot(), flag::IDLE);
+            journal.mark(self.record(), flag::IDLE);
             self.idle = true;
         }
         if heritage.bindings.is_empty() {
@@ -256,17 +252,16 @@ impl Threads {
         }
     }
 
-    /// Puts the fair ones in `SCHED_IDLE`.
+    /// Puts the fair threads in `SCHED_IDLE`.
     pub(crate) fn demote(
         &mut self,
         process: &Handle,
         journal: &mut Journal,
     ) -> Result<(), Failure> {
-        journal.mark(self.slot(), flag::IDLE);
+        journal.mark(self.record(), flag::IDLE);
         let already = std::mem::replace(&mut self.idle, true);
         for index in 0..self.list.len() {
             let Thread { tid, own, .. } = self.list[index];
-            // Gone threads are dropped when the list is refreshed.
             let Ok(now) = Policy::of(tid) else { continue };
             if now.is_idle() && !already {
                 self.set_own(index, now, journal);
@@ -282,7 +277,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Gives all their own policies back. What is refused stays to be undone.
+    /// Gives all threads their own policies back. After a refusal the deed is still to be undone.
     pub(crate) fn promote(
         &mut self,
         process: &Handle,
@@ -297,7 +292,7 @@ impl Threads {
         result?;
         self.idle = false;
         self.idle_lately = true;
-        journal.clear(self.slot(), flag::IDLE);
+        journal.clear(self.record(), flag::IDLE);
         Ok(())
     }
 
@@ -309,14 +304,13 @@ impl Threads {
         }
     }
 
-    /// Whether a look at the first one shows that it is not demoted any more,
-    /// though it should be.
+    /// Whether a look at the first thread shows that another process has promoted it.
     pub(crate) fn was_promoted_by_others(&self, stat: &Stat) -> bool {
         let own = self.list[0].own;
         self.idle && own.is_fair() && !own.is_idle() && !Policy(stat.policy).is_idle()
     }
 
-    /// Binds all to these CPUs, as far as they may use them.
+    /// Binds all threads to these CPUs, as far as they may use them.
     pub(crate) fn bind(
         &mut self,
         process: &Handle,
@@ -330,12 +324,12 @@ impl Threads {
             };
             let own = match &thread.binding {
                 Some(binding) if binding.ours == now => binding.own,
-                // It is not bound, or has chosen anew.
+                // It is not bound, or has chosen other CPUs since.
                 _ => now,
             };
             let common = intersection(&own, cpus);
-            // Whoever may use none of them must not stay where it was bound
-            // before: that is somebody else's place now.
+            // A thread that may use none of them must leave the CPUs that it was bound to before:
+            // another client has won them.
             let ours = if common.count() == 0 { own } else { common };
             if ours == now {
                 continue;
@@ -348,7 +342,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Lets all use their own CPUs again. What is refused stays to be undone.
+    /// Lets all threads use their own CPUs again. After a refusal the deed is still to be undone.
     pub(crate) fn unbind(
         &mut self,
         process: &Handle,
@@ -360,7 +354,7 @@ impl Threads {
             let Some(binding) = &thread.binding else {
                 continue;
             };
-            // Whoever has chosen anew meanwhile keeps that.
+            // A thread that has chosen other CPUs since keeps them.
             if scheduler::affinity(thread.tid).is_ok_and(|now| now == binding.ours) {
                 let target = self.target(process, thread.tid);
                 if let Err(failure) = change(target.set_affinity(&binding.own)) {
@@ -369,44 +363,43 @@ impl Threads {
                 }
             }
             self.list[index].binding = None;
-            if let Some(slot) = &self.list[index].slot {
-                journal.clear(slot, flag::BOUND);
+            if let Some(record) = &self.list[index].record {
+                journal.clear(record, flag::BOUND);
             }
         }
         result
     }
 
-    /// Keeps what a thread is bound to, in the table too. Returns false if
-    /// that is full: it must not be bound then.
+    /// Notes a thread's binding, in the table too. Returns false if the table is full; the thread
+    /// must not be bound then.
     fn keep_binding(&mut self, index: usize, binding: Box<Binding>, journal: &mut Journal) -> bool {
-        let Some(slot) = self.record(index, journal) else {
+        let Some(record) = self.record_of(index, journal) else {
             return false;
         };
-        journal.keep_binding(slot, &binding);
+        journal.keep_binding(record, &binding);
         self.list[index].binding = Some(binding);
         self.note_binding(index);
         true
     }
 
-    /// Keeps a thread's own policy, in the table too if it is not the
-    /// ordinary one.
+    /// Notes a thread's own policy, in the table too if it is not the ordinary one.
     fn set_own(&mut self, index: usize, own: Policy, journal: &mut Journal) {
         if self.list[index].own != own {
             self.list[index].own = own;
-            if let Some(slot) = self.record(index, journal) {
-                journal.keep_policy(slot, own);
+            if let Some(record) = self.record_of(index, journal) {
+                journal.keep_policy(record, own);
             }
         }
     }
 
     /// A thread's record; `None` if the table is full.
-    fn record(&mut self, index: usize, journal: &mut Journal) -> Option<&Slot> {
+    fn record_of(&mut self, index: usize, journal: &mut Journal) -> Option<&RecordId> {
         let pid = self.pid;
         let thread = &mut self.list[index];
-        if thread.slot.is_none() {
+        if thread.record.is_none() {
             let stat = procfs::thread_stat(pid, thread.tid).ok()?;
             let start_time_ticks = stat.start_time_ticks;
-            thread.slot = journal.take(
+            thread.record = journal.take(
                 ProcessId {
                     pid: thread.tid,
                     start_time_ticks,
@@ -414,31 +407,21 @@ impl Threads {
                 pid,
             );
         }
-        thread.slot.as_ref()
+        thread.record.as_ref()
     }
 
-    /// Gives their records back. The process must be gone or as it was.
+    /// Gives their records back. The process must be gone, or all deeds undone.
     pub(crate) fn retire(self, journal: &mut Journal) {
-        for slot in self.list.into_iter().filter_map(|thread| thread.slot) {
-            journal.give_back(slot);
+        for record in self.list.into_iter().filter_map(|thread| thread.record) {
+            journal.give_back(record);
         }
     }
 }
 
-/// A thread that is gone needs no change.
+/// The result of a change; a thread that is gone needs none.
 fn change(result: std::io::Result<()>) -> Result<(), Failure> {
     match result.map_err(Failure::from) {
         Err(Failure::Gone) => Ok(()),
         result => result,
     }
-}
-
-pub(crate) fn intersection(one: &CpuSet, other: &CpuSet) -> CpuSet {
-    let mut both = CpuSet::new();
-    for cpu in 0..CpuSet::MAX_CPU {
-        if one.is_set(cpu) && other.is_set(cpu) {
-            both.set(cpu);
-        }
-    }
-    both
 }

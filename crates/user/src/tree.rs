@@ -1,4 +1,4 @@
-//! All clients and the processes they consist of.
+//! All clients and their processes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,49 +18,46 @@ use crate::release::Departed;
 use crate::scheduler::Return;
 use crate::table::{Journal, MAX_RECORDS};
 
-/// Most processes that an engine manages; half of the records stay for
-/// threads of their own policy.
+/// Most processes that an engine manages. The other half of the records is for threads.
 const MAX_PROCESSES: u32 = MAX_RECORDS / 2;
 
-/// Descriptors that each process needs, and those for everything else.
+/// Descriptors for each process, and for everything else.
 const DESCRIPTORS_EACH: u64 = 2;
 const DESCRIPTORS_KEPT: u64 = 256;
 
-/// Processes whose groups are reviewed at a time.
+/// How many processes one review looks at.
 const REVIEWED_AT_ONCE: usize = 16;
 
-/// All clients, and what is needed to find out who belongs to whom.
+/// All clients, and what is needed to find out to which client a process belongs.
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// By the client's index.
     pub(crate) clients: Vec<Option<Client>>,
     /// Clients by pid, of every managed process.
     pub(crate) owners: HashMap<u32, ClientId>,
-    /// Clients by pid, of every foster parent, ended ones too until the next
-    /// survey.
+    /// Clients by pid of each foster parent. One that ended stays until the next survey.
     pub(crate) foster_parents: HashMap<u32, Vec<ClientId>>,
-    /// Processes that are no client's any more but could not be put right yet.
-    /// Their records stay until they are, or have ended.
+    /// Released processes whose deeds could not be undone yet. Their records stay until they
+    /// could, or until the processes have ended.
     pub(crate) unreleased: Vec<Process>,
-    /// Released processes that may still give birth to somebody who inherits
-    /// what was undone.
+    /// Released processes that may be in the middle of a fork. The child inherits deeds that were
+    /// undone to its parent.
     pub(crate) departed: Vec<Departed>,
-    /// What is left of clients that have ended and that processes of other
-    /// clients have still to wait for.
+    /// Ended processes of removed clients. Processes of other clients have still to wait for them.
     pub(crate) zombies: Vec<(ClientId, Process)>,
     pub(crate) groups: Groups,
-    /// Where the next review of groups goes on.
+    /// Index of the client where the next review begins.
     review_from: usize,
     pub(crate) births: Births,
-    /// Born since the last survey, to nobody we know.
+    /// Processes born since the last survey, without a known parent.
     pub(crate) strangers: Vec<u32>,
-    /// Those of the last survey, which are looked at once more.
+    /// Those that the last survey did not recognise; the next one looks once more.
     pub(crate) unrecognised: Vec<u32>,
-    /// Numbers given out since the last survey that could not be looked up.
+    /// Numbers given out since the last survey without a process that could be seen.
     pub(crate) unseen: Vec<u32>,
-    /// Births went unnoticed.
+    /// Births went unnoticed since the last walk.
     pub(crate) walk_due: bool,
-    /// Processes whose threads could not leave `SCHED_IDLE`.
+    /// How many processes could not leave `SCHED_IDLE` again.
     captives: u32,
     pub(crate) way_back: Return,
     limit: u32,
@@ -68,14 +65,14 @@ pub(crate) struct Tree {
     pub(crate) left_alone: u64,
     /// Clients that have ended but whose last CPU time is not charged yet.
     pub(crate) farewells: Vec<Client>,
-    /// What the directory has to be told.
+    /// Changes that are not in the directory yet.
     pub(crate) changes: Vec<Change>,
     pub(crate) journal: Journal,
     /// The guardian's pid.
     pub(crate) guardian: Option<u32>,
     /// Work space of [`Self::sample`], kept to spare the allocation.
     gone: Vec<Process>,
-    /// By this socket clients reach their daemon, ours.
+    /// The socket of this engine's daemon.
     pub(crate) socket: PathBuf,
     /// CPUs that are shared out.
     cpus: CpuSet,
@@ -175,8 +172,8 @@ impl Tree {
         }
     }
 
-    /// Forgives what clients used since the last decision: it was long ago, so they had no
-    /// choice, and making up for it would keep the lucky from running for many times longer.
+    /// Forgets what clients used since the last decision, after a long stall: charging it would
+    /// keep the clients that ran meanwhile from running for many times longer.
     pub(crate) fn forgive(&mut self) {
         for client in self.clients_mut() {
             client.uncharged_ns = 0;
@@ -184,8 +181,8 @@ impl Tree {
         }
     }
 
-    /// Undoes everything done to a client and takes it out of the competition. Returns whether
-    /// any of its processes was stopped.
+    /// Undoes all deeds to a client and takes it out of the competition. Returns whether any of its
+    /// processes was stopped.
     pub(crate) fn suspend(&mut self, id: ClientId, now_ns: u64) -> bool {
         self.sample(id, now_ns);
         let Some((client, journal)) = self.with_journal(id) else {
@@ -213,8 +210,7 @@ impl Tree {
         self.owners.len() as u32
     }
 
-    /// Whether `SCHED_IDLE` can be undone for all, and says something about
-    /// each of them against each other.
+    /// Whether all processes can leave `SCHED_IDLE` again, and are in one scheduling group.
     pub(crate) fn idle_works(&self) -> bool {
         self.captives == 0 && self.groups.are_one()
     }
@@ -224,14 +220,14 @@ impl Tree {
         if self.clients.len() <= index {
             self.clients.resize_with(index + 1, || None);
         }
-        let place = &mut self.clients[index];
-        if place.as_ref().is_none_or(|client| client.id != id) {
-            *place = Some(Client::new(id, now_ns));
+        let entry = &mut self.clients[index];
+        if entry.as_ref().is_none_or(|client| client.id != id) {
+            *entry = Some(Client::new(id, now_ns));
         }
-        place.as_mut().expect("it was just put there")
+        entry.as_mut().expect("it was just put there")
     }
 
-    /// Puts a process under a client, which is made if need be.
+    /// Adds a process to a client, which is made if need be.
     pub(crate) fn join(
         &mut self,
         id: ClientId,
@@ -282,7 +278,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Samples a client and drops those of its processes that are gone.
+    /// Samples a client and drops its processes that are gone.
     pub(crate) fn sample(&mut self, id: ClientId, now_ns: u64) {
         let mut gone = std::mem::take(&mut self.gone);
         if let Some(client) = self.client_mut(id) {
@@ -296,8 +292,7 @@ impl Tree {
         self.gone = gone;
     }
 
-    /// Finds out whose end has been waited for. To be called before anybody is
-    /// looked at.
+    /// Finds out which ended processes were waited for. To be called before the looks at clients.
     pub(crate) fn review_zombies(&mut self) {
         for (id, mut process) in std::mem::take(&mut self.zombies) {
             process.sample();
@@ -312,8 +307,8 @@ impl Tree {
         }
     }
 
-    /// A process is gone. If a process of another client waits for it, that
-    /// must not be charged for what this client was.
+    /// Tells the parent of a process that is gone, if that is another client's: it must not be
+    /// charged for time that this client was charged for.
     fn tell_parent_elsewhere(&mut self, id: ClientId, child: &Process) {
         let Some(&owner) = self.owners.get(&child.parent) else {
             return;
@@ -325,7 +320,7 @@ impl Tree {
         }
     }
 
-    /// A process is a client's no more.
+    /// Notes that a process is no longer the client's.
     pub(crate) fn strike(&mut self, id: ClientId, process: &Process) {
         self.owners.remove(&process.id.pid);
         self.groups.leave(process.group);
@@ -333,8 +328,8 @@ impl Tree {
         self.changes.push(Change::Left(id, process.id));
     }
 
-    /// Finds out whether a client's processes have changed their groups or the
-    /// CPUs that they may use, and lets go of those that became another user's.
+    /// Finds out whether a client's processes changed their groups or the CPUs that they may use,
+    /// and lets processes go that became another user's.
     pub(crate) fn review_client(&mut self, id: ClientId, now_ns: u64) {
         let cpus = self.cpus;
         let Some(Some(client)) = self.clients.get_mut(id.index() as usize) else {
@@ -364,7 +359,7 @@ impl Tree {
         }
     }
 
-    /// Reviews some clients; control groups and CPUs change without a sign.
+    /// Reviews some clients in turn: no event tells of a new control group or other CPUs.
     pub(crate) fn review_some(&mut self, now_ns: u64) {
         let mut reviewed = 0;
         for _ in 0..self.clients.len() {

@@ -18,7 +18,7 @@ use prorata_control::{
 use prorata_core::dispatcher::Dispatcher;
 use prorata_kernel::scheduler::{Options, Policy};
 use prorata_scenario::Scenario;
-use prorata_stage::{EngineKind, KERNEL, check, run};
+use prorata_stage::{KERNEL, ProcessEngine, check, run};
 
 /// Files that the engine must refuse, with the place and the reason.
 const REFUSED: [(&str, &str); 1] = [("herd", ":10:1: machine.policy: ")];
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 /// The kernel engine over the shared scheduler.
-static OVER_ONE: EngineKind = EngineKind {
+static OVER_ONE: ProcessEngine = ProcessEngine {
     start: over_one,
     ..KERNEL
 };

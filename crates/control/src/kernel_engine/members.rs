@@ -110,7 +110,7 @@ impl Room {
         let is_new = !self.clients.contains_key(&id);
         self.clients.entry(id).or_insert_with(Client::new);
         let mut joined = 0;
-        for (pid, stat) in procfs::everyone() {
+        for (pid, stat) in procfs::all_processes() {
             if is_left_of(self, id, user, since_ticks, (pid, &stat))
                 && self
                     .give_process(node, pid)
@@ -190,7 +190,7 @@ impl Room {
             return;
         }
         let mut found: HashMap<ClientId, Vec<ProcessId>> = HashMap::new();
-        for (pid, stat) in procfs::everyone() {
+        for (pid, stat) in procfs::all_processes() {
             if !stat.has_ended()
                 && let Some(client) = self.find(pid)
             {
@@ -263,7 +263,7 @@ impl Room {
         if self.clients.is_empty() {
             return;
         }
-        let all = procfs::everyone();
+        let all = procfs::all_processes();
         let mut gone = Vec::new();
         for (id, client) in &mut self.clients {
             let before: HashSet<ProcessId> = client.processes.drain(..).collect();
@@ -289,7 +289,7 @@ impl Room {
         let mut joined = 0;
         for _ in 0..MOST_LOOKS {
             let mut given = 0;
-            for (pid, stat) in procfs::everyone() {
+            for (pid, stat) in procfs::all_processes() {
                 let owner = self.find(pid);
                 let is_its = owner == Some(id);
                 if !is_its && (owner.is_some() || !self.is_born_to(id, pid, &stat)) {
@@ -386,7 +386,7 @@ impl Room {
     /// says of them; parents before their children. Cost: a walk through all.
     fn threads_where(&self, is_wanted: impl Fn(u32, &Stat) -> bool) -> Vec<(u32, Stat)> {
         let mut found = Vec::new();
-        for (pid, process) in procfs::everyone() {
+        for (pid, process) in procfs::all_processes() {
             for tid in threads_of(pid) {
                 let stat = if tid == pid {
                     Ok(process)
@@ -407,7 +407,7 @@ impl Room {
 impl Room {
     /// Processes of a client. Cost: a walk through all.
     fn processes_of(&self, id: ClientId) -> impl Iterator<Item = (u32, Stat)> {
-        let all = procfs::everyone().into_iter();
+        let all = procfs::all_processes().into_iter();
         all.filter(move |(pid, stat)| !stat.has_ended() && self.find(*pid) == Some(id))
     }
 }

@@ -8,7 +8,7 @@ use super::panel::{Panel, to_run};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::statistics::{deviation, mean};
-use crate::turns::Turns;
+use crate::turns::TurnLog;
 
 /// Cumulative allocations.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -28,7 +28,7 @@ impl Allocations {
             let mut counts = Vec::new();
             for run in 0..panel.runs {
                 let seed = context.seed(run);
-                let (machine, turns) = context.simulate(&scenario, seed, Turns::default())?;
+                let (machine, turns) = context.simulate(&scenario, seed, TurnLog::default())?;
                 // The turn that the end cuts short is not one.
                 let whole = turns.all.iter().filter(|turn| turn.used_ns > 0);
                 let winners: Vec<u32> = whole.map(|turn| turn.client).collect();

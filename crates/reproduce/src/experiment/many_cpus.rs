@@ -8,8 +8,8 @@ use prorata_scenario::Scenario;
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation};
 
 use super::{Context, Result};
-use crate::claim::{Claim, Source};
 use crate::error::ReproduceError;
+use crate::expectation::{Expectation, Source};
 use crate::finding::Findings;
 use crate::statistics::largest;
 
@@ -63,8 +63,13 @@ impl Context<'_> {
 
     /// The paper's number for a metric, if it prints one.
     pub fn printed(&self, metric: &str) -> Option<f64> {
-        let printed = |claim: &&Claim| claim.source == Source::Printed && claim.metric == metric;
-        self.claims.iter().find(printed).map(|claim| claim.paper)
+        let printed = |expectation: &&Expectation| {
+            expectation.source == Source::Printed && expectation.metric == metric
+        };
+        self.expectations
+            .iter()
+            .find(printed)
+            .map(|expectation| expectation.paper)
     }
 
     /// Runs a simulation until `enough` or to its end, with a look every so often.

@@ -23,16 +23,16 @@ mod responses;
 mod throughput_error;
 mod windows;
 
+use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
-use prorata_scenario::file::PolicyName;
 use prorata_sim::{Machine, Observer, Simulation};
-use prorata_stage::EngineKind;
+use prorata_stage::ProcessEngine;
 use serde::Deserialize;
 
-use crate::claim::Claim;
 use crate::course::{self, Course};
 use crate::error::ReproduceError;
-use crate::figure::Figure;
+use crate::expectation::Expectation;
+use crate::figure::{Figure, OnProcesses, Pace};
 use crate::finding::Findings;
 use crate::processes;
 use crate::reproduction::{Engine, Watch};
@@ -161,7 +161,7 @@ pub fn policy_title(policy: PolicyName) -> &'static str {
 
 /// A scenario as an engine for processes decides it: however the paper draws its
 /// lotteries, one that knows them as a race alone has the same winners as often.
-pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
+pub(crate) fn decided_by(scenario: &Scenario, kind: &ProcessEngine) -> Scenario {
     let mut scenario = scenario.clone();
     let policy = &mut scenario.machine.policy;
     let is_lottery = matches!(
@@ -178,7 +178,7 @@ pub(crate) fn decided_by(scenario: &Scenario, kind: &EngineKind) -> Scenario {
 pub(crate) struct Context<'a> {
     pub figure: &'a Figure,
     /// What the paper says of it.
-    pub claims: &'a [Claim],
+    pub expectations: &'a [Expectation],
     /// Which of several runs this is.
     pub run: u32,
     pub engine: Engine,
@@ -230,17 +230,23 @@ impl Context<'_> {
         let Some(kind) = self.engine.for_processes() else {
             return course::simulated(self, scenario, seed);
         };
+        let (on_processes, pace) = self.on_processes()?;
+        let pace = pace.clone();
+        let settle = on_processes.settle;
+        let scenario = decided_by(scenario, kind);
+        processes::course((kind, seed), &scenario, &pace, settle, self.watch)
+    }
+
+    /// How the figure is run on processes, and at what pace now.
+    pub fn on_processes(&self) -> Result<(&OnProcesses, &Pace)> {
         let on_processes = self.figure.reproduces.processes.as_ref();
         let on_processes =
             on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(self.figure.id.clone()))?;
-        let pace = if self.full {
-            &on_processes.full
-        } else {
-            &on_processes.short
+        let pace = match self.full {
+            true => &on_processes.full,
+            false => &on_processes.short,
         };
-        let settle = on_processes.settle;
-        let scenario = decided_by(scenario, kind);
-        processes::course((kind, seed), &scenario, pace, settle, self.watch)
+        Ok((on_processes, pace))
     }
 
     /// How often a measurement is repeated, given how often by simulation and

@@ -9,11 +9,10 @@ use std::time::Instant;
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
-use prorata_stage::EngineKind;
+use prorata_stage::ProcessEngine;
 use serde::Deserialize;
 
 use super::{Context, Result, decided_by};
-use crate::error::ReproduceError;
 use crate::finding::{Findings, Measured};
 use crate::processes::{self, Lost};
 
@@ -56,7 +55,8 @@ impl Overhead {
     fn chart(&self, context: &Context<'_>, ours: Vec<(f64, f64)>) -> Chart {
         let printed = &context.figure.reproduces.printed;
         let tasks = self.tasks.iter().zip(printed);
-        let paper = tasks.map(|(&tasks, claim)| (f64::from(tasks) - BAR / 2.0, claim.paper));
+        let paper =
+            tasks.map(|(&tasks, expectation)| (f64::from(tasks) - BAR / 2.0, expectation.paper));
         let bars = |name: &str, colour, points| Curve {
             name: name.to_owned(),
             shape: Shape::Bars(BAR),
@@ -97,20 +97,13 @@ fn simulated(context: &mut Context<'_>, scenario: &Scenario) -> Result<f64> {
 
 fn on_processes(
     context: &mut Context<'_>,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     scenario: &Scenario,
     tasks: u32,
 ) -> Result<Lost> {
-    let on_processes = context.figure.reproduces.processes.as_ref();
-    let on_processes =
-        on_processes.ok_or_else(|| ReproduceError::NotOnProcesses(context.figure.id.clone()))?;
-    let pace = if context.full {
-        &on_processes.full
-    } else {
-        &on_processes.short
-    };
     context.step(&format!("{tasks} tasks"))?;
     let seed = context.seed(0);
     let scenario = decided_by(scenario, kind);
-    processes::lost((kind, seed), &scenario, pace, context.watch)
+    let pace = context.on_processes()?.1.clone();
+    processes::lost((kind, seed), &scenario, &pace, context.watch)
 }

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
-use prorata_scenario::file::{PolicyName, Tickets};
+use prorata_scenario::file::Tickets;
 use serde::Deserialize;
 
 use super::{Context, Result};
@@ -76,7 +77,7 @@ pub fn policies(panels: &[Panel]) -> Vec<PolicyName> {
 
 /// The panels to go through: the paper's, or under another policy those that
 /// then differ. Of those that do not the last is taken, the one with the
-/// stricter claims.
+/// stricter expectations.
 pub(super) fn to_run(panels: &[Panel], context: &Context<'_>) -> Vec<Panel> {
     let Some(policy) = context.policy else {
         return panels.to_vec();

@@ -1,151 +1,268 @@
-//! Experiments on real processes: the same ledger and policies as in the
-//! simulator, enforced by an engine on programs that compute.
+//! Experiments on real processes: a stage plays the scenario, with programs that compute
+//! and count what they do.
 
-mod program;
-mod stage;
 pub(crate) mod worker;
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::io;
 
+use prorata_core::ledger::{Operation, Principal};
 use prorata_scenario::Scenario;
-use prorata_scenario::file::{Rule, Tickets, Time};
-use prorata_stage::EngineKind;
+use prorata_scenario::file::{Amount, Rule, Tickets, Time};
+use prorata_scenario::measure::PointReport;
+use prorata_scenario::plan::client_id;
+use prorata_stage::{Cast, ProcessEngine, Stage, StageError, run_cast};
+use rustix::fs::{MemfdFlags, memfd_create};
 
-use self::stage::Stage;
-use self::worker::{State, Work};
-use crate::course::{Course, Point};
+use self::worker::{NAME, Progress, Work};
+use crate::course::{Course, CoursePoint};
 use crate::error::ReproduceError;
 use crate::figure::Pace;
 use crate::reproduction::Watch;
 
 type Result<T> = std::result::Result<T, ReproduceError>;
 
-/// Longest time without asking whether anybody still waits.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Points of a run whose scenario does not say how many.
+const POINTS: u64 = 100;
 
-/// Looks at the programs in a run whose scenario does not say how many.
-const LOOKS: u32 = 100;
+/// Tickets of an integration whose relative error is 1: enough to tell the errors after
+/// 10^12 trials apart, and few enough for the errors of the first 1000.
+const TICKETS_AT_ERROR_1: f64 = 1e13;
 
-/// Shortest time between two looks at how far the programs are.
-const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
-
-/// Programs that receive nothing for so long have ended, or will not go on.
-const LONGEST_STANDSTILL: Duration = Duration::from_secs(60);
-
-/// Runs a scenario's clients as processes and looks at them by and by, after
-/// those who start at the beginning had some time to settle.
+/// Plays a scenario and follows what its clients receive, from when the clients that start
+/// at the beginning had some time to settle.
 ///
-/// Time is CPU time that they receive together. With nothing else to do for the
-/// CPU that is as long as by the clock; and where it has, or where a virtual
-/// machine stands still, there are yet as many quanta as there should be.
+/// Time is CPU time that all clients receive together. So a run has as many quanta on a
+/// busy machine as on a quiet one.
 pub(crate) fn course(
-    (kind, seed): (&'static EngineKind, u64),
+    (kind, seed): (&'static ProcessEngine, u64),
     scenario: &Scenario,
     pace: &Pace,
     settle: Time,
     watch: &mut dyn Watch,
 ) -> Result<Course> {
-    let faster = |time: Time| Duration::from_nanos(time.0) / pace.times;
-    let end = faster(scenario.duration);
-    let every = scenario.measure.every.map_or(end / LOOKS, faster);
-    let mut stage = Stage::new(kind, scenario, seed, pace.quantum.0)?;
-    let work = work(scenario);
-    let starts = scenario.clients.iter().map(|client| faster(client.start));
-    let mut starts: Vec<(Duration, usize)> = starts.zip(0..).collect();
-    starts.sort();
-    let mut starts = starts.into_iter().peekable();
-    let (mut now, mut advanced) = (Duration::ZERO, Instant::now());
-    let mut begin = None;
-    let mut points = Vec::new();
-    let mut next = Duration::ZERO;
-    loop {
-        let mut started = Vec::new();
-        while let Some((_, client)) = starts.next_if(|(start, _)| *start <= now) {
-            started.push(client);
+    let faster = |time: Time| Time(time.0 / u64::from(pace.times));
+    let settle = faster(settle);
+    let later = |time: Time| Time(faster(time).0 + settle.0);
+    let every = scenario.measure.every.map(faster);
+    let every = every.unwrap_or(Time(faster(scenario.duration).0 / POINTS));
+    let mut played = paced(scenario, pace, later(scenario.duration), every);
+    let mut work = Work::Arithmetic;
+    for client in &mut played.clients {
+        if client.start > Time::ZERO {
+            client.start = later(client.start);
         }
-        stage.start(&started, work)?;
-        let begin = match &begin {
-            Some(begin) => begin,
-            None => {
-                sleep_for(faster(settle), watch)?;
-                begin.insert(Begin(stage.states()?))
-            }
-        };
-        let look = begin.look(&stage, pace.times)?;
-        if look.0 > now {
-            advanced = Instant::now();
-        } else if advanced.elapsed() > LONGEST_STANDSTILL {
-            return Err(ReproduceError::Process {
-                doing: "get CPU time for processes",
-                error: std::io::ErrorKind::TimedOut.into(),
-            });
+        if let Tickets::Ruled(Rule::MonteCarlo(rule)) = &client.tickets {
+            // The error that the program itself has reached takes the place of the rule.
+            work = Work::MonteCarlo;
+            client.tickets = Tickets::Fixed(vec![Amount {
+                amount: rule.scale,
+                currency: rule.currency.clone(),
+            }]);
         }
-        now = look.0;
-        if now >= next || now >= end {
-            points.push(with_turns(look.1, points.last()));
-            if work == Work::MonteCarlo {
-                stage.follow_errors()?;
-            }
-            // Looks that were slept through are not made up for.
-            next = (next + every).max(now + every / 2);
-        }
-        if now >= end {
-            break;
-        }
-        let start = starts.peek().map_or(end, |(start, _)| *start);
-        let left = next.min(start).min(end).saturating_sub(now);
-        sleep_for(left.max(SHORTEST_SLEEP), watch)?;
     }
+    let programs = Programs::new(scenario)?;
+    let cast = programs.cast(work)?;
+    let mut follow = Follow {
+        begin: Moment::zero(programs.0.len()),
+        programs,
+        work,
+        times: pace.times.into(),
+        settle,
+        points: Vec::new(),
+        watch,
+    };
+    if settle == Time::ZERO {
+        follow.add(follow.begin.clone(), Vec::new());
+    }
+    run_cast(&played, seed, kind, Some(cast), &mut follow).map_err(interrupted)?;
     Ok(Course {
         clients: scenario.clients.iter().map(|c| c.name.clone()).collect(),
-        points,
+        points: follow.points,
         unit: "CPU seconds",
     })
 }
 
-/// Where the engine does not show turns: who received something since the point
-/// before has one.
-fn with_turns(mut point: Point, before: Option<&Point>) -> Point {
-    if point.has_turn.is_empty() {
-        let received = point.received.iter().enumerate();
-        let had = |client: usize| before.map_or(0.0, |before| before.received[client]);
-        point.has_turn = received.map(|(client, now)| *now > had(client)).collect();
-    }
-    point
+/// A scenario at another pace.
+fn paced(scenario: &Scenario, pace: &Pace, duration: Time, every: Time) -> Scenario {
+    let mut scenario = scenario.clone();
+    scenario.machine.quantum = pace.quantum;
+    scenario.duration = duration;
+    scenario.measure.every = Some(every);
+    scenario
 }
 
-/// How far each program was when counting began.
-struct Begin(Vec<State>);
-
-impl Begin {
-    /// CPU time that all have received since, and how far each has come. The
-    /// latter's times are those of the scenario, which is gone through so many
-    /// times faster.
-    fn look(&self, stage: &Stage, times: u32) -> Result<(Duration, Point)> {
-        let states = stage.states()?;
-        let since = || states.iter().zip(&self.0);
-        let cpu = |(now, begin): (&State, &State)| {
-            Duration::from_nanos(now.cpu_ns.saturating_sub(begin.cpu_ns))
-        };
-        let all: Duration = since().map(cpu).sum();
-        let point = Point {
-            at_s: (all * times).as_secs_f64(),
-            received: since()
-                .map(|states| (cpu(states) * times).as_secs_f64())
-                .collect(),
-            counted: since()
-                .map(|(now, begin)| now.done.saturating_sub(begin.done) as f64)
-                .collect(),
-            // Asked for last: who has none yet has received nothing of it.
-            has_turn: stage.has_turn().unwrap_or_default(),
-        };
-        Ok((all, point))
+fn interrupted(error: StageError) -> ReproduceError {
+    match error {
+        StageError::Interrupted => ReproduceError::Interrupted,
+        error => error.into(),
     }
 }
 
-/// Slices of time under the engine, and as many without; an odd number.
-const SLICES: u32 = 5;
+/// The programs in the parts of all clients, by the files that they write to.
+struct Programs(Vec<File>);
+
+impl Programs {
+    fn new(scenario: &Scenario) -> Result<Programs> {
+        let clients = scenario.clients.iter();
+        let count = clients.map(|client| client.count.unwrap_or(1)).sum();
+        let files = (0..count).map(|_| Ok(memfd_create(NAME, MemfdFlags::CLOEXEC)?.into()));
+        files
+            .collect::<io::Result<_>>()
+            .map(Programs)
+            .map_err(failed)
+    }
+
+    fn cast(&self, work: Work) -> Result<Cast> {
+        let outputs = self.0.iter().map(File::try_clone);
+        Ok(Cast {
+            program: "/proc/self/exe".to_owned(),
+            arguments: vec![NAME.to_owned(), work.argument().to_owned()],
+            outputs: outputs.collect::<io::Result<_>>().map_err(failed)?,
+        })
+    }
+
+    fn progress(&self) -> impl Iterator<Item = Option<Progress>> {
+        self.0.iter().map(Progress::read)
+    }
+
+    /// Iterations or trials of each program.
+    fn done(&self) -> Vec<u64> {
+        let progress = self.progress();
+        progress.map(|p| p.map_or(0, |p| p.done)).collect()
+    }
+}
+
+fn failed(error: io::Error) -> ReproduceError {
+    ReproduceError::Process {
+        doing: "make a file for a process",
+        error,
+    }
+}
+
+/// What all clients have received and done, by client.
+#[derive(Clone)]
+struct Moment {
+    received_ns: Vec<u64>,
+    done: Vec<u64>,
+}
+
+impl Moment {
+    fn zero(clients: usize) -> Moment {
+        Moment {
+            received_ns: vec![0; clients],
+            done: vec![0; clients],
+        }
+    }
+}
+
+/// Follows a run, point by point.
+struct Follow<'a> {
+    programs: Programs,
+    work: Work,
+    /// So many times faster than in the scenario the run goes.
+    times: f64,
+    settle: Time,
+    /// Where counting begins.
+    begin: Moment,
+    points: Vec<CoursePoint>,
+    watch: &'a mut dyn Watch,
+}
+
+impl Follow<'_> {
+    /// Adds a point unless nothing was received since the last one.
+    fn add(&mut self, now: Moment, turns: Vec<bool>) {
+        let since = |now: &[u64], begin: &[u64], scale: f64| -> Vec<f64> {
+            let pairs = now.iter().zip(begin);
+            pairs
+                .map(|(now, begin)| now.saturating_sub(*begin) as f64 * scale)
+                .collect()
+        };
+        let received = since(&now.received_ns, &self.begin.received_ns, self.times / 1e9);
+        let at_s = received.iter().sum();
+        let last = self.points.last();
+        if last.is_some_and(|last| last.at_s >= at_s) {
+            return;
+        }
+        let had = |client: usize| last.map_or(0.0, |last| last.received[client]);
+        let has_turn = match turns.is_empty() {
+            false => turns,
+            true => received.iter().zip(0..).map(|(r, c)| *r > had(c)).collect(),
+        };
+        self.points.push(CoursePoint {
+            at_s,
+            received,
+            counted: since(&now.done, &self.begin.done, 1.0),
+            has_turn,
+        });
+    }
+
+    /// Gives each integration tickets in proportion to the square of its relative error
+    /// (1994, 5.2).
+    fn follow_errors(&self, stage: &Stage) {
+        for (progress, client) in self.programs.progress().zip(0..) {
+            let Some(progress) = progress else { continue };
+            let tickets = TICKETS_AT_ERROR_1 * progress.relative_error.powi(2);
+            // The conversion takes what is too large to the largest.
+            set_tickets(stage, client, tickets.max(1.0) as u32);
+        }
+        stage.nudge();
+    }
+}
+
+impl prorata_stage::Watch for Follow<'_> {
+    fn goes_on(&mut self, _: u64, _: u64) -> bool {
+        !self.watch.is_over()
+    }
+
+    fn sampled(&mut self, stage: &Stage, _: u64, point: &PointReport) {
+        if point.time_ns < self.settle.0 {
+            return;
+        }
+        let now = Moment {
+            received_ns: point.received_ns.clone(),
+            done: self.programs.done(),
+        };
+        if self.points.is_empty() {
+            self.begin = now.clone();
+        }
+        // Asked for last: a client without a turn has received nothing of one.
+        self.add(now, turns(stage, point.received_ns.len() as u32));
+        if self.work == Work::MonteCarlo {
+            self.follow_errors(stage);
+        }
+    }
+}
+
+/// Whether each client has a turn, where the engine shows turns.
+fn turns(stage: &Stage, clients: u32) -> Vec<bool> {
+    if !stage.shows_turns() {
+        return Vec::new();
+    }
+    let dispatcher = stage.dispatcher();
+    let turns = (0..clients).map(|client| dispatcher.runs(client_id(client)));
+    turns.collect()
+}
+
+fn set_tickets(stage: &Stage, client: u32, amount: u32) {
+    let mut dispatcher = stage.dispatcher();
+    let ledger = dispatcher.ledger();
+    let ticket = ledger.funding(client_id(client)).next();
+    let checked = ticket.and_then(|ticket| {
+        let operation = Operation::SetAmount { ticket, amount };
+        ledger.check(&Principal::ROOT, operation).ok()
+    });
+    if let Some(checked) = checked {
+        dispatcher.apply(checked);
+    }
+}
+
+/// Runs of an overhead's measurement; an odd number.
+const RUNS: u32 = 5;
+
+/// Points of a span of such a run. Before each span one point passes: the first turns are
+/// still to be given.
+const SPAN: usize = 10;
 
 /// What is lost under the engine against the plain kernel, in per cent.
 pub(crate) struct Lost {
@@ -155,24 +272,30 @@ pub(crate) struct Lost {
     pub counted: f64,
 }
 
-/// Slices in turns, so that other load falls on both, and the medians of their
-/// comparisons.
+/// Medians of several runs. In each the same processes have a span under the engine and
+/// then a span under the plain kernel, so that other load falls on both.
 pub(crate) fn lost(
-    (kind, seed): (&'static EngineKind, u64),
+    (kind, seed): (&'static ProcessEngine, u64),
     scenario: &Scenario,
     pace: &Pace,
     watch: &mut dyn Watch,
 ) -> Result<Lost> {
-    let slice = Duration::from_nanos(scenario.duration.0) / pace.times / SLICES;
-    let tasks = scenario.clients[0].count.unwrap_or(1) as usize;
+    let span = scenario.duration.0 / u64::from(pace.times * RUNS);
+    let every = span / SPAN as u64;
+    let duration = every * 2 * (SPAN as u64 + 1);
+    let played = paced(scenario, pace, Time(duration), Time(every));
     let (mut received, mut counted) = (Vec::new(), Vec::new());
-    for _ in 0..SLICES {
-        let mut stage = Stage::new(kind, scenario, seed, pace.quantum.0)?;
-        let tasks: Vec<usize> = (0..tasks).collect();
-        stage.start(&tasks, Work::Arithmetic)?;
-        let managed = rate(&stage, slice, watch)?;
-        stage.end_engine();
-        let plain = rate(&stage, slice, watch)?;
+    for _ in 0..RUNS {
+        let programs = Programs::new(scenario)?;
+        let cast = programs.cast(Work::Arithmetic)?;
+        let mut comparison = Comparison {
+            programs,
+            moments: Vec::new(),
+            watch,
+        };
+        run_cast(&played, seed, kind, Some(cast), &mut comparison).map_err(interrupted)?;
+        let managed = rate(&comparison.moments[..=SPAN]);
+        let plain = rate(&comparison.moments[SPAN + 1..]);
         received.push((1.0 - managed.0 / plain.0) * 100.0);
         counted.push((1.0 - managed.1 / plain.1) * 100.0);
     }
@@ -182,52 +305,38 @@ pub(crate) fn lost(
     })
 }
 
+/// Compares the halves of a run: after the first, processes are left to the plain kernel.
+struct Comparison<'a> {
+    programs: Programs,
+    /// Real time, CPU time and iterations of all programs together.
+    moments: Vec<[u64; 3]>,
+    watch: &'a mut dyn Watch,
+}
+
+impl prorata_stage::Watch for Comparison<'_> {
+    fn goes_on(&mut self, _: u64, _: u64) -> bool {
+        !self.watch.is_over()
+    }
+
+    fn sampled(&mut self, stage: &Stage, real_ns: u64, point: &PointReport) {
+        let received_ns = point.received_ns.iter().sum();
+        let done = self.programs.done().iter().sum();
+        self.moments.push([real_ns, received_ns, done]);
+        if self.moments.len() == SPAN + 1 {
+            (0..point.received_ns.len() as u32).for_each(|c| stage.release(client_id(c)));
+        }
+    }
+}
+
+/// CPU time and iterations for each nanosecond of real time.
+fn rate(moments: &[[u64; 3]]) -> (f64, f64) {
+    let (first, last) = (moments[0], moments[moments.len() - 1]);
+    let since = |figure: usize| (last[figure] - first[figure]) as f64;
+    (since(1) / since(0), since(2) / since(0))
+}
+
 /// Of an odd number of values.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// CPU time and iterations of all programs together in a second.
-fn rate(stage: &Stage, time: Duration, watch: &mut dyn Watch) -> Result<(f64, f64)> {
-    let all = || {
-        let states = stage.states()?;
-        let cpu_ns: u64 = states.iter().map(|state| state.cpu_ns).sum();
-        let done: u64 = states.iter().map(|state| state.done).sum();
-        Ok::<_, ReproduceError>((cpu_ns, done))
-    };
-    // The first turns are still to be given.
-    sleep_for(time / 10, watch)?;
-    let (begin, before) = (Instant::now(), all()?);
-    sleep_for(time, watch)?;
-    let (after, time_s) = (all()?, begin.elapsed().as_secs_f64());
-    let cpu_s = (after.0 - before.0) as f64 / 1e9;
-    Ok((cpu_s / time_s, (after.1 - before.1) as f64 / time_s))
-}
-
-fn sleep_for(time: Duration, watch: &mut dyn Watch) -> Result<()> {
-    let end = Instant::now() + time;
-    loop {
-        if watch.is_over() {
-            return Err(ReproduceError::Interrupted);
-        }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(());
-        }
-        sleep(left.min(PATIENCE));
-    }
-}
-
-/// What the scenario's programs do.
-fn work(scenario: &Scenario) -> Work {
-    let follows_errors = scenario
-        .clients
-        .iter()
-        .any(|client| matches!(client.tickets, Tickets::Ruled(Rule::MonteCarlo(_))));
-    if follows_errors {
-        Work::MonteCarlo
-    } else {
-        Work::Arithmetic
-    }
 }

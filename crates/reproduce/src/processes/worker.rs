@@ -1,19 +1,14 @@
-//! What the processes of an experiment do: our own program, run again under
-//! another name, computes and says how far it has come.
-//!
-//! Once it is ready it waits for a byte on its standard input, so that all
-//! begin together. It writes its state over and over to the beginning of its standard output, a file
-//! in memory.
+//! What the processes of an experiment do: our own program, run again under another name,
+//! computes and counts. It writes its progress over and over to the beginning of its
+//! standard output, a file in memory.
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
-use rustix::process::{Signal, set_parent_process_death_signal};
-use rustix::time::{ClockId, clock_gettime};
 
 /// What a worker is called, by which it knows itself.
 pub(super) const NAME: &str = "prorata-worker";
@@ -37,53 +32,37 @@ impl Work {
     }
 }
 
-/// How far a worker has come; 24 bytes in its file.
+/// How far a worker has come; 16 bytes in its file.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct State {
+pub(super) struct Progress {
     /// Iterations or trials.
     pub done: u64,
-    /// CPU time since it began, by the kernel's clock for the process.
-    pub cpu_ns: u64,
     /// Relative error of an integration, infinite before the first trials;
     /// without meaning for arithmetic.
     pub relative_error: f64,
 }
 
-impl State {
-    /// Of one that has not begun.
-    pub(super) const BEFORE: State = State {
+impl Progress {
+    const NONE: Progress = Progress {
         done: 0,
-        cpu_ns: 0,
         relative_error: f64::INFINITY,
     };
 
-    /// What the file says; nothing while the worker is not ready to begin.
-    pub(super) fn read(file: &File) -> io::Result<Option<State>> {
-        let mut bytes = [0; 24];
-        if file.read_at(&mut bytes, 0)? < bytes.len() {
-            return Ok(None);
-        }
-        let word = |place: usize| {
-            let word = &bytes[8 * place..8 * (place + 1)];
-            u64::from_le_bytes(word.try_into().expect("eight bytes"))
-        };
-        Ok(Some(State {
-            done: word(0),
-            cpu_ns: word(1),
-            relative_error: f64::from_bits(word(2)),
-        }))
+    /// What the file says; nothing before the worker begins.
+    pub(super) fn read(file: &File) -> Option<Progress> {
+        let mut words = [[0; 8]; 2];
+        file.read_exact_at(words.as_flattened_mut(), 0).ok()?;
+        let [done, relative_error] = words.map(u64::from_le_bytes);
+        Some(Progress {
+            done,
+            relative_error: f64::from_bits(relative_error),
+        })
     }
 
     fn write(self, file: &File) -> io::Result<()> {
-        let words = [self.done, self.cpu_ns, self.relative_error.to_bits()];
+        let words = [self.done, self.relative_error.to_bits()];
         file.write_all_at(words.map(u64::to_le_bytes).as_flattened(), 0)
     }
-}
-
-/// CPU time of this process.
-fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Iterations or trials between two writes: well below a millisecond.
@@ -97,15 +76,13 @@ pub fn worker_entry() {
         return;
     }
     let work = arguments.next();
-    // Whatever goes wrong, nobody is there to hear of it but the exit code.
+    // Nothing reads an error of a worker but its exit code.
     std::process::exit(i32::from(compute(work.as_deref()).is_err()));
 }
 
 fn compute(work: Option<&str>) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
     let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    State::BEFORE.write(&file)?;
-    io::stdin().read_exact(&mut [0])?;
+    Progress::NONE.write(&file)?;
     match work {
         Some("arithmetic") => arithmetic(&file),
         Some("monte-carlo") => monte_carlo(&file),
@@ -114,23 +91,20 @@ fn compute(work: Option<&str>) -> io::Result<()> {
 }
 
 fn arithmetic(file: &File) -> io::Result<()> {
-    let begin_ns = cpu_ns();
-    let mut state = State::BEFORE;
+    let mut progress = Progress::NONE;
     let mut number = 1u64;
     loop {
         for _ in 0..BETWEEN_WRITES {
             number = black_box(number.wrapping_mul(3).wrapping_add(1));
         }
-        state.done += u64::from(BETWEEN_WRITES);
-        state.cpu_ns = cpu_ns() - begin_ns;
-        state.write(file)?;
+        progress.done += u64::from(BETWEEN_WRITES);
+        progress.write(file)?;
     }
 }
 
 /// Integrates `sqrt(1 - x^2)` from 0 to 1: a quarter of a circle.
 fn monte_carlo(file: &File) -> io::Result<()> {
     let mut lots = Xoshiro256PlusPlus::seed_from_u64(std::process::id().into());
-    let begin_ns = cpu_ns();
     let mut trials = 0u64;
     let (mut sum, mut squares) = (0.0, 0.0);
     loop {
@@ -143,12 +117,11 @@ fn monte_carlo(file: &File) -> io::Result<()> {
         trials += u64::from(BETWEEN_WRITES / 10);
         let (mean, square) = (sum / trials as f64, squares / trials as f64);
         let error = ((square - mean * mean) / trials as f64).sqrt();
-        let state = State {
+        let progress = Progress {
             done: trials,
-            cpu_ns: cpu_ns() - begin_ns,
             relative_error: error / mean,
         };
-        state.write(file)?;
+        progress.write(file)?;
     }
 }
 
@@ -162,15 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_survives_its_file() {
+    fn progress_survives_its_file() {
         let file = tempfile::tempfile().expect("there is room");
-        assert_eq!(State::read(&file).expect("readable"), None);
-        let state = State {
+        assert_eq!(Progress::read(&file), None);
+        let progress = Progress {
             done: 7,
-            cpu_ns: 8,
             relative_error: 0.25,
         };
-        state.write(&file).expect("writable");
-        assert_eq!(State::read(&file).expect("readable"), Some(state));
+        progress.write(&file).expect("writable");
+        assert_eq!(Progress::read(&file), Some(progress));
     }
 }

@@ -8,7 +8,7 @@ mod reflex;
 use std::collections::BTreeMap;
 
 use prorata_scenario::Scenario;
-use prorata_scenario::file::{Client, Loop, Machine, Measure, Program, Step, Tickets, Time};
+use prorata_scenario::file::{Client, Loop, MachineSpec, Measure, Program, Step, Tickets, Time};
 
 pub use build::Build;
 pub use chat::Chat;
@@ -24,7 +24,7 @@ fn empty(title: &str) -> Scenario {
         title: title.to_owned(),
         duration: LONGEST,
         seed: 0,
-        machine: Machine::default(),
+        machine: MachineSpec::default(),
         currencies: Vec::new(),
         clients: Vec::new(),
         programs: BTreeMap::new(),

@@ -10,7 +10,7 @@ use prorata_core::ledger::LedgerError;
 #[error("{place}: {problem}")]
 pub struct ScenarioError {
     /// Where.
-    pub place: Place,
+    pub place: KeyPath,
     /// What.
     pub problem: Problem,
 }
@@ -70,9 +70,9 @@ pub const MAX_NAME_BYTES: usize = 48;
 
 /// Where in a scenario: keys and list positions, from the outside in.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Place(pub Vec<Segment>);
+pub struct KeyPath(pub Vec<Segment>);
 
-/// One step of a [`Place`].
+/// One step of a [`KeyPath`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Segment {
     /// Of a table.
@@ -81,21 +81,21 @@ pub enum Segment {
     Index(usize),
 }
 
-impl Place {
+impl KeyPath {
     /// A place within this one.
-    pub fn key(&self, key: &str) -> Place {
+    pub fn key(&self, key: &str) -> KeyPath {
         self.with(Segment::Key(key.to_owned()))
     }
 
     /// An element of the list at this place.
-    pub fn index(&self, index: usize) -> Place {
+    pub fn index(&self, index: usize) -> KeyPath {
         self.with(Segment::Index(index))
     }
 
-    fn with(&self, segment: Segment) -> Place {
+    fn with(&self, segment: Segment) -> KeyPath {
         let mut segments = self.0.clone();
         segments.push(segment);
-        Place(segments)
+        KeyPath(segments)
     }
 
     /// What is wrong here.
@@ -107,7 +107,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, segment) in self.0.iter().enumerate() {
             match segment {

@@ -16,13 +16,13 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
-pub use prorata_core::policy::PolicyName;
+use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use assertion::{Assertion, ClientBound, PairBound, Ratio, Share, TimeBound};
 pub use distribution::{Distribution, Normal, Trace, Varying};
-pub use error::{MAX_NAME_BYTES, Place, Problem, ReadError, ScenarioError, Segment};
+pub use error::{KeyPath, MAX_NAME_BYTES, Problem, ReadError, ScenarioError, Segment};
 pub use program::{COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Serve, Step};
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
@@ -42,7 +42,7 @@ pub struct Scenario {
     pub seed: u32,
     /// What is shared out, and how.
     #[serde(default)]
-    pub machine: Machine,
+    pub machine: MachineSpec,
     /// Currencies beside the base currency, in any order.
     #[serde(default, rename = "currency")]
     pub currencies: Vec<Currency>,
@@ -77,7 +77,7 @@ pub struct Scenario {
 /// What is shared out, and how.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Machine {
+pub struct MachineSpec {
     /// CPUs, all alike.
     pub cpus: u32,
     /// What the CPUs are divided into; without it, they are one pool.
@@ -93,9 +93,9 @@ pub struct Machine {
     pub costs: Costs,
 }
 
-impl Default for Machine {
+impl Default for MachineSpec {
     fn default() -> Self {
-        Machine {
+        MachineSpec {
             cpus: 1,
             pools: Vec::new(),
             quantum: Time::from_ms(20),

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Distribution, Place, ReadError, Scenario, ScenarioError, Segment, Step, Trace, Varying,
+    Distribution, KeyPath, ReadError, Scenario, ScenarioError, Segment, Step, Trace, Varying,
 };
 use crate::plan::Plan;
 
@@ -89,7 +89,7 @@ impl Source<'_> {
     }
 }
 
-fn offset(table: &Spanned<DeTable<'_>>, place: &Place) -> usize {
+fn offset(table: &Spanned<DeTable<'_>>, place: &KeyPath) -> usize {
     let Some((Segment::Key(first), rest)) = place.0.split_first() else {
         return table.span().start;
     };

@@ -1,9 +1,10 @@
 //! What happens to a scenario from outside, at given times.
 
+use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, PolicyName, Time};
+use super::{Amount, Time};
 
 /// Something that happens at a time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

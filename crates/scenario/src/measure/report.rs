@@ -1,9 +1,9 @@
 //! A run in figures, to be printed, compared or drawn.
 
+use prorata_core::policy::PolicyName;
 use serde::Serialize;
 
 use super::{Bucket, Counts, Summary, Verdict};
-use crate::file::PolicyName;
 
 /// A run in figures, on whatever engine.
 #[derive(Clone, PartialEq, Debug, Serialize)]

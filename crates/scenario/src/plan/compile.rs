@@ -9,7 +9,7 @@ use super::limits;
 use super::names::Names;
 use crate::draw::Draw;
 use crate::file::{
-    COMPUTE, Distribution, Loop, Normal, Place, Problem, Program, ScenarioError, Serve, Step,
+    COMPUTE, Distribution, KeyPath, Loop, Normal, Problem, Program, ScenarioError, Serve, Step,
     Trace, Varying,
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn compile(
     programs: &BTreeMap<String, Program>,
     words: &mut Vocabulary,
 ) -> Result<Code> {
-    let root = Place::default().key("program");
+    let root = KeyPath::default().key("program");
     let mut code = Code::default();
     for (name, program) in programs {
         words.programs.number(name);
@@ -117,7 +117,7 @@ impl Compiler<'_> {
         self.code.instructions.len() as u32
     }
 
-    fn register(&mut self, place: &Place) -> Result<u8> {
+    fn register(&mut self, place: &KeyPath) -> Result<u8> {
         let register = self.registers;
         if u32::from(register) >= limits::REGISTERS {
             return Err(place.problem(limits::too_many(
@@ -130,7 +130,7 @@ impl Compiler<'_> {
         Ok(register)
     }
 
-    fn block(&mut self, steps: &[Step], place: &Place) -> Result<()> {
+    fn block(&mut self, steps: &[Step], place: &KeyPath) -> Result<()> {
         if steps.is_empty() {
             return Err(place.problem(Problem::Step("there are no steps: write at least one")));
         }
@@ -147,7 +147,7 @@ impl Compiler<'_> {
             .try_for_each(|(i, step)| self.step(step, &place.index(i)))
     }
 
-    fn step(&mut self, step: &Step, place: &Place) -> Result<()> {
+    fn step(&mut self, step: &Step, place: &KeyPath) -> Result<()> {
         let words = self.words;
         let instruction = match step {
             Step::Compute(time) => Instruction::Compute(self.draw(time, &place.key("compute"))?),
@@ -173,7 +173,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn lock(&mut self, name: &str, place: &Place) -> Result<Instruction> {
+    fn lock(&mut self, name: &str, place: &KeyPath) -> Result<Instruction> {
         let mutex = self.words.mutexes.find(name, place)?;
         if self.held.contains(&mutex) {
             return Err(place.problem(Problem::Step(
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         Ok(Instruction::Lock(mutex))
     }
 
-    fn unlock(&mut self, name: &str, place: &Place) -> Result<Instruction> {
+    fn unlock(&mut self, name: &str, place: &KeyPath) -> Result<Instruction> {
         let mutex = self.words.mutexes.find(name, place)?;
         let Some(position) = self.held.iter().position(|held| *held == mutex) else {
             return Err(place.problem(Problem::Step(
@@ -195,7 +195,7 @@ impl Compiler<'_> {
         Ok(Instruction::Unlock(mutex))
     }
 
-    fn serve(&mut self, serve: &Serve, place: &Place) -> Result<()> {
+    fn serve(&mut self, serve: &Serve, place: &KeyPath) -> Result<()> {
         let service = self
             .words
             .services
@@ -213,7 +213,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn repeat(&mut self, repeat: &Loop, place: &Place) -> Result<()> {
+    fn repeat(&mut self, repeat: &Loop, place: &KeyPath) -> Result<()> {
         let steps_place = place.key("steps");
         match (repeat.times, repeat.chance) {
             (Some(_), Some(_)) => {
@@ -260,7 +260,7 @@ impl Compiler<'_> {
 
     /// Steps that may be carried out again, and so must leave mutexes as they
     /// found them.
-    fn body(&mut self, steps: &[Step], place: &Place) -> Result<()> {
+    fn body(&mut self, steps: &[Step], place: &KeyPath) -> Result<()> {
         let held = self.held.clone();
         self.block(steps, place)?;
         if self.held == held {
@@ -271,7 +271,7 @@ impl Compiler<'_> {
         )))
     }
 
-    fn draw(&mut self, distribution: &Distribution, place: &Place) -> Result<u32> {
+    fn draw(&mut self, distribution: &Distribution, place: &KeyPath) -> Result<u32> {
         let draw = match distribution {
             Distribution::Fixed(time) => Draw::Fixed(time.0),
             Distribution::Varying(Varying::Uniform(low, high)) => {

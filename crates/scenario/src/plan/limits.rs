@@ -2,7 +2,7 @@
 
 use core::fmt::Display;
 
-use crate::file::{Place, Problem, ScenarioError};
+use crate::file::{KeyPath, Problem, ScenarioError};
 
 /// CPUs of a machine.
 pub const CPUS: u32 = 4096;
@@ -39,7 +39,7 @@ pub(crate) fn at_most(
     what: &'static str,
     is: usize,
     high: u32,
-    place: &Place,
+    place: &KeyPath,
 ) -> Result<(), ScenarioError> {
     if is as u64 > u64::from(high) {
         return Err(place.problem(too_many(what, is, high)));
@@ -53,7 +53,7 @@ pub(crate) fn within<T: PartialOrd + Display>(
     is: T,
     low: T,
     high: T,
-    place: &Place,
+    place: &KeyPath,
 ) -> Result<(), ScenarioError> {
     if is < low || is > high {
         return Err(place.problem(Problem::Range {

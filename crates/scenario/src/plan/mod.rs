@@ -23,15 +23,15 @@ pub use pools::PoolPlan;
 pub use timeline::{Deed, PlannedTransfer};
 
 use crate::file::{
-    Action, Assertion, Machine, MutexKind, Place, Problem, Rule, Scenario, ScenarioError, Tickets,
-    Time,
+    Action, Assertion, KeyPath, MachineSpec, MutexKind, Problem, Rule, Scenario, ScenarioError,
+    Tickets, Time,
 };
 
 /// A scenario that is ready to run once.
 #[derive(Debug)]
 pub struct Plan {
     /// What is shared out, and how.
-    pub machine: Machine,
+    pub machine: MachineSpec,
     /// At least one.
     pub pools: Vec<PoolPlan>,
     /// By client, its pool; empty if there is but one.
@@ -136,7 +136,7 @@ impl Plan {
                 assertion,
                 scenario,
                 &names,
-                &Place::default().key("assert").index(i),
+                &KeyPath::default().key("assert").index(i),
             )?;
         }
         let services = services(&words.services, &code, &groups);
@@ -194,7 +194,7 @@ pub fn find_clients(groups: &[Group], name: &str) -> Option<Range<u32>> {
 }
 
 fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
-    let root = Place::default();
+    let root = KeyPath::default();
     let machine = root.key("machine");
     limits::within(
         "cpus",
@@ -234,7 +234,7 @@ fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
 
 /// A quantum is a microsecond at least, so that no event is shorter than what
 /// the machine can tell apart.
-fn check_quantum(quantum: Time, place: &Place) -> Result<(), ScenarioError> {
+fn check_quantum(quantum: Time, place: &KeyPath) -> Result<(), ScenarioError> {
     limits::within(
         "quantum",
         quantum,
@@ -252,7 +252,7 @@ fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
         services: Names::new("service", "let a program serve it"),
         signals: Names::new("signal", "let a program or an event signal it"),
     };
-    let root = Place::default();
+    let root = KeyPath::default();
     for (kind, count) in [
         ("program", scenario.programs.len()),
         ("mutex", scenario.mutexes.len()),
@@ -280,7 +280,7 @@ fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
     Ok(words)
 }
 
-fn check_name(name: &str, place: &Place) -> Result<(), ScenarioError> {
+fn check_name(name: &str, place: &KeyPath) -> Result<(), ScenarioError> {
     let fits = (1..=crate::file::MAX_NAME_BYTES).contains(&name.len());
     if fits && !name.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Ok(());
@@ -289,7 +289,7 @@ fn check_name(name: &str, place: &Place) -> Result<(), ScenarioError> {
 }
 
 fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, ScenarioError> {
-    let place = Place::default().key("client");
+    let place = KeyPath::default().key("client");
     if scenario.clients.is_empty() {
         return Err(place.problem(Problem::Step("there is no client: write at least one")));
     }
@@ -329,7 +329,7 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
 /// No client has the name of another's copy. Two lines of copies share a name
 /// only if one has the other's first.
 fn check_copies(groups: &[Group]) -> Result<(), ScenarioError> {
-    let place = |i: usize| Place::default().key("client").index(i).key("name");
+    let place = |i: usize| KeyPath::default().key("client").index(i).key("name");
     let mut copied = BTreeMap::new();
     for (i, group) in groups.iter().enumerate().filter(|(_, group)| group.copies) {
         if copied.insert(group.name.as_str(), group).is_some() {
@@ -368,7 +368,7 @@ fn services(names: &Names, code: &Code, groups: &[Group]) -> Vec<ServicePlan> {
 
 fn pipes(scenario: &Scenario) -> Result<Vec<u32>, ScenarioError> {
     let pipes = scenario.pipes.iter().map(|(name, pipe)| {
-        let place = Place::default().key("pipe").key(name).key("capacity");
+        let place = KeyPath::default().key("pipe").key(name).key("capacity");
         limits::within("capacity", pipe.capacity, 1, limits::PIPE, &place)?;
         Ok(pipe.capacity)
     });
@@ -388,7 +388,7 @@ fn pairs(
     scenario: &Scenario,
     names: &timeline::Directory<'_>,
 ) -> Result<Vec<(u32, u32)>, ScenarioError> {
-    let place = Place::default().key("measure").key("pairs");
+    let place = KeyPath::default().key("measure").key("pairs");
     limits::at_most(
         "the number of pairs",
         scenario.measure.pairs.len(),

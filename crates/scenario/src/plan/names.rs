@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::file::{Place, Problem, ScenarioError};
+use crate::file::{KeyPath, Problem, ScenarioError};
 
 /// Longest list of names that a message gives.
 const NAMES_IN_MESSAGE: usize = 8;
@@ -36,7 +36,7 @@ impl Names {
     }
 
     /// The number of a name that must be known.
-    pub(crate) fn find(&self, name: &str, place: &Place) -> Result<u32, ScenarioError> {
+    pub(crate) fn find(&self, name: &str, place: &KeyPath) -> Result<u32, ScenarioError> {
         let number = self.numbers.get(name).copied();
         number.ok_or_else(|| place.problem(self.unknown(name)))
     }

@@ -6,7 +6,7 @@ use prorata_core::ledger::Ledger;
 
 use super::names::Names;
 use super::{Group, check_name, client_id, limits};
-use crate::file::{Client, Machine, Place, Problem, ScenarioError};
+use crate::file::{Client, KeyPath, MachineSpec, Problem, ScenarioError};
 
 /// CPUs with a run queue of their own.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,14 +18,14 @@ pub struct PoolPlan {
 }
 
 /// The pools of a machine, in the order of the file.
-pub(super) fn pools(machine: &Machine) -> Result<Vec<PoolPlan>, ScenarioError> {
+pub(super) fn pools(machine: &MachineSpec) -> Result<Vec<PoolPlan>, ScenarioError> {
     if machine.pools.is_empty() {
         return Ok(vec![PoolPlan {
             name: String::new(),
             cpus: 0..machine.cpus,
         }]);
     }
-    let place = Place::default().key("machine").key("pools");
+    let place = KeyPath::default().key("machine").key("pools");
     limits::at_most(
         "the number of pools",
         machine.pools.len(),
@@ -58,7 +58,7 @@ pub(super) fn pools(machine: &Machine) -> Result<Vec<PoolPlan>, ScenarioError> {
 }
 
 /// The pools by name.
-pub(super) fn names(machine: &Machine) -> Names {
+pub(super) fn names(machine: &MachineSpec) -> Names {
     let mut names = Names::new("pool", "write it into machine.pools");
     for pool in &machine.pools {
         names.number(&pool.name);
@@ -80,7 +80,7 @@ pub(super) fn homes(
 ) -> Result<Vec<u8>, ScenarioError> {
     let count = groups.last().map_or(0, |group| group.clients.end);
     let named = clients.iter().enumerate().map(|(i, client)| {
-        let place = Place::default().key("client").index(i).key("pool");
+        let place = KeyPath::default().key("client").index(i).key("pool");
         let name = client.pool.as_ref();
         name.map(|name| names.find(name, &place)).transpose()
     });

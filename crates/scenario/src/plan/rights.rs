@@ -10,7 +10,7 @@ use prorata_core::ledger::{
 
 use super::{Group, MutexPlan, check_name, client_id, limits, needs_currency};
 use crate::file::{
-    Amount, BASE, Client, Currency, Mutex, Place, Problem, Rule, ScenarioError, Tickets, Time,
+    Amount, BASE, Client, Currency, KeyPath, Mutex, Problem, Rule, ScenarioError, Tickets, Time,
 };
 
 type Result<T> = core::result::Result<T, ScenarioError>;
@@ -56,7 +56,7 @@ impl Builder {
     /// Makes all currencies before any ticket, so that they can stand in any
     /// order.
     pub(super) fn currencies(&mut self, currencies: &[Currency]) -> Result<()> {
-        let root = Place::default().key("currency");
+        let root = KeyPath::default().key("currency");
         for (i, currency) in currencies.iter().enumerate() {
             self.create_copies(currency, &root.index(i))?;
         }
@@ -71,7 +71,7 @@ impl Builder {
         Ok(())
     }
 
-    fn create_copies(&mut self, currency: &Currency, place: &Place) -> Result<()> {
+    fn create_copies(&mut self, currency: &Currency, place: &KeyPath) -> Result<()> {
         let name = &currency.name;
         check_name(name, &place.key("name"))?;
         let names = match currency.count {
@@ -99,7 +99,7 @@ impl Builder {
     }
 
     pub(super) fn clients(&mut self, clients: &[Client]) -> Result<()> {
-        let root = Place::default().key("client");
+        let root = KeyPath::default().key("client");
         self.reserve(clients);
         for (i, client) in clients.iter().enumerate() {
             let place = root.index(i);
@@ -136,7 +136,7 @@ impl Builder {
     /// A lottery-scheduled mutex has a currency, and an inheritance ticket in
     /// it that will fund the holder (1994, 6.1).
     pub(super) fn mutexes(&mut self, mutexes: &BTreeMap<String, Mutex>) -> Result<Vec<MutexPlan>> {
-        let root = Place::default().key("mutex");
+        let root = KeyPath::default().key("mutex");
         let mutexes = mutexes.iter().map(|(name, mutex)| {
             let place = root.key(name);
             let lottery = needs_currency(mutex.kind).then(|| -> Result<_> {
@@ -152,7 +152,13 @@ impl Builder {
         mutexes.collect()
     }
 
-    fn fund(&mut self, amounts: &[Amount], holder: Target, copy: u32, place: &Place) -> Result<()> {
+    fn fund(
+        &mut self,
+        amounts: &[Amount],
+        holder: Target,
+        copy: u32,
+        place: &KeyPath,
+    ) -> Result<()> {
         for (i, amount) in amounts.iter().enumerate() {
             // An amount alone is written without a list.
             let place = if amounts.len() > 1 {
@@ -173,7 +179,13 @@ impl Builder {
     }
 
     /// The ticket that a rule changes.
-    fn rule(&mut self, rule: &Rule, holder: Target, copy: u32, place: &Place) -> Result<TicketId> {
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        holder: Target,
+        copy: u32,
+        place: &KeyPath,
+    ) -> Result<TicketId> {
         let (initial, inner) = match rule {
             Rule::Random(random) => {
                 let (low, high) = random.between;
@@ -203,7 +215,7 @@ impl Builder {
     }
 
     /// The currency that a name means in what funds a copy of this number, from 0.
-    fn currency(&self, name: &str, copy: u32, place: &Place) -> Result<CurrencyId> {
+    fn currency(&self, name: &str, copy: u32, place: &KeyPath) -> Result<CurrencyId> {
         let found = match self.copies.get(name) {
             None => self.ledger.find_currency(name),
             Some(count) => self.ledger.find_currency(&copy_name(name, copy % count)),
@@ -211,7 +223,7 @@ impl Builder {
         found.ok_or_else(|| place.problem(unknown_currency(&self.ledger, name)))
     }
 
-    fn create_currency(&mut self, name: &str, place: &Place) -> Result<CurrencyId> {
+    fn create_currency(&mut self, name: &str, place: &KeyPath) -> Result<CurrencyId> {
         let operation = Operation::CreateCurrency {
             name: name.to_owned(),
             owner: 0,
@@ -224,7 +236,7 @@ impl Builder {
         }
     }
 
-    fn create_client(&mut self, index: u32, name: Option<String>, place: &Place) -> Result<()> {
+    fn create_client(&mut self, index: u32, name: Option<String>, place: &KeyPath) -> Result<()> {
         let operation = Operation::CreateClient { name, owner: 0 };
         let outcome = self.apply(operation, place)?;
         assert_eq!(
@@ -240,7 +252,7 @@ impl Builder {
         currency: CurrencyId,
         amount: u32,
         target: Option<Target>,
-        place: &Place,
+        place: &KeyPath,
     ) -> Result<TicketId> {
         let operation = Operation::Issue {
             currency,
@@ -253,7 +265,7 @@ impl Builder {
         }
     }
 
-    fn apply(&mut self, operation: Operation, place: &Place) -> Result<Outcome> {
+    fn apply(&mut self, operation: Operation, place: &KeyPath) -> Result<Outcome> {
         apply(&mut self.ledger, operation).map_err(|error| place.problem(error))
     }
 }

@@ -4,12 +4,11 @@ use std::ops::Range;
 
 use prorata_core::ids::CurrencyId;
 use prorata_core::ledger::{Ledger, Portion, Target};
+use prorata_core::policy::PolicyName;
 
 use super::names::Names;
 use super::{Group, check_quantum, client_id, find_clients, limits, rights};
-use crate::file::{
-    Action, Amount, Assertion, At, Place, PolicyName, Problem, Scenario, ScenarioError, Time,
-};
+use crate::file::{Action, Amount, Assertion, At, KeyPath, Problem, Scenario, ScenarioError, Time};
 
 type Result<T> = core::result::Result<T, ScenarioError>;
 
@@ -58,11 +57,11 @@ pub(super) struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    fn clients(&self, name: &str, place: &Place) -> Result<Range<u32>> {
+    fn clients(&self, name: &str, place: &KeyPath) -> Result<Range<u32>> {
         find_clients(self.groups, name).ok_or_else(|| place.problem(self.unknown("client", name)))
     }
 
-    fn client(&self, name: &str, place: &Place) -> Result<u32> {
+    fn client(&self, name: &str, place: &KeyPath) -> Result<u32> {
         let clients = self.clients(name, place)?;
         if clients.len() > 1 {
             return Err(place.problem(Problem::Step(
@@ -72,7 +71,7 @@ impl Directory<'_> {
         Ok(clients.start)
     }
 
-    pub(super) fn pair(&self, pair: &(String, String), place: &Place) -> Result<(u32, u32)> {
+    pub(super) fn pair(&self, pair: &(String, String), place: &KeyPath) -> Result<(u32, u32)> {
         let first = self.client(&pair.0, &place.index(0))?;
         let second = self.client(&pair.1, &place.index(1))?;
         if first == second {
@@ -81,13 +80,13 @@ impl Directory<'_> {
         Ok((first, second))
     }
 
-    fn currency(&self, name: &str, place: &Place) -> Result<CurrencyId> {
+    fn currency(&self, name: &str, place: &KeyPath) -> Result<CurrencyId> {
         let found = self.ledger.find_currency(name);
         found.ok_or_else(|| place.problem(rights::unknown_currency(self.ledger, name)))
     }
 
     /// A currency, or all copies of a client.
-    fn holders(&self, name: &str, place: &Place) -> Result<Vec<Target>> {
+    fn holders(&self, name: &str, place: &KeyPath) -> Result<Vec<Target>> {
         if let Some(clients) = find_clients(self.groups, name) {
             return Ok(clients
                 .map(|index| Target::Client(client_id(index)))
@@ -116,7 +115,7 @@ impl Directory<'_> {
 
 /// The timeline in the order of time.
 pub(super) fn plan(timeline: &[At], names: &Directory<'_>) -> Result<Vec<(u64, Deed)>> {
-    let root = Place::default().key("at");
+    let root = KeyPath::default().key("at");
     let deeds = timeline.iter().enumerate().map(|(i, at)| {
         let deed = deed(&at.action, names, &root.index(i).key("do"))?;
         Ok((at.time.0, deed))
@@ -127,7 +126,7 @@ pub(super) fn plan(timeline: &[At], names: &Directory<'_>) -> Result<Vec<(u64, D
     Ok(deeds)
 }
 
-fn deed(action: &Action, names: &Directory<'_>, place: &Place) -> Result<Deed> {
+fn deed(action: &Action, names: &Directory<'_>, place: &KeyPath) -> Result<Deed> {
     Ok(match action {
         Action::Start(client) => Deed::Start(names.clients(client, &place.key("start"))?),
         Action::Stop(client) => Deed::Stop(names.clients(client, &place.key("stop"))?),
@@ -174,7 +173,7 @@ fn portion(
     receivers: Vec<Target>,
     tickets: Option<&Amount>,
     names: &Directory<'_>,
-    place: &Place,
+    place: &KeyPath,
 ) -> Result<Portion> {
     let Some(tickets) = tickets else {
         return Ok(Portion::Whole(receivers));
@@ -190,7 +189,7 @@ fn portion(
 }
 
 /// Every transfer that is ended must have begun; a name means one transfer.
-fn check_transfers(timeline: &[At], root: &Place) -> Result<()> {
+fn check_transfers(timeline: &[At], root: &KeyPath) -> Result<()> {
     let mut begun: Vec<&str> = Vec::new();
     for (i, at) in timeline.iter().enumerate() {
         if let Action::Transfer(transfer) = &at.action {
@@ -221,9 +220,9 @@ pub(super) fn check_assertion(
     assertion: &Assertion,
     scenario: &Scenario,
     names: &Directory<'_>,
-    place: &Place,
+    place: &KeyPath,
 ) -> Result<()> {
-    let span = |from: Option<Time>, to: Option<Time>, place: &Place| {
+    let span = |from: Option<Time>, to: Option<Time>, place: &KeyPath| {
         let to = to.unwrap_or(scenario.duration);
         limits::within("to", to, Time(1), scenario.duration, &place.key("to"))?;
         let from = from.unwrap_or_default();

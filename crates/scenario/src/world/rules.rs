@@ -14,11 +14,11 @@ use crate::stream::{Purpose, stream};
 #[derive(Debug)]
 pub struct Rules {
     /// By client.
-    states: BTreeMap<u32, State>,
+    states: BTreeMap<u32, RuleState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RuleState {
     rule: Rule,
     ticket: TicketId,
     lots: Xoshiro256PlusPlus,
@@ -51,7 +51,7 @@ impl Rules {
             )
         });
         let states = ruled.flatten().map(|((client, &ticket), rule)| {
-            let state = State {
+            let state = RuleState {
                 rule: rule.clone(),
                 ticket,
                 lots: stream(seed, Purpose::Tickets, client.into()),

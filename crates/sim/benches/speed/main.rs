@@ -8,9 +8,10 @@ use std::fmt;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use prorata_core::policy::PolicyName;
 use prorata_report::figures::{self, Figure, Quantity};
 use prorata_scenario::file::{
-    Amount, Client, Distribution, Loop, Machine, PolicyName, Program, Step, Tickets, Time, Varying,
+    Amount, Client, Distribution, Loop, MachineSpec, Program, Step, Tickets, Time, Varying,
 };
 use prorata_scenario::{Plan, Scenario};
 use prorata_sim::Simulation;
@@ -67,10 +68,10 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         title: "speed".into(),
         duration: Time::MAX,
         seed: 1,
-        machine: Machine {
+        machine: MachineSpec {
             cpus,
             policy,
-            ..Machine::default()
+            ..MachineSpec::default()
         },
         currencies: Vec::new(),
         clients: (0..groups).map(client).collect(),

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use prorata_core::policy::PolicyName;
 use prorata_report::figures::{Figure, Quantity};
 use prorata_scenario::Scenario;
 use prorata_scenario::event::Event;
-use prorata_scenario::file::{Amount, PolicyName, Step, Tickets};
+use prorata_scenario::file::{Amount, Step, Tickets};
 use prorata_sim::{Machine, Observer, Simulation};
 use serde::Deserialize;
 

@@ -15,9 +15,10 @@ mod chaos;
 mod scenarios;
 
 use prorata_core::ledger::{Operation, Target};
+use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
 use prorata_scenario::RunError;
-use prorata_scenario::file::{PolicyName, Time};
+use prorata_scenario::file::Time;
 use prorata_scenario::plan::{Deed, Plan, client_id};
 use prorata_scenario::stream::{Purpose, stream};
 use prorata_scenario::world::{Rights as _, World as _};
@@ -190,9 +191,9 @@ impl<O: Observer> Trial<O> {
     /// Everybody gets on. That is all that can be said of clients which block:
     /// who wants less than its share while it competes falls behind for good.
     fn quiet(&mut self) -> Result<(), Fault> {
-        let before = self.standings();
+        let before = self.services();
         self.run_for(self.quiet_ns())?;
-        let clients = before.iter().zip(self.standings()).zip(0..);
+        let clients = before.iter().zip(self.services()).zip(0..);
         for ((then, now), client) in clients {
             if now.received_ns == then.received_ns {
                 let client = self.machine().client_name(client).into_owned();
@@ -218,10 +219,10 @@ impl<O: Observer> Trial<O> {
         // Who fell behind before is paid back first, under hierarchical stride
         // by its neighbours in the tree one after the other.
         self.run_for(REPAYMENT * self.quiet_ns())?;
-        let before = self.standings();
+        let before = self.services();
         let steady_ns = self.quiet_ns();
         self.run_for(steady_ns)?;
-        for ((then, now), client) in before.iter().zip(self.standings()).zip(all) {
+        for ((then, now), client) in before.iter().zip(self.services()).zip(all) {
             let pool = self.machine().pool_of(client);
             let bound = bound(self.machine(), pool, steady_ns);
             let quanta = (now.ahead_ns() - then.ahead_ns()) / quantum_ns as f64;
@@ -250,27 +251,27 @@ impl<O: Observer> Trial<O> {
         Ok(())
     }
 
-    fn standings(&self) -> Vec<Standing> {
+    fn services(&self) -> Vec<Service> {
         let machine = self.machine();
         let clients = 0..machine.client_count();
-        let standings = clients.map(|client| Standing {
+        let services = clients.map(|client| Service {
             received_ns: machine.received_ns(client),
             specified_ns: machine
                 .dispatcher()
                 .usage(machine.client_id(client))
                 .specified_ns,
         });
-        standings.collect()
+        services.collect()
     }
 }
 
 /// What a client received, and what was due to it.
-struct Standing {
+struct Service {
     received_ns: u64,
     specified_ns: u64,
 }
 
-impl Standing {
+impl Service {
     fn ahead_ns(&self) -> f64 {
         self.received_ns as f64 - self.specified_ns as f64
     }

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
 use prorata_scenario::file::{
-    Amount, BASE, Client, Costs, Currency, Distribution, Loop, Machine, Measure, Mutex, MutexKind,
-    Normal, Pipe, PolicyName, Pool, Program, Quanta, RandomRule, Rule, Scenario, Serve, Step,
+    Amount, BASE, Client, Costs, Currency, Distribution, Loop, MachineSpec, Measure, Mutex,
+    MutexKind, Normal, Pipe, Pool, Program, Quanta, RandomRule, Rule, Scenario, Serve, Step,
     Tickets, Time, Trace, Varying,
 };
 
@@ -109,14 +110,14 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
     }
 }
 
-fn machine(lots: &mut Lots) -> Machine {
+fn machine(lots: &mut Lots) -> MachineSpec {
     let cost = |lots: &mut Lots| Time(below(lots, 2) * below(lots, 20_000));
     let pools = pools(lots);
     let cpus = match pools.len() {
         0 => 1 + below(lots, 4) as u32,
         _ => pools.iter().map(|pool| pool.cpus).sum(),
     };
-    Machine {
+    MachineSpec {
         cpus,
         pools,
         quantum: quantum(lots),

@@ -3,7 +3,7 @@
 use prorata_core::ledger::Value;
 use prorata_scenario::measure::{Counts, ValueLost, check_value};
 use prorata_scenario::plan::client_id;
-use prorata_scenario::threads::State;
+use prorata_scenario::threads::ThreadState;
 
 use super::pools::Pool;
 use super::{Machine, NONE};
@@ -175,10 +175,10 @@ impl Machine {
         for thread in &self.threads.all {
             let (client, cpu) = (thread.client, u32::from(thread.cpu));
             let pool = self.pool_of(client);
-            if thread.state == State::Running && !self.pool_cpus(pool).contains(&cpu) {
+            if thread.state == ThreadState::Running && !self.pool_cpus(pool).contains(&cpu) {
                 return Err(Imbalance::Pool { client, pool, cpu });
             }
-            waiting[pool as usize] += u64::from(thread.state == State::Ready);
+            waiting[pool as usize] += u64::from(thread.state == ThreadState::Ready);
         }
         for (counted, pool) in waiting.into_iter().zip(0..) {
             let said = self.waiting_in(pool);
@@ -192,7 +192,7 @@ impl Machine {
     fn check_threads(&self) -> Result<(), Imbalance> {
         let mut runnable = vec![0; self.clients.len()];
         for thread in &self.threads.all {
-            let can_run = matches!(thread.state, State::Ready | State::Running);
+            let can_run = matches!(thread.state, ThreadState::Ready | ThreadState::Running);
             runnable[thread.client as usize] += u32::from(can_run);
         }
         for (client, (state, &counted)) in self.clients.iter().zip(&runnable).enumerate() {

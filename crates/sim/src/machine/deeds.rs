@@ -1,6 +1,7 @@
 //! What happens from outside.
 
-use prorata_scenario::file::{PolicyName, Time};
+use prorata_core::policy::PolicyName;
+use prorata_scenario::file::Time;
 use prorata_scenario::plan::Deed;
 use prorata_scenario::policy;
 use prorata_scenario::world::{Deeds as _, Waiting as _};

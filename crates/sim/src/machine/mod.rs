@@ -37,7 +37,7 @@ use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
 use prorata_scenario::RunError;
 use prorata_scenario::event::Event;
-use prorata_scenario::file::{Machine as Spec, Quanta, Scenario, ScenarioError};
+use prorata_scenario::file::{MachineSpec, Quanta, Scenario, ScenarioError};
 use prorata_scenario::measure::Counts;
 use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id, find_clients};
 use prorata_scenario::queue::EventQueue;
@@ -48,7 +48,7 @@ pub use accounts::Imbalance;
 use clients::Client;
 use cpus::Cpus;
 use pools::{Pool, dispatcher};
-use turn_table::Turns;
+use turn_table::TurnTable;
 
 use crate::observer::Observer;
 
@@ -90,7 +90,7 @@ pub struct Machine {
     pools: Vec<Pool>,
     threads: Threads,
     clients: Vec<Client>,
-    turns: Turns,
+    turns: TurnTable,
     objects: Objects,
     /// By client, of those that have one.
     rules: Rules,
@@ -98,7 +98,7 @@ pub struct Machine {
     code: Code,
     groups: Vec<Group>,
     timeline: Vec<(u64, Deed)>,
-    machine: Spec,
+    machine: MachineSpec,
     pairs: Vec<(u32, u32)>,
     sample_every_ns: Option<u64>,
     seed: u64,
@@ -318,7 +318,7 @@ impl Machine {
             pools: plan.pools.into_iter().map(Pool::new).collect(),
             threads,
             clients,
-            turns: Turns::default(),
+            turns: TurnTable::default(),
             objects,
             rules: Rules::new(&plan.groups, seed),
             counts: Counts::default(),
@@ -367,7 +367,7 @@ impl Machine {
     }
 
     /// The machine of the scenario, with the policy and the quantum of now.
-    pub fn spec(&self) -> &Spec {
+    pub fn spec(&self) -> &MachineSpec {
         &self.machine
     }
 

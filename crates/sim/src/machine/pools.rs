@@ -7,7 +7,7 @@ use prorata_core::choice::Choice;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ledger::Ledger;
 use prorata_scenario::event::Event;
-use prorata_scenario::file::Machine as Spec;
+use prorata_scenario::file::MachineSpec;
 use prorata_scenario::plan::{PoolPlan, client_id};
 use prorata_scenario::policy;
 
@@ -38,7 +38,7 @@ impl Pool {
 pub(super) fn dispatcher(
     ledger: Ledger,
     pools: &[PoolPlan],
-    machine: &Spec,
+    machine: &MachineSpec,
     seed: u64,
 ) -> Dispatcher {
     let pools = pools.iter().zip(0..).map(|(pool, number)| {

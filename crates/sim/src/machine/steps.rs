@@ -7,7 +7,7 @@ use prorata_scenario::event::{Event, Why};
 use prorata_scenario::file::Time;
 use prorata_scenario::plan::{Instruction, client_id, limits};
 use prorata_scenario::stream::{Purpose, small_stream};
-use prorata_scenario::threads::State;
+use prorata_scenario::threads::ThreadState;
 use prorata_scenario::world::{Onwards, Waiting as _};
 
 use super::{Due, NONE, Simulation};
@@ -94,13 +94,13 @@ impl<O: Observer> Simulation<O> {
         machine
             .queue
             .push(machine.now_ns + sleep_ns, Due::Wake { thread });
-        self.leave_for(cpu, thread, State::Sleeping, Why::Sleeps);
+        self.leave_for(cpu, thread, ThreadState::Sleeping, Why::Sleeps);
         false
     }
 
     pub(super) fn wake(&mut self, thread: u32) {
         match self.machine.threads.all[thread as usize].state {
-            State::Dying => self.machine.threads.free(thread),
+            ThreadState::Dying => self.machine.threads.free(thread),
             _ => self.go_on(thread),
         }
     }
@@ -199,13 +199,13 @@ impl<O: Observer> Simulation<O> {
         let state = &machine.threads.all[thread as usize];
         let cpu = state.cpu;
         match state.state {
-            State::Free | State::Dying => return,
-            State::Running => {
+            ThreadState::Free | ThreadState::Dying => return,
+            ThreadState::Running => {
                 self.account(cpu.into());
                 self.exit(cpu.into(), thread);
                 return;
             }
-            State::Ready => {
+            ThreadState::Ready => {
                 let state = &mut machine.clients[client as usize];
                 state.ready.remove(&mut machine.threads.all, thread);
                 state.runnable -= 1;
@@ -214,12 +214,12 @@ impl<O: Observer> Simulation<O> {
                 self.machine.threads.free(thread);
                 self.runnable_changed(client);
             }
-            State::Sleeping => {
+            ThreadState::Sleeping => {
                 // Its number is free when the event that wakes it has come.
-                machine.threads.all[thread as usize].state = State::Dying;
+                machine.threads.all[thread as usize].state = ThreadState::Dying;
                 self.drop_obligations(thread);
             }
-            State::Waiting => {
+            ThreadState::Waiting => {
                 self.stop_waiting(thread);
                 self.drop_obligations(thread);
                 self.machine.threads.free(thread);
@@ -229,7 +229,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// The thread on a CPU sleeps or waits.
-    pub(super) fn leave_for(&mut self, cpu: u32, thread: u32, state: State, why: Why) {
+    pub(super) fn leave_for(&mut self, cpu: u32, thread: u32, state: ThreadState, why: Why) {
         let machine = &mut self.machine;
         let waiter = &mut machine.threads.all[thread as usize];
         waiter.state = state;

@@ -16,14 +16,14 @@ pub(super) struct Turn {
     pub(super) cpus: u32,
 }
 
-/// Turns by number; a number is used again when its turn is over.
+/// TurnTable by number; a number is used again when its turn is over.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct TurnTable {
     all: Vec<Turn>,
     free: Vec<u32>,
 }
 
-impl Turns {
+impl TurnTable {
     /// Begins a turn.
     pub(super) fn begin(&mut self, end_ns: u64) -> u32 {
         let turn = Turn {

@@ -3,7 +3,7 @@
 use prorata_core::choice::Choice;
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::plan::client_id;
-use prorata_scenario::threads::{NO_CPU, State};
+use prorata_scenario::threads::{NO_CPU, ThreadState};
 
 use prorata_core::prefetch::prefetch;
 
@@ -83,7 +83,7 @@ impl<O: Observer> Simulation<O> {
         place.since_ns = now_ns + delay_ns;
         let client = mover.client;
         let turn = machine.turns.of(machine.clients[client as usize].turn);
-        mover.state = State::Running;
+        mover.state = ThreadState::Running;
         mover.cpu = cpu as u16;
         mover.next = std::mem::replace(&mut turn.running, thread);
         turn.cpus += 1;
@@ -207,7 +207,7 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let threads = &mut machine.threads.all;
         let state = &mut threads[thread as usize];
-        state.state = State::Ready;
+        state.state = ThreadState::Ready;
         state.since_ns = machine.now_ns;
         let client = state.client;
         machine.clients[client as usize].ready.push(threads, thread);

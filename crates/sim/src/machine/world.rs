@@ -3,7 +3,7 @@
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::plan::Instruction;
-use prorata_scenario::threads::State;
+use prorata_scenario::threads::ThreadState;
 use prorata_scenario::world::{Objects, World};
 
 use super::Simulation;
@@ -49,7 +49,7 @@ impl<O: Observer> World for Simulation<O> {
 
     fn block(&mut self, thread: u32, why: Why) {
         let cpu = self.machine.threads.all[thread as usize].cpu;
-        self.leave_for(cpu.into(), thread, State::Waiting, why);
+        self.leave_for(cpu.into(), thread, ThreadState::Waiting, why);
     }
 
     fn ready(&mut self, thread: u32) {

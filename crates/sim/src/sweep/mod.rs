@@ -50,7 +50,7 @@ pub struct Sweep {
 
 /// One run of a sweep.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct GridPoint {
     /// Values by setting, as they stand in TOML.
     pub settings: BTreeMap<String, String>,
     /// All that chance comes from.
@@ -171,9 +171,9 @@ impl Sweep {
     }
 
     /// All runs: the first axis changes slowest, the seed fastest.
-    pub fn points(&self) -> Vec<Point> {
+    pub fn points(&self) -> Vec<GridPoint> {
         let points = self.settings().into_iter().flat_map(|settings| {
-            self.seeds.clone().map(move |seed| Point {
+            self.seeds.clone().map(move |seed| GridPoint {
                 settings: settings.clone(),
                 seed,
             })
@@ -240,7 +240,7 @@ impl Sweep {
             }
         }
         let total = points.len();
-        let left: Vec<&Point> = points
+        let left: Vec<&GridPoint> = points
             .iter()
             .filter(|point| !done.contains_key(&key(point)))
             .collect();
@@ -279,7 +279,7 @@ impl Sweep {
     }
 
     /// Makes a run. Returns its line, and whether its assertions hold.
-    fn line(&self, point: &Point) -> Result<(String, bool), SweepError> {
+    fn line(&self, point: &GridPoint) -> Result<(String, bool), SweepError> {
         let scenario = self.scenario(&point.settings)?;
         let seed = point.seed;
         let simulation = Simulation::watched(&scenario, seed, Measures::new());

@@ -8,13 +8,13 @@ use std::path::Path;
 use prorata_scenario::Report;
 use serde::{Deserialize, Serialize};
 
-use super::{Point, SweepError};
+use super::{GridPoint, SweepError};
 
 /// A line of the results.
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
     #[serde(flatten)]
-    pub(super) point: &'a Point,
+    pub(super) point: &'a GridPoint,
     /// What the run came from, see [`super::fingerprint`].
     pub(super) scenario: &'a str,
     pub(super) report: &'a Report,
@@ -24,7 +24,7 @@ pub(super) struct Line<'a> {
 #[derive(Deserialize)]
 struct Kept {
     #[serde(flatten)]
-    point: Point,
+    point: GridPoint,
     scenario: String,
     report: KeptReport,
 }
@@ -60,7 +60,7 @@ pub(super) struct Earlier {
 }
 
 /// By which a run is known in the results.
-pub(super) fn key(point: &Point) -> String {
+pub(super) fn key(point: &GridPoint) -> String {
     serde_json::to_string(point).expect("text and numbers are JSON")
 }
 

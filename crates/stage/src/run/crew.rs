@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::cast::Cast;
 use crate::error::StageError;
 use crate::message::{Report, pair};
 use crate::process::Process;
@@ -68,6 +69,7 @@ pub(super) struct Crew {
     /// Processes about to end, whether because we ended them, and whose.
     ending: Vec<(u32, bool, Process)>,
     script: File,
+    cast: Option<Cast>,
     cpus: Vec<u32>,
 }
 
@@ -77,6 +79,7 @@ impl Crew {
         groups: &[Group],
         objects: Objects,
         script: &Script,
+        cast: Option<Cast>,
         cpus: &[u32],
     ) -> io::Result<Crew> {
         let file = File::from(memfd_create(NAME, MemfdFlags::CLOEXEC)?);
@@ -100,6 +103,7 @@ impl Crew {
             objects,
             ending: Vec::new(),
             script: file,
+            cast,
             cpus: cpus.to_vec(),
         })
     }
@@ -108,12 +112,17 @@ impl Crew {
     pub(super) fn spawn(&mut self, client: u32) -> io::Result<()> {
         let (socket, theirs) = pair()?;
         let script = self.script.try_clone()?;
+        let cast = self.cast.as_ref();
+        let output = cast.map(|cast| cast.output(client)).transpose()?;
         let state = &mut self.clients[client as usize];
         let process = Process::start(NAME, &self.cpus, |command| {
             command
                 .arg(state.program.to_string())
                 .stdin(Stdio::from(theirs))
                 .stdout(script);
+            if let (Some(cast), Some(output)) = (cast, output) {
+                command.args(cast.words()).stderr(output);
+            }
         })?;
         state.process = Some((process, Some(socket)));
         Ok(())

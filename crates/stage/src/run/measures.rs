@@ -5,17 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use prorata_core::dispatcher::{Dispatcher, Usage};
-use prorata_scenario::measure::{AbsoluteError, Measured, RelativeError, Times, Told, check_value};
+use prorata_scenario::measure::{
+    AbsoluteError, Measured, PointReport, RelativeError, Times, Told, check_value,
+};
 use prorata_scenario::plan::{Group, client_id, find_clients};
-
-/// A point of the time series.
-#[derive(Debug)]
-pub(super) struct Point {
-    pub(super) time_ns: u64,
-    pub(super) received_ns: Vec<u64>,
-    pub(super) specified_ns: Vec<u64>,
-    pub(super) relative_errors: Vec<f64>,
-}
 
 /// Measures a run.
 #[derive(Debug)]
@@ -26,7 +19,7 @@ pub(super) struct Measures {
     pub(super) latencies: Vec<Times>,
     pub(super) pairs: Vec<RelativeError>,
     pub(super) told: Told,
-    pub(super) series: Vec<Point>,
+    pub(super) series: Vec<PointReport>,
     /// CPU time received by each client at the times that assertions speak of.
     marks: BTreeMap<u64, Vec<u64>>,
     /// At the last look: by the processes' clocks.
@@ -94,14 +87,18 @@ impl Measures {
     }
 
     /// A point of the time series.
-    pub(super) fn sample(&mut self, time_ns: u64) {
+    pub(super) fn sample(&mut self, time_ns: u64) -> &PointReport {
         let specified = self.usages.iter().map(|usage| usage.specified_ns);
-        self.series.push(Point {
+        let point = PointReport {
             time_ns,
             received_ns: self.received_ns.clone(),
             specified_ns: specified.collect(),
             relative_errors: self.pairs.iter().map(|pair| pair.last).collect(),
-        });
+            waiting_threads: None,
+            waiting_in_pools: Vec::new(),
+        };
+        self.series.push(point);
+        &self.series[self.series.len() - 1]
     }
 
     /// A thread of a client had a CPU so long after it could go on.

@@ -12,7 +12,8 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Usage;
-use prorata_scenario::file::PolicyName;
+use prorata_core::policy::PolicyName;
+use prorata_scenario::measure::PointReport;
 use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id};
 use prorata_scenario::world::{Objects, Onwards, Rules, Waiting as _};
 use prorata_scenario::{Report, Scenario};
@@ -21,7 +22,8 @@ use self::clock::Clock;
 use self::crew::{Crew, permit_sockets};
 use self::measures::Measures;
 use self::scene::Scene;
-use crate::engine::EngineKind;
+use crate::cast::Cast;
+use crate::engine::ProcessEngine;
 use crate::error::StageError;
 use crate::message::{self, Order};
 use crate::refusal::check;
@@ -34,6 +36,10 @@ type Result<T> = std::result::Result<T, StageError>;
 pub trait Watch {
     /// So much of the scenario's time is over. Returns whether it is to go on.
     fn goes_on(&mut self, now_ns: u64, end_ns: u64) -> bool;
+
+    /// A point of the time series was measured, so long after the beginning in real
+    /// time.
+    fn sampled(&mut self, _stage: &Stage, _real_ns: u64, _point: &PointReport) {}
 }
 
 /// Waits without a word.
@@ -73,7 +79,7 @@ struct Run {
     // Before the engine, which else would have to let them all go.
     crew: Crew,
     stage: Stage,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
     clock: Clock,
     measures: Measures,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
@@ -105,11 +111,26 @@ struct Run {
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    kind: &'static EngineKind,
+    kind: &'static ProcessEngine,
+    watch: &mut dyn Watch,
+) -> Result<Report> {
+    run_cast(scenario, seed, kind, None, watch)
+}
+
+/// Like [`run`], with a program of the system in every part.
+///
+/// # Errors
+///
+/// As [`run`]; and if such a program ends with a failure.
+pub fn run_cast(
+    scenario: &Scenario,
+    seed: u64,
+    kind: &'static ProcessEngine,
+    cast: Option<Cast>,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
     check(scenario, kind)?;
-    let mut run = Run::new(Plan::new(scenario)?, seed, kind)?;
+    let mut run = Run::new(Plan::new(scenario)?, seed, kind, cast)?;
     run.prepare(watch)?;
     run.play(watch)?;
     run.finish()?;
@@ -117,7 +138,12 @@ pub fn run(
 }
 
 impl Run {
-    fn new(mut plan: Plan, seed: u64, kind: &'static EngineKind) -> Result<Run> {
+    fn new(
+        mut plan: Plan,
+        seed: u64,
+        kind: &'static ProcessEngine,
+        cast: Option<Cast>,
+    ) -> Result<Run> {
         let objects = Objects::new(&mut plan, seed);
         let measures = Measures::new(&plan.groups, &plan.pairs);
         let rules = Rules::new(&plan.groups, seed);
@@ -129,7 +155,7 @@ impl Run {
             seed,
         };
         permit_sockets(kind.most_threads);
-        let crew = Crew::new(&plan.groups, objects, &script, stage.cpus())
+        let crew = Crew::new(&plan.groups, objects, &script, cast, stage.cpus())
             .map_err(StageError::failed("write what processes are to do"))?;
         let mut run = Run {
             crew,

@@ -1,15 +1,15 @@
 //! A run in figures.
 
-use prorata_scenario::measure::{ClientReport, PairReport, PointReport, judge};
+use prorata_scenario::measure::{ClientReport, PairReport, judge};
 use prorata_scenario::plan::client_id;
 use prorata_scenario::{Report, Scenario};
 
 use super::Run;
-use crate::engine::EngineKind;
+use crate::engine::ProcessEngine;
 
 impl Run {
     /// The figures of a run that is over.
-    pub(super) fn report(&self, scenario: &Scenario, kind: &EngineKind) -> Report {
+    pub(super) fn report(&self, scenario: &Scenario, kind: &ProcessEngine) -> Report {
         let (cpus, quantum_ns) = {
             let dispatcher = self.stage.dispatcher();
             (dispatcher.cpus(), dispatcher.quantum_ns())
@@ -19,7 +19,7 @@ impl Run {
         Report {
             title: scenario.title.clone(),
             engine: kind.name,
-            mechanism: Some(self.stage.mechanism()),
+            mechanism: Some(self.stage.status().mechanism),
             took_ns: Some(self.took_ns),
             seed: self.seed,
             duration_ns: self.end_ns,
@@ -34,7 +34,7 @@ impl Run {
             pairs: self.pairs(),
             mutexes: told.mutexes(objects.mutex_names(), |client| self.name(client)),
             services: told.services(objects.service_names(), |client| self.name(client)),
-            series: self.series(),
+            series: self.measures.series.clone(),
             refused: told.refused().to_vec(),
             verdicts: judge(scenario, &self.measures),
         }
@@ -76,17 +76,5 @@ impl Run {
             largest_error: pair.largest,
         });
         pairs.collect()
-    }
-
-    fn series(&self) -> Vec<PointReport> {
-        let points = self.measures.series.iter().map(|point| PointReport {
-            time_ns: point.time_ns,
-            received_ns: point.received_ns.clone(),
-            specified_ns: point.specified_ns.clone(),
-            relative_errors: point.relative_errors.clone(),
-            waiting_threads: None,
-            waiting_in_pools: Vec::new(),
-        });
-        points.collect()
     }
 }

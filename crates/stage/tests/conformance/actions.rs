@@ -269,7 +269,7 @@ fn rules() -> Result<(), Failed> {
         "#,
     )?;
     assert_eq!(report.quantum_ns, 5_000_000);
-    assert_eq!(report.policy, prorata_scenario::file::PolicyName::Stride);
+    assert_eq!(report.policy, prorata_core::policy::PolicyName::Stride);
     assert!(report.holds(), "{:?}", report.verdicts);
     Ok(())
 }

@@ -3,24 +3,22 @@
 mod programs;
 mod record;
 mod show;
-mod stage;
 
+use std::fs::File;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
-use nix::sys::signal::Signal;
-use prorata_protocol::{EngineChoice, KernelChoice};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use anyhow::{Context as _, Result};
+use prorata_scenario::Scenario;
+use prorata_scenario::measure::PointReport;
+use prorata_stage::{Cast, KERNEL, Stage, StageError, USER, Watch, own_cpus, run_cast};
 
+use self::programs::Program;
 use self::record::Record;
 use self::show::Show;
-use self::stage::Stage;
 use crate::args::daemon::DemoArgs;
 use crate::args::values::DaemonEngine;
 use crate::output;
-use crate::wrapper::ending::Ending;
-use crate::wrapper::signals::Signals;
+use crate::wrapper::signals::{CLEARING, Interruption};
 
 /// The programs, and what they hold at first: 3:2:1.
 const PROGRAMS: [(&str, u32); 3] = [("first", 3), ("second", 2), ("third", 1)];
@@ -28,41 +26,42 @@ const PROGRAMS: [(&str, u32); 3] = [("first", 3), ("second", 2), ("third", 1)];
 /// Half-way the last program gets so many.
 const INFLATED: u32 = 4;
 
-/// Time between two looks at what the programs received.
-const TICK: Duration = Duration::from_millis(100);
-
-/// So long the programs may take until each has received something.
-const TIME_TO_BEGIN: Duration = Duration::from_secs(10);
-
-/// Signals that end the demo early, with everything cleared away.
-/// Of these, the last keeps the terminal from stopping it half-way, with the
-/// programs running on.
-const SIGNALS: [Signal; 5] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGTSTP,
-];
+/// The policy is the default.
+const QUANTUM_NS: u64 = 20_000_000;
 
 /// `prorata demo`.
 pub fn demo(args: &DemoArgs) -> Result<ExitCode> {
-    let signals = Signals::block(&SIGNALS).context("cannot handle signals")?;
-    let engine = match args.engine {
-        DaemonEngine::User => EngineChoice::User,
-        DaemonEngine::Kernel => EngineChoice::Kernel(KernelChoice::default()),
+    let interruption = Interruption::block(&CLEARING)?;
+    let program = Program::find()?;
+    let cpus = own_cpus().context("cannot find out our CPUs")?;
+    let cpu = *cpus.last().context("there is no CPU to share")?;
+    let kind = match args.engine {
+        DaemonEngine::User => &USER,
+        DaemonEngine::Kernel => &KERNEL,
     };
-    let mut stage = Stage::set_up(&signals, engine)?;
-    let mut record = Record::new(stage.program(), stage.cpu(), stage.quantum_ns());
-    let mut show = Show::new(args, &stage)?;
-    let interrupted = play(args, &signals, &mut stage, &mut record, &mut show)?;
+    let mut wait = Wait {
+        interruption,
+        show: Show::new(args, &program.line(), cpu)?,
+        record: Record::new(program.line(), cpu, args.seconds),
+        shown: Ok(()),
+    };
+    let scenario = scenario(args.seconds)?;
+    let cast = cast(program).context("cannot open /dev/null")?;
+    let run = run_cast(&scenario, 0, kind, Some(cast), &mut wait);
+    let Wait {
+        mut interruption,
+        show,
+        record,
+        shown,
+    } = wait;
     drop(show);
-    let (before, after) = (stage.status_at_first().clone(), stage.status()?);
-    drop(stage);
-    if let Some(signal) = interrupted {
-        return Ok(Ending::Killed(signal).pass_on());
+    if matches!(run, Err(StageError::Interrupted)) && interruption.signal().is_some() {
+        return Ok(interruption.pass_on());
     }
-    let summary = record.summary(&before, &after);
+    shown?;
+    let report = run?;
+    let mechanism = report.mechanism.unwrap_or_default();
+    let summary = record.summary(report.policy, report.engine, mechanism);
     if args.format.json {
         output::json(&summary)?;
     } else {
@@ -76,84 +75,56 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs both halves; the signal that ended them early, if one did.
-fn play(
-    args: &DemoArgs,
-    signals: &Signals,
-    stage: &mut Stage,
-    record: &mut Record,
-    show: &mut Show,
-) -> Result<Option<Signal>> {
-    let length = Duration::from_secs(args.seconds.into());
-    stage.let_go()?;
-    if let Some(signal) = wait_for_all(signals, stage)? {
-        return Ok(Some(signal));
+/// Three programs on one CPU; half-way the last one is inflated.
+fn scenario(seconds: u32) -> Result<Scenario> {
+    let mut text = format!(
+        "title = \"Three programs share one CPU by tickets\"\n\
+         duration = \"{seconds}s\"\n\
+         [machine]\nquantum = \"{QUANTUM_NS}ns\"\n\
+         [measure]\nevery = \"100ms\"\n"
+    );
+    for (name, tickets) in PROGRAMS {
+        text.push_str(&format!(
+            "[[client]]\nname = \"{name}\"\ntickets = {tickets}\n"
+        ));
     }
-    let begin = Instant::now();
-    record.begin_phase(Duration::ZERO, stage.clients()?);
-    // Of the second half; none before it.
-    let mut end = None;
-    let mut next = TICK;
-    loop {
-        if let Some(signal) = wait_until(begin + next, signals)? {
-            return Ok(Some(signal));
-        }
-        let now = begin.elapsed();
-        record.add(now, stage.clients()?);
-        show.update(record, now)?;
-        match end {
-            Some(end) if now >= end => return Ok(None),
-            None if now >= length / 2 => {
-                stage.inflate(INFLATED)?;
-                record.begin_phase(begin.elapsed(), stage.clients()?);
-                // On a machine that stood still it begins late, and is as long
-                // all the same.
-                end = Some(length.max(now + length / 2 - TICK));
-            }
-            _ => {}
-        }
-        // Ticks that were slept through are not made up for.
-        next = (now + TICK / 2).max(next + TICK);
-    }
+    let (last, _) = PROGRAMS[PROGRAMS.len() - 1];
+    let half_ms = seconds * 500;
+    text.push_str(&format!(
+        "[[at]]\ntime = \"{half_ms}ms\"\n\
+         do = {{ set-tickets = {{ of = \"{last}\", tickets = {INFLATED} }} }}\n"
+    ));
+    Ok(Scenario::parse("demo".as_ref(), text)?)
 }
 
-/// Waits until every program has begun, so that the first second does not
-/// count those that came first alone.
-fn wait_for_all(signals: &Signals, stage: &mut Stage) -> Result<Option<Signal>> {
-    let deadline = Instant::now() + TIME_TO_BEGIN;
-    while stage
-        .clients()?
-        .iter()
-        .any(|client| client.received_ns == 0)
-    {
-        ensure!(
-            Instant::now() < deadline,
-            "the programs received nothing in {TIME_TO_BEGIN:?}: is CPU {} busy with something of a higher priority?",
-            stage.cpu()
-        );
-        if let Some(signal) = wait_until(Instant::now() + TICK / 10, signals)? {
-            return Ok(Some(signal));
-        }
-    }
-    Ok(None)
+fn cast(program: Program) -> std::io::Result<Cast> {
+    let outputs = PROGRAMS.map(|_| File::options().write(true).open("/dev/null"));
+    let words = std::iter::once(&program.name).chain(program.arguments);
+    Ok(Cast {
+        program: program.name.to_owned(),
+        arguments: words.map(|word| (*word).to_owned()).collect(),
+        outputs: outputs.into_iter().collect::<Result<_, _>>()?,
+    })
 }
 
-/// Waits; a signal that arrives meanwhile ends the wait.
-fn wait_until(then: Instant, signals: &Signals) -> Result<Option<Signal>> {
-    loop {
-        while let Some(received) = signals.next()? {
-            if received.signal != Signal::SIGTSTP {
-                return Ok(Some(received.signal));
-            }
-        }
-        let left = then.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        let timeout = Timespec::try_from(left).context("a tick is a short time")?;
-        match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+/// Records the run and shows it, until a signal comes.
+struct Wait {
+    interruption: Interruption,
+    show: Show,
+    record: Record,
+    /// Whether the reader of our output still reads.
+    shown: Result<()>,
+}
+
+impl Watch for Wait {
+    fn goes_on(&mut self, _: u64, _: u64) -> bool {
+        self.interruption.signal().is_none() && self.shown.is_ok()
+    }
+
+    fn sampled(&mut self, stage: &Stage, real_ns: u64, point: &PointReport) {
+        self.record.add(point, real_ns, stage.status().own_cpu_ns);
+        if self.shown.is_ok() {
+            self.shown = self.show.update(&self.record);
         }
     }
 }

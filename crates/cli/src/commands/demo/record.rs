@@ -1,211 +1,241 @@
 //! What the programs received, look by look and phase by phase.
 
-use std::time::Duration;
-
-use prorata_protocol::{ClientReport, StatusReport};
+use prorata_core::policy::PolicyName;
 use prorata_report::plot::{Series, SharePlot};
+use prorata_scenario::measure::PointReport;
 use serde::Serialize;
 
-use crate::shares;
+use super::{INFLATED, PROGRAMS, QUANTUM_NS};
 
 /// Received shares are shown over this time; over less they say little.
-const WINDOW: Duration = Duration::from_secs(1);
+const WINDOW_NS: u64 = 1_000_000_000;
 
-/// One look at the clients.
+/// One look at all programs.
 #[derive(Clone, Debug)]
 struct Look {
-    at: Duration,
-    clients: Vec<ClientReport>,
+    /// Time of the scenario.
+    at_ns: u64,
+    real_ns: u64,
+    received_ns: Vec<u64>,
+    specified_ns: Vec<u64>,
 }
 
 /// All looks of a demo.
 #[derive(Clone, Debug)]
 pub struct Record {
+    /// At least the one at the beginning.
     looks: Vec<Look>,
-    /// Indices of the looks with which phases began.
-    phases: Vec<usize>,
-    quantum_ns: u64,
+    /// CPU time of our own process and time passed, at the first look and the last.
+    own_ns: Option<[(u64, u64); 2]>,
     program: String,
     cpu: u32,
+    half_ns: u64,
+}
+
+/// A program now, as far as it is shown while the demo runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Now {
+    pub name: &'static str,
+    pub tickets: u32,
+    pub specified_share: f64,
+    /// Over the last second.
+    pub received_share: f64,
+    /// Since the beginning.
+    pub error_quanta: f64,
 }
 
 impl Record {
-    /// Nothing seen yet.
-    pub fn new(program: String, cpu: u32, quantum_ns: u64) -> Self {
+    /// Nothing has been received yet.
+    pub fn new(program: String, cpu: u32, seconds: u32) -> Self {
+        let nothing = vec![0; PROGRAMS.len()];
+        let begin = Look {
+            at_ns: 0,
+            real_ns: 0,
+            received_ns: nothing.clone(),
+            specified_ns: nothing,
+        };
         Self {
-            looks: Vec::new(),
-            phases: Vec::new(),
-            quantum_ns,
+            looks: vec![begin],
+            own_ns: None,
             program,
             cpu,
+            half_ns: u64::from(seconds) * 500_000_000,
         }
     }
 
-    /// Adds a look.
-    pub fn add(&mut self, at: Duration, clients: Vec<ClientReport>) {
-        self.looks.push(Look { at, clients });
+    /// Adds a look; our own process has used so much CPU time by then.
+    pub fn add(&mut self, point: &PointReport, real_ns: u64, own_cpu_ns: u64) {
+        self.looks.push(Look {
+            at_ns: point.time_ns,
+            real_ns,
+            received_ns: point.received_ns.clone(),
+            specified_ns: point.specified_ns.clone(),
+        });
+        let now = (own_cpu_ns, real_ns);
+        let first = self.own_ns.map_or(now, |own_ns| own_ns[0]);
+        self.own_ns = Some([first, now]);
     }
 
-    /// Adds a look, after which other shares are specified than before.
-    pub fn begin_phase(&mut self, at: Duration, clients: Vec<ClientReport>) {
-        self.phases.push(self.looks.len());
-        self.add(at, clients);
+    fn last(&self) -> &Look {
+        &self.looks[self.looks.len() - 1]
     }
 
-    /// The last look, with the share that each client received over the last
-    /// second.
-    pub fn now(&self) -> Vec<(&ClientReport, f64)> {
-        let Some(last) = self.looks.len().checked_sub(1) else {
-            return Vec::new();
-        };
-        self.looks[last]
-            .clients
-            .iter()
-            .zip(self.received_until(last))
-            .collect()
+    /// Time of the last look.
+    pub fn now_ns(&self) -> u64 {
+        self.last().at_ns
     }
 
+    /// The programs at the last look.
+    pub fn now(&self) -> Vec<Now> {
+        let last = self.last();
+        let tickets = tickets(last.at_ns > self.half_ns);
+        let total: u32 = tickets.iter().sum();
+        let received = self.received_until(self.looks.len() - 1);
+        let programs = PROGRAMS.iter().enumerate().map(|(program, (name, _))| Now {
+            name,
+            tickets: tickets[program],
+            specified_share: f64::from(tickets[program]) / f64::from(total),
+            received_share: received[program],
+            error_quanta: quanta(last.received_ns[program], last.specified_ns[program]),
+        });
+        programs.collect()
+    }
+
+    /// Each program's part of what all received in the window that ends with a look.
     fn received_until(&self, last: usize) -> Vec<f64> {
         let now = &self.looks[last];
         // The latest look that is a window old; at first there is none yet.
-        let old = self.looks[..=last].partition_point(|look| look.at + WINDOW <= now.at);
-        let first = old.saturating_sub(1);
-        shares::received(&self.looks[first].clients, &now.clients)
+        let old = self.looks[..=last].partition_point(|look| look.at_ns + WINDOW_NS <= now.at_ns);
+        let first = &self.looks[old.saturating_sub(1)];
+        parts(&since(&first.received_ns, &now.received_ns))
     }
 
-    /// What each phase gave to whom, and what the daemon took between `before`,
-    /// when it had started, and `after`.
-    pub fn summary(&self, before: &StatusReport, after: &StatusReport) -> Summary {
-        let ends = self
-            .phases
-            .iter()
-            .skip(1)
-            .copied()
-            .chain([self.looks.len().saturating_sub(1)]);
-        let since = |before: u64, after: u64| after.saturating_sub(before) as f64;
-        let phases = self
-            .phases
-            .iter()
-            .zip(ends)
-            .map(|(&first, last)| self.phase(first, last))
-            .collect();
+    /// What each phase gave to each program.
+    pub fn summary(
+        &self,
+        policy: PolicyName,
+        engine: &'static str,
+        mechanism: &'static str,
+    ) -> Summary {
+        let half = self.half();
+        let [first, last] = self.own_ns.unwrap_or_default();
         Summary {
             program: self.program.clone(),
             cpu: self.cpu,
-            quantum_ns: self.quantum_ns,
-            policy: after.policy,
-            engine: after.engine.clone(),
-            mechanism: after.mechanism.clone(),
-            daemon_cpu_share: since(before.own_cpu_ns, after.own_cpu_ns)
-                / since(before.uptime_ns, after.uptime_ns).max(1.0),
-            phases,
+            quantum_ns: QUANTUM_NS,
+            policy,
+            engine,
+            mechanism,
+            daemon_cpu_share: (last.0 - first.0) as f64 / (last.1 - first.1).max(1) as f64,
+            phases: [
+                self.phase(0, half, tickets(false)),
+                self.phase(half, self.looks.len() - 1, tickets(true)),
+            ],
         }
     }
 
-    fn phase(&self, first: usize, last: usize) -> Phase {
+    /// The look with which the second phase begins.
+    fn half(&self) -> usize {
+        let first = self
+            .looks
+            .partition_point(|look| look.at_ns <= self.half_ns);
+        first - 1
+    }
+
+    fn phase(&self, first: usize, last: usize, tickets: [u32; PROGRAMS.len()]) -> Phase {
         let (before, after) = (&self.looks[first], &self.looks[last]);
-        let pairs = || before.clients.iter().zip(&after.clients);
-        let total_ns: u64 = pairs()
-            .map(|(a, b)| b.received_ns.saturating_sub(a.received_ns))
-            .sum();
-        let part = |time_ns: u64| time_ns as f64 / total_ns.max(1) as f64;
-        let programs = pairs().map(|(before, after)| {
-            let received_ns = after.received_ns.saturating_sub(before.received_ns);
-            let specified_ns = after.specified_ns.saturating_sub(before.specified_ns);
-            Program {
-                name: after.name.clone(),
-                tickets: before
-                    .tickets
-                    .iter()
-                    .map(|(amount, _)| u64::from(*amount))
-                    .sum(),
-                specified_share: part(specified_ns),
-                received_share: part(received_ns),
-                received_ns,
-                error_quanta: (received_ns as f64 - specified_ns as f64) / self.quantum_ns as f64,
-            }
+        let received_ns = since(&before.received_ns, &after.received_ns);
+        let specified_ns = since(&before.specified_ns, &after.specified_ns);
+        // Each a part of its own total: an engine accounts for what is due to each client
+        // at the end of that client's turns, so that both totals differ by some quanta.
+        let specified = parts(&specified_ns);
+        let received = parts(&received_ns);
+        let programs = PROGRAMS.iter().enumerate();
+        let programs = programs.map(|(program, (name, _))| Program {
+            name,
+            tickets: tickets[program],
+            specified_share: specified[program],
+            received_share: received[program],
+            received_ns: received_ns[program],
+            error_quanta: quanta(received_ns[program], specified_ns[program]),
         });
-        let seconds = (after.at - before.at).as_secs_f64();
+        let total_ns: u64 = received_ns.iter().sum();
+        let real_ns = after.real_ns - before.real_ns;
         Phase {
-            seconds,
-            cpu_share: total_ns as f64 / 1e9 / seconds,
+            seconds: real_ns as f64 / 1e9,
+            cpu_share: total_ns as f64 / real_ns.max(1) as f64,
             programs: programs.collect(),
         }
     }
 
     /// Received shares over time.
     pub fn plot(&self, summary: &Summary) -> SharePlot {
-        let last = self.looks.last();
-        let series = |place: usize| {
-            let of = |look: &Look| look.clients[place].clone();
-            let received = (0..self.looks.len())
-                .filter(|&look| self.looks[look].at - self.looks[0].at >= WINDOW)
-                .map(|look| {
-                    (
-                        self.looks[look].at.as_secs_f64(),
-                        self.received_until(look)[place],
-                    )
-                });
-            let tickets: Vec<String> = summary
+        let half = self.half();
+        let half_s = seconds(self.looks[half].at_ns);
+        let series = PROGRAMS.iter().enumerate().map(|(program, (name, _))| {
+            let looks = (0..self.looks.len()).filter(|look| self.looks[*look].at_ns >= WINDOW_NS);
+            let received = looks.map(|look| {
+                let share = self.received_until(look)[program];
+                (seconds(self.looks[look].at_ns), share)
+            });
+            let phases = [0.0, half_s].into_iter().zip(&summary.phases);
+            let mut tickets: Vec<String> = summary
                 .phases
                 .iter()
-                .map(|phase| phase.programs[place].tickets.to_string())
+                .map(|phase| phase.programs[program].tickets.to_string())
                 .collect();
-            let mut tickets = tickets;
             tickets.dedup();
             Series {
-                name: format!(
-                    "{}: {} tickets",
-                    of(&self.looks[0]).name,
-                    tickets.join(", then ")
-                ),
+                name: format!("{name}: {} tickets", tickets.join(", then ")),
                 received: received.collect(),
-                specified: self
-                    .phases
-                    .iter()
-                    .zip(&summary.phases)
-                    .map(|(&first, phase)| {
-                        (
-                            self.looks[first].at.as_secs_f64(),
-                            phase.programs[place].specified_share,
-                        )
-                    })
+                specified: phases
+                    .map(|(from_s, phase)| (from_s, phase.programs[program].specified_share))
                     .collect(),
             }
-        };
+        });
+        let (inflated, _) = PROGRAMS[PROGRAMS.len() - 1];
         SharePlot {
             title: "Three programs share one CPU by tickets".to_owned(),
             caption: format!(
                 "CPU time that three copies of {} received over the last second (solid), and what was specified (dashed)",
                 self.program
             ),
-            duration_s: last.map_or(0.0, |look| look.at.as_secs_f64()),
-            series: (0..last.map_or(0, |look| look.clients.len()))
-                .map(series)
-                .collect(),
-            events: self
-                .phases
-                .iter()
-                .skip(1)
-                .map(|&first| self.event(first))
-                .collect(),
+            duration_s: seconds(self.now_ns()),
+            series: series.collect(),
+            events: vec![(half_s, format!("{inflated} inflated"))],
         }
     }
+}
 
-    fn event(&self, first: usize) -> (f64, String) {
-        let changed = self.looks[first]
-            .clients
-            .iter()
-            .zip(&self.looks[first - 1].clients);
-        let inflated: Vec<&str> = changed
-            .filter(|(now, before)| now.tickets != before.tickets)
-            .map(|(now, _)| now.name.as_str())
-            .collect();
-        (
-            self.looks[first].at.as_secs_f64(),
-            format!("{} inflated", inflated.join(", ")),
-        )
+/// What the programs hold before the inflation, or after.
+fn tickets(is_inflated: bool) -> [u32; PROGRAMS.len()] {
+    let mut tickets = PROGRAMS.map(|(_, tickets)| tickets);
+    if is_inflated {
+        tickets[PROGRAMS.len() - 1] = INFLATED;
     }
+    tickets
+}
+
+fn since(before: &[u64], after: &[u64]) -> Vec<u64> {
+    let pairs = before.iter().zip(after);
+    pairs
+        .map(|(before, after)| after.saturating_sub(*before))
+        .collect()
+}
+
+/// Each time as a part of all.
+fn parts(times: &[u64]) -> Vec<f64> {
+    let total: u64 = times.iter().sum();
+    let parts = times.iter().map(|time| *time as f64 / total.max(1) as f64);
+    parts.collect()
+}
+
+fn quanta(received_ns: u64, specified_ns: u64) -> f64 {
+    (received_ns as f64 - specified_ns as f64) / QUANTUM_NS as f64
+}
+
+fn seconds(time_ns: u64) -> f64 {
+    time_ns as f64 / 1e9
 }
 
 /// What came of a demo, as `--json` prints it.
@@ -218,26 +248,26 @@ pub struct Summary {
     /// Length of a quantum.
     pub quantum_ns: u64,
     /// What picked the winners.
-    pub policy: prorata_protocol::PolicyName,
-    /// Who decided: `user` or `kernel`.
-    pub engine: String,
+    pub policy: PolicyName,
+    /// What decided: `user` or `kernel`.
+    pub engine: &'static str,
     /// How decisions were enforced.
-    pub mechanism: String,
-    /// Part of one CPU that the daemon used itself.
+    pub mechanism: &'static str,
+    /// Part of one CPU that sharing it out took.
     pub daemon_cpu_share: f64,
     /// Before and after the inflation.
-    pub phases: Vec<Phase>,
+    pub phases: [Phase; 2],
 }
 
 /// A time in which the specified shares stayed the same.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Phase {
-    /// How long it took.
+    /// How long it took in real time.
     pub seconds: f64,
     /// Part of the CPU that the three received together; other programs had
     /// the rest.
     pub cpu_share: f64,
-    /// Who got what.
+    /// What each program got.
     pub programs: Vec<Program>,
 }
 
@@ -245,9 +275,9 @@ pub struct Phase {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Program {
     /// Its name.
-    pub name: String,
+    pub name: &'static str,
     /// Its tickets.
-    pub tickets: u64,
+    pub tickets: u32,
     /// Part of the CPU time of all three that it should have received.
     pub specified_share: f64,
     /// Part of it that it did receive.
@@ -260,131 +290,89 @@ pub struct Program {
 
 #[cfg(test)]
 mod tests {
-    use prorata_protocol::{ClientState, EngineChoice, PolicyName};
-
     use super::*;
 
-    const QUANTUM_NS: u64 = 20_000_000;
+    /// Times in milliseconds: of the scenario, in real time, received and specified.
+    type Row = (u64, u64, [u64; 3], [u64; 3]);
 
-    fn client(name: &str, tickets: u32, received_ms: u64, specified_ms: u64) -> ClientReport {
-        ClientReport {
-            id: name.to_owned(),
-            name: name.to_owned(),
-            owner: 0,
-            pid: 1,
-            processes: 1,
-            state: ClientState::Running,
-            tickets: vec![(tickets, "me".to_owned())],
-            value: 0.0,
-            quantum_ns: None,
-            share: 0.5,
-            specified_ns: specified_ms * 1_000_000,
-            received_ns: received_ms * 1_000_000,
-            error_quanta: 0.0,
-            turns: None,
-        }
-    }
-
-    /// A second before [`status`], most of which it computed: that it started
-    /// is no part of the demo.
-    fn started() -> StatusReport {
-        StatusReport {
-            uptime_ns: 3_000_000_000,
-            own_cpu_ns: 20_000_000,
-            ..status()
-        }
-    }
-
-    fn status() -> StatusReport {
-        StatusReport {
-            version: String::new(),
-            pid: 1,
-            engine: String::new(),
-            engine_choice: EngineChoice::User,
-            stays: false,
-            mechanism: "idle".to_owned(),
-            policy: PolicyName::Stride,
-            quantum_ns: QUANTUM_NS,
-            cpus: vec![3],
-            uptime_ns: 4_000_000_000,
-            own_cpu_ns: 40_000_000,
-            decisions: 0,
-            clients: 2,
-            queues: None,
-            abbreviated: false,
-            traced: false,
-            trouble: None,
-        }
-    }
-
-    /// Two seconds at 3:1, two at 1:1; in the second phase `a` gets 40 ms too
-    /// much.
+    /// Two seconds at 3:2:1, two at 3:2:4, for which a busy machine took three. At the end
+    /// the first program is two quanta ahead, and specified accounts are 40 ms longer than
+    /// received ones.
     fn record() -> Record {
-        let mut record = Record::new("burn".to_owned(), 3, QUANTUM_NS);
-        let at = Duration::from_secs;
-        record.begin_phase(at(0), vec![client("a", 3, 0, 0), client("b", 1, 0, 0)]);
-        record.add(
-            at(1),
-            vec![client("a", 3, 750, 750), client("b", 1, 250, 250)],
-        );
-        record.add(
-            at(2),
-            vec![client("a", 3, 1500, 1500), client("b", 1, 500, 500)],
-        );
-        record.begin_phase(
-            at(2),
-            vec![client("a", 3, 1500, 1500), client("b", 3, 500, 500)],
-        );
-        record.add(
-            at(4),
-            vec![client("a", 3, 2540, 2500), client("b", 3, 1460, 1500)],
-        );
+        let rows: [Row; 3] = [
+            (1000, 1000, [500, 333, 167], [500, 333, 167]),
+            (2000, 2000, [1000, 667, 333], [1000, 667, 333]),
+            (4000, 5000, [1707, 1111, 1182], [1680, 1120, 1240]),
+        ];
+        let mut record = Record::new("burn".to_owned(), 3, 4);
+        let ns = |times: [u64; 3]| times.map(|ms| ms * 1_000_000).to_vec();
+        for (at_ms, real_ms, received, specified) in rows {
+            let point = PointReport {
+                time_ns: at_ms * 1_000_000,
+                received_ns: ns(received),
+                specified_ns: ns(specified),
+                relative_errors: Vec::new(),
+                waiting_threads: None,
+                waiting_in_pools: Vec::new(),
+            };
+            record.add(&point, real_ms * 1_000_000, (20 + real_ms / 50) * 1_000_000);
+        }
         record
+    }
+
+    fn summary() -> Summary {
+        record().summary(PolicyName::Stride, "user", "idle")
     }
 
     #[test]
     fn phases_are_counted_apart() {
-        let summary = record().summary(&started(), &status());
-        let [first, second] = &summary.phases[..] else {
-            panic!("{summary:?}")
+        let [first, second] = summary().phases;
+        assert_eq!((first.seconds, second.seconds), (2.0, 3.0));
+        assert_eq!(first.cpu_share, 1.0);
+        assert!((second.cpu_share - 2.0 / 3.0).abs() < 1e-9);
+        let tickets = |phase: &Phase| {
+            let programs = phase.programs.iter();
+            programs.map(|program| program.tickets).collect::<Vec<_>>()
         };
-        assert_eq!((first.seconds, second.seconds), (2.0, 2.0));
-        assert_eq!((first.cpu_share, second.cpu_share), (1.0, 1.0));
-        let shares = |phase: &Phase| {
-            phase
-                .programs
-                .iter()
-                .map(|p| (p.specified_share, p.received_share))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(shares(first), [(0.75, 0.75), (0.25, 0.25)]);
-        assert_eq!(shares(second), [(0.5, 0.52), (0.5, 0.48)]);
-        assert_eq!(second.programs[0].error_quanta, 2.0);
-        assert_eq!(second.programs[1].error_quanta, -2.0);
         assert_eq!(
-            (first.programs[1].tickets, second.programs[1].tickets),
-            (1, 3)
+            (tickets(&first), tickets(&second)),
+            (vec![3, 2, 1], vec![3, 2, 4])
         );
-        assert_eq!(summary.daemon_cpu_share, 0.02);
+        assert_eq!(first.programs[0].specified_share, 0.5);
+        assert_eq!(second.programs[0].received_share, 0.3535);
+        assert!((second.programs[0].error_quanta - 1.35).abs() < 1e-9);
+    }
+
+    #[test]
+    fn specified_shares_sum_to_one_where_accounts_are_longer_than_what_was_received() {
+        for phase in summary().phases {
+            let sum: f64 = phase.programs.iter().map(|p| p.specified_share).sum();
+            assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+        }
+    }
+
+    #[test]
+    fn only_what_sharing_out_took_between_the_looks_counts() {
+        assert_eq!(summary().daemon_cpu_share, 0.02);
     }
 
     #[test]
     fn the_last_second_is_shown() {
-        let record = record();
+        let now = record().now();
         // Only the look two seconds ago is that old, so the window begins there.
-        let received: Vec<f64> = record.now().iter().map(|(_, received)| *received).collect();
-        assert_eq!(received, [0.52, 0.48]);
+        assert_eq!(now[0].received_share, 0.3535);
+        assert_eq!(now[2].tickets, INFLATED);
+        assert_eq!(now[1].specified_share, 2.0 / 9.0);
     }
 
     #[test]
     fn the_plot_names_what_happened() {
-        let record = record();
-        let plot = record.plot(&record.summary(&started(), &status()));
-        assert_eq!(plot.events, [(2.0, "b inflated".to_owned())]);
-        assert_eq!(plot.series[0].name, "a: 3 tickets");
-        assert_eq!(plot.series[1].name, "b: 1, then 3 tickets");
-        assert_eq!(plot.series[1].specified, [(0.0, 0.25), (2.0, 0.5)]);
-        assert_eq!(plot.series[0].received.first(), Some(&(1.0, 0.75)));
+        let plot = record().plot(&summary());
+        assert_eq!(plot.events, [(2.0, "third inflated".to_owned())]);
+        assert_eq!(plot.series[0].name, "first: 3 tickets");
+        assert_eq!(plot.series[2].name, "third: 1, then 4 tickets");
+        assert_eq!(plot.series[0].specified[0], (0.0, 0.5));
+        assert_eq!(plot.series[0].received.first(), Some(&(1.0, 0.5)));
         assert_eq!(plot.duration_s, 4.0);
     }
 }

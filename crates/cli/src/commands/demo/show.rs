@@ -1,14 +1,11 @@
 //! The demo on the screen: a live table, or a few snapshots where the output
 //! is no terminal.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 
 use super::record::{Phase, Record, Summary};
-use super::stage::Stage;
 use super::{INFLATED, PROGRAMS};
 use crate::args::daemon::DemoArgs;
 use crate::output;
@@ -25,7 +22,7 @@ const SNAPSHOTS: u32 = 4;
 /// What is shown while the demo runs.
 #[derive(Debug)]
 pub struct Show {
-    length: Duration,
+    seconds: u32,
     way: Way,
 }
 
@@ -41,7 +38,7 @@ enum Way {
 
 impl Show {
     /// Says what is going to happen.
-    pub fn new(args: &DemoArgs, stage: &Stage) -> Result<Self> {
+    pub fn new(args: &DemoArgs, program: &str, cpu: u32) -> Result<Self> {
         let way = match (args.format.json, terminal::columns()) {
             (true, _) => Way::Silent,
             (false, Some(_)) => Way::Live(InPlace::default()),
@@ -49,9 +46,7 @@ impl Show {
         };
         if !args.format.json {
             output::line(&format!(
-                "Three copies of `{}` share CPU {} by tickets.",
-                stage.program(),
-                stage.cpu()
+                "Three copies of `{program}` share CPU {cpu} by tickets."
             ))?;
             let (last, tickets) = PROGRAMS[PROGRAMS.len() - 1];
             let half_s = f64::from(args.seconds) / 2.0;
@@ -60,24 +55,25 @@ impl Show {
             ))?;
         }
         Ok(Self {
-            length: Duration::from_secs(args.seconds.into()),
+            seconds: args.seconds,
             way,
         })
     }
 
     /// Shows the last look.
-    pub fn update(&mut self, record: &Record, now: Duration) -> Result<()> {
-        let length = self.length;
+    pub fn update(&mut self, record: &Record) -> Result<()> {
+        let seconds = self.seconds;
+        let length_ns = u64::from(seconds) * 1_000_000_000;
         match &mut self.way {
             Way::Silent => {}
-            Way::Live(in_place) => in_place.draw(&frame(record, now, length))?,
+            Way::Live(in_place) => in_place.draw(&frame(record, seconds))?,
             Way::Snapshots(printed) => {
-                let due = (1..=SNAPSHOTS)
-                    .rev()
-                    .find(|&number| now >= length * number / SNAPSHOTS);
+                let due = (1..=SNAPSHOTS).rev().find(|&number| {
+                    record.now_ns() >= length_ns * u64::from(number) / u64::from(SNAPSHOTS)
+                });
                 if let Some(due) = due.filter(|due| due > printed) {
                     *printed = due;
-                    frame(record, now, length)
+                    frame(record, seconds)
                         .iter()
                         .try_for_each(|line| output::line(line))?;
                 }
@@ -87,7 +83,7 @@ impl Show {
     }
 }
 
-fn frame(record: &Record, now: Duration, length: Duration) -> Vec<String> {
+fn frame(record: &Record, seconds: u32) -> Vec<String> {
     let mut table = Table::new(&[
         ("PROGRAM", Side::Left),
         ("TICKETS", Side::Right),
@@ -96,26 +92,20 @@ fn frame(record: &Record, now: Duration, length: Duration) -> Vec<String> {
         ("ERROR", Side::Right),
         ("", Side::Left),
     ]);
-    for (client, received) in record.now() {
+    for program in record.now() {
         table.row(vec![
-            client.name.clone(),
-            client
-                .tickets
-                .iter()
-                .map(|(amount, _)| u64::from(*amount))
-                .sum::<u64>()
-                .to_string(),
-            output::percent(client.share),
-            output::percent(received),
-            output::quanta(client.error_quanta),
-            share_bar(received, client.share, BAR_COLUMNS),
+            program.name.to_owned(),
+            program.tickets.to_string(),
+            output::percent(program.specified_share),
+            output::percent(program.received_share),
+            output::quanta(program.error_quanta),
+            share_bar(program.received_share, program.specified_share, BAR_COLUMNS),
         ]);
     }
     let mut lines = table.lines(None);
     lines.push(format!(
-        "{:.1} of {} s; received over the last second; error in quanta since the start",
-        now.min(length).as_secs_f64(),
-        length.as_secs()
+        "{:.1} of {seconds} s; received over the last second; error in quanta since the start",
+        record.now_ns() as f64 / 1e9
     ));
     lines.push(String::new());
     lines
@@ -139,7 +129,7 @@ pub fn summary(summary: &Summary) -> Vec<String> {
                 } else {
                     String::new()
                 },
-                program.name.clone(),
+                program.name.to_owned(),
                 output::percent(program.specified_share),
                 output::percent(program.received_share),
                 output::seconds(program.received_ns),
@@ -154,7 +144,7 @@ pub fn summary(summary: &Summary) -> Vec<String> {
     let mut lines = vec!["Summary:".to_owned()];
     lines.extend(table.lines(None));
     lines.push(format!(
-        "Largest error {largest:.1} quanta of {} ms. The daemon ({} engine, mechanism {}) used {:.2} % of one CPU, and is gone.",
+        "Largest error {largest:.1} quanta of {} ms. The {} engine (mechanism {}) used {:.2} % of one CPU, and is gone.",
         summary.quantum_ns as f64 / 1e6,
         summary.engine,
         summary.mechanism,

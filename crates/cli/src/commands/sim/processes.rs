@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use prorata_scenario::{Plan, Scenario};
-use prorata_stage::{EngineKind, KERNEL, StageError, USER, Watch, check};
+use prorata_stage::{KERNEL, ProcessEngine, StageError, USER, Watch, check};
 
 use super::sweep::ProgressBar;
 use crate::args::WrongUsage;
@@ -15,7 +15,7 @@ use crate::wrapper::signals::{CLEARING, Interruption};
 
 /// `prorata sim FILE --engine user` and `--engine kernel`.
 pub fn run(args: &SimArgs, path: &Path) -> Result<ExitCode> {
-    let kind: &'static EngineKind = match args.engine {
+    let kind: &'static ProcessEngine = match args.engine {
         AnyEngine::Sim => unreachable!("the simulator has no processes"),
         AnyEngine::User => &USER,
         AnyEngine::Kernel => &KERNEL,

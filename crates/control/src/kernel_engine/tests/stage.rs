@@ -158,7 +158,7 @@ impl Sleeper {
     }
 
     pub fn children(&self) -> Vec<u32> {
-        let all = prorata_user::procfs::everyone().into_iter();
+        let all = prorata_user::procfs::all_processes().into_iter();
         let children = all.filter(|(_, stat)| stat.parent == self.0.id());
         children.map(|(pid, _)| pid).collect()
     }

@@ -93,7 +93,7 @@ pub enum Rule {
 /// A number that a paper gives, as scenario files write it.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Claim {
+pub struct Expectation {
     /// What was measured, in the experiment's own words.
     pub metric: String,
     /// The number.
@@ -158,7 +158,7 @@ pub struct Metric {
 /// Half of the last digit of a number that is written with four of them.
 const FOUR_DIGITS: f64 = 0.00005;
 
-impl Claim {
+impl Expectation {
     /// The verdict on what was measured.
     pub fn judge(&self, measured: &Measured) -> Metric {
         let distance = measured.value - self.paper;
@@ -203,8 +203,8 @@ impl Claim {
 mod tests {
     use super::*;
 
-    fn claim(rule: Rule) -> Claim {
-        Claim {
+    fn expectation(rule: Rule) -> Expectation {
+        Expectation {
             metric: "ratio".into(),
             paper: 2.0,
             tolerance: 0.1,
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn a_known_difference_is_one_number_and_no_other() {
-        let claim = Claim {
+        let expectation = Expectation {
             differs: Some(Differs {
                 ours: 3.0,
                 because: "of us".into(),
             }),
-            ..claim(Rule::Within)
+            ..expectation(Rule::Within)
         };
         for (value, verdict) in [
             (2.1, Verdict::Ok),
@@ -231,7 +231,7 @@ mod tests {
             (3.0001, Verdict::Failed),
             (f64::NAN, Verdict::Failed),
         ] {
-            let metric = claim.judge(&Measured::new("ratio", value, ""));
+            let metric = expectation.judge(&Measured::new("ratio", value, ""));
             assert_eq!(metric.verdict, verdict, "{value}");
             assert_eq!(metric.ok, verdict == Verdict::Ok, "{value}");
             assert_eq!(
@@ -244,7 +244,11 @@ mod tests {
 
     #[test]
     fn verdicts_at_the_tolerance_and_past_it() {
-        let ok = |rule, value| claim(rule).judge(&Measured::new("ratio", value, "")).ok;
+        let ok = |rule, value| {
+            expectation(rule)
+                .judge(&Measured::new("ratio", value, ""))
+                .ok
+        };
         for (value, within, at_most, at_least) in [
             (2.1, true, true, true),
             (2.11, false, false, true),

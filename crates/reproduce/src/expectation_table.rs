@@ -1,16 +1,16 @@
-//! Claims that are written down together: the numbers of a paper's table, which
+//! Expectations that are written down together: the numbers of a paper's table, which
 //! are all judged alike, and the differences that have one reason.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::claim::{Claim, Differs, Rule, Source};
+use crate::expectation::{Differs, Expectation, Rule, Source};
 
 /// Numbers of a paper that are judged alike.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ClaimTable {
+pub struct ExpectationTable {
     /// Where they stand, and why the tolerance is what it is.
     pub why: String,
     /// Where they are from.
@@ -53,10 +53,10 @@ pub struct Difference {
     pub ours: BTreeMap<String, f64>,
 }
 
-impl ClaimTable {
-    /// Its claims, row by row; or what is wrong with it.
-    fn claims(&self) -> Result<Vec<Claim>, String> {
-        let mut claims = Vec::new();
+impl ExpectationTable {
+    /// Its expectations, row by row; or what is wrong with it.
+    fn expectations(&self) -> Result<Vec<Expectation>, String> {
+        let mut expectations = Vec::new();
         for row in &self.rows {
             if row.paper.len() != self.columns.len() {
                 return Err(format!(
@@ -67,7 +67,7 @@ impl ClaimTable {
                 ));
             }
             let cells = self.columns.iter().zip(&row.paper);
-            claims.extend(cells.map(|(column, &paper)| Claim {
+            expectations.extend(cells.map(|(column, &paper)| Expectation {
                 metric: row.metric.replace('*', column),
                 paper,
                 tolerance: self.tolerance + self.relative_tolerance * paper.abs(),
@@ -78,54 +78,56 @@ impl ClaimTable {
                 differs: None,
             }));
         }
-        Ok(claims)
+        Ok(expectations)
     }
 }
 
-/// All claims of a figure: those of tables first, then those that stand alone,
-/// each with the difference of its metric, of which there may be several claims;
+/// All expectations of a figure: those of tables first, then those that stand alone,
+/// each with the difference of its metric, of which there may be several expectations;
 /// or what is wrong with them.
-pub(crate) fn all_claims(
-    tables: &[ClaimTable],
-    alone: &[Claim],
+pub(crate) fn all_expectations(
+    tables: &[ExpectationTable],
+    alone: &[Expectation],
     differences: &[Difference],
-) -> Result<Vec<Claim>, String> {
-    let mut claims = Vec::new();
+) -> Result<Vec<Expectation>, String> {
+    let mut expectations = Vec::new();
     for table in tables {
-        claims.extend(table.claims()?);
+        expectations.extend(table.expectations()?);
     }
-    claims.extend(alone.iter().cloned());
+    expectations.extend(alone.iter().cloned());
     for difference in differences {
         for (metric, &ours) in &difference.ours {
-            let of_metric = claims.iter_mut().filter(|claim| claim.metric == *metric);
+            let of_metric = expectations
+                .iter_mut()
+                .filter(|expectation| expectation.metric == *metric);
             let mut of_metric = of_metric.peekable();
             if of_metric.peek().is_none() {
                 return Err(format!(
                     "says how '{metric}' differs, which is not printed: take it out"
                 ));
             }
-            for claim in of_metric {
-                if claim.differs.is_some() {
+            for expectation in of_metric {
+                if expectation.differs.is_some() {
                     return Err(format!(
                         "says twice how '{metric}' differs: take one of them out"
                     ));
                 }
-                claim.differs = Some(Differs {
+                expectation.differs = Some(Differs {
                     ours,
                     because: difference.because.clone(),
                 });
             }
         }
     }
-    Ok(claims)
+    Ok(expectations)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn table() -> ClaimTable {
-        ClaimTable {
+    fn table() -> ExpectationTable {
+        ExpectationTable {
             why: "Table 1".into(),
             source: Source::Printed,
             rule: Rule::Within,
@@ -150,10 +152,16 @@ mod tests {
     #[test]
     fn a_row_is_a_claim_for_each_column() {
         let differences = [difference("DSS, 4 CPUs: hold")];
-        let claims = all_claims(&[table()], &[], &differences).expect("it is right");
-        let found: Vec<_> = claims
+        let expectations = all_expectations(&[table()], &[], &differences).expect("it is right");
+        let found: Vec<_> = expectations
             .iter()
-            .map(|claim| (claim.metric.as_str(), claim.paper, claim.tolerance))
+            .map(|expectation| {
+                (
+                    expectation.metric.as_str(),
+                    expectation.paper,
+                    expectation.tolerance,
+                )
+            })
             .collect();
         assert_eq!(
             found,
@@ -162,19 +170,19 @@ mod tests {
                 ("DSS, 4 CPUs: hold", -20.0, 5.0)
             ]
         );
-        assert_eq!(claims[0].differs, None);
-        let differs = claims[1].differs.as_ref().expect("it does");
+        assert_eq!(expectations[0].differs, None);
+        let differs = expectations[1].differs.as_ref().expect("it does");
         assert_eq!((differs.ours, differs.because.as_str()), (3.0, "of us"));
     }
 
     #[test]
     fn a_difference_is_of_all_claims_on_its_metric() {
         let tables = [table(), table()];
-        let claims = all_claims(&tables, &[], &[difference("DSS, 4 CPUs: hold")]);
-        let differ: Vec<bool> = claims
+        let expectations = all_expectations(&tables, &[], &[difference("DSS, 4 CPUs: hold")]);
+        let differ: Vec<bool> = expectations
             .expect("it is right")
             .iter()
-            .map(|claim| claim.differs.is_some())
+            .map(|expectation| expectation.differs.is_some())
             .collect();
         assert_eq!(differ, [false, true, false, true]);
     }
@@ -183,18 +191,18 @@ mod tests {
     fn numbers_without_a_column_and_differences_of_nothing_are_refused() {
         let mut short = table();
         short.rows[0].paper.pop();
-        let error = all_claims(&[short], &[], &[]).expect_err("a number is missing");
+        let error = all_expectations(&[short], &[], &[]).expect_err("a number is missing");
         assert!(
             error.contains("1 numbers of 'DSS, *: hold' for 2"),
             "{error}"
         );
-        let error = all_claims(&[table()], &[], &[difference("PLS")]).expect_err("no such");
+        let error = all_expectations(&[table()], &[], &[difference("PLS")]).expect_err("no such");
         assert!(error.contains("'PLS' differs"), "{error}");
         let twice = [
             difference("DSS, 2 CPUs: hold"),
             difference("DSS, 2 CPUs: hold"),
         ];
-        let error = all_claims(&[table()], &[], &twice).expect_err("it is said twice");
+        let error = all_expectations(&[table()], &[], &twice).expect_err("it is said twice");
         assert!(error.contains("twice"), "{error}");
     }
 }
