@@ -223,12 +223,10 @@ impl Client {
     }
 
     /// Treats all its processes. Parents are stopped before their children and continued after
-    /// them, so that no shell sees a child stopped. Returns how many processes refused for the
-    /// first time.
-    pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) -> u32 {
+    /// them, so that no shell sees a child stopped.
+    pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) {
         self.treatment = treatment;
         self.unsettled = false;
-        let mut refused = 0;
         let mut defied = false;
         let mut one = |process: &mut Process| {
             let returns = treatment == Treatment::Normal;
@@ -237,10 +235,7 @@ impl Client {
                 return;
             }
             let result = process.treat(treatment, journal);
-            if result == Err(Failure::Refused) && !process.out_of_reach {
-                process.out_of_reach = true;
-                refused += 1;
-            }
+            process.out_of_reach |= result == Err(Failure::Refused);
             defied |= if returns {
                 process.is_held_down()
             } else {
@@ -253,7 +248,6 @@ impl Client {
             self.processes.iter_mut().for_each(&mut one);
         }
         self.defied = defied;
-        refused
     }
 
     /// Undoes all deeds.

@@ -62,12 +62,12 @@ impl Competition {
         self.decisions
     }
 
-    /// With the next decision that ends not only turns of winners that blocked.
+    /// Ends all turns with the next decision, unless that only fills in for winners that blocked.
     pub(crate) fn end_all_turns(&mut self) {
         self.all_turns_end = true;
     }
 
-    /// Which turns end with such a decision.
+    /// Which turns end with the next decision.
     pub(crate) fn turns_that_end(&self) -> Turns {
         match self.all_turns_end {
             true => Turns::All,
@@ -75,14 +75,14 @@ impl Competition {
         }
     }
 
-    /// The turns that were to end have ended.
+    /// Notes that they have ended.
     pub(crate) fn turns_ended(&mut self) {
         self.all_turns_end = false;
     }
 
-    /// Tells the dispatcher what was observed, ends turns, and has winners picked for their
-    /// CPUs: their turns begin at `begin_ns`. Returns false, with everything as before, if the
-    /// dispatcher's lock is not to be had.
+    /// Tells the dispatcher what was observed, ends turns, and has winners picked for the free
+    /// CPUs, whose turns begin at `begin_ns`. If another thread holds the dispatcher's lock,
+    /// changes nothing and returns false.
     pub(crate) fn pick(
         &mut self,
         tree: &mut Tree,
@@ -179,8 +179,8 @@ pub(crate) fn clamp_quantum(wanted_ns: u64) -> u64 {
     wanted_ns.clamp(*QUANTUM_NS.start(), *QUANTUM_NS.end())
 }
 
-/// Takes the lock, waiting a millisecond or two at most. A panic of another
-/// holder does not matter here: the dispatcher checks what it is told.
+/// Takes the lock, and waits for it for a millisecond or two at most. A panic of another holder
+/// does not matter: the dispatcher checks its inputs.
 fn lock_patiently(mutex: &Mutex<Dispatcher>) -> Option<MutexGuard<'_, Dispatcher>> {
     for _ in 0..20 {
         match mutex.try_lock() {

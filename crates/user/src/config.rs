@@ -43,12 +43,6 @@ pub struct EngineStatus {
     pub own_cpu_ns: u64,
     /// Time since the engine started.
     pub uptime_ns: u64,
-    /// CPUs shared out.
-    pub cpus: u32,
-    /// Processes managed now.
-    pub processes: u32,
-    /// Processes that the engine may not change, or that were too many for it.
-    pub left_alone: u64,
     /// Pid of the guardian, unless a new one is being started.
     pub guardian: Option<u32>,
     /// Why nothing is enforced any more, if the decision thread failed.

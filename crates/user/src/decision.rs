@@ -7,8 +7,8 @@
 //!            or a command arrives
 //! ```
 //!
-//! It never blocks on a lock whose holder may be without a CPU because of the engine's own
-//! decisions: neither on the dispatcher's, nor on the directory's.
+//! It never blocks on the dispatcher's lock or the directory's: the holder may be without a CPU
+//! because of the engine's own decisions.
 
 use crate::competition::{Competition, Turns};
 use crate::directory::{EngineFacts, SharedDirectory};
@@ -59,7 +59,7 @@ impl DecisionThread {
         while !self.ended {
             let events = self.events.wait_until(self.wake_times.first_ns());
             let now_ns = monotonic_ns();
-            // What is done now must not take longer, even if nothing was due before.
+            // Even if nothing was due before: the guardian steps in if the following takes too long.
             self.supervision
                 .promise(now_ns.saturating_add(self.grace_ns()));
             self.release_after_stall(now_ns);
@@ -146,9 +146,8 @@ impl DecisionThread {
         self.plan_poll(now_ns);
     }
 
-    /// Reports what was observed, ends turns, has winners picked, and enforces
-    /// that. Returns false, with everything as before, if the dispatcher's lock is not to be
-    /// had.
+    /// Has winners picked and enforces that. Returns false if another thread holds the
+    /// dispatcher's lock; the clients go on as before then.
     fn decide(&mut self, now_ns: u64, asked: Turns) -> bool {
         let begin_ns = match asked {
             Turns::Blocked => now_ns,
@@ -195,7 +194,7 @@ impl DecisionThread {
             _ if !decided => MILLISECOND_NS,
             0 if self.tree.owes_release() => SURVEY_INTERVAL_NS,
             0 => u64::MAX,
-            // Without a rival only what it uses is of interest.
+            // Without a rival, only its account has to be kept.
             1 => quantum_ns.max(LOOK_ALONE_NS),
             _ => quantum_ns,
         };
@@ -246,7 +245,6 @@ impl DecisionThread {
         EngineFacts {
             mechanism: self.enforcement.mechanism(),
             decisions: self.competition.decisions(),
-            left_alone: self.tree.left_alone,
             guardian: self.supervision.guardian_pid(),
         }
     }

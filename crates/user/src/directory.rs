@@ -46,8 +46,6 @@ struct Listing {
 pub(crate) struct EngineFacts {
     pub(crate) mechanism: Mechanism,
     pub(crate) decisions: u64,
-    /// Processes that could not be managed, so far.
-    pub(crate) left_alone: u64,
     pub(crate) guardian: Option<u32>,
 }
 
@@ -142,7 +140,6 @@ impl Directory {
             facts: EngineFacts {
                 mechanism,
                 decisions: 0,
-                left_alone: 0,
                 guardian: None,
             },
             failure: None,
@@ -193,9 +190,5 @@ impl Directory {
 
     pub(crate) fn activity(&self, id: ClientId) -> Option<ClientActivity> {
         self.clients.get(&id).map(|listing| listing.activity)
-    }
-
-    pub(crate) fn process_count(&self) -> u32 {
-        self.owners.len() as u32
     }
 }

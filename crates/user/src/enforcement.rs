@@ -64,7 +64,6 @@ impl Enforcement {
     /// whether anything had to be done.
     fn treat_all(&mut self, tree: &mut Tree, quantum_ns: u64) -> bool {
         let mut any_done = false;
-        let mut left_alone = 0;
         self.stopped = 0;
         self.standing_by = 0;
         for round in [Round::Promote, Round::Demote] {
@@ -83,14 +82,13 @@ impl Enforcement {
                 let displaced = client.place != client.bound;
                 if treatment != client.treatment || unsettled || displaced {
                     any_done = true;
-                    left_alone += client.treat(treatment, journal);
+                    client.treat(treatment, journal);
                     if displaced || unsettled {
                         client.settle_in_place(journal);
                     }
                 }
             }
         }
-        tree.left_alone += u64::from(left_alone);
         any_done
     }
 

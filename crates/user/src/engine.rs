@@ -39,7 +39,6 @@ pub struct UserEngine {
     directory: SharedDirectory,
     thread: Option<JoinHandle<()>>,
     started: Instant,
-    cpus: u32,
 }
 
 impl UserEngine {
@@ -95,7 +94,6 @@ impl UserEngine {
             directory,
             thread: Some(thread),
             started: Instant::now(),
-            cpus: cpus.count(),
         })
     }
 
@@ -191,9 +189,6 @@ impl UserEngine {
             decisions: directory.facts.decisions,
             own_cpu_ns: own.unwrap_or(0) + guardian.unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
-            cpus: self.cpus,
-            processes: directory.process_count(),
-            left_alone: directory.facts.left_alone,
             guardian: directory.facts.guardian,
             failure: directory.failure.clone(),
         }

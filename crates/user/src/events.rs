@@ -34,8 +34,9 @@ pub(crate) enum Event {
     ProcessEnded(usize),
 }
 
-/// What a caller asks of the decision thread, which does it at this time on the monotonic
-/// clock. A caller waits for the answer: dropping a command tells him that the engine failed.
+/// What a caller asks of the decision thread, which calls it with the time on the monotonic
+/// clock. If the engine fails, commands are dropped, and callers find the way of their answer
+/// closed.
 pub(crate) type Command = Box<dyn FnOnce(&mut DecisionThread, u64) + Send>;
 
 /// Sends commands to the decision thread and wakes it.
@@ -92,8 +93,7 @@ impl Events {
         Ok((sender, events))
     }
 
-    /// Waits for events until this time on the monotonic clock, forever if that is the last
-    /// one.
+    /// Waits for events until this time on the monotonic clock; `u64::MAX` is for ever.
     pub(crate) fn wait_until(&self, wake_ns: u64) -> impl ExactSizeIterator<Item = Event> + use<> {
         let mut events = [epoll::Event {
             flags: epoll::EventFlags::empty(),
@@ -104,7 +104,7 @@ impl Events {
             tv_sec: (left_ns / SECOND_NS) as i64,
             tv_nsec: (left_ns % SECOND_NS) as i64,
         });
-        // After a signal nothing has happened.
+        // A signal ends the wait without an event.
         let count = epoll::wait(&self.epoll, &mut events, timeout.as_ref()).unwrap_or(0);
         let events = events.into_iter().take(count);
         events.map(|event| match event.data.u64() {

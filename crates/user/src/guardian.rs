@@ -3,8 +3,8 @@
 //! ```text
 //!   engine's process                      guardian
 //!   ----------------                      --------
-//!   spawn: our own program, argv = "prorata-guardian" twice, clients'
-//!          socket; stdin = socket between us, stdout = table
+//!   spawn: its own program, argv = "prorata-guardian" twice, clients'
+//!          socket; stdin = socket to the engine, stdout = table
 //!                                         setsid, ignore signals, map table
 //!                 <--------------- 'R' -- ready
 //!   promise: a new promise before t       every 250 ms: later than t?

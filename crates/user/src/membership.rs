@@ -143,7 +143,6 @@ impl Tree {
         match self.join(id, process, stat, origin.clone(), now_ns) {
             Ok(()) | Err(EngineError::NoSuchProcess(_)) => {}
             Err(error) => {
-                self.left_alone += 1;
                 tracing::warn!("part of client {id} runs unmanaged: {error}");
                 self.disinherit(process, stat, origin);
             }

@@ -1,4 +1,4 @@
-//! Processes named for ever.
+//! Names and handles of processes that never mean another process.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -8,7 +8,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::error::EngineError;
 use crate::procfs;
 
-/// A process named for ever: a pid is used again, its start time is not.
+/// Names a process for ever: another process may get the same pid, but not with the same start
+/// time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessId {
@@ -28,18 +29,18 @@ impl ProcessId {
         })
     }
 
-    /// Whether it still runs (a zombie does not).
+    /// Whether it lives; a zombie does not.
     pub fn is_alive(self) -> bool {
         procfs::stat(self.pid)
             .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.has_ended())
     }
 
-    /// A handle that stays with this process, or `ESRCH`.
+    /// A handle on this process. Fails with `ESRCH` if it is gone.
     pub(crate) fn open(self) -> rustix::io::Result<Handle> {
         let pid = Pid::from_raw(self.pid as i32).ok_or(Errno::SRCH)?;
         let handle = Handle(pidfd_open(pid, PidfdFlags::empty())?);
-        // If the process of the handle is there after its start time was
-        // read, the pid was its own all the while, and so was the start time.
+        // If the process of the handle exists after the start time was read, the pid was its own
+        // all the while, and the start time is its own.
         let start_time_ticks = procfs::stat(self.pid)
             .map_err(|_| Errno::SRCH)?
             .start_time_ticks;
@@ -50,8 +51,7 @@ impl ProcessId {
     }
 }
 
-/// A handle on a process that never reaches another, whatever its pid is used
-/// for later.
+/// A handle on a process. It never reaches a later process with the same pid.
 #[derive(Debug)]
 pub(crate) struct Handle(pub(crate) OwnedFd);
 
@@ -60,7 +60,7 @@ impl Handle {
         pidfd_send_signal(&self.0, signal)
     }
 
-    /// Whether it runs or is a zombie. That we may not signal it is an error.
+    /// Whether it runs or is a zombie. Fails if this user may not signal it.
     pub(crate) fn exists(&self) -> rustix::io::Result<bool> {
         let nothing = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: the descriptor is open; signal 0 tests for existence and

@@ -84,7 +84,6 @@ impl Tree {
             .collect();
         for process in foreign {
             tracing::warn!("process {} became another user's", process.id.pid);
-            self.left_alone += 1;
             self.strike(id, &process);
             self.release(process);
         }

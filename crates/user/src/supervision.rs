@@ -59,7 +59,8 @@ impl Supervision {
         }
     }
 
-    /// After the end of the guardian: has a thread start another, because that takes a while.
+    /// Replaces a guardian that ended. A thread of its own starts the new one, because that takes
+    /// a while.
     pub(crate) fn replace_guardian(&mut self, events: &Events) {
         let Some(guardian) = self.guardian.take() else {
             return;
@@ -75,7 +76,7 @@ impl Supervision {
         let clients_socket = self.clients_socket.clone();
         let start = move || {
             std::thread::sleep(delay);
-            // If the engine has ended meanwhile, so has the need.
+            // If the engine has ended meanwhile, the guardian goes with the closure.
             let started = Guardian::spawn(&table, &clients_socket);
             let _ = to_self.send(move |thread, _| thread.rely_on(started));
         };

@@ -61,8 +61,6 @@ pub(crate) struct Tree {
     captives: u32,
     pub(crate) way_back: Return,
     limit: u32,
-    /// Processes that could not be managed, so far.
-    pub(crate) left_alone: u64,
     /// Clients that have ended but whose last CPU time is not charged yet.
     pub(crate) farewells: Vec<Client>,
     /// Changes that are not in the directory yet.
@@ -102,7 +100,6 @@ impl Tree {
             captives: 0,
             way_back,
             limit: process_limit(),
-            left_alone: 0,
             farewells: Vec::new(),
             changes: Vec::new(),
             journal,

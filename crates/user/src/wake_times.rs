@@ -1,8 +1,8 @@
-//! When the decision thread has something to do by itself.
+//! When the decision thread wakes without an event.
 
 use crate::time::SECOND_NS;
 
-/// How often processes are looked for that escaped from their trees.
+/// How often the engine looks for processes that escaped from their trees.
 pub(crate) const SURVEY_INTERVAL_NS: u64 = SECOND_NS;
 
 /// The times of the next decision, poll and survey on the monotonic clock.
@@ -14,12 +14,13 @@ pub(crate) struct WakeTimes {
     due_ns: u64,
     /// When winners are polled; never where a CPU that a winner leaves does not fall idle.
     poll_ns: u64,
-    /// Surveys are part of decisions and wake nobody by themselves.
+    /// When the next survey is due. A survey is part of a decision; the thread does not wake for it
+    /// alone.
     survey_ns: u64,
 }
 
 impl WakeTimes {
-    /// Nothing to do.
+    /// Never.
     pub(crate) fn new() -> Self {
         Self {
             decision_ns: u64::MAX,
@@ -50,7 +51,7 @@ impl WakeTimes {
         now_ns > self.due_ns.saturating_add(grace_ns)
     }
 
-    /// Whether a survey is due. The next one is due an interval later then.
+    /// Whether a survey is due. If so, the next one is due an interval later.
     pub(crate) fn take_survey(&mut self, now_ns: u64) -> bool {
         let is_due = now_ns >= self.survey_ns;
         if is_due {
@@ -59,8 +60,8 @@ impl WakeTimes {
         is_due
     }
 
-    /// From when on turns count that begin with a decision at `now_ns`: from when it was due if
-    /// it is late by less than a quantum, so that decisions keep in step.
+    /// From when on turns count that begin with a decision at `now_ns`. A decision that is late by
+    /// less than a quantum counts from when it was due, so that decisions keep in step.
     pub(crate) fn begin_of_turns(&self, now_ns: u64, quantum_ns: u64) -> u64 {
         let due_ns = self.decision_ns;
         let in_step = due_ns <= now_ns && now_ns - due_ns < quantum_ns;
@@ -70,8 +71,8 @@ impl WakeTimes {
         }
     }
 
-    /// Plans the next decision for an interval after the last one, to keep in step, or after
-    /// now if that is over.
+    /// Plans the next decision for an interval after the last one was due, so that decisions keep
+    /// in step. If that is over, plans it for an interval from now.
     pub(crate) fn plan_decision(&mut self, now_ns: u64, interval_ns: u64) {
         let in_step_ns = self.decision_ns.saturating_add(interval_ns);
         self.decision_ns = if in_step_ns > now_ns && self.decision_ns <= now_ns {
@@ -91,7 +92,7 @@ impl WakeTimes {
         self.decision_ns = self.decision_ns.min(by_ns);
     }
 
-    /// A decision was taken: what is planned now is due then.
+    /// Notes that a decision was taken, and that the next one is due when it is planned.
     pub(crate) fn decided(&mut self) {
         self.due_ns = self.decision_ns;
     }

@@ -141,14 +141,7 @@ pub fn command(arguments: &[&str]) -> Command {
 
 /// CPU time of a process, zero if it is gone.
 pub fn cpu_ns(pid: u32) -> u64 {
-    let clock = (!(pid as libc::clockid_t) << 3) | 2;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` outlives the call, which writes it.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1000 * MS + time.tv_nsec as u64
+    prorata_user::cpu_time_ns(pid).unwrap_or(0)
 }
 
 /// A field of `/proc/PID/stat`, counted from 1 as in proc(5); empty if the

@@ -196,14 +196,9 @@ impl Drop for Running {
 /// Scheduling policy of a process: 0 is SCHED_OTHER, 5 SCHED_IDLE
 /// (proc_pid_stat(5), field 41).
 pub fn scheduling_policy(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The first field after the name is the third.
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(41 - 3)?
-        .parse()
+    prorata_user::Policy::of(pid)
         .ok()
+        .map(|policy| policy.class())
 }
 
 /// Whether a process has its own policy and affinity and is not stopped.
