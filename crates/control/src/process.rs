@@ -30,10 +30,7 @@ impl ProcessInfo {
         }
         let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
         Some(ProcessInfo {
-            id: ProcessId {
-                pid,
-                start_time_ticks: stat.start_time_ticks,
-            },
+            id: ProcessId::from_stat(pid, &stat),
             parent: stat.parent,
             uid: procfs::real_uid(pid)?,
             name: String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned(),

@@ -30,7 +30,7 @@ impl Tree {
     ) -> Result<(), EngineError> {
         let pid = process.pid;
         let stat = procfs::stat(pid).map_err(|_| EngineError::NoSuchProcess(pid))?;
-        if stat.start_time_ticks != process.start_time_ticks || stat.has_ended() {
+        if ProcessId::from_stat(pid, &stat) != process || stat.has_ended() {
             return Err(EngineError::NoSuchProcess(pid));
         }
         if let Some(&client) = self.owners.get(&pid) {
@@ -39,7 +39,7 @@ impl Tree {
         if stat.is_kernel_thread() || self.is_indispensable(pid) {
             return Err(EngineError::Indispensable(pid));
         }
-        self.join(id, process, &stat, Origin::Named, now_ns)?;
+        self.join(id, pid, &stat, Origin::Named, now_ns)?;
         self.walk_below(now_ns);
         Ok(())
     }
@@ -136,15 +136,11 @@ impl Tree {
         if self.is_indispensable(pid) || stat.has_ended() {
             return;
         }
-        let process = ProcessId {
-            pid,
-            start_time_ticks: stat.start_time_ticks,
-        };
-        match self.join(id, process, stat, origin.clone(), now_ns) {
+        match self.join(id, pid, stat, origin.clone(), now_ns) {
             Ok(()) | Err(EngineError::NoSuchProcess(_)) => {}
             Err(error) => {
                 tracing::warn!("part of client {id} runs unmanaged: {error}");
-                self.disinherit(process, stat, origin);
+                self.disinherit(pid, stat, origin);
             }
         }
     }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::EngineError;
-use crate::procfs;
+use crate::procfs::{self, Stat};
 
 /// Names a process for ever: another process may get the same pid, but not with the same start
 /// time.
@@ -23,16 +23,21 @@ impl ProcessId {
     /// Names the process that has this pid now.
     pub fn of(pid: u32) -> Result<ProcessId, EngineError> {
         let stat = procfs::stat(pid).map_err(|_| EngineError::NoSuchProcess(pid))?;
-        Ok(ProcessId {
+        Ok(Self::from_stat(pid, &stat))
+    }
+
+    /// Names the process, or the thread, that this was read of.
+    pub fn from_stat(pid: u32, stat: &Stat) -> ProcessId {
+        ProcessId {
             pid,
             start_time_ticks: stat.start_time_ticks,
-        })
+        }
     }
 
     /// Whether it lives; a zombie does not.
     pub fn is_alive(self) -> bool {
         procfs::stat(self.pid)
-            .is_ok_and(|stat| stat.start_time_ticks == self.start_time_ticks && !stat.has_ended())
+            .is_ok_and(|stat| Self::from_stat(self.pid, &stat) == self && !stat.has_ended())
     }
 
     /// A handle on this process. Fails with `ESRCH` if it is gone.
@@ -41,10 +46,8 @@ impl ProcessId {
         let handle = Handle(pidfd_open(pid, PidfdFlags::empty())?);
         // If the process of the handle exists after the start time was read, the pid was its own
         // all the while, and the start time is its own.
-        let start_time_ticks = procfs::stat(self.pid)
-            .map_err(|_| Errno::SRCH)?
-            .start_time_ticks;
-        if start_time_ticks != self.start_time_ticks || !handle.exists()? {
+        let stat = procfs::stat(self.pid).map_err(|_| Errno::SRCH)?;
+        if Self::from_stat(self.pid, &stat) != self || !handle.exists()? {
             return Err(Errno::SRCH);
         }
         Ok(handle)

@@ -90,8 +90,9 @@ impl Tree {
     }
 
     /// Undoes what a process that cannot be managed inherited from its parent.
-    pub(crate) fn disinherit(&mut self, process: ProcessId, stat: &Stat, origin: Origin) {
-        let Ok(group) = Group::of(process.pid, stat.session) else {
+    pub(crate) fn disinherit(&mut self, pid: u32, stat: &Stat, origin: Origin) {
+        let process = ProcessId::from_stat(pid, stat);
+        let Ok(group) = Group::of(pid, stat.session) else {
             return;
         };
         let group = self.groups.enter(group);
@@ -134,11 +135,7 @@ impl Tree {
             return false;
         };
         let origin = Origin::Born(parent.heritage.clone());
-        let process = ProcessId {
-            pid,
-            start_time_ticks: stat.start_time_ticks,
-        };
-        self.disinherit(process, stat, origin);
+        self.disinherit(pid, stat, origin);
         true
     }
 

@@ -8,13 +8,13 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use crate::marker::marked_client;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
 use crate::reach::Target;
 use crate::scheduler::{self, Policy};
 use crate::table::{Entry, Table, flag};
 use crate::threads::Binding;
-use crate::{CLIENT_MARKER, SOCKET_MARKER};
 
 /// What happens to the record of an undone deed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,11 +117,8 @@ impl Known {
         if self.policies.is_empty() {
             return of_process;
         }
-        let start = procfs::thread_stat(pid, tid).map(|stat| stat.start_time_ticks);
-        let thread = start.map(|start_time_ticks| ProcessId {
-            pid: tid,
-            start_time_ticks,
-        });
+        let stat = procfs::thread_stat(pid, tid);
+        let thread = stat.map(|stat| ProcessId::from_stat(tid, &stat));
         let own = thread.ok().and_then(|thread| self.policies.get(&thread));
         own.copied().unwrap_or(of_process)
     }
@@ -255,14 +252,10 @@ fn restore_unlisted(known: &Known, socket: &Path, swept: &mut Swept) {
         let ancestor = listed_ancestor(&stat, known);
         let inherited = match ancestor {
             Some(ancestor) => ancestor,
-            None if is_idle && any_idle && is_marked(pid, socket) => &orphan,
+            None if is_idle && any_idle && marked_client(pid, socket).is_some() => &orphan,
             None => continue,
         };
-        let process = ProcessId {
-            pid,
-            start_time_ticks: stat.start_time_ticks,
-        };
-        let Ok(handle) = process.open() else {
+        let Ok(handle) = ProcessId::from_stat(pid, &stat).open() else {
             continue;
         };
         if is_idle && inherited.flags & flag::IDLE != 0 {
@@ -272,11 +265,6 @@ fn restore_unlisted(known: &Known, socket: &Path, swept: &mut Swept) {
             swept.count(restore_affinities(&handle, pid, &inherited.bindings));
         }
     }
-}
-
-fn is_marked(pid: u32, socket: &Path) -> bool {
-    procfs::environment_variable(pid, CLIENT_MARKER).is_some()
-        && procfs::environment_variable(pid, SOCKET_MARKER).is_some_and(|s| Path::new(&s) == socket)
 }
 
 /// Longest line of ancestors that is followed.

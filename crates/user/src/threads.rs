@@ -398,14 +398,7 @@ impl Threads {
         let thread = &mut self.list[index];
         if thread.record.is_none() {
             let stat = procfs::thread_stat(pid, thread.tid).ok()?;
-            let start_time_ticks = stat.start_time_ticks;
-            thread.record = journal.take(
-                ProcessId {
-                    pid: thread.tid,
-                    start_time_ticks,
-                },
-                pid,
-            );
+            thread.record = journal.take(ProcessId::from_stat(thread.tid, &stat), pid);
         }
         thread.record.as_ref()
     }

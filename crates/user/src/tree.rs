@@ -228,12 +228,12 @@ impl Tree {
     pub(crate) fn join(
         &mut self,
         id: ClientId,
-        process: ProcessId,
+        pid: u32,
         stat: &Stat,
         origin: Origin,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let pid = process.pid;
+        let process = ProcessId::from_stat(pid, stat);
         if self.process_count() >= self.limit {
             return Err(EngineError::TooManyProcesses {
                 pid,

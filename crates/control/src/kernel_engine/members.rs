@@ -194,7 +194,10 @@ impl Room {
             if !stat.has_ended()
                 && let Some(client) = self.find(pid)
             {
-                found.entry(client).or_default().push(id_of(pid, &stat));
+                found
+                    .entry(client)
+                    .or_default()
+                    .push(ProcessId::from_stat(pid, &stat));
             }
         }
         for (id, client) in &mut self.clients {
@@ -250,7 +253,7 @@ impl Room {
             if let Some(client) = self.clients.get_mut(id)
                 && !stat.is_secondary_thread()
             {
-                client.processes.push(id_of(*tid, &stat));
+                client.processes.push(ProcessId::from_stat(*tid, &stat));
             }
         }
         for client in self.clients.values_mut() {
@@ -270,9 +273,10 @@ impl Room {
             let mut pids = HashSet::new();
             // Parents come first.
             for (pid, stat) in all.iter().filter(|(_, stat)| !stat.has_ended()) {
-                if before.contains(&id_of(*pid, stat)) || pids.contains(&stat.parent) {
+                if before.contains(&ProcessId::from_stat(*pid, stat)) || pids.contains(&stat.parent)
+                {
                     pids.insert(*pid);
-                    client.processes.push(id_of(*pid, stat));
+                    client.processes.push(ProcessId::from_stat(*pid, stat));
                 }
             }
             if client.processes.is_empty() {
@@ -326,7 +330,7 @@ impl Room {
         let Ok(leader) = procfs::stat(pid) else {
             return Ok(0);
         };
-        let leader = id_of(pid, &leader);
+        let leader = ProcessId::from_stat(pid, &leader);
         let mut given = 0;
         for tid in threads_of(pid) {
             if self.client_of_thread(tid).is_some() {
@@ -336,7 +340,12 @@ impl Room {
                 continue;
             };
             let is_ordinary = Policy::of(tid).is_ok_and(Policy::is_fair);
-            if !is_ordinary || self.policies.keep(id_of(tid, &stat), leader).is_err() {
+            if !is_ordinary
+                || self
+                    .policies
+                    .keep(ProcessId::from_stat(tid, &stat), leader)
+                    .is_err()
+            {
                 continue;
             }
             match self.scheduler.as_deref().map(|s| enter(s, node, tid)) {
@@ -352,7 +361,7 @@ impl Room {
     /// The policy that a thread had, or would have if nobody had touched its
     /// parents. `released` are threads that were let go before, with theirs.
     fn own_policy(&self, tid: u32, stat: &Stat, released: &HashMap<u32, Policy>) -> Policy {
-        if let Some(own) = self.policies.of(id_of(tid, stat)) {
+        if let Some(own) = self.policies.of(ProcessId::from_stat(tid, stat)) {
             return own;
         }
         // As its process's first thread, which comes before it, or as its
@@ -360,7 +369,7 @@ impl Room {
         let of_process = |pid: u32| {
             let known = procfs::stat(pid)
                 .ok()
-                .and_then(|stat| self.policies.of(id_of(pid, &stat)));
+                .and_then(|stat| self.policies.of(ProcessId::from_stat(pid, &stat)));
             known.or_else(|| released.get(&pid).copied())
         };
         let process = procfs::process_of_thread(tid).unwrap_or(tid);
@@ -470,11 +479,4 @@ fn threads_of(pid: u32) -> Vec<u32> {
     let mut tids = Vec::new();
     let _ = procfs::for_each_thread(pid, |tid| tids.push(tid));
     tids
-}
-
-fn id_of(pid: u32, stat: &Stat) -> ProcessId {
-    ProcessId {
-        pid,
-        start_time_ticks: stat.start_time_ticks,
-    }
 }
