@@ -99,8 +99,9 @@ impl EngineOptions {
 /// `prorata start`.
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
-A daemon starts with the first command that needs one; this command starts it with chosen settings. \
-If a daemon runs already, --quantum and --policy take effect at once, and another --engine or other \
+The first command that needs a daemon starts one, which ends when idle. A daemon started by this \
+command stays until `prorata stop`. The next daemon has the same engine, CPUs, quantum and policy. If \
+a daemon runs already, --quantum and --policy take effect at once, and another --engine or other \
 --cpus are refused.
 
 With --engine kernel, a scheduler inside the kernel decides at every context switch. It needs root, a \

@@ -24,8 +24,7 @@ pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
     print(&status, args.format)
 }
 
-/// Refuses what can be chosen only when a daemon starts, if the daemon that runs
-/// was started otherwise.
+/// Refuses another engine, or other CPUs, than those of the running daemon.
 fn check_choices(
     status: &StatusReport,
     engine: Option<EngineChoice>,

@@ -103,7 +103,8 @@ fn run_as_client(
     Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
 }
 
-/// The engine may not be the one that was chosen, or may enforce nothing.
+/// Prints trouble of the engine: it may not be the chosen one, or may not enforce
+/// shares.
 fn say_of_trouble(status: StatusReport) -> StatusReport {
     if let Some(trouble) = &status.trouble {
         eprintln!("prorata: {trouble}");

@@ -1,4 +1,4 @@
-//! `demo`: three real programs share one CPU by tickets, for everyone to see.
+//! `demo`: three real programs share one CPU by tickets.
 
 mod programs;
 mod record;
@@ -20,13 +20,13 @@ use crate::args::values::DaemonEngine;
 use crate::output;
 use crate::wrapper::signals::{CLEARING, Interruption};
 
-/// The programs, and what they hold at first: 3:2:1.
+/// The programs and their initial tickets, 3:2:1.
 const PROGRAMS: [(&str, u32); 3] = [("first", 3), ("second", 2), ("third", 1)];
 
-/// Half-way the last program gets so many.
+/// Tickets of the last program in the second half.
 const INFLATED: u32 = 4;
 
-/// The policy is the default.
+/// The quantum; the policy is the default.
 const QUANTUM_NS: u64 = 20_000_000;
 
 /// `prorata demo`.
@@ -107,12 +107,12 @@ fn cast(program: Program) -> std::io::Result<Cast> {
     })
 }
 
-/// Records the run and shows it, until a signal comes.
+/// Records and shows the run until a signal comes.
 struct Wait {
     interruption: Interruption,
     show: Show,
     record: Record,
-    /// Whether the reader of our output still reads.
+    /// An error once our output has no reader.
     shown: Result<()>,
 }
 

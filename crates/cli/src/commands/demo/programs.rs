@@ -1,11 +1,11 @@
-//! The program that the demo runs: one that every machine has and that only computes.
+//! The demo's program: a common program that only computes.
 
 use std::path::Path;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result};
 
-/// The demo takes the first one that the machine has.
+/// Candidates; the demo takes the first that the host has.
 const CANDIDATES: [(&str, &[&str]); 4] = [
     ("sha256sum", &["/dev/zero"]),
     ("md5sum", &["/dev/zero"]),
@@ -21,7 +21,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// One that this machine has.
+    /// The first candidate on this host.
     pub fn find() -> Result<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let present = |name: &str| {
@@ -36,7 +36,7 @@ impl Program {
             })
     }
 
-    /// As it would be typed.
+    /// The command line as typed.
     pub fn line(&self) -> String {
         format!("{} {}", self.name, self.arguments.join(" "))
     }

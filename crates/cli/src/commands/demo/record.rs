@@ -1,4 +1,4 @@
-//! What the programs received, look by look and phase by phase.
+//! The programs' received time, by sample and by phase.
 
 use prorata_core::policy::PolicyName;
 use prorata_report::plot::{Series, SharePlot};
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::{INFLATED, PROGRAMS, QUANTUM_NS};
 
-/// Received shares are shown over this time; over less they say little.
+/// Received shares are over this time, because shorter windows have few quanta.
 const WINDOW_NS: u64 = 1_000_000_000;
 
-/// One look at all programs.
+/// A sample of all programs.
 #[derive(Clone, Debug)]
 struct Look {
     /// Time of the scenario.
@@ -20,32 +20,32 @@ struct Look {
     specified_ns: Vec<u64>,
 }
 
-/// All looks of a demo.
+/// All samples of a demo.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// At least the one at the beginning.
+    /// At least the first sample.
     looks: Vec<Look>,
-    /// CPU time of our own process and time passed, at the first look and the last.
+    /// CPU time of our own process and real time, at the first and the last sample.
     own_ns: Option<[(u64, u64); 2]>,
     program: String,
     cpu: u32,
     half_ns: u64,
 }
 
-/// A program now, as far as it is shown while the demo runs.
+/// The present state of a program in the live view.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Now {
     pub name: &'static str,
     pub tickets: u32,
     pub specified_share: f64,
-    /// Over the last second.
+    /// Share received over the last second.
     pub received_share: f64,
-    /// Since the beginning.
+    /// Error since the start.
     pub error_quanta: f64,
 }
 
 impl Record {
-    /// Nothing has been received yet.
+    /// A record with the first sample only.
     pub fn new(program: String, cpu: u32, seconds: u32) -> Self {
         let nothing = vec![0; PROGRAMS.len()];
         let begin = Look {
@@ -63,7 +63,7 @@ impl Record {
         }
     }
 
-    /// Adds a look; our own process has used so much CPU time by then.
+    /// Adds a sample, with the CPU time that our own process has used.
     pub fn add(&mut self, point: &PointReport, real_ns: u64, own_cpu_ns: u64) {
         self.looks.push(Look {
             at_ns: point.time_ns,
@@ -80,12 +80,12 @@ impl Record {
         &self.looks[self.looks.len() - 1]
     }
 
-    /// Time of the last look.
+    /// Time of the last sample.
     pub fn now_ns(&self) -> u64 {
         self.last().at_ns
     }
 
-    /// The programs at the last look.
+    /// The programs at the last sample.
     pub fn now(&self) -> Vec<Now> {
         let last = self.last();
         let tickets = tickets(last.at_ns > self.half_ns);
@@ -101,16 +101,16 @@ impl Record {
         programs.collect()
     }
 
-    /// Each program's part of what all received in the window that ends with a look.
+    /// Each program's share of the received time in the window that ends with a sample.
     fn received_until(&self, last: usize) -> Vec<f64> {
         let now = &self.looks[last];
-        // The latest look that is a window old; at first there is none yet.
+        // The window starts at the latest sample that is old enough, or at the first.
         let old = self.looks[..=last].partition_point(|look| look.at_ns + WINDOW_NS <= now.at_ns);
         let first = &self.looks[old.saturating_sub(1)];
         parts(&since(&first.received_ns, &now.received_ns))
     }
 
-    /// What each phase gave to each program.
+    /// The results of each phase.
     pub fn summary(
         &self,
         policy: PolicyName,
@@ -134,7 +134,7 @@ impl Record {
         }
     }
 
-    /// The look with which the second phase begins.
+    /// The first sample of the second phase.
     fn half(&self) -> usize {
         let first = self
             .looks
@@ -146,8 +146,8 @@ impl Record {
         let (before, after) = (&self.looks[first], &self.looks[last]);
         let received_ns = since(&before.received_ns, &after.received_ns);
         let specified_ns = since(&before.specified_ns, &after.specified_ns);
-        // Each a part of its own total: an engine accounts for what is due to each client
-        // at the end of that client's turns, so that both totals differ by some quanta.
+        // Specified and received time have separate totals: an engine adds a client's due
+        // time at the end of its turns, so the two totals differ by some quanta.
         let specified = parts(&specified_ns);
         let received = parts(&received_ns);
         let programs = PROGRAMS.iter().enumerate();
@@ -207,7 +207,7 @@ impl Record {
     }
 }
 
-/// What the programs hold before the inflation, or after.
+/// The programs' tickets before or after the inflation.
 fn tickets(is_inflated: bool) -> [u32; PROGRAMS.len()] {
     let mut tickets = PROGRAMS.map(|(_, tickets)| tickets);
     if is_inflated {
@@ -223,7 +223,7 @@ fn since(before: &[u64], after: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Each time as a part of all.
+/// Each time as a part of their sum.
 fn parts(times: &[u64]) -> Vec<f64> {
     let total: u64 = times.iter().sum();
     let parts = times.iter().map(|time| *time as f64 / total.max(1) as f64);
@@ -238,51 +238,50 @@ fn seconds(time_ns: u64) -> f64 {
     time_ns as f64 / 1e9
 }
 
-/// What came of a demo, as `--json` prints it.
+/// The results of a demo, as `--json` prints them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
-    /// What ran, three times.
+    /// The program, which ran three times.
     pub program: String,
-    /// The CPU that was shared.
+    /// The shared CPU.
     pub cpu: u32,
     /// Length of a quantum.
     pub quantum_ns: u64,
-    /// What picked the winners.
+    /// The policy.
     pub policy: PolicyName,
-    /// What decided: `user` or `kernel`.
+    /// The engine: `user` or `kernel`.
     pub engine: &'static str,
-    /// How decisions were enforced.
+    /// The engine's mechanism.
     pub mechanism: &'static str,
-    /// Part of one CPU that sharing it out took.
+    /// CPU time of the engine, as a part of one CPU.
     pub daemon_cpu_share: f64,
     /// Before and after the inflation.
     pub phases: [Phase; 2],
 }
 
-/// A time in which the specified shares stayed the same.
+/// A time of constant specified shares.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Phase {
-    /// How long it took in real time.
+    /// Length in real time.
     pub seconds: f64,
-    /// Part of the CPU that the three received together; other programs had
-    /// the rest.
+    /// Part of the CPU that the three programs received together.
     pub cpu_share: f64,
-    /// What each program got.
+    /// Results of each program.
     pub programs: Vec<Program>,
 }
 
-/// What a program got in a phase.
+/// Results of a program in a phase.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Program {
     /// Its name.
     pub name: &'static str,
     /// Its tickets.
     pub tickets: u32,
-    /// Part of the CPU time of all three that it should have received.
+    /// Its specified part of the three programs' CPU time.
     pub specified_share: f64,
-    /// Part of it that it did receive.
+    /// Its received part of that time.
     pub received_share: f64,
-    /// CPU time that it received.
+    /// Its received CPU time.
     pub received_ns: u64,
     /// Received less specified, in quanta.
     pub error_quanta: f64,
@@ -295,9 +294,9 @@ mod tests {
     /// Times in milliseconds: of the scenario, in real time, received and specified.
     type Row = (u64, u64, [u64; 3], [u64; 3]);
 
-    /// Two seconds at 3:2:1, two at 3:2:4, for which a busy machine took three. At the end
-    /// the first program is two quanta ahead, and specified accounts are 40 ms longer than
-    /// received ones.
+    /// Two seconds at 3:2:1 and two at 3:2:4, which took three on a busy host. At the end
+    /// the first program is two quanta ahead, and specified times sum to 40 ms more than
+    /// received times.
     fn record() -> Record {
         let rows: [Row; 3] = [
             (1000, 1000, [500, 333, 167], [500, 333, 167]),
@@ -359,7 +358,7 @@ mod tests {
     #[test]
     fn the_last_second_is_shown() {
         let now = record().now();
-        // Only the look two seconds ago is that old, so the window begins there.
+        // Only the sample two seconds ago is old enough for the window.
         assert_eq!(now[0].received_share, 0.3535);
         assert_eq!(now[2].tickets, INFLATED);
         assert_eq!(now[1].specified_share, 2.0 / 9.0);

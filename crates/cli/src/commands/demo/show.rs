@@ -1,5 +1,4 @@
-//! The demo on the screen: a live table, or a few snapshots where the output
-//! is no terminal.
+//! The demo's output: a live table on a terminal, otherwise a few snapshots.
 
 use anyhow::Result;
 use prorata_report::bar::share_bar;
@@ -13,13 +12,13 @@ use crate::terminal::{self, InPlace};
 
 const BAR_COLUMNS: usize = 32;
 
-/// A CPU of which the programs get less than this has other work to do.
+/// If the programs get less than this part of the CPU, other programs are busy.
 const QUIET: f64 = 0.9;
 
-/// Snapshots of a run whose output is no terminal.
+/// Number of snapshots.
 const SNAPSHOTS: u32 = 4;
 
-/// What is shown while the demo runs.
+/// The output during the demo.
 #[derive(Debug)]
 pub struct Show {
     seconds: u32,
@@ -28,16 +27,16 @@ pub struct Show {
 
 #[derive(Debug)]
 enum Way {
-    /// Over and over in place.
+    /// A table that updates in place.
     Live(InPlace),
-    /// The snapshot that was printed last.
+    /// The number of the last printed snapshot.
     Snapshots(u32),
-    /// `--json`: nothing before the end.
+    /// `--json` prints only the results.
     Silent,
 }
 
 impl Show {
-    /// Says what is going to happen.
+    /// Announces the demo.
     pub fn new(args: &DemoArgs, program: &str, cpu: u32) -> Result<Self> {
         let way = match (args.format.json, terminal::columns()) {
             (true, _) => Way::Silent,
@@ -60,7 +59,7 @@ impl Show {
         })
     }
 
-    /// Shows the last look.
+    /// Shows the last sample.
     pub fn update(&mut self, record: &Record) -> Result<()> {
         let seconds = self.seconds;
         let length_ns = u64::from(seconds) * 1_000_000_000;
@@ -111,7 +110,7 @@ fn frame(record: &Record, seconds: u32) -> Vec<String> {
     lines
 }
 
-/// What came of it.
+/// The printed results.
 pub fn summary(summary: &Summary) -> Vec<String> {
     let mut table = Table::new(&[
         ("TICKETS", Side::Left),
