@@ -214,7 +214,7 @@ fn empty_lists_are_reported_on_standard_error() {
         (ended.status.code(), stdout(&ended).as_str()),
         (Some(0), "")
     );
-    assert!(stderr(&ended).contains("start something with `prorata run`"));
+    assert!(stderr(&ended).contains("start one with `prorata run`"));
     assert_eq!(printed(&fake, &["ps", "--json"]), "[]\n");
 }
 
