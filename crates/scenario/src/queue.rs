@@ -36,15 +36,21 @@ const NEAR: usize = 64;
 /// With so few they are next.
 const NEAREST: usize = 8;
 
-impl<E: Copy> EventQueue<E> {
-    /// An empty queue at time zero.
-    pub fn new() -> Self {
+impl<E> Default for EventQueue<E> {
+    fn default() -> Self {
         Self {
             now: 0,
             buckets: [const { Vec::new() }; BUCKETS],
             taken: 0,
             occupied: 0,
         }
+    }
+}
+
+impl<E: Copy> EventQueue<E> {
+    /// An empty queue at time zero.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Puts an event in, which is not in the past.
