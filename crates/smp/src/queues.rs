@@ -94,9 +94,12 @@ impl SimulatedQueues {
         self.memory.0.get(lock as usize).map_or(0, Queue::len)
     }
 
-    /// Tasks in each queue.
+    /// Tasks in each queue. The paper's MQ has one more queue a pool, for real-time
+    /// tasks (2001, 4). It is empty, as no task here is a real-time task.
     pub(crate) fn lengths(&self) -> Vec<u32> {
-        self.memory.0.iter().map(Queue::len).collect()
+        let real_time = if self.publish() { self.pools.len() } else { 0 };
+        let lengths = self.memory.0.iter().map(Queue::len);
+        lengths.chain(std::iter::repeat_n(0, real_time)).collect()
     }
 
     /// A new task of an address space, which is in no queue yet.

@@ -225,7 +225,8 @@ impl SmpSimulation {
         &self.lengths
     }
 
-    /// The length of each run queue now, running tasks included.
+    /// The length of each run queue now, running tasks included. The empty
+    /// real-time queue of each pool stands behind those of the CPUs.
     pub fn queue_lengths(&self) -> Vec<u32> {
         self.queues.lengths()
     }
