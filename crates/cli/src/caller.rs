@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use prorata_protocol::{
     ClientReport, ConnectError, Connection, DaemonPaths, EngineChoice, Request, Response,
-    StatusReport, start_daemon,
+    StatusReport, open_if_started, open_or_start, start_daemon,
 };
 
 use prorata_user::CLIENT_MARKER;
@@ -45,7 +45,12 @@ impl Caller {
         cpus: Option<&CpuList>,
         engine: Option<EngineChoice>,
     ) -> Result<Connection, ConnectError> {
-        Connection::open_or_start(&self.paths, &|| self.start(cpus, engine))
+        open_or_start(&self.paths, &|| self.start(cpus, engine), &tell_of_start)
+    }
+
+    /// Connects to the daemon that runs or is starting; `None` without either.
+    pub fn open_started(&self) -> Result<Option<Connection>, ConnectError> {
+        open_if_started(&self.paths, &tell_of_start)
     }
 
     /// Connects to a running daemon; `None` if none runs.
@@ -67,8 +72,13 @@ impl Caller {
         if let Some(engine) = engine {
             daemon.arg("--engine").args(engine.words());
         }
-        start_daemon(&self.paths, daemon)
+        start_daemon(&self.paths, daemon, &tell_of_start)
     }
+}
+
+/// Tells the person who waits for a daemon how far it is.
+fn tell_of_start(text: &str) {
+    eprintln!("prorata: waiting: {text}");
 }
 
 /// Sends a request. A refusal becomes an error with the daemon's message.

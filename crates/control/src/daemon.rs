@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Dispatcher;
-use prorata_protocol::{DaemonPaths, EngineChoice, PathError, READY, StartError, lock_until};
+use prorata_protocol::{
+    DaemonPaths, EngineChoice, LockFile, PathError, Progress, READY, StartError, note_in,
+};
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -31,9 +33,12 @@ use crate::state::{Settings, State};
 use crate::user_engine::user_engine;
 use crate::{log, policy};
 
-/// How long a new daemon waits for the one before it to be gone, which flushes
-/// its journal last: some milliseconds, but seconds on a disk that is busy.
+/// How long a new daemon waits for a daemon that does not say that it ends: one
+/// that a signal is just about to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pause between two looks at a lock.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What can be chosen about a daemon when it starts.
 #[derive(Clone, Default, Debug)]
@@ -132,25 +137,28 @@ pub fn serve(
 ) -> Result<(), DaemonError> {
     paths.prepare()?;
     log::start(&paths.log()).map_err(system("the log cannot be written"))?;
-    let run = || {
+    let run = |locks: &Locks| {
         let signals = prepare_process()?;
-        let control = restore(paths, options, make_engine)?;
+        let control = restore(paths, options, make_engine, locks)?;
         let listener = listen(paths)?;
         let mut server = Server::new(listener, signals, control, options.timing)
             .map_err(system("connections cannot be served"))?;
         tracing::info!("listening on {}", paths.socket);
+        locks.note("serves");
         ready();
-        server.run().map_err(|failure| match failure {
+        let end = server.run();
+        locks.note(ENDS);
+        end.map_err(|failure| match failure {
             Failure::Engine(failure) => DaemonError::EngineFailed(failure),
             Failure::System(error) => system("connections cannot be served")(error),
         })
     };
-    let end = take_locks(paths, LOCK_PATIENCE).and_then(|_locks| {
+    let end = Locks::take(paths, LOCK_PATIENCE).and_then(|locks| {
         // Of a daemon before us.
         let _ = fs::remove_file(paths.stop_note());
         // However this ends, it has dropped the engine, and so released all
         // processes.
-        let end = catch_unwind(AssertUnwindSafe(run))
+        let end = catch_unwind(AssertUnwindSafe(|| run(&locks)))
             .unwrap_or_else(|panic| Err(DaemonError::Panicked(message_of(panic.as_ref()))));
         leave(paths, &end);
         end
@@ -193,17 +201,42 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
         .join(" ")
 }
 
-/// At most one daemon a run-time directory, and one a state directory. Both can be the same
-/// one, so the locks have different names.
-fn take_locks(paths: &DaemonPaths, patience: Duration) -> Result<[fs::File; 2], DaemonError> {
-    let lock = |directory: &PathBuf, name: &str| {
-        let file = lock_until(&directory.join(name), Instant::now() + patience)?;
-        file.ok_or_else(|| DaemonError::Running(directory.clone()))
-    };
-    Ok([
-        lock(&paths.runtime, "daemon.lock")?,
-        lock(&paths.state, "journal.lock")?,
-    ])
+/// The stage of a daemon that gives up its engine and its journal.
+const ENDS: &str = "ends";
+
+/// The locks of both directories, which can be the same one.
+struct Locks([LockFile; 2]);
+
+impl Locks {
+    /// Waits for a daemon that is just ending as long as it makes progress, and
+    /// for any other only so long.
+    fn take(paths: &DaemonPaths, patience: Duration) -> Result<Self, DaemonError> {
+        let take = |path: PathBuf, directory: &PathBuf| {
+            let lock = LockFile::open(path.clone())?;
+            let tell = |text: &str| tracing::info!("{text}");
+            let mut progress = Progress::new(path.clone(), paths.log(), &tell);
+            let deadline = Instant::now() + patience;
+            while !lock.try_take()? {
+                if note_in(&path).is_some_and(|(_, stage)| stage == ENDS) {
+                    progress.look()?;
+                } else if Instant::now() >= deadline {
+                    return Err(DaemonError::Running(directory.clone()));
+                }
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            lock.note("starts");
+            Ok(lock)
+        };
+        Ok(Self([
+            take(paths.daemon_lock(), &paths.runtime)?,
+            take(paths.journal_lock(), &paths.state)?,
+        ]))
+    }
+
+    /// Notes this stage for those who wait.
+    fn note(&self, stage: &str) {
+        self.0.iter().for_each(|lock| lock.note(stage));
+    }
 }
 
 /// Prepares for signals and for as many connections and processes as the
@@ -236,7 +269,9 @@ fn restore(
     paths: &DaemonPaths,
     options: &DaemonOptions,
     make_engine: MakeEngine<'_>,
+    locks: &Locks,
 ) -> Result<Control, DaemonError> {
+    locks.note("reads its journal");
     let host = Box::new(Linux);
     let boot = boot_id();
     let Opened {
@@ -263,6 +298,7 @@ fn restore(
         cpus: options.cpus.clone().or(state.settings.cpus.clone()),
         ..state.settings.clone()
     };
+    locks.note("starts its engine");
     let (engine, dispatcher, choice) = start_engine(
         paths,
         &state,
@@ -281,6 +317,7 @@ fn restore(
         host,
         roots,
     };
+    locks.note("finds its clients");
     control.configure_again(settings);
     control.manage_again();
     Ok(control)
@@ -407,8 +444,9 @@ mod tests {
             (0, 1, [true, true]),
             (1, 0, [true, false]),
         ] {
-            let _locks = take_locks(&paths(runtime, state), Duration::ZERO).unwrap();
-            let others = [paths(0, 0), paths(0, 1)].map(|other| take_locks(&other, Duration::ZERO));
+            let _locks = Locks::take(&paths(runtime, state), Duration::ZERO).unwrap();
+            let others =
+                [paths(0, 0), paths(0, 1)].map(|other| Locks::take(&other, Duration::ZERO));
             let refused = others.map(|other| matches!(other, Err(DaemonError::Running(_))));
             assert_eq!(refused, other_is_refused, "{runtime} {state}");
         }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use prorata_protocol::START_TIMEOUT;
+use prorata_protocol::PATIENCE;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
@@ -143,7 +143,7 @@ impl Server {
             ready: BTreeSet::new(),
             timing,
             idle_since: None,
-            expected_until: Some(Instant::now() + START_TIMEOUT),
+            expected_until: Some(Instant::now() + PATIENCE),
         })
     }
 

@@ -12,7 +12,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use prorata_control::{DaemonOptions, Mechanism, daemon_main};
 use prorata_protocol::{
     ClientReport, ClientState, Connection, DaemonPaths, Funding, Request, Response, SocketPath,
-    start_daemon,
+    open_or_start, start_daemon,
 };
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
@@ -90,8 +90,8 @@ impl Machine {
     }
 
     fn connect(&self) -> Connection {
-        let start = || start_daemon(&self.paths, self.daemon());
-        Connection::open_or_start(&self.paths, &start).unwrap()
+        let start = || start_daemon(&self.paths, self.daemon(), &|_| ());
+        open_or_start(&self.paths, &start, &|_| ()).unwrap()
     }
 
     fn daemon(&self) -> Command {
@@ -264,6 +264,6 @@ fn a_daemon_that_does_not_start_tells_its_starter() {
     let machine = Machine::new("trial");
     // Without anybody it would go after a while.
     let _guest = machine.connect();
-    let error = start_daemon(&machine.paths, machine.daemon()).unwrap_err();
+    let error = start_daemon(&machine.paths, machine.daemon(), &|_| ()).unwrap_err();
     assert!(error.to_string().starts_with("a daemon uses"), "{error}");
 }

@@ -2,17 +2,12 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use crate::answer::Response;
+use crate::error::{ANSWER_TIMEOUT, ConnectError};
 use crate::frame::{self, Inbox};
-use crate::paths::{DaemonPaths, PathError, SocketPath};
+use crate::paths::SocketPath;
 use crate::request::{Envelope, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, Request};
-use crate::start::{self, StartError};
-
-/// Longest wait for an answer. The daemon answers within milliseconds; only a
-/// stopped or stuck one takes longer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A conversation with a daemon; blocking.
 ///
@@ -21,55 +16,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Connection {
     stream: UnixStream,
     inbox: Inbox,
-}
-
-/// Why a daemon could not be asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// Nobody listens.
-    #[error("no daemon listens on {socket}: start a program with `prorata run` first")]
-    NotRunning {
-        /// Where one was expected.
-        socket: SocketPath,
-    },
-    /// The socket could not be reached.
-    #[error("the daemon's socket {socket} cannot be reached: {source}")]
-    Unreachable {
-        /// Which one.
-        socket: SocketPath,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is no place for a daemon.
-    #[error(transparent)]
-    Paths(#[from] PathError),
-    /// A daemon could not be started.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// The daemon does not talk to us (another version, too many connections).
-    #[error("the daemon on {socket} refused the connection: {message}")]
-    Refused {
-        /// Which one.
-        socket: SocketPath,
-        /// Its own words.
-        message: String,
-    },
-    /// The request is longer than a daemon reads.
-    #[error("a request of {0} bytes is too long: the limit is {MAX_REQUEST_BYTES} bytes")]
-    RequestTooLong(usize),
-    /// The connection ended before the answer.
-    #[error("the daemon went away before it answered: try again, its log may say why")]
-    HungUp,
-    /// No answer within half a minute.
-    #[error("the daemon did not answer within {} s: it may be stopped", ANSWER_TIMEOUT.as_secs())]
-    Slow,
-    /// An answer that is not one.
-    #[error("the daemon answered something that this program does not understand: {0}")]
-    Malformed(String),
-    /// Reading or writing failed.
-    #[error("the connection to the daemon failed: {0}")]
-    Io(io::Error),
 }
 
 impl Connection {
@@ -112,23 +58,7 @@ impl Connection {
         }
     }
 
-    /// Connects to the daemon of `paths`, starting one by `starter` if none
-    /// listens. Of several programs that find none at the same time one
-    /// starts it and the others wait.
-    ///
-    /// `starter` returns once the daemon listens or has failed; see
-    /// [`crate::start_daemon`].
-    pub fn open_or_start(
-        paths: &DaemonPaths,
-        starter: &dyn Fn() -> io::Result<()>,
-    ) -> Result<Connection, ConnectError> {
-        match Self::open_if_running(&paths.socket)? {
-            Some(connection) => Ok(connection),
-            None => start::open_starting(paths, starter),
-        }
-    }
-
-    /// `None` where nobody listens.
+    /// `None` where no daemon listens.
     pub fn open_if_running(socket: &SocketPath) -> Result<Option<Connection>, ConnectError> {
         match Self::open(socket) {
             Ok(connection) => Ok(Some(connection)),

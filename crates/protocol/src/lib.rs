@@ -6,8 +6,11 @@
 mod answer;
 mod connection;
 mod engine_choice;
+mod error;
 pub mod frame;
+mod lock;
 mod paths;
+mod progress;
 mod request;
 mod start;
 
@@ -15,11 +18,14 @@ pub use answer::{
     ClientReport, ClientState, CurrencyReport, Response, StatusReport, TicketReport,
     TransferReport, TurnsReport,
 };
-pub use connection::{ConnectError, Connection};
+pub use connection::Connection;
 pub use engine_choice::{EngineChoice, KernelChoice, QueueLayout};
+pub use error::{ConnectError, StartError};
+pub use lock::{LockFile, note_in};
 pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};
+pub use progress::{PATIENCE, Progress};
 pub use request::{
     Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, POLICIES, PROTOCOL_VERSION,
     PolicyName, Request, TransferPortion,
 };
-pub use start::{READY, START_TIMEOUT, StartError, lock_until, start_daemon};
+pub use start::{READY, is_starting, open_if_started, open_or_start, start_daemon};

@@ -212,7 +212,17 @@ impl DaemonPaths {
         self.runtime.join("stopped")
     }
 
-    /// Held by whoever is starting a daemon.
+    /// The lock that a daemon holds for its life, with a note of its stage.
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.runtime.join("daemon.lock")
+    }
+
+    /// The lock of the one daemon that uses the state directory.
+    pub fn journal_lock(&self) -> PathBuf {
+        self.state.join("journal.lock")
+    }
+
+    /// The lock of the program that is starting a daemon.
     pub fn start_lock(&self) -> PathBuf {
         self.runtime.join("start.lock")
     }

@@ -6,112 +6,106 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, flock};
 
-use crate::connection::{ConnectError, Connection};
+use crate::connection::Connection;
+use crate::error::{ConnectError, StartError};
+use crate::lock::{LockFile, is_taken};
 use crate::paths::DaemonPaths;
+use crate::progress::Progress;
 
-/// Longest wait for a daemon to listen. Replaying a journal of the largest
-/// size takes seconds; nothing else does.
-pub const START_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Pause between two looks at a lock or a socket that somebody else is about
+/// Pause between two looks at a lock or a socket that another process is about
 /// to change.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What a daemon says to its starter once it listens.
+/// A daemon whose lock was free for so long is gone. Between the end of one
+/// daemon and the beginning of the next the lock is free for a moment.
+const GONE: Duration = Duration::from_secs(5);
+
+/// What a daemon writes to its starter once it listens.
 pub const READY: &str = "ready\n";
 
-/// Why a daemon did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// It said why.
-    #[error("the daemon did not start: {0}")]
-    Failed(String),
-    /// It runs, or somebody else is starting it, but it does not answer.
-    #[error(
-        "the daemon did not answer within {} s of its start: see {log}",
-        START_TIMEOUT.as_secs()
-    )]
-    Silent {
-        /// Where to look.
-        log: String,
-    },
-    /// The lock file could not be used.
-    #[error("no daemon can be started, since the lock {path} cannot be used: {source}")]
-    Lock {
-        /// Which file.
-        path: String,
-        /// Why not.
-        source: io::Error,
-    },
-}
-
-/// Takes the start lock, looks again whether someone was quicker, and starts.
-pub fn open_starting(
+/// Connects to the daemon of `paths`, and starts one by `starter` if none
+/// listens. Of several programs that find none at the same time, one starts it
+/// and the others wait; `tell` gets what the person who waits should know.
+///
+/// `starter` returns once the daemon listens or has failed; see [`start_daemon`].
+pub fn open_or_start(
     paths: &DaemonPaths,
     starter: &dyn Fn() -> io::Result<()>,
+    tell: &dyn Fn(&str),
 ) -> Result<Connection, ConnectError> {
+    if let Some(connection) = Connection::open_if_running(&paths.socket)? {
+        return Ok(connection);
+    }
     paths.prepare_runtime()?;
-    let deadline = Instant::now() + START_TIMEOUT;
-    let silent = || StartError::Silent {
-        log: paths.log().display().to_string(),
-    };
-    let _lock = lock_until(&paths.start_lock(), deadline)?.ok_or_else(silent)?;
+    let mut progress = watch(paths, tell);
+    let lock = LockFile::open(paths.start_lock())?;
+    while !lock.try_take()? {
+        progress.look()?;
+        sleep(LOOK_AGAIN);
+    }
     if let Some(connection) = Connection::open_if_running(&paths.socket)? {
         return Ok(connection);
     }
     starter().map_err(|error| StartError::Failed(error.to_string()))?;
+    let mut held_last = None;
     loop {
         if let Some(connection) = Connection::open_if_running(&paths.socket)? {
             return Ok(connection);
         }
-        if Instant::now() >= deadline {
-            return Err(last_line(&paths.log())
-                .map_or_else(silent, StartError::Failed)
-                .into());
+        if is_taken(&paths.daemon_lock()) {
+            held_last = Some(Instant::now());
+        } else if held_last.is_some_and(|time| time.elapsed() >= GONE) {
+            return Err(StartError::Failed(why_it_ended(&paths.log())).into());
         }
-        std::thread::sleep(LOOK_AGAIN);
+        progress.look()?;
+        sleep(LOOK_AGAIN);
     }
 }
 
-/// `None` if someone else holds the lock at `deadline` still.
-pub fn lock_until(path: &Path, deadline: Instant) -> Result<Option<File>, StartError> {
-    let failed = |source| StartError::Lock {
-        path: path.display().to_string(),
-        source,
-    };
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .open(path)
-        .map_err(failed)?;
+/// Connects to the daemon that runs, or waits for the one that is starting;
+/// `None` without either.
+pub fn open_if_started(
+    paths: &DaemonPaths,
+    tell: &dyn Fn(&str),
+) -> Result<Option<Connection>, ConnectError> {
+    let mut progress = watch(paths, tell);
     loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() >= deadline => return Ok(None),
-            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_AGAIN),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(failed(error.into())),
+        // Asked before the socket: a daemon holds its lock for as long as it lives.
+        let is_starting = is_starting(paths);
+        let connection = Connection::open_if_running(&paths.socket)?;
+        if connection.is_some() || !is_starting {
+            return Ok(connection);
         }
+        progress.look()?;
+        sleep(LOOK_AGAIN);
     }
 }
 
-/// Starts `daemon` (a program that ends up in [`crate::daemon_main`] with the
-/// same `paths`) as a session of its own that outlives us, with `/` as its
-/// directory and the log for its errors. Returns when it listens; the error is
-/// its own explanation where it gave one.
+/// Whether a daemon is starting, runs, or is ending.
+pub fn is_starting(paths: &DaemonPaths) -> bool {
+    is_taken(&paths.start_lock()) || is_taken(&paths.daemon_lock())
+}
+
+fn watch<'a>(paths: &DaemonPaths, tell: &'a dyn Fn(&str)) -> Progress<'a> {
+    Progress::new(paths.daemon_lock(), paths.log(), tell)
+}
+
+/// Starts `daemon`, a program that serves on the same `paths`, as a session of its
+/// own that outlives its starter, with `/` as its directory and the log for its
+/// errors. Returns when the daemon listens. The error is the daemon's own
+/// explanation where there is one.
 ///
-/// It becomes no child of ours, so that it does not turn up in `wait`.
-pub fn start_daemon(paths: &DaemonPaths, mut daemon: Command) -> io::Result<()> {
+/// The daemon is no child of its starter, so that it does not turn up in `wait`.
+pub fn start_daemon(
+    paths: &DaemonPaths,
+    mut daemon: Command,
+    tell: &dyn Fn(&str),
+) -> io::Result<()> {
     paths.prepare_runtime().map_err(io::Error::other)?;
     let log = OpenOptions::new()
         .create(true)
@@ -143,26 +137,24 @@ pub fn start_daemon(paths: &DaemonPaths, mut daemon: Command) -> io::Result<()> 
     parent.wait()?;
     // Our copy of the writing end must not keep the pipe open.
     drop(daemon);
-    match read_answer(answer)?.as_str() {
+    match read_answer(answer, &mut watch(paths, tell))?.as_str() {
         READY => Ok(()),
-        "" => Err(io::Error::other(
-            last_line(&paths.log()).unwrap_or_else(|| String::from("it ended without a word")),
-        )),
+        "" => Err(io::Error::other(why_it_ended(&paths.log()))),
         reason => Err(io::Error::other(reason.trim_end().to_owned())),
     }
 }
 
-/// Reads until the daemon is ready, ends, or takes too long (which is no
-/// error here: whoever waits for the socket will say so).
-fn read_answer(mut answer: io::PipeReader) -> io::Result<String> {
-    let deadline = Instant::now() + START_TIMEOUT;
+/// Reads until the daemon is ready, ends, or is stuck.
+fn read_answer(mut answer: io::PipeReader, progress: &mut Progress<'_>) -> io::Result<String> {
+    const PAUSE: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
+    };
     let mut text = Vec::new();
     let mut chunk = [0; 1024];
     while text.len() < 16 << 10 && !text.ends_with(b"\n") {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).expect("twenty seconds fit");
-        match poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return Ok(READY.to_owned()),
+        match poll(&mut [PollFd::new(&answer, PollFlags::IN)], Some(&PAUSE)) {
+            Ok(0) => progress.look().map_err(io::Error::other)?,
             Ok(_) => match answer.read(&mut chunk)? {
                 0 => break,
                 length => text.extend_from_slice(&chunk[..length]),
@@ -175,6 +167,10 @@ fn read_answer(mut answer: io::PipeReader) -> io::Result<String> {
 }
 
 /// The last line of a log, which says why its writer ended.
+fn why_it_ended(log: &Path) -> String {
+    last_line(log).unwrap_or_else(|| String::from("it ended without a word"))
+}
+
 fn last_line(log: &Path) -> Option<String> {
     let mut file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use prorata_control::{DaemonOptions, daemon_main};
-use prorata_protocol::{Connection, EngineChoice, Request, Response, StatusReport};
+use prorata_protocol::{Connection, EngineChoice, Request, Response, StatusReport, is_starting};
 
 use crate::args::Format;
 use crate::args::daemon::{ConfigureArgs, DaemonArgs, DaemonSettings, StartArgs, StatusArgs};
@@ -82,6 +82,10 @@ fn configured(
 pub fn status(caller: &Caller, args: &StatusArgs) -> Result<()> {
     match caller.open_running()? {
         Some(mut connection) => print(&caller::status(&mut connection)?, args.format),
+        None if is_starting(caller.paths()) => bail!(
+            "the daemon on {} is just starting or ending: ask again in a moment",
+            caller.paths().socket
+        ),
         None => bail!(
             "no daemon runs on {}: the first `prorata run` starts one",
             caller.paths().socket
@@ -125,9 +129,10 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         })
 }
 
-/// `prorata stop`. Succeeds if no daemon runs.
+/// `prorata stop`. Succeeds if no daemon runs. A daemon that is just starting is
+/// stopped once it listens.
 pub fn stop(caller: &Caller) -> Result<()> {
-    match caller.open_running()? {
+    match caller.open_started()? {
         Some(mut connection) => caller::tell(&mut connection, &Request::Stop),
         None => {
             eprintln!("prorata: no daemon runs on {}", caller.paths().socket);

@@ -8,6 +8,7 @@ mod managing;
 mod reproduce;
 mod sim;
 mod sim_on_processes;
+mod starting;
 mod support;
 mod usage;
 mod views;

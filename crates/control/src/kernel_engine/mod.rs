@@ -52,7 +52,7 @@ const POLICIES: &[PolicyName] = &[PolicyName::Stride, PolicyName::Lottery];
 
 /// Longest time that the kernel takes to unload a scheduler. Its name is gone
 /// before it is.
-const UNLOADING: Duration = Duration::from_secs(2);
+const UNLOADING: Duration = Duration::from_secs(10);
 
 /// What is fixed about the scheduler in the kernel when it is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

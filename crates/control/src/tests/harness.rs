@@ -34,6 +34,12 @@ pub(super) const DEMANDS_KERNEL: &str = "PRORATA_TEST_DAEMON_DEMANDS_KERNEL";
 /// Set for a daemon in which the kernel engine does not start.
 pub(super) const REFUSES_KERNEL: &str = "PRORATA_TEST_DAEMON_REFUSES_KERNEL";
 
+/// Set for a daemon whose engine starts once there is a file named [`GATE`].
+pub(super) const WAITS_TO_START: &str = "PRORATA_TEST_DAEMON_WAITS_TO_START";
+
+/// See [`WAITS_TO_START`].
+pub(super) const GATE: &str = "gate";
+
 /// Longest wait for anything in these tests; none waits for it to pass.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
@@ -74,7 +80,11 @@ fn daemon_process() {
     };
     let paths = paths(directory.as_ref());
     let refuses = std::env::var_os(REFUSES_KERNEL).is_some();
+    let gate = std::env::var_os(WAITS_TO_START).map(|_| paths.runtime.join(GATE));
     let make: crate::MakeEngine<'_> = &|choice, setup| {
+        while gate.as_ref().is_some_and(|gate| !gate.exists()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         if refuses && choice != EngineChoice::User {
             return Err("there is no sched_ext".into());
         }

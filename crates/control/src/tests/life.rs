@@ -2,18 +2,18 @@
 
 use std::fs;
 use std::io;
-use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use prorata_protocol::{
-    ConnectError, Connection, EngineChoice, KernelChoice, Request, Response, start_daemon,
+    ConnectError, Connection, EngineChoice, KernelChoice, Request, Response, is_starting,
+    open_if_started, open_or_start,
 };
 use rustix::process::Signal;
 
 use super::harness::{
-    CURSED, DEMANDS_KERNEL, Daemon, LONG, REFUSES_KERNEL, Sleeper, directory, eventually, paths,
-    refusal, tickets,
+    CURSED, DEMANDS_KERNEL, Daemon, GATE, LONG, REFUSES_KERNEL, Sleeper, WAITS_TO_START, directory,
+    eventually, paths, refusal, tickets,
 };
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -68,6 +68,25 @@ fn a_daemon_stays_for_clients_and_connections_but_not_for_currencies() {
     drop(sleeper);
     assert_eq!(daemon.wait().code(), Some(0));
     assert!(has_currency(&Daemon::start(&directory), "lasting"));
+}
+
+#[test]
+fn a_starting_daemon_is_waited_for_and_then_stopped() {
+    let directory = directory();
+    let mut daemon = Daemon::spawn_with(&directory, &[WAITS_TO_START]);
+    eventually(|| is_starting(&daemon.paths).then_some(()));
+    std::thread::scope(|scope| {
+        let stopper = scope.spawn(|| open_if_started(&daemon.paths, &|_| ()).unwrap().unwrap());
+        std::thread::sleep(SHORT);
+        assert!(!stopper.is_finished());
+        fs::write(daemon.paths.runtime.join(GATE), "").unwrap();
+        let mut connection = stopper.join().unwrap();
+        assert_eq!(connection.call(&Request::Stop).unwrap(), Response::Done);
+    });
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(!is_starting(&daemon.paths));
+    let none = open_if_started(&daemon.paths, &|_| ()).unwrap();
+    assert!(none.is_none(), "{none:?}");
 }
 
 fn stay() -> Request {
@@ -262,7 +281,7 @@ fn of_many_who_want_a_daemon_one_starts_it() {
                         .push(Daemon::spawn(&directory, LONG));
                     Ok(())
                 };
-                let mut connection = Connection::open_or_start(&paths, &start).unwrap();
+                let mut connection = open_or_start(&paths, &start, &|_| ()).unwrap();
                 assert!(matches!(
                     connection.call(&Request::Status),
                     Ok(Response::Status(_))
@@ -286,7 +305,7 @@ fn a_daemon_can_be_wanted_at_the_moment_when_the_last_one_goes() {
         Ok(())
     };
     for round in 0..10 {
-        let mut connection = Connection::open_or_start(&paths, &start).unwrap();
+        let mut connection = open_or_start(&paths, &start, &|_| ()).unwrap();
         assert!(matches!(
             connection.call(&Request::Status),
             Ok(Response::Status(_))
@@ -304,64 +323,11 @@ fn a_starter_that_fails_says_why() {
     let directory = directory();
     let paths = paths(directory.path());
     let start = || Err(io::Error::other("the moon is full"));
-    let error = Connection::open_or_start(&paths, &start).unwrap_err();
+    let error = open_or_start(&paths, &start, &|_| ()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the daemon did not start: the moon is full"
     );
-}
-
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", script]);
-    command
-}
-
-#[test]
-fn a_daemon_is_started_apart_from_its_starter() {
-    let directory = directory();
-    let paths = paths(directory.path());
-    let out = directory.path().join("out");
-    let script = format!(
-        "{{ cut -d' ' -f 6 /proc/$$/stat; echo $$; pwd; echo $PRORATA_SOCKET; }} > {}; \
-         echo some error >&2; echo ready; exec sleep 0.3",
-        out.display()
-    );
-    start_daemon(&paths, shell(&script)).unwrap();
-    let text = fs::read_to_string(out).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert_ne!(lines[0], own_session(), "a session of another terminal");
-    assert_ne!(
-        lines[0], lines[1],
-        "no leader of a session, so no terminal becomes its own"
-    );
-    assert_eq!(lines[2..], ["/", &paths.socket.to_string()]);
-    assert_eq!(fs::read_to_string(paths.log()).unwrap(), "some error\n");
-    let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-    assert!(
-        !children.split_whitespace().any(|child| child == lines[1]),
-        "no child of ours"
-    );
-}
-
-/// As /proc tells it: 0 where the session's leader is outside of our namespace
-/// of pids, which rustix takes for impossible.
-fn own_session() -> String {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let after_name = stat.rsplit(") ").next().unwrap();
-    after_name.split(' ').nth(3).unwrap().to_owned()
-}
-
-#[test]
-fn why_a_daemon_did_not_start_comes_from_itself_or_its_log() {
-    let directory = directory();
-    let paths = paths(directory.path());
-    let why = |script| start_daemon(&paths, shell(script)).unwrap_err().to_string();
-    assert_eq!(why("echo the disk is full; exit 1"), "the disk is full");
-    assert_eq!(why("exit 1"), "it ended without a word");
-    assert_eq!(why("echo one >&2; echo two >&2; echo >&2; exit 1"), "two");
-    let error = start_daemon(&paths, Command::new("/no/such/program")).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 
 #[test]

@@ -22,13 +22,17 @@ pub struct Real {
 }
 
 impl Real {
-    /// Starts a daemon that manages one CPU.
-    pub fn start() -> Self {
+    /// Directories without a daemon.
+    pub fn without_daemon() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
             user: None,
         }
-        .sharing_one_cpu()
+    }
+
+    /// Starts a daemon that manages one CPU.
+    pub fn start() -> Self {
+        Self::without_daemon().sharing_one_cpu()
     }
 
     /// Starts a daemon of an ordinary user.

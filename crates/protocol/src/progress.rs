@@ -1,0 +1,214 @@
+//! Waiting for a process as long as it makes progress.
+//!
+//! On a loaded machine a start takes as long as it takes. So no wait here has a
+//! fixed end: it ends when the process that holds a lock neither enters another
+//! stage nor uses CPU time, and is not waiting for a CPU either.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::StartError;
+use crate::lock::note_in;
+
+/// A process without any progress for so long is stuck.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pause between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A wait of this length is worth a word to the person who waits.
+const TELL_AFTER: Duration = Duration::from_secs(5);
+
+/// Time between two words about the same stage.
+const TELL_AGAIN: Duration = Duration::from_secs(15);
+
+/// Clock ticks a second in `/proc/PID/stat`: the same on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A wait for the process that holds a lock.
+pub struct Progress<'a> {
+    lock: PathBuf,
+    log: PathBuf,
+    patience: Duration,
+    tell: &'a dyn Fn(&str),
+    begun: Instant,
+    seen: Seen,
+    /// When what was seen last changed.
+    moved: Instant,
+    next_look: Instant,
+    told: Option<(Instant, Option<(u32, String)>)>,
+}
+
+/// What shows progress.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Seen {
+    note: Option<(u32, String)>,
+    cpu_ticks: u64,
+}
+
+impl<'a> Progress<'a> {
+    /// Waits for the holder of `lock`, whose log is `log`. `tell` gets what the
+    /// person who waits should know, now and then.
+    pub fn new(lock: PathBuf, log: PathBuf, tell: &'a dyn Fn(&str)) -> Self {
+        let now = Instant::now();
+        Self {
+            lock,
+            log,
+            patience: PATIENCE,
+            tell,
+            begun: now,
+            seen: Seen::default(),
+            moved: now,
+            next_look: now,
+            told: None,
+        }
+    }
+
+    /// To be called again and again during the wait: fails when the holder is
+    /// stuck.
+    pub fn look(&mut self) -> Result<(), StartError> {
+        let now = Instant::now();
+        if now < self.next_look {
+            return Ok(());
+        }
+        self.next_look = now + LOOK_AGAIN;
+        let mut note = note_in(&self.lock);
+        let holder = note.as_ref().and_then(|(pid, _)| Holder::of(*pid));
+        if holder.is_none() {
+            // Of a daemon that was killed.
+            note = None;
+        }
+        let cpu_ticks = holder.as_ref().map_or(0, |holder| holder.cpu_ticks);
+        let seen = Seen { note, cpu_ticks };
+        if seen != self.seen || holder.is_some_and(|holder| holder.waits_for_cpu) {
+            self.moved = now;
+        }
+        self.seen = seen;
+        if now - self.moved >= self.patience {
+            return Err(StartError::Stuck {
+                holder: self.describe(),
+                patience: self.patience,
+                log: self.log.clone(),
+            });
+        }
+        self.tell_at(now);
+        Ok(())
+    }
+
+    fn tell_at(&mut self, now: Instant) {
+        let is_news = match &self.told {
+            None => now - self.begun >= TELL_AFTER,
+            Some((time, note)) => *note != self.seen.note || now - *time >= TELL_AGAIN,
+        };
+        if is_news {
+            self.told = Some((now, self.seen.note.clone()));
+            (self.tell)(&format!(
+                "{}: {} s so far, {:.1} s of CPU time",
+                self.describe(),
+                (now - self.begun).as_secs(),
+                self.seen.cpu_ticks as f64 / TICKS_PER_SECOND
+            ));
+        }
+    }
+
+    fn describe(&self) -> String {
+        match &self.seen.note {
+            Some((pid, stage)) => format!("the daemon (process {pid}) {stage}"),
+            None => "the daemon starts".to_owned(),
+        }
+    }
+}
+
+/// What `/proc` tells of the process that holds a lock.
+struct Holder {
+    cpu_ticks: u64,
+    /// It could run, and is delayed by the machine alone.
+    waits_for_cpu: bool,
+}
+
+impl Holder {
+    fn of(pid: u32) -> Option<Self> {
+        let stat =
+            fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+        // The name may hold spaces and parentheses: it ends at the last one. The
+        // first field after it is the third of proc_pid_stat(5).
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        Some(Self {
+            cpu_ticks: ticks(14)? + ticks(15)?,
+            waits_for_cpu: fields.first() == Some(&"R"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    struct Process(Child);
+
+    impl Process {
+        fn start(script: &str) -> Self {
+            // By exec, so that to kill the shell is to kill what it runs.
+            Self(Command::new("sh").args(["-c", script]).spawn().unwrap())
+        }
+    }
+
+    impl Drop for Process {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Looks for so long, or until the holder is found stuck.
+    fn wait(progress: &mut Progress<'_>, time: Duration) -> Result<(), StartError> {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            progress.look()?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_process_that_computes_is_waited_for_and_one_that_sleeps_is_stuck() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = directory.path().join("lock");
+        let said = RefCell::new(Vec::new());
+        let tell = |text: &str| said.borrow_mut().push(text.to_owned());
+        let progress = || {
+            let mut progress = Progress::new(lock.clone(), "log".into(), &tell);
+            progress.patience = Duration::from_millis(400);
+            progress
+        };
+        let note = |process: &Process| {
+            let text = format!("{} loads an engine", process.0.id());
+            fs::write(&lock, text).unwrap();
+        };
+
+        let computes = Process::start("while :; do :; done");
+        note(&computes);
+        wait(&mut progress(), Duration::from_secs(2)).unwrap();
+        assert_eq!(said.take(), [""; 0], "a short wait is worth no word");
+        let mut long = progress();
+        long.begun -= TELL_AFTER;
+        wait(&mut long, Duration::from_millis(300)).unwrap();
+        let told = said.take();
+        assert_eq!(told.len(), 1);
+        let pid = computes.0.id();
+        let begin = format!("the daemon (process {pid}) loads an engine: 5 s so far");
+        assert!(told[0].starts_with(&begin), "{told:?}");
+
+        let sleeps = Process::start("exec sleep 600");
+        note(&sleeps);
+        let stuck = wait(&mut progress(), Duration::from_secs(60)).unwrap_err();
+        let pid = sleeps.0.id();
+        let begin = format!("the daemon (process {pid}) loads an engine, without progress");
+        assert!(stuck.to_string().contains(&begin), "{stuck}");
+    }
+}

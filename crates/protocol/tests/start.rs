@@ -1,0 +1,74 @@
+//! Programs that are started as daemons.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use prorata_protocol::{DaemonPaths, SocketPath, start_daemon};
+
+fn paths(directory: &Path) -> DaemonPaths {
+    let runtime = directory.join("run");
+    DaemonPaths {
+        state: directory.join("state"),
+        socket: SocketPath::new(runtime.join("socket")).unwrap(),
+        runtime,
+    }
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
+#[test]
+fn a_daemon_is_started_apart_from_its_starter() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = paths(directory.path());
+    let out = directory.path().join("out");
+    let script = format!(
+        "{{ cut -d' ' -f 6 /proc/$$/stat; echo $$; pwd; echo $PRORATA_SOCKET; }} > {}; \
+         echo some error >&2; echo ready; exec sleep 0.3",
+        out.display()
+    );
+    start_daemon(&paths, shell(&script), &|_| ()).unwrap();
+    let text = fs::read_to_string(out).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_ne!(lines[0], own_session(), "a session of another terminal");
+    assert_ne!(
+        lines[0], lines[1],
+        "no leader of a session, so no terminal becomes its own"
+    );
+    assert_eq!(lines[2..], ["/", &paths.socket.to_string()]);
+    assert_eq!(fs::read_to_string(paths.log()).unwrap(), "some error\n");
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    assert!(
+        !children.split_whitespace().any(|child| child == lines[1]),
+        "no child of ours"
+    );
+}
+
+/// As /proc tells it: 0 where the session's leader is outside of our namespace
+/// of pids, which rustix takes for impossible.
+fn own_session() -> String {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    after_name.split(' ').nth(3).unwrap().to_owned()
+}
+
+#[test]
+fn why_a_daemon_did_not_start_comes_from_itself_or_its_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = paths(directory.path());
+    let why = |script| {
+        start_daemon(&paths, shell(script), &|_| ())
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(why("echo the disk is full; exit 1"), "the disk is full");
+    assert_eq!(why("exit 1"), "it ended without a word");
+    assert_eq!(why("echo one >&2; echo two >&2; echo >&2; exit 1"), "two");
+    let error = start_daemon(&paths, Command::new("/no/such/program"), &|_| ()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
