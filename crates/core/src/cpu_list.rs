@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Most CPUs that a list may name, and so the highest number plus one.
 pub const MAX_LISTED: u32 = 4096;
 
-/// A list that is none.
+/// Why a text is not a list of CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CpuListError {
     /// A part is neither a number nor a range.
@@ -21,12 +21,12 @@ pub enum CpuListError {
         /// Where it ends.
         last: u32,
     },
-    /// A CPU that no machine has.
+    /// A CPU number beyond the highest.
     #[error("CPU {0} is out of range: CPUs are numbered below {MAX_LISTED}")]
     Number(u32),
 }
 
-/// The CPUs of a list, in ascending order, each once; none of an empty one.
+/// The CPUs of a list, in ascending order, each once.
 ///
 /// # Errors
 /// The first part that is wrong.
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_named() {
+    fn a_malformed_list_is_refused_by_its_wrong_part() {
         for wrong in ["x", "0,,1", "1-", "-1", "+1", "0-1-2", "4294967296", "0 1"] {
             assert!(
                 matches!(parse(wrong), Err(CpuListError::Part(_))),

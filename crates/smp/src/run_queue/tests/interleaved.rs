@@ -29,20 +29,20 @@ enum Made {
     Balance(Balance),
 }
 
-/// A CPU in the middle of something.
+/// A CPU and its decision in progress.
 #[derive(Default)]
 struct Processor {
     made: Option<Made>,
-    /// The lock that it spins for.
+    /// The lock that the CPU spins for.
     wants: Option<LockIndex>,
     granted: bool,
     told: bool,
     runs: Option<TaskIndex>,
-    /// What it is to do before anything else.
+    /// Placements to make before anything else.
     due: VecDeque<Placement>,
 }
 
-/// Queues, of which only those are to be had whose lock the CPU holds.
+/// Queues that refuse a CPU without their lock.
 struct Memory<'a> {
     queues: &'a mut [Queue],
     holders: &'a [Option<u32>],
@@ -56,7 +56,7 @@ impl Held for Memory<'_> {
     }
 }
 
-/// A machine of which each CPU takes a step when it is told to.
+/// A machine whose CPUs take steps in a given order.
 struct Interleaved {
     shared: RunQueues,
     queues: Vec<Queue>,
@@ -81,7 +81,7 @@ impl Interleaved {
         }
     }
 
-    /// Begins what a CPU is asked for, if it has nothing else to do.
+    /// Begins what a CPU is asked for, unless it has other work.
     fn ask(&mut self, cpu: u32, ask: Ask) {
         let state = &mut self.cpus[cpu as usize];
         if state.made.is_some() || state.told || !state.due.is_empty() {
@@ -107,7 +107,7 @@ impl Interleaved {
         Made::Schedule(Schedule::new(Cpu(cpu), end, self.now_ns))
     }
 
-    /// A CPU takes a step, if there is one and no lock keeps it from that.
+    /// A CPU takes a step, unless it has none or waits for a lock.
     fn advance(&mut self, cpu: u32) -> Option<DecisionStep> {
         let state = &mut self.cpus[cpu as usize];
         if state.made.is_none() {
@@ -188,10 +188,10 @@ impl Interleaved {
         }
     }
 
-    /// Lets everybody do what there is to do.
+    /// Lets all CPUs take steps until none has anything to do.
     fn settle(&mut self) {
         let mut rounds = 0;
-        // All of them take a step, also those after one that did.
+        // Every CPU takes a step in each round.
         while (0..CPUS).filter(|&cpu| self.advance(cpu).is_some()).count() > 0 {
             rounds += 1;
             assert!(rounds < 100_000, "it never ends");
