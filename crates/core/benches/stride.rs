@@ -171,7 +171,7 @@ struct Turn {
 fn compare(name: &str, tickets: &[u32]) -> Vec<Turn> {
     let mut contestants = contestants(tickets);
     let clients = tickets.len() as u32;
-    // Long enough for everyone to have had a turn in most distributions.
+    // Long enough for each client to have a turn in most distributions.
     for contestant in &mut contestants {
         contestant.time_ns((3 * clients).max(100_000));
     }

@@ -1,4 +1,4 @@
-//! Feasible weights: nobody is entitled to more CPUs than it can use.
+//! Feasible weights: no client is entitled to more CPUs than it can use.
 //!
 //! A client with one runnable thread cannot use more than one CPU, whatever
 //! its tickets say. Left alone, its unusable entitlement would distort every
@@ -198,13 +198,13 @@ mod tests {
             }
             let dispensed = f64::from(usable.min(cpus));
             for (&(weight, limit), &adjusted) in before.iter().zip(&after) {
-                // Zero stays zero, nobody gains tickets.
+                // Zero stays zero, no client gains tickets.
                 prop_assert!(adjusted <= weight && (adjusted > 0) == (weight > 0));
-                // Nobody is entitled to more than it can use; a weight of a
+                // No client is entitled to more than it can use; a weight of a
                 // million rounded to a ticket leaves an error of 1e-6 each.
                 let share = f64::from(adjusted) / total * dispensed;
                 prop_assert!(share <= f64::from(limit.min(cpus)) * (1.0 + 1e-4), "{} of {}", share, limit);
-                // Who lost tickets has all that it can use.
+                // A client that lost tickets has all that it can use.
                 if adjusted < weight {
                     prop_assert!(share >= f64::from(limit.min(cpus)) * (1.0 - 1e-4));
                 }

@@ -4,9 +4,9 @@
 /// Nothing happens outside the table, nor where the processor cannot be asked
 /// in stable Rust.
 ///
-/// A decision among a million clients waits for one read that misses all
-/// caches. Asked for a few decisions earlier, it is there when they come in
-/// succession; when they do not, asking costs next to nothing.
+/// A decision among a million clients waits for a read that misses all caches.
+/// Where decisions come in succession, memory asked for a few decisions earlier
+/// is there in time. Elsewhere asking costs next to nothing.
 #[inline]
 pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

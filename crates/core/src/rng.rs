@@ -13,8 +13,8 @@ pub use rand_xoshiro::Xoshiro256PlusPlus;
 /// The Park-Miller generator, `S' = 16807 * S mod (2^31 - 1)`, computed as the
 /// paper's assembly does (1994, Appendix A).
 ///
-/// It has 2^31 - 2 states, all visited. Whatever is built from it can take no
-/// more than that many values: with more tickets than that, some never win.
+/// It has 2^31 - 2 states and visits them all. A number built from it takes at
+/// most as many values: with more tickets than that, some never win.
 ///
 /// [`ParkMiller::step`] gives the paper's values, 1 to 2^31 - 2. Their number
 /// is not a power of two, so bits cut from them would be biased. The [`Rng`]

@@ -37,7 +37,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// No lag reaches a quantum, so nor does the absolute error of anybody,
+    /// No lag reaches a quantum, so nor does the absolute error of any client,
     /// which stride scheduling cannot promise.
     #[test]
     fn absolute_errors_stay_below_a_quantum(
@@ -92,7 +92,7 @@ proptest! {
         prop_assert_eq!(policy.total_tickets(), u64::from(total));
         prop_assert_eq!(policy.len(), tickets.iter().flatten().count());
         prop_assume!(total > 0);
-        // Whoever was charged without a turn waits until all others have had
+        // A client charged without a turn waits until all others have had
         // as much, at most two quanta for each event of the history.
         wins(&mut policy, 6, 250 * total);
         // From then on no lag reaches a quantum, neither at the beginning of
@@ -111,7 +111,7 @@ fn three_to_two_to_one() {
 }
 
 #[test]
-fn who_leaves_keeps_its_lag_and_gets_no_more_by_it() {
+fn a_client_that_leaves_keeps_its_lag_and_gains_nothing() {
     let mut policy = with_clients(&[1, 1]);
     // A is half a quantum ahead, and sleeps for long.
     assert_eq!(run_turn(&mut policy), 0);
@@ -126,7 +126,7 @@ fn who_leaves_keeps_its_lag_and_gets_no_more_by_it() {
 }
 
 #[test]
-fn nobody_without_tickets_runs() {
+fn a_client_without_tickets_does_not_run() {
     let mut policy = with_clients(&[0, 0]);
     assert_eq!((policy.pick(), policy.len()), (None, 2));
     policy.set_tickets(B, 1).unwrap();

@@ -247,7 +247,7 @@ fn infeasible_weights_leave_the_rest_in_proportion() {
         let share = bench.dispatcher.usage(client).share;
         assert!((share - quanta / 6_000.0).abs() < 1e-6, "{share}");
     }
-    // Deflated, the greedy one owes nobody anything for the time before.
+    // Deflated, the greedy client owes nothing for the time before.
     let ticket = bench
         .dispatcher
         .ledger()

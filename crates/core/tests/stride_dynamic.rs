@@ -25,7 +25,7 @@ fn run(policy: &mut Stride, quanta: usize) -> String {
 }
 
 #[test]
-fn who_leaves_with_debt_comes_back_with_it() {
+fn a_client_that_leaves_in_debt_comes_back_in_debt() {
     let mut policy = stride(&[1, 1]);
     assert_eq!(run(&mut policy, 1), "A");
     // A is half a quantum ahead of its share, so one and a half strides remain.
@@ -37,7 +37,7 @@ fn who_leaves_with_debt_comes_back_with_it() {
 }
 
 #[test]
-fn who_leaves_with_credit_comes_back_with_it() {
+fn a_client_that_leaves_with_credit_comes_back_with_it() {
     let mut policy = stride(&[1, 1]);
     assert_eq!(run(&mut policy, 1), "A");
     // B is half a quantum behind its share: half a stride remains.
@@ -119,7 +119,7 @@ fn complete_transfer_leaves_the_place_remembered() {
 }
 
 #[test]
-fn without_tickets_nobody_is_picked() {
+fn a_client_without_tickets_is_not_picked() {
     let mut policy = stride(&[0, 0]);
     assert_eq!(policy.pick(), None);
     assert_eq!((policy.total_tickets(), policy.len()), (0, 2));
@@ -131,7 +131,7 @@ fn without_tickets_nobody_is_picked() {
     policy.leave(A).unwrap();
     policy.set_tickets(B, 0).unwrap();
     assert_eq!(policy.pick(), None);
-    // The tickets of one who is away are those that it comes back with.
+    // An absent client's tickets are those that it comes back with.
     policy.join(A, 0).unwrap();
     assert_eq!(policy.pick(), None);
     policy.set_tickets(A, 3).unwrap();
@@ -139,7 +139,7 @@ fn without_tickets_nobody_is_picked() {
 }
 
 #[test]
-fn who_is_forgotten_has_no_history() {
+fn a_forgotten_client_has_no_history() {
     let mut policy = stride(&[1, 1]);
     policy.charge(A, 100, 1).unwrap();
     policy.forget(A);
@@ -198,7 +198,7 @@ fn a_taken_client_is_not_picked_and_its_tickets_count() {
     assert_eq!((policy.pick(), policy.total_tickets()), (None, 6));
     policy.charge(A, 0, 1).unwrap();
     assert_eq!(policy.pick(), Some(A));
-    // Who left and came back is no longer taken.
+    // A client that left and came back is no longer taken.
     policy.leave(C).unwrap();
     policy.join(C, 100).unwrap();
     assert_eq!(policy.pick(), Some(C));

@@ -10,7 +10,7 @@ fn with_clients<P: Policy>(mut policy: P, tickets: &[u32]) -> P {
     policy
 }
 
-/// Who runs in each of so many quanta.
+/// The client that runs in each of so many quanta.
 fn run(policy: &mut impl Policy, quanta: usize) -> Vec<usize> {
     let mut winners = Vec::with_capacity(quanta);
     for _ in 0..quanta {

@@ -210,7 +210,7 @@ fn long_histories_of_equals() {
     }
 }
 
-/// A queue that nobody picks from while everything else goes on.
+/// No pick empties the queue while everything else goes on.
 #[test]
 fn charges_without_picks_are_in_order_at_last() {
     let mut policy = Stride::new();

@@ -119,7 +119,7 @@ fn uneven_parts_of_quanta_add_up_exactly() {
 }
 
 #[test]
-fn who_uses_part_of_a_quantum_gets_turns_more_often() {
+fn a_client_that_uses_part_of_a_quantum_gets_turns_more_often() {
     // 1995, 2.4: a fifth of each quantum, five times as many turns.
     let mut policy = Stride::new();
     join_all(&mut policy, &[1, 1]);

@@ -97,15 +97,16 @@ impl Classes {
         &self.classes[usize::from(class)]
     }
 
-    /// The densest class below `below` that holds anybody.
+    /// The densest class below `below` that has members.
     pub(crate) fn densest_below(&self, below: u8) -> Option<u8> {
         let lower = self.occupied & ((1 << below) - 1);
         (lower > 0).then(|| lower.ilog2() as u8)
     }
 
-    /// Finds who is infeasible, from the densest down, among those here whose
-    /// weights add up to `total_weight`: `infeasible` is cleared and filled.
-    /// O(m log m) on m CPUs, and those in the same class as the last one.
+    /// Finds the infeasible members, whose weights add up to `total_weight`, from
+    /// the densest down: `infeasible` is cleared and filled.
+    ///
+    /// Cost: O(m log m) on m CPUs, and a sort of the class of the last one.
     pub(crate) fn find_infeasible(
         &self,
         total_weight: u64,

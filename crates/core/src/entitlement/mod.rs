@@ -10,8 +10,8 @@
 //! a pool's CPUs is told of tickets as they change, and an engine that leaves
 //! the choice to a kernel asks for shares alone.
 //!
-//! An event is recorded at once. Its effect on weights is worked out when
-//! somebody asks, once for all clients that woke, blocked or were inflated
+//! An event is recorded at once. Its effect on weights is worked out with the
+//! next refresh, once for all clients that woke, blocked or were inflated
 //! meanwhile. Time passes as the time that clients are charged for.
 //!
 //! [`Chooser`]: crate::choice::Chooser

@@ -3,8 +3,8 @@
 //! Two kinds of names point into an arena. An *identifier* ([`crate::ids`])
 //! comes from outside and may be stale; [`Arena::find`] turns it into a
 //! *handle* or refuses it. A [`Handle`] is what objects hold of one another
-//! inside the ledger; it always names a living object, because whoever
-//! destroys an object first unlinks it from everything that holds its handle.
+//! inside the ledger; it always names a living object, because an
+//! object is unlinked from all holders of its handle before it is destroyed.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! Whose value changed: so that an engine looks at those clients alone.
+//! Changes of value, so that an engine looks only at the clients concerned.
 //!
 //! A client's value changes with its own funding, or with the value of a unit
 //! of a currency that it is funded in, directly or through others. A unit of
@@ -8,10 +8,10 @@
 //! * the currencies, the base currency left out, whose active amount changed
 //!   or whose backing was changed while they were active,
 //!
-//! and to walk down from these currencies when somebody asks (1995, 3.3: the
+//! and to walk down from these currencies when an engine asks (1995, 3.3: the
 //! scope of a change is exactly those clients which are affected). Activation
-//! and deactivation of a client note its currencies but not the client, whose
-//! engine knows of it. Noting is O(1); each object is noted once until taken.
+//! and deactivation of a client note its currencies but not the client: the
+//! engine caused them. Noting is O(1); each object is noted once until taken.
 
 use alloc::vec::Vec;
 

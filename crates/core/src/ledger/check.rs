@@ -91,8 +91,12 @@ impl Ledger {
     /// # Errors
     ///
     /// The first rule that the operation breaks.
-    pub fn check(&self, who: &Principal, operation: Operation) -> Result<Checked, LedgerError> {
-        let plan = self.plan(who, &operation)?;
+    pub fn check(
+        &self,
+        principal: &Principal,
+        operation: Operation,
+    ) -> Result<Checked, LedgerError> {
+        let plan = self.plan(principal, &operation)?;
         Ok(Checked {
             operation,
             plan,
@@ -100,7 +104,7 @@ impl Ledger {
         })
     }
 
-    fn plan(&self, who: &Principal, operation: &Operation) -> Result<Plan, LedgerError> {
+    fn plan(&self, principal: &Principal, operation: &Operation) -> Result<Plan, LedgerError> {
         match *operation {
             Operation::CreateCurrency {
                 ref name,
@@ -108,7 +112,7 @@ impl Ledger {
                 group,
                 mode,
             } => {
-                let name = self.new_currency_name(who, name, owner)?;
+                let name = self.new_currency_name(principal, name, owner)?;
                 Ok(Plan::CreateCurrency {
                     name,
                     owner,
@@ -116,14 +120,16 @@ impl Ledger {
                     mode,
                 })
             }
-            Operation::DestroyCurrency { currency } => self.plan_destroy_currency(who, currency),
+            Operation::DestroyCurrency { currency } => {
+                self.plan_destroy_currency(principal, currency)
+            }
             Operation::Protect {
                 currency,
                 owner,
                 group,
                 mode,
             } => {
-                let currency = self.own_currency(who, currency)?;
+                let currency = self.own_currency(principal, currency)?;
                 Ok(Plan::Protect {
                     currency,
                     owner,
@@ -135,35 +141,37 @@ impl Ledger {
                 currency,
                 amount,
                 target,
-            } => self.plan_issue(who, currency, amount, target),
+            } => self.plan_issue(principal, currency, amount, target),
             Operation::DestroyTicket { ticket } => {
-                let ticket = self.own_ticket(who, ticket)?;
+                let ticket = self.own_ticket(principal, ticket)?;
                 self.check_not_lent(ticket)?;
                 Ok(Plan::DestroyTicket(ticket))
             }
-            Operation::SetAmount { ticket, amount } => self.plan_set_amount(who, ticket, amount),
+            Operation::SetAmount { ticket, amount } => {
+                self.plan_set_amount(principal, ticket, amount)
+            }
             Operation::Fund { ticket, target } => {
-                let ticket = self.movable_ticket(who, ticket)?;
+                let ticket = self.movable_ticket(principal, ticket)?;
                 let holder = self.known_target(target)?;
-                self.check_funding(who, self.tickets[ticket].currency, holder)?;
+                self.check_funding(principal, self.tickets[ticket].currency, holder)?;
                 Ok(Plan::Fund { ticket, holder })
             }
-            Operation::Unfund { ticket } => self.plan_unfund(who, ticket),
+            Operation::Unfund { ticket } => self.plan_unfund(principal, ticket),
             Operation::CreateClient { ref name, owner } => Ok(Plan::CreateClient {
-                name: self.new_client_name(who, name.as_deref(), owner)?,
+                name: self.new_client_name(principal, name.as_deref(), owner)?,
                 owner,
             }),
             Operation::DestroyClient { client } => {
-                Ok(Plan::DestroyClient(self.own_client(who, client)?))
+                Ok(Plan::DestroyClient(self.own_client(principal, client)?))
             }
             Operation::Transfer { from, ref portion } => {
-                let from = self.own_client(who, from)?;
+                let from = self.own_client(principal, from)?;
                 Ok(Plan::Transfer {
                     from,
-                    pieces: self.plan_transfer(who, from, portion)?,
+                    pieces: self.plan_transfer(principal, from, portion)?,
                 })
             }
-            Operation::EndTransfer { transfer } => self.plan_end_transfer(who, transfer),
+            Operation::EndTransfer { transfer } => self.plan_end_transfer(principal, transfer),
         }
     }
 }
@@ -172,7 +180,7 @@ impl Ledger {
 impl Ledger {
     fn new_currency_name(
         &self,
-        who: &Principal,
+        principal: &Principal,
         name: &str,
         owner: u32,
     ) -> Result<Arc<str>, LedgerError> {
@@ -183,7 +191,7 @@ impl Ledger {
                 id,
             });
         }
-        check_new_owner(who, name, owner)?;
+        check_new_owner(principal, name, owner)?;
         if self.currencies.len() >= self.limits.currencies {
             return Err(LedgerError::CurrencyLimit {
                 limit: self.limits.currencies,
@@ -194,7 +202,7 @@ impl Ledger {
 
     fn new_client_name(
         &self,
-        who: &Principal,
+        principal: &Principal,
         name: Option<&str>,
         owner: u32,
     ) -> Result<Option<Arc<str>>, LedgerError> {
@@ -207,7 +215,7 @@ impl Ledger {
                 });
             }
         }
-        check_new_owner(who, name.unwrap_or_default(), owner)?;
+        check_new_owner(principal, name.unwrap_or_default(), owner)?;
         if self.clients.len() >= self.limits.clients {
             return Err(LedgerError::ClientLimit {
                 limit: self.limits.clients,
@@ -218,7 +226,7 @@ impl Ledger {
 
     fn plan_issue(
         &self,
-        who: &Principal,
+        principal: &Principal,
         currency: CurrencyId,
         amount: u32,
         target: Option<Target>,
@@ -226,9 +234,9 @@ impl Ledger {
         let currency = self.known_currency(currency)?;
         let holder = target.map(|target| self.known_target(target)).transpose()?;
         check_amount(amount)?;
-        self.check_access(who, currency, Access::Issue)?;
+        self.check_access(principal, currency, Access::Issue)?;
         if let Some(holder) = holder {
-            self.check_funding(who, currency, holder)?;
+            self.check_funding(principal, currency, holder)?;
         }
         self.check_ticket_limit(1)?;
         Ok(Plan::Issue {
@@ -238,16 +246,20 @@ impl Ledger {
         })
     }
 
-    fn plan_unfund(&self, who: &Principal, id: TicketId) -> Result<Plan, LedgerError> {
-        let ticket = self.movable_ticket(who, id)?;
+    fn plan_unfund(&self, principal: &Principal, id: TicketId) -> Result<Plan, LedgerError> {
+        let ticket = self.movable_ticket(principal, id)?;
         match self.tickets[ticket].holder {
             Some(_) => Ok(Plan::Unfund(ticket)),
             None => Err(LedgerError::Idle { ticket: id }),
         }
     }
 
-    fn plan_destroy_currency(&self, who: &Principal, id: CurrencyId) -> Result<Plan, LedgerError> {
-        let currency = self.own_currency(who, id)?;
+    fn plan_destroy_currency(
+        &self,
+        principal: &Principal,
+        id: CurrencyId,
+    ) -> Result<Plan, LedgerError> {
+        let currency = self.own_currency(principal, id)?;
         if currency == self.base {
             return Err(LedgerError::BaseDestroyed {
                 base: self.currency_name(currency),
@@ -282,11 +294,11 @@ impl Ledger {
 
     fn plan_set_amount(
         &self,
-        who: &Principal,
+        principal: &Principal,
         id: TicketId,
         amount: u32,
     ) -> Result<Plan, LedgerError> {
-        let ticket = self.own_ticket(who, id)?;
+        let ticket = self.own_ticket(principal, id)?;
         check_amount(amount)?;
         let lent = self.tickets[ticket].lending().lent;
         match amount.checked_sub(lent) {

@@ -52,7 +52,7 @@ pub enum LedgerError {
     CurrencyExists {
         /// The name.
         name: String,
-        /// Who bears it.
+        /// The bearer.
         id: CurrencyId,
     },
     /// A name that another client bears.
@@ -60,7 +60,7 @@ pub enum LedgerError {
     ClientExists {
         /// The name.
         name: String,
-        /// Who bears it.
+        /// The bearer.
         id: ClientId,
     },
 
@@ -154,7 +154,7 @@ pub enum LedgerError {
         lender: TicketId,
     },
 
-    /// A transfer to nobody.
+    /// A transfer without receivers.
     #[error("a transfer from '{from}' names no receiver: name at least one")]
     NoReceivers {
         /// The giver.

@@ -30,13 +30,13 @@ impl TransferGuard {
     /// If the ledger is borrowed, now or when the guard is dropped.
     pub fn new(
         ledger: &Rc<RefCell<Ledger>>,
-        who: &Principal,
+        principal: &Principal,
         from: ClientId,
         portion: Portion,
     ) -> Result<Self, LedgerError> {
         let outcome = ledger
             .borrow_mut()
-            .execute(who, Operation::Transfer { from, portion })?;
+            .execute(principal, Operation::Transfer { from, portion })?;
         let Outcome::Transfer(transfer) = outcome else {
             unreachable!("a transfer was asked for")
         };

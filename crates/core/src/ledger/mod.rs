@@ -1,4 +1,4 @@
-//! The ledger: who holds which rights, and what they are worth now.
+//! The ledger: the rights of each client, and what they are worth now.
 //!
 //! Tickets are amounts in currencies; a ticket funds a currency or a client
 //! (1994, 3.3 and 4.3). Currencies form any acyclic graph below the base
@@ -6,10 +6,10 @@
 //! amount leaves or reaches zero activates or deactivates its backing tickets
 //! (1994, 4.4), and nothing else travels through the graph.
 //!
-//! Every change asked for from outside is an [`Operation`]: [`Ledger::check`]
-//! holds it against all rules and changes nothing, [`Ledger::apply`] carries
-//! it out and cannot fail. What the clients do, block and wake, comes in
-//! through [`Ledger::activate`] and [`Ledger::deactivate`].
+//! Every change asked for from outside is an [`Operation`]. [`Ledger::check`]
+//! holds it against all rules and changes nothing; [`Ledger::apply`] carries it
+//! out and cannot fail. A client that wakes or blocks is reported by
+//! [`Ledger::activate`] and [`Ledger::deactivate`].
 
 mod activation;
 mod apply;
@@ -56,9 +56,9 @@ use watch::FundingWatch;
 /// It can be sent between threads but not read by several at once: reading a
 /// value remembers it.
 ///
-/// A clone, and what is read back from a serialised ledger, behaves like the
-/// original in all that follows: the same operations get the same identifiers.
-/// Reading back trusts the text; guard it with a checksum.
+/// A clone, and a ledger read back from its serialised form, behave like the
+/// original: the same operations get the same identifiers. Reading back trusts
+/// the text; guard it with a checksum.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ledger {
@@ -80,10 +80,10 @@ pub struct Ledger {
     currency_epoch: u64,
     /// Number of operations applied; a [`Checked`] of another version is stale.
     version: u64,
-    /// Of whom an engine that asks has yet to hear.
+    /// Clients whose value changed since an engine last asked.
     #[cfg_attr(feature = "serde", serde(skip))]
     changes: Changes,
-    /// What an engine with a copy of who is funded with what has yet to hear.
+    /// Holders whose funding changed since an engine with a copy last asked.
     #[cfg_attr(feature = "serde", serde(skip))]
     funding_watch: FundingWatch,
 }
@@ -128,10 +128,10 @@ impl Ledger {
     /// As [`Ledger::check`]; the ledger is then unchanged.
     pub fn execute(
         &mut self,
-        who: &Principal,
+        principal: &Principal,
         operation: Operation,
     ) -> Result<Outcome, LedgerError> {
-        let checked = self.check(who, operation)?;
+        let checked = self.check(principal, operation)?;
         Ok(self.apply(checked))
     }
 

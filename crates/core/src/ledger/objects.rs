@@ -70,10 +70,10 @@ impl Currency {
 
 /// The tickets that fund one holder.
 ///
-/// A block or wake, and whoever reads a value, needs to know only the currency
-/// and the amount of each. Most holders have one ticket, so what is needed of
-/// that one stands here too: half as many reads from memory on the way to the
-/// base currency, each of which has to wait for the one before it.
+/// A block, a wake or a reading needs only the currency and the amount of each
+/// ticket. Most holders have one ticket, so those of a single ticket stand here
+/// too. That halves the reads from memory on the way to the base currency, each
+/// of which waits for the one before it.
 #[derive(Clone, Copy, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Funding {

@@ -50,11 +50,11 @@ pub enum Operation {
     CreateCurrency {
         /// Unique among currencies.
         name: String,
-        /// User whom the mode's first digit speaks of.
+        /// The user of the mode's first digit.
         owner: u32,
-        /// Group whom the mode's second digit speaks of.
+        /// The group of the mode's second digit.
         group: u32,
-        /// Who may read, fund and issue.
+        /// The users that may read, fund and issue.
         mode: Mode,
     },
     /// `rmcur`: refused, naming them, while it has issued tickets. Its
@@ -63,7 +63,7 @@ pub enum Operation {
         /// Which one; never the base currency.
         currency: CurrencyId,
     },
-    /// Changes who owns a currency and what they may do.
+    /// Changes a currency's owner, group and mode.
     Protect {
         /// Which one.
         currency: CurrencyId,

@@ -1,11 +1,11 @@
-//! Who may do what to a currency.
+//! Permissions: which users may do what to a currency.
 //!
 //! 1994, 4.7: "A complete lottery scheduling system should protect currencies
 //! by using access control lists or Unix-style permissions based on user and
 //! group membership." These are the Unix-style ones.
 //!
 //! A currency has an owner, a group and a [`Mode`]; a client has an owner. The
-//! super-user may do everything. Anyone else needs, for
+//! super-user may do everything. Any other user needs, for
 //!
 //! | operation | what |
 //! |---|---|
@@ -21,14 +21,14 @@
 //! | reading tickets and values | read the currency, see [`super::Ledger::may_read`] |
 //!
 //! To *reach* a target is to have fund on it if it is a currency, and to own
-//! it if it is a client. So nobody gets a share of a currency in which they may
-//! not issue, except as a gift from a client that has one. Whoever may issue in a
-//! currency may also take back its tickets, wherever they are.
+//! it if it is a client. So a user without the right to issue in a currency gets
+//! no share of it, except as a gift from a client that has one. A user with the
+//! right to issue in a currency may also take back its tickets, wherever they are.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Someone who asks for something: a user and the groups it belongs to.
+/// The asker of an operation: a user and the groups it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Principal {
@@ -39,7 +39,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The super-user, whom nothing is refused for want of permission.
+    /// The super-user: nothing is refused for want of permission.
     pub const ROOT: Principal = Principal {
         uid: 0,
         gids: Vec::new(),
@@ -89,14 +89,14 @@ impl Mode {
     /// The owner may do everything, the others may look.
     pub const DEFAULT: Mode = Mode(0o744);
 
-    /// Whether `who` may do `access` to a currency of this owner and group.
+    /// Whether a principal may do `access` to a currency of this owner and group.
     /// As in Unix, the first class that fits decides.
-    pub fn allows(self, owner: u32, group: u32, who: &Principal, access: Access) -> bool {
-        let shift = if who.uid == 0 {
+    pub fn allows(self, owner: u32, group: u32, principal: &Principal, access: Access) -> bool {
+        let shift = if principal.uid == 0 {
             return true;
-        } else if who.uid == owner {
+        } else if principal.uid == owner {
             6
-        } else if who.gids.contains(&group) {
+        } else if principal.gids.contains(&group) {
             3
         } else {
             0

@@ -28,16 +28,16 @@ impl Ledger {
     /// A currency that is the asker's.
     pub(super) fn own_currency(
         &self,
-        who: &Principal,
+        principal: &Principal,
         id: CurrencyId,
     ) -> Result<Handle<Currency>, LedgerError> {
         let currency = self.known_currency(id)?;
         let owner = self.currencies[currency].owner;
-        if who.acts_for(owner) {
+        if principal.acts_for(owner) {
             return Ok(currency);
         }
         Err(LedgerError::NotCurrencyOwner {
-            uid: who.uid,
+            uid: principal.uid,
             currency: self.currency_name(currency),
             owner,
         })
@@ -46,11 +46,11 @@ impl Ledger {
     /// A client that is the asker's.
     pub(super) fn own_client(
         &self,
-        who: &Principal,
+        principal: &Principal,
         id: ClientId,
     ) -> Result<Handle<Client>, LedgerError> {
         let client = self.known_client(id)?;
-        self.check_client_owner(who, client)?;
+        self.check_client_owner(principal, client)?;
         Ok(client)
     }
 
@@ -64,14 +64,14 @@ impl Ledger {
     /// A ticket that no transfer made, of a currency that the asker may issue.
     pub(super) fn own_ticket(
         &self,
-        who: &Principal,
+        principal: &Principal,
         id: TicketId,
     ) -> Result<Handle<Ticket>, LedgerError> {
         let ticket = self
             .tickets
             .find(id)
             .ok_or(LedgerError::UnknownTicket(id))?;
-        self.check_access(who, self.tickets[ticket].currency, Access::Issue)?;
+        self.check_access(principal, self.tickets[ticket].currency, Access::Issue)?;
         match self.tickets[ticket].lending().loan {
             None => Ok(ticket),
             Some(Loan { transfer, lender }) => Err(LedgerError::Borrowed {
@@ -86,13 +86,13 @@ impl Ledger {
     /// away from what it funds.
     pub(super) fn movable_ticket(
         &self,
-        who: &Principal,
+        principal: &Principal,
         id: TicketId,
     ) -> Result<Handle<Ticket>, LedgerError> {
-        let ticket = self.own_ticket(who, id)?;
+        let ticket = self.own_ticket(principal, id)?;
         self.check_not_lent(ticket)?;
         if let Some(holder) = self.tickets[ticket].holder {
-            self.check_holder_access(who, holder)?;
+            self.check_holder_access(principal, holder)?;
         }
         Ok(ticket)
     }
@@ -122,38 +122,42 @@ impl Ledger {
     /// Whether a ticket of `currency` may fund `holder`.
     pub(super) fn check_funding(
         &self,
-        who: &Principal,
+        principal: &Principal,
         currency: Handle<Currency>,
         holder: Holder,
     ) -> Result<(), LedgerError> {
-        self.check_holder_access(who, holder)?;
+        self.check_holder_access(principal, holder)?;
         match holder {
             Holder::Currency(target) => self.check_edge(currency, target),
             Holder::Client(_) => Ok(()),
         }
     }
 
-    fn check_holder_access(&self, who: &Principal, holder: Holder) -> Result<(), LedgerError> {
+    fn check_holder_access(
+        &self,
+        principal: &Principal,
+        holder: Holder,
+    ) -> Result<(), LedgerError> {
         match holder {
-            Holder::Currency(currency) => self.check_access(who, currency, Access::Fund),
-            Holder::Client(client) => self.check_client_owner(who, client),
+            Holder::Currency(currency) => self.check_access(principal, currency, Access::Fund),
+            Holder::Client(client) => self.check_client_owner(principal, client),
         }
     }
 
     pub(super) fn check_access(
         &self,
-        who: &Principal,
+        principal: &Principal,
         currency: Handle<Currency>,
         access: Access,
     ) -> Result<(), LedgerError> {
         let Currency {
             owner, group, mode, ..
         } = self.currencies[currency];
-        if mode.allows(owner, group, who, access) {
+        if mode.allows(owner, group, principal, access) {
             return Ok(());
         }
         Err(LedgerError::Denied {
-            uid: who.uid,
+            uid: principal.uid,
             access,
             currency: self.currency_name(currency),
             owner,
@@ -163,15 +167,15 @@ impl Ledger {
 
     pub(super) fn check_client_owner(
         &self,
-        who: &Principal,
+        principal: &Principal,
         client: Handle<Client>,
     ) -> Result<(), LedgerError> {
         let owner = self.clients[client].owner;
-        if who.acts_for(owner) {
+        if principal.acts_for(owner) {
             return Ok(());
         }
         Err(LedgerError::NotClientOwner {
-            uid: who.uid,
+            uid: principal.uid,
             client: self.client_name(client),
             owner,
         })
@@ -227,12 +231,16 @@ pub(super) fn check_amount(amount: u32) -> Result<(), LedgerError> {
     }
 }
 
-pub(super) fn check_new_owner(who: &Principal, name: &str, owner: u32) -> Result<(), LedgerError> {
-    if who.acts_for(owner) {
+pub(super) fn check_new_owner(
+    principal: &Principal,
+    name: &str,
+    owner: u32,
+) -> Result<(), LedgerError> {
+    if principal.acts_for(owner) {
         return Ok(());
     }
     Err(LedgerError::ForeignOwner {
-        uid: who.uid,
+        uid: principal.uid,
         name: name.to_string(),
         owner,
     })

@@ -59,7 +59,7 @@ impl Ledger {
     /// The pieces that a transfer makes.
     pub(super) fn plan_transfer(
         &self,
-        who: &Principal,
+        principal: &Principal,
         from: Handle<Client>,
         portion: &Portion,
     ) -> Result<Vec<Piece>, LedgerError> {
@@ -70,11 +70,11 @@ impl Ledger {
         }
         let pieces = match portion {
             Portion::Whole(targets) => {
-                self.plan_whole(from, self.receivers(who, from, targets.iter())?)?
+                self.plan_whole(from, self.receivers(principal, from, targets.iter())?)?
             }
             Portion::Part { currency, shares } => {
                 let receivers =
-                    self.receivers(who, from, shares.iter().map(|(target, _)| target))?;
+                    self.receivers(principal, from, shares.iter().map(|(target, _)| target))?;
                 let currency = currency.map(|id| self.known_currency(id)).transpose()?;
                 let amounts = shares.iter().map(|(_, amount)| u64::from(*amount));
                 self.plan_part(from, currency, receivers.into_iter().zip(amounts).collect())?
@@ -97,7 +97,7 @@ impl Ledger {
 
     fn receivers<'a>(
         &self,
-        who: &Principal,
+        principal: &Principal,
         from: Handle<Client>,
         targets: impl ExactSizeIterator<Item = &'a Target>,
     ) -> Result<Vec<Holder>, LedgerError> {
@@ -125,7 +125,9 @@ impl Ledger {
                     });
                 }
                 Holder::Client(_) => {}
-                Holder::Currency(currency) => self.check_access(who, currency, Access::Fund)?,
+                Holder::Currency(currency) => {
+                    self.check_access(principal, currency, Access::Fund)?
+                }
             }
             holders.push(holder);
         }
@@ -252,11 +254,11 @@ impl Ledger {
         }
     }
 
-    /// A transfer is ended by its giver's owner, or by someone who could take
-    /// back what it moved.
+    /// A transfer is ended by its giver's owner, or by a user with the right to
+    /// take back what it moved.
     pub(super) fn plan_end_transfer(
         &self,
-        who: &Principal,
+        principal: &Principal,
         id: TransferId,
     ) -> Result<Plan, LedgerError> {
         let transfer = self
@@ -267,8 +269,11 @@ impl Ledger {
         let mut currencies = pieces
             .iter(&self.tickets, Chain::Transfer)
             .map(|piece| self.tickets[piece].currency);
-        if !currencies.all(|currency| self.check_access(who, currency, Access::Issue).is_ok()) {
-            self.check_client_owner(who, *from)?;
+        if !currencies.all(|currency| {
+            self.check_access(principal, currency, Access::Issue)
+                .is_ok()
+        }) {
+            self.check_client_owner(principal, *from)?;
         }
         Ok(Plan::EndTransfer(transfer))
     }

@@ -20,11 +20,11 @@ pub struct CurrencyView<'a> {
     pub id: CurrencyId,
     /// Its name.
     pub name: &'a str,
-    /// User whom the mode's first digit speaks of.
+    /// The user of the mode's first digit.
     pub owner: u32,
-    /// Group whom the mode's second digit speaks of.
+    /// The group of the mode's second digit.
     pub group: u32,
-    /// Who may read, fund and issue.
+    /// The users that may read, fund and issue.
     pub mode: Mode,
     /// Sum of all tickets issued in it.
     pub issued_amount: u64,
@@ -103,9 +103,9 @@ impl Ledger {
             .map(|client| self.clients.id(*client))
     }
 
-    /// Whether `who` may see a currency's tickets and what they are worth;
+    /// Whether a principal may see a currency's tickets and what they are worth;
     /// not where there is no such currency.
-    pub fn may_read(&self, who: &Principal, currency: CurrencyId) -> bool {
+    pub fn may_read(&self, principal: &Principal, currency: CurrencyId) -> bool {
         let currency = self
             .currencies
             .find(currency)
@@ -113,7 +113,7 @@ impl Ledger {
         currency.is_some_and(|currency| {
             currency
                 .mode
-                .allows(currency.owner, currency.group, who, Access::Read)
+                .allows(currency.owner, currency.group, principal, Access::Read)
         })
     }
 

@@ -1,10 +1,9 @@
-//! Whose funding changed: for an engine that keeps a copy of who is funded with
-//! what, as one inside the kernel does.
+//! Changes of funding, for an engine that keeps a copy of it, as the one inside
+//! the kernel does.
 //!
-//! Noted are holders that came into being or went, and holders to whose tickets
-//! one was added or taken away or got another amount, whether they are active or
-//! not. (Who wants to know whose *value* changed asks for
-//! [`Ledger::take_changes`].)
+//! A holder is noted when it comes into being or goes, and when it gains or
+//! loses a ticket or one of its tickets gets another amount, whether it is
+//! active or not. [`Ledger::take_changes`] names changes of *value* instead.
 
 use alloc::vec::Vec;
 
@@ -12,8 +11,8 @@ use super::Ledger;
 use super::objects::Holder;
 use super::operation::Target;
 
-/// What was noted since the last [`Ledger::take_funding_changes`]. Nothing until
-/// somebody watches, so that nothing gathers where nobody takes it.
+/// Holders noted since the last [`Ledger::take_funding_changes`]. None until an
+/// engine watches, so that notes do not gather where no engine takes them.
 #[derive(Clone, Default, Debug)]
 pub(super) struct FundingWatch {
     watched: bool,
@@ -21,15 +20,15 @@ pub(super) struct FundingWatch {
 }
 
 impl Ledger {
-    /// From now on notes whose funding changes; whoever calls this takes the
-    /// notes with [`Ledger::take_funding_changes`] by and by. A clone of the
-    /// ledger notes for itself, one that is read back does not.
+    /// From now on notes changes of funding; the caller must take the notes with
+    /// [`Ledger::take_funding_changes`] now and then. A clone of the ledger
+    /// notes for itself; a ledger that is read back does not.
     pub fn watch_funding(&mut self) {
         self.funding_watch.watched = true;
     }
 
-    /// Whose funding has changed since the last call, objects that have come
-    /// into being or gone included. One may be named more than once.
+    /// Holders whose funding changed since the last call, with those that came
+    /// into being or went. A holder may be named more than once.
     pub fn take_funding_changes(&mut self) -> Vec<Target> {
         core::mem::take(&mut self.funding_watch.targets)
     }

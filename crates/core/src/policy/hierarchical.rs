@@ -6,13 +6,18 @@
 //! spreads a large client's turns more evenly. In exchange each decision costs
 //! a visit to every level.
 //!
-//! What the paper leaves open: equal passes go to the left, that is to the
-//! client that joined first while nobody has left; a client without tickets
-//! (1995, 3.1) and one that left take no place in the tree, and find their
-//! remain again when they come back; on several CPUs groups are picked from
-//! until all their clients are taken, and pay for it when these are charged.
+//! # What the paper leaves open
 //!
-//! Limits: a client is held at 2^18 quanta above or below its share. A charge
+//! * Equal passes go to the left, that is to the client that joined first while
+//!   no client has left.
+//! * A client without tickets (1995, 3.1) and a client that left have no leaf in
+//!   the tree. They find their remain again when they come back.
+//! * On several CPUs a group is picked from until all its clients are taken. It
+//!   pays for that when they are charged.
+//!
+//! # Limits
+//!
+//! A client is held at 2^18 quanta above or below its share. A charge
 //! counts for at most 2^16 quanta.
 
 use alloc::vec::Vec;
@@ -21,7 +26,7 @@ use super::hierarchical_tree::{Leaf, LeafIndex, MAX_SURPLUS, Tree};
 use super::stride_service::PartUnit;
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
-/// Where a client is.
+/// A client's participation.
 #[derive(Clone, Copy, Debug)]
 enum Participation {
     /// Left, or never joined, with the surplus that it would come back with.
@@ -74,8 +79,7 @@ impl HierarchicalStride {
             .ok_or(PolicyError::NotJoined(client))
     }
 
-    /// Takes a client out of the tree, if it is in there, and says with what
-    /// surplus.
+    /// Takes a client out of the tree, if it is there. Returns its surplus.
     fn withdraw(&mut self, client: ClientIndex) -> i128 {
         match self.members[client.0 as usize].participation {
             Participation::Left { surplus } | Participation::Ticketless { surplus } => surplus,
@@ -153,7 +157,7 @@ impl Policy for HierarchicalStride {
     }
 
     fn forget(&mut self, client: ClientIndex) {
-        // Refused only for who does not compete, which is as well.
+        // A refusal means that the client does not compete: nothing to leave.
         let _ = self.leave(client);
         if let Some(member) = self.members.get_mut(client.0 as usize) {
             *member = UNKNOWN;

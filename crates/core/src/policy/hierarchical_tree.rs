@@ -21,7 +21,7 @@
 //! By these two equations the surplus of any node can be found on the way
 //! down from the root, where it is known. Changes leave surplus alone: that is
 //! Figure 7's scaling of `remain` by `stride' / stride`. A client that joins
-//! or leaves adds or subtracts its own surplus all the way up, so that nobody
+//! or leaves adds or subtracts its own surplus all the way up, so that no client
 //! pays for the credit of a neighbour that is gone.
 
 use alloc::vec;
@@ -52,7 +52,7 @@ struct Node {
     tickets: u64,
     /// Leaves below that can be picked.
     waiting: u32,
-    /// Of a leaf: who. Meaningless where there are no tickets.
+    /// The client of a leaf. Meaningless where there are no tickets.
     client: ClientIndex,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Tree {
     nodes: Vec<Node>,
     /// Leaves without a client.
     free: Vec<LeafIndex>,
-    /// Surplus of all leaves together. It is not zero once somebody left with
+    /// Surplus of all leaves together. It is not zero once a client left with
     /// surplus.
     surplus: i128,
 }
@@ -124,7 +124,7 @@ impl Tree {
         Some(self.nodes[node].client)
     }
 
-    /// Lets a leaf be picked or not.
+    /// Says whether a leaf can be picked.
     pub(super) fn set_waiting(&mut self, slot: LeafIndex, waiting: bool) {
         let mut node = slot.0 as usize;
         if (self.nodes[node].waiting > 0) == waiting {
@@ -151,8 +151,8 @@ impl Tree {
         }
     }
 
-    /// Accounts for service that somebody outside the tree got: time passes
-    /// for all inside.
+    /// Accounts for service of a client outside the tree: time passes for all
+    /// inside.
     pub(super) fn pass_time(&mut self, service: u64) {
         if self.tickets() > 0 {
             self.surplus = held(self.surplus - i128::from(service));

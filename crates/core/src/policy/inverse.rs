@@ -1,4 +1,4 @@
-//! The inverse lottery (1994, 6.2): who gives up a unit of a resource.
+//! The inverse lottery (1994, 6.2): which client gives up a unit of a resource.
 
 use alloc::vec::Vec;
 use core::ops::{Add, Sub};
@@ -21,7 +21,7 @@ use crate::rng::{below, below_wide};
 /// compensate.
 ///
 /// Where the formula is 0/0 the choice is still made: a single client always
-/// loses, and if nobody holds tickets all lose equally often.
+/// loses, and if no client holds tickets all lose equally often.
 ///
 /// `pick` costs O(1): a client is drawn uniformly and loses with probability
 /// `1 - t/T`, else the draw is repeated; at most two draws are expected.
@@ -129,10 +129,10 @@ impl<R: Rng> InverseLottery<R> {
 
     /// The client from which a page, or any unit, is to be taken: with
     /// probability proportional to both `1 - t/T` and the fraction of all units
-    /// that it holds (1994, 6.2). None if nobody holds any. O(lg n).
+    /// that it holds (1994, 6.2). None if no client holds any. O(lg n).
     ///
     /// If that leaves no client a chance (the only holder has all tickets, or
-    /// nobody has tickets), by holding alone.
+    /// no client has tickets), by holding alone.
     pub fn pick_victim(&mut self) -> Option<ClientIndex> {
         let (inverse, rng) = self.parts();
         inverse.draw_victim(rng)

@@ -1,8 +1,8 @@
-//! Policies: who runs next, in proportion to tickets.
+//! Policies: which client runs next, in proportion to tickets.
 //!
-//! One trait, [`Policy`], serves them all. A policy knows clients by a dense
-//! index and a number of tickets; what a ticket is worth is the ledger's
-//! business. Randomised policies own their generator, given at construction.
+//! Every policy implements [`Policy`]. A policy knows a client as a dense index
+//! and a number of tickets; the ledger knows what a ticket is worth. A
+//! randomised policy owns its generator, given at construction.
 
 pub mod baseline;
 pub mod credit;
@@ -49,7 +49,7 @@ pub enum PolicyError {
 /// Client indexes are below this number, so that tables stay bounded.
 pub const MAX_CLIENTS: u32 = 1 << 24;
 
-/// Who runs next (1994, 4.2; 1995, 2).
+/// Picks the client that runs next (1994, 4.2; 1995, 2).
 ///
 /// `pick` names the winner without removing it. On a machine with one CPU the
 /// caller picks, runs the client, and charges it. On several CPUs it `take`s
@@ -58,18 +58,18 @@ pub const MAX_CLIENTS: u32 = 1 << 24;
 /// Units of `used` and `quantum` are the caller's, the same in both
 /// (nanoseconds in the engines).
 pub trait Policy {
-    /// Clients with indices below `clients` are going to compete: makes room for
-    /// so many and no more, where it would double the room as they come.
+    /// Makes room for clients with indices below `clients`, and for no more.
+    /// Without this, room doubles as clients come.
     fn reserve(&mut self, _clients: usize) {}
 
-    /// Lets `client` compete with `tickets`. If it competed before and left,
-    /// it takes up the place it left with (1995, 2.2), adjusted when its
-    /// tickets changed meanwhile (1995, 2.3). Zero tickets are legal: the
-    /// client is never picked until it has some (1995, 3.1).
+    /// Lets `client` compete with `tickets`. A client that competed before
+    /// takes up what remained of its wait (1995, 2.2), adjusted if its tickets
+    /// changed meanwhile (1995, 2.3). Zero tickets are legal: the client is not
+    /// picked until it has some (1995, 3.1).
     fn join(&mut self, client: ClientIndex, tickets: u32) -> Result<(), PolicyError>;
 
-    /// Takes `client` out of the competition and remembers its place.
-    /// Legal for a taken client too.
+    /// Takes `client` out of the competition and remembers what remains of its
+    /// wait. Legal for a taken client too.
     fn leave(&mut self, client: ClientIndex) -> Result<(), PolicyError>;
 
     /// Forgets what `leave` remembered (and leaves first if need be), so that
@@ -95,8 +95,8 @@ pub trait Policy {
     /// off.
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError>;
 
-    /// As `charge` and then `leave`, for who used CPU time and blocks. A policy
-    /// may spare itself to put the client back in between.
+    /// As `charge` and then `leave`, for a client that used CPU time and
+    /// blocks. A policy need not put the client back in between.
     fn charge_and_leave(
         &mut self,
         client: ClientIndex,
@@ -107,21 +107,21 @@ pub trait Policy {
         self.leave(client)
     }
 
-    /// Whether charging a client twice is as good as charging it once for the
-    /// sum. Not so where each charge counts as a turn, as for compensation
-    /// tickets (1994, 3.4): then time used outside a turn is to be charged
-    /// with the next one.
+    /// Whether two charges equal one charge for the sum. They do not where each
+    /// charge counts as a turn, as for compensation tickets (1994, 3.4). Time
+    /// used outside a turn must then be charged with the next turn.
     fn charges_add_up(&self) -> bool {
         true
     }
 
-    /// Who is likely to be picked after so many others, if that is cheap to
-    /// say: for fetching memory ahead, so it may be wrong.
+    /// The client that is likely to be picked after so many others, if that is
+    /// cheap to say. It may be wrong: callers only fetch memory ahead.
     fn likely_after(&self, _picks: usize) -> Option<ClientIndex> {
         None
     }
 
-    /// A client is about to join, leave or be charged: has its memory fetched.
+    /// Fetches the memory of a client that is about to join, leave or be
+    /// charged.
     fn prefetch(&self, _client: ClientIndex) {}
 
     /// Sum of the tickets of all competing clients, taken ones included.
@@ -131,7 +131,7 @@ pub trait Policy {
     /// included.
     fn len(&self) -> usize;
 
-    /// Whether nobody competes.
+    /// Whether no client competes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -12,7 +12,7 @@ use super::baseline::Eevdf;
 use super::lottery::{ClassLottery, ListLottery, ListOrder, TreeLottery};
 use super::{HierarchicalStride, Policy, Race, Stride};
 
-/// Who runs next.
+/// The policy that picks the client which runs next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(
     feature = "serde",

@@ -1,7 +1,7 @@
 //! The queue of clients in the order of their passes.
 //!
-//! Who is charged moves behind most others, so passes come out of the queue
-//! almost in the order of time. A monotone queue makes use of that:
+//! A client that is charged moves behind most others, so passes come out of the
+//! queue almost in the order of time. A monotone queue makes use of that:
 //!
 //! ```text
 //!   front   the next few clients, sorted
@@ -117,7 +117,7 @@ impl PassQueue {
 
     /// Whether so many entries are to be skipped, or have ended up in the
     /// heap, that the owner of so many places should restart the queue and
-    /// insert everybody anew. Between two such times lie as many operations
+    /// insert all clients anew. Between two such times lie as many operations
     /// as a sixteenth of the places, so it costs O(1) on average.
     #[inline]
     pub(super) fn is_worn(&self, places: usize) -> bool {
@@ -220,8 +220,8 @@ impl PassQueue {
         sorted
     }
 
-    /// Whose entry would be first after so many others went, if nothing came
-    /// between and all were of the kind that the first is.
+    /// The client whose entry would be first after so many others went, if
+    /// nothing came between and all were of the kind of the first.
     #[inline]
     pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
         match (self.front.first(), self.fifos.head()) {

@@ -1,8 +1,8 @@
 //! A first-in-first-out queue for each number of tickets that many share.
 //!
-//! Who has used a whole quantum moves back by its stride. Clients of equal
-//! tickets have equal strides, so whoever of them ran first is the first to run
-//! again: they need no sorting. Between the queues' heads a tournament decides.
+//! A client that used a whole quantum moves back by its stride. Clients with
+//! equal tickets have equal strides, so they run again in the order in which
+//! they ran, without sorting. A tournament decides between the queues' heads.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -154,7 +154,7 @@ impl Fifos {
         self.contest.winner().map(|(_, first)| first)
     }
 
-    /// Who comes after so many others of the first one's queue.
+    /// The client that comes after so many others in the first one's queue.
     #[inline]
     pub(super) fn likely_after(&self, others: usize, chunks: &Chunks) -> Option<ClientIndex> {
         let (index, _) = self.contest.winner()?;
@@ -184,8 +184,8 @@ impl Fifos {
     }
 }
 
-/// Who of the heads comes first: a complete binary tree, each node naming the
-/// better of its two children's.
+/// Which of the heads comes first: a complete binary tree, in which each node
+/// names the better one of its two children's.
 #[derive(Clone, Debug)]
 struct Tournament {
     /// By queue.
@@ -232,7 +232,7 @@ impl Tournament {
         self.play(index);
     }
 
-    /// Decides the matches on a queue's way to the root. Who wins is as random
+    /// Decides the matches on a queue's way to the root. The winner is as random
     /// as the clients' order, so nothing branches on it.
     #[inline]
     fn play(&mut self, index: usize) {

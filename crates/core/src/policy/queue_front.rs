@@ -45,7 +45,7 @@ impl Front {
         self.entries[self.head..].last().copied()
     }
 
-    /// Who comes after so many others.
+    /// The client that comes after so many others.
     #[inline]
     pub(super) fn likely_after(&self, others: usize) -> Option<ClientIndex> {
         let entry = self.entries.get(self.head + others)?;

@@ -13,8 +13,8 @@
 //! Two things differ from stride scheduling besides that one multiplication.
 //! The present moment of the race is the latest winner's pass, so that is the
 //! global pass here: the smooth one would drift away from it like a random
-//! walk, and who joins would win too early or too late. And a client that was
-//! taken while others won starts its next wait at the present moment.
+//! walk, and a client that joins would win too early or too late. And a client
+//! that was taken while others won starts its next wait at the present moment.
 
 use rand_core::Rng;
 

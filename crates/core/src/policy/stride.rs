@@ -1,7 +1,7 @@
 //! Stride scheduling with dynamic participation, dynamic tickets, nonuniform
 //! quanta and several CPUs (1995, 2), and what it shares with the race.
 //!
-//! Whoever has the smallest pass runs next; having used a part of a quantum,
+//! The client with the smallest pass runs next. Having used a part of a quantum,
 //! it moves back by that part of its stride. A [`Stride`] is the paper's
 //! algorithm; a [`Race`](super::Race) multiplies each step by a random number
 //! and so becomes a lottery. All else is written once, in [`PassPolicy`].
@@ -70,7 +70,7 @@ pub type Stride = PassPolicy<Exact>;
 pub struct PassPolicy<W> {
     /// By client index.
     positions: Vec<Position>,
-    /// Holds exactly the clients whose position is `queued`, at their pass.
+    /// Holds exactly the clients that are waiting, at their pass.
     queue: PassQueue,
     global: GlobalPass,
     /// The global pass when clients were last held within [`LONGEST_WAIT`].
@@ -133,9 +133,9 @@ impl<W: Wait> PassPolicy<W> {
             .ok_or(PolicyError::NotJoined(client))
     }
 
-    /// Moves a client from whatever participation to another with `remain`: the one
-    /// way in which tickets change (1995, Figures 3 and 5). `tickets` are only
-    /// looked at where the participation has some.
+    /// Changes a client's participation; `remain` is what remains of its wait.
+    /// This is the one way in which tickets change (1995, Figures 3 and 5).
+    /// `tickets` matter only where the new participation has some.
     fn stand(
         &mut self,
         client: ClientIndex,
@@ -166,8 +166,8 @@ impl<W: Wait> PassPolicy<W> {
         self.renew_worn_queue();
     }
 
-    /// Accounts for use by a client that has joined: takes it out of the queue
-    /// and moves it back. It has been taken, then. Returns the service used.
+    /// Accounts for use by a client that has joined. The client moves back and
+    /// counts as taken: it is not in the queue. Returns the service used.
     #[inline]
     fn use_service(
         &mut self,
@@ -242,10 +242,10 @@ impl<W: Wait> PassPolicy<W> {
         position.withdraw(Participation::TicketlessTaken, Remain(remain));
     }
 
-    /// Holds everybody within [`LONGEST_WAIT`] behind the global pass, once
-    /// it has moved so far that somebody could get out of comparison. That
-    /// takes at least 2^16 quanta for each ticket in the competition, so the
-    /// visit to all clients costs nothing on average.
+    /// Holds all clients within [`LONGEST_WAIT`] behind the global pass, before
+    /// a pass could wrap out of comparison. That happens once in 2^16 quanta for
+    /// each ticket in the competition, so visiting all clients costs nothing on
+    /// average.
     #[inline]
     fn hold_within_reach(&mut self) {
         if self.global.pass.wrapping_sub(self.held_at) >= MAX_SERVICE {
@@ -327,7 +327,7 @@ impl<W: Wait> Policy for PassPolicy<W> {
     }
 
     fn forget(&mut self, client: ClientIndex) {
-        // Refused only for who does not compete, which is as well.
+        // A refusal means that the client does not compete: nothing to leave.
         let _ = self.leave(client);
         let index = client.0 as usize;
         if index < self.positions.len() {

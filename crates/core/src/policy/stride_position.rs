@@ -1,4 +1,4 @@
-//! Where clients stand: passes, strides and remains (1995, Figures 3 and 5).
+//! The positions of clients: passes, strides and remains (1995, Figures 3 and 5).
 //!
 //! A pass is kept as a whole number and a remainder over the tickets, so that
 //! it is exact as long as the tickets stay the same. What the paper calls
@@ -21,7 +21,7 @@ pub(super) struct GlobalPass {
     /// stays as it is when tickets change, and a client that leaves and comes
     /// back at once finds exactly its old pass.
     part: u64,
-    /// Sum over all who compete: at most 2^24 clients of 2^32 tickets.
+    /// Sum over all competing clients: at most 2^24 of 2^32 tickets.
     tickets: u64,
     /// `STRIDE1 / divided_by` in units of 2^-64, rounded down; zero without
     /// tickets.
@@ -46,7 +46,8 @@ impl GlobalPass {
         self.tickets
     }
 
-    /// Time passes: somebody used `service`. Without tickets it stands still.
+    /// Time passes, because a client used `service`. Without tickets the pass
+    /// stands still.
     /// Rounding: less than 2^-63 of a pass for each quantum and each call.
     #[inline]
     pub(super) fn advance(&mut self, service: u64) {
@@ -172,7 +173,7 @@ impl Position {
         fifo: FifoIndex::NONE,
     };
 
-    /// What stands for the client in the queue.
+    /// The client's entry in the queue.
     #[inline]
     pub(super) const fn entry(&self, client: ClientIndex) -> Entry {
         Entry {
@@ -229,7 +230,7 @@ impl Position {
         Remain(i128::from(passes) * i128::from(self.tickets) + i128::from(self.rest) - part)
     }
 
-    /// Goes off with what remains.
+    /// Competes no longer with tickets; `remain` is kept.
     pub(super) fn withdraw(&mut self, participation: Participation, remain: Remain) {
         self.participation = participation;
         self.set_passes(remain.0);

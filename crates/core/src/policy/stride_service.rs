@@ -19,10 +19,9 @@ pub const STRIDE1: u64 = 1 << 44;
 pub const MAX_SERVICE: u64 = STRIDE1 << 16;
 
 /// The furthest that a pass is kept ahead of the global pass or behind it.
-/// What a client owes or is owed beyond it is forgotten (see
-/// [`super::credit`]). Twice this and
-/// [`MAX_SERVICE`] still lie within half the range of a pass, so that passes
-/// can be compared although they wrap around.
+/// Debt or credit beyond it is forgotten (see [`super::credit`]). Twice this
+/// and [`MAX_SERVICE`] still lie within half the range of a pass, so passes can
+/// be compared although they wrap around.
 pub const LONGEST_WAIT: i64 = 1 << 61;
 
 /// Service used so far that is too little to be counted: the remainder of the

@@ -69,7 +69,7 @@ fn figure_1() {
         let first_unit = (ordinal - 1) << Weight::FRACTION_BITS;
         let rng = Sweep::starting_at(&[total], &[first_unit]);
         let mut lottery = ListLottery::new(ListOrder::MoveToFront, rng);
-        // Whoever joins last is at the front.
+        // The client that joins last is at the front.
         for (index, tickets) in TICKETS.into_iter().enumerate().rev() {
             lottery
                 .join(ClientIndex(index as u32 + 1), tickets)

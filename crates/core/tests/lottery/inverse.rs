@@ -138,7 +138,7 @@ fn victims_where_the_formula_says_nothing() {
     assert_eq!(victims(&mut lottery, 2, 100), [100, 0]);
     hold(&mut lottery, &[5, 1]);
     assert_eq!(victims(&mut lottery, 2, 100), [0, 100]);
-    // Nobody has tickets: by holding alone.
+    // No client has tickets: by holding alone.
     lottery.set_tickets(ClientIndex(0), 0).unwrap();
     let counts = victims(&mut lottery, 2, 30_000);
     assert!(!ChiSquare::of(&counts, &[5.0, 1.0]).refuses(), "{counts:?}");

@@ -1,5 +1,5 @@
 //! Stride scheduling (1995, Figures 3 and 5) written as plainly as possible:
-//! unbounded passes, whole divisions, and a look at everybody for each pick.
+//! unbounded passes, whole divisions, and a look at all clients for each pick.
 //!
 //! It rounds where the policy says that it rounds (the global pass to 2^-64, a
 //! remain to a unit of service), so that both have to agree on every pick. It

@@ -147,7 +147,7 @@ impl History {
         }
     }
 
-    /// Whoever is funded with something else than before was noted.
+    /// Each holder whose funding changed was noted.
     fn audit_watch(&mut self, before: &Fundings) {
         let noted: Vec<Target> = self.ledger.take_funding_changes();
         let after = funding(&self.ledger);

@@ -1,4 +1,4 @@
-//! Who may do what: the table at the top of `permission.rs`, line by line.
+//! Permissions: the table at the top of `permission.rs`, line by line.
 
 use super::*;
 
@@ -172,7 +172,7 @@ fn a_client_is_its_owners() {
 }
 
 #[test]
-fn tickets_are_for_those_who_may_issue() {
+fn only_a_user_that_may_issue_changes_tickets() {
     let mut scene = scene();
     let operations = [
         scene.issue(None),
@@ -299,7 +299,7 @@ fn backing_a_currency_takes_fund_on_it_and_issue_on_the_other() {
         mode: mode(0o020),
     });
     scene.only(&[MEMBER], Operation::Unfund { ticket });
-    // Yet whoever may issue may take the ticket back for good.
+    // Yet a user that may issue may take the ticket back for good.
     scene.only(
         &[OWNER, MEMBER, STRANGER],
         Operation::DestroyTicket { ticket },
@@ -334,7 +334,7 @@ fn a_transfer_is_the_givers() {
 }
 
 #[test]
-fn a_transfer_is_ended_by_its_giver_or_by_whoever_issued_what_it_moved() {
+fn a_transfer_is_ended_by_its_giver_or_the_issuer_of_what_it_moved() {
     let mut scene = scene();
     let transfer = scene.fixture.whole(scene.a, scene.b);
     scene.only(&[OWNER], Operation::EndTransfer { transfer });

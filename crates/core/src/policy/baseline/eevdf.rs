@@ -1,11 +1,11 @@
 //! Baseline: earliest eligible virtual deadline first (Stoica and
 //! Abdel-Wahab, 1995), by which Linux shares out CPUs since 6.6.
 //!
-//! A client's *lag* is the service that it is due but did not get. Who has no
-//! negative lag is eligible; of these whoever has the earliest virtual
-//! deadline runs: the virtual time at which it will have got a whole quantum
-//! more. So no client's lag ever reaches a quantum, in either direction, as
-//! long as nobody joins, leaves or changes.
+//! A client's *lag* is the service that it is due but did not get. A client
+//! without negative lag is eligible. The eligible client with the earliest
+//! virtual deadline runs: the virtual time at which it will have got a whole
+//! quantum more. So no lag ever reaches a quantum, in either direction, as long
+//! as no client joins, leaves or changes.
 //!
 //! With `S` the service of all since some moment, `W` all tickets, `w` a
 //! client's own and `n` its own service less the lag it had at that moment:
@@ -19,8 +19,8 @@
 //! All comparisons are of whole numbers, so nothing is rounded but lags, by
 //! less than one unit of service, when tickets or participants change.
 //!
-//! As in Linux: who leaves keeps its lag and what is left of its request; the
-//! others share the lag, so that lags always add up to nothing.
+//! As in Linux, a client that leaves keeps its lag and the rest of its request.
+//! The others share the lag, so that lags always add up to zero.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -28,7 +28,7 @@ use core::cmp::Ordering;
 use super::super::stride_service::{PartUnit, STRIDE1};
 use super::super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
-/// What a client is due at most, or owes: 2^18 quanta. The rest is forgotten.
+/// The most that a client is due or owes: 2^18 quanta. The rest is forgotten.
 const MAX_LAG: i128 = 1 << 62;
 
 /// Service after which all counts begin afresh, so that products of service
@@ -37,8 +37,8 @@ const EPOCH: i128 = 1 << 68;
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    /// Service since the epoch began, less the lag at that moment. Of who
-    /// does not compete: the negative lag alone.
+    /// Service since the epoch began, less the lag at that moment; the negative
+    /// lag alone while the client does not compete.
     n: i128,
     /// What `n` will be when the present request is fulfilled.
     deadline: i128,
@@ -76,9 +76,9 @@ impl Member {
 pub struct Eevdf {
     /// By client index. Those with tickets compete.
     members: Vec<Member>,
-    /// Sum of the tickets of all who compete.
+    /// Sum of the tickets of all competing clients.
     tickets: u64,
-    /// Service of all who compete since the epoch began.
+    /// Service of all competing clients since the epoch began.
     service: i128,
     joined: usize,
 }
@@ -101,7 +101,7 @@ impl Eevdf {
         member.n * i128::from(self.tickets) <= self.service * i128::from(member.tickets)
     }
 
-    /// Begins a new epoch: `n` becomes the negative lag of everybody.
+    /// Begins a new epoch: each client's `n` becomes its negative lag.
     fn begin_epoch(&mut self) {
         for member in self.members.iter_mut().filter(|member| member.tickets > 0) {
             let due = self.service * i128::from(member.tickets) / i128::from(self.tickets);
@@ -112,7 +112,7 @@ impl Eevdf {
         self.service = 0;
     }
 
-    /// Gives those who compete `lag` more to share, at the begin of an epoch.
+    /// Gives the competing clients `lag` more to share, at the begin of an epoch.
     fn share_out(&mut self, lag: i128) {
         for member in self.members.iter_mut().filter(|member| member.tickets > 0) {
             member.move_by(-(lag * i128::from(member.tickets) / i128::from(self.tickets)));
@@ -181,7 +181,7 @@ impl Policy for Eevdf {
     }
 
     fn forget(&mut self, client: ClientIndex) {
-        // Refused only for who does not compete, which is as well.
+        // A refusal means that the client does not compete: nothing to leave.
         let _ = self.leave(client);
         if let Some(member) = self.members.get_mut(client.0 as usize) {
             *member = Member::UNKNOWN;
@@ -195,8 +195,8 @@ impl Policy for Eevdf {
     }
 
     /// The eligible client with the earliest deadline, among equals the one
-    /// with the lowest index. Where all who are eligible are taken, whoever
-    /// is nearest to it.
+    /// with the lowest index. Where all eligible clients are taken, the one that
+    /// is nearest to eligibility.
     fn pick(&mut self) -> Option<ClientIndex> {
         let waiting = || {
             let members = self.members.iter().zip(0..);

@@ -1,9 +1,9 @@
-//! Lottery scheduling without a queue (1994): who runs next is drawn by lot,
-//! with chances in proportion to tickets.
+//! Lottery scheduling without a queue (1994): the client that runs next is drawn
+//! by lot, with chances in proportion to tickets.
 //!
-//! A [`Lottery`] has the rules, the same for all: who competes, what counts,
-//! what is refused, what is compensated. Its [`Selector`] has the clients'
-//! seats and draws among them:
+//! A [`Lottery`] has the rules, the same for all lotteries: which clients
+//! compete, what counts, what is refused, what is compensated. Its [`Selector`]
+//! has the clients' seats and draws among them:
 //!
 //! | lottery | pick | change | paper |
 //! |---|---|---|---|
