@@ -1,48 +1,23 @@
 //! Pools of CPUs: each decides as a dispatcher of its own would.
 
 use proptest::prelude::*;
-use prorata_core::dispatcher::{Dispatcher, MAX_POOLS, Winner};
+use prorata_core::dispatcher::{MAX_POOLS, Winner};
 use prorata_core::ids::ClientId;
-use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
-use prorata_core::policy::{Policy, Stride};
+use prorata_core::policy::PolicyName;
 
-const QUANTUM_NS: u64 = 10_000_000;
+use super::{Bench, QUANTUM_NS};
+
 const CLIENTS: usize = 6;
 
-fn stride() -> Box<dyn Policy + Send> {
-    Box::new(Stride::new())
-}
-
-/// A ledger with clients of these tickets.
-fn ledger(tickets: &[u32]) -> (Ledger, Vec<ClientId>) {
-    let mut ledger = Ledger::new(Limits::default());
-    let mut clients = Vec::new();
-    for amount in tickets {
-        let create = Operation::CreateClient {
-            name: None,
-            owner: 0,
-        };
-        let outcome = ledger.execute(&Principal::ROOT, create);
-        let Ok(Outcome::Client(client)) = outcome else {
-            unreachable!("within the limits")
-        };
-        let issue = Operation::Issue {
-            currency: ledger.base(),
-            amount: *amount,
-            target: Some(Target::Client(client)),
-        };
-        ledger.execute(&Principal::ROOT, issue).expect("legal");
-        clients.push(client);
-    }
-    (ledger, clients)
-}
-
-fn set_amount(dispatcher: &mut Dispatcher, client: ClientId, amount: u32) {
-    let ledger = dispatcher.ledger();
-    let ticket = ledger.funding(client).next().expect("it has a ticket");
-    let operation = Operation::SetAmount { ticket, amount };
-    let checked = ledger.check(&Principal::ROOT, operation).expect("legal");
-    dispatcher.apply(checked);
+/// Pools under stride scheduling, and blocked clients with these tickets.
+fn bench(cpus: &[u32], tickets: &[u32]) -> (Bench, Vec<ClientId>) {
+    let mut bench = Bench::pooled(cpus, PolicyName::Stride);
+    let base = bench.dispatcher.ledger().base();
+    let clients = tickets
+        .iter()
+        .map(|&tickets| bench.blocked_client(base, tickets));
+    let clients = clients.collect();
+    (bench, clients)
 }
 
 /// What can happen to a client.
@@ -63,15 +38,17 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn happen(dispatcher: &mut Dispatcher, clients: &[ClientId], change: &Change) -> Vec<Winner> {
+fn happen(bench: &mut Bench, clients: &[ClientId], change: &Change) -> Vec<Winner> {
     let mut winners = Vec::new();
     match *change {
-        Change::Threads(client, threads) => dispatcher.set_runnable(clients[client], threads),
-        Change::Tickets(client, amount) => set_amount(dispatcher, clients[client], amount),
+        Change::Threads(client, threads) => {
+            bench.dispatcher.set_runnable(clients[client], threads);
+        }
+        Change::Tickets(client, amount) => bench.inflate(clients[client], amount),
         Change::Run(used_ns) => {
-            dispatcher.decide(0, &mut winners);
+            bench.dispatcher.decide(0, &mut winners);
             for &Winner { client, cpus, .. } in &winners {
-                dispatcher.charge(client, used_ns * u64::from(cpus));
+                bench.dispatcher.charge(client, used_ns * u64::from(cpus));
             }
         }
     }
@@ -98,49 +75,43 @@ proptest! {
         changes in prop::collection::vec(change(), 1..120),
     ) {
         let cpus = [cpus.0, cpus.1];
-        let (both, clients) = ledger(&tickets);
-        let mut pooled = Dispatcher::pooled(
-            both,
-            cpus.map(|cpus| (cpus, stride())).into(),
-            QUANTUM_NS,
-        );
+        let (mut pooled, clients) = bench(&cpus, &tickets);
         for (client, pool) in clients.iter().zip(&homes) {
-            pooled.move_to_pool(*client, *pool);
+            pooled.dispatcher.move_to_pool(*client, *pool);
         }
-        let mut alone = cpus.map(|cpus| {
-            Dispatcher::new(ledger(&tickets).0, stride(), cpus, QUANTUM_NS)
-        });
+        let mut alone = cpus.map(|cpus| bench(&[cpus], &tickets).0);
         for change in &changes {
             let winners = happen(&mut pooled, &clients, change);
             let mut apart = Vec::new();
-            for (pool, dispatcher) in alone.iter_mut().enumerate() {
+            for (pool, bench) in alone.iter_mut().enumerate() {
                 let here = |client: usize| homes[client] == pool as u32;
                 let concerns = match *change {
                     Change::Threads(client, _) | Change::Tickets(client, _) => here(client),
                     Change::Run(_) => true,
                 };
                 if concerns {
-                    apart.extend(happen(dispatcher, &clients, change));
+                    apart.extend(happen(bench, &clients, change));
                 }
             }
             apart.sort_by_key(|winner| winner.client.index());
             prop_assert_eq!(winners, apart);
         }
         for (client, pool) in clients.iter().zip(&homes) {
-            let (one, other) = (pooled.usage(*client), alone[*pool as usize].usage(*client));
+            let one = pooled.dispatcher.usage(*client);
+            let other = alone[*pool as usize].dispatcher.usage(*client);
             prop_assert_eq!(one.received_ns, other.received_ns);
             prop_assert_eq!(one.specified_ns, other.specified_ns);
             let part = f64::from(cpus[*pool as usize]) / f64::from(cpus[0] + cpus[1]);
             prop_assert!((one.share - other.share * part).abs() < 1e-12);
-            prop_assert_eq!(pooled.pool_of(*client), *pool);
+            prop_assert_eq!(pooled.dispatcher.pool_of(*client), *pool);
         }
     }
 }
 
 #[test]
 fn a_move_ends_the_turn_and_keeps_the_account() {
-    let (ledger, clients) = ledger(&[100, 100, 100]);
-    let mut dispatcher = Dispatcher::pooled(ledger, vec![(1, stride()), (1, stride())], QUANTUM_NS);
+    let (mut bench, clients) = bench(&[1, 1], &[100, 100, 100]);
+    let dispatcher = &mut bench.dispatcher;
     clients
         .iter()
         .for_each(|client| dispatcher.set_runnable(*client, 1));
@@ -177,11 +148,10 @@ fn a_move_ends_the_turn_and_keeps_the_account() {
 
 #[test]
 fn there_are_so_many_pools_and_no_more() {
-    let pools = |count: usize| (0..count).map(|_| (1, stride())).collect::<Vec<_>>();
-    let dispatcher = |count| Dispatcher::pooled(ledger(&[]).0, pools(count), QUANTUM_NS);
-    assert_eq!(dispatcher(MAX_POOLS).cpus(), MAX_POOLS as u32);
+    let made = |count| bench(&vec![1; count], &[]).0;
+    assert_eq!(made(MAX_POOLS).dispatcher.cpus(), MAX_POOLS as u32);
     for count in [0, MAX_POOLS + 1] {
-        let made = std::panic::catch_unwind(|| dispatcher(count));
-        assert!(made.is_err(), "{count}");
+        let refused = std::panic::catch_unwind(|| drop(made(count)));
+        assert!(refused.is_err(), "{count}");
     }
 }

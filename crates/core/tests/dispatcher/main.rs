@@ -1,5 +1,7 @@
 //! The dispatcher over real ledgers and every policy that engines run.
 
+mod pools;
+
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
@@ -25,16 +27,20 @@ const POLICIES: [Contender; 5] = [
 struct Bench {
     dispatcher: Dispatcher,
     winners: Vec<Winner>,
-    created: u32,
 }
 
 impl Bench {
     fn new(cpus: u32, policy: PolicyName) -> Self {
-        let policy = policy.policy(SEED);
+        Self::pooled(&[cpus], policy)
+    }
+
+    /// With pools of so many CPUs, all under one policy.
+    fn pooled(cpus: &[u32], policy: PolicyName) -> Self {
+        let pools = cpus.iter().map(|&cpus| (cpus, policy.policy(SEED)));
+        let ledger = Ledger::new(Limits::default());
         Self {
-            dispatcher: Dispatcher::new(Ledger::new(Limits::default()), policy, cpus, QUANTUM_NS),
+            dispatcher: Dispatcher::pooled(ledger, pools.collect(), QUANTUM_NS),
             winners: Vec::new(),
-            created: 0,
         }
     }
 
@@ -76,21 +82,30 @@ impl Bench {
 
     /// A client with tickets of `currency` and one runnable thread.
     fn client(&mut self, currency: CurrencyId, tickets: u32) -> ClientId {
-        self.created += 1;
-        let name = format!("client{}", self.created);
-        let Outcome::Client(client) = self.apply(Operation::CreateClient {
-            name: Some(name),
-            owner: 0,
-        }) else {
+        let client = self.blocked_client(currency, tickets);
+        self.dispatcher.set_runnable(client, 1);
+        client
+    }
+
+    fn blocked_client(&mut self, currency: CurrencyId, tickets: u32) -> ClientId {
+        let (name, owner) = (None, 0);
+        let Outcome::Client(client) = self.apply(Operation::CreateClient { name, owner }) else {
             unreachable!()
         };
         self.fund(currency, tickets, Target::Client(client));
-        self.dispatcher.set_runnable(client, 1);
         client
     }
 
     fn base_client(&mut self, tickets: u32) -> ClientId {
         self.client(self.dispatcher.ledger().base(), tickets)
+    }
+
+    /// Gives the only ticket of a client another amount.
+    fn inflate(&mut self, client: ClientId, amount: u32) {
+        let mut tickets = self.dispatcher.ledger().funding(client);
+        let ticket = tickets.next().expect("it has a ticket");
+        drop(tickets);
+        self.apply(Operation::SetAmount { ticket, amount });
     }
 
     fn run(&mut self, quanta: u32) {
@@ -123,13 +138,7 @@ fn every_policy_shares_one_cpu_3_2_1_and_follows_inflation() {
             );
         }
         let before = clients.map(|client| bench.received(client));
-        let ticket = bench
-            .dispatcher
-            .ledger()
-            .funding(clients[2])
-            .next()
-            .expect("one");
-        bench.apply(Operation::SetAmount { ticket, amount: 5 });
+        bench.inflate(clients[2], 5);
         bench.run(5_000);
         for (i, share) in [1_500.0, 1_000.0, 2_500.0].into_iter().enumerate() {
             let received = bench.received(clients[i]) - before[i];
@@ -248,13 +257,7 @@ fn infeasible_weights_leave_the_rest_in_proportion() {
         assert!((share - quanta / 6_000.0).abs() < 1e-6, "{share}");
     }
     // Deflated, the greedy client owes nothing for the time before.
-    let ticket = bench
-        .dispatcher
-        .ledger()
-        .funding(clients[2])
-        .next()
-        .expect("one");
-    bench.apply(Operation::SetAmount { ticket, amount: 1 });
+    bench.inflate(clients[2], 1);
     let before = bench.received(clients[2]);
     bench.run(1_000);
     let received = bench.received(clients[2]) - before;
