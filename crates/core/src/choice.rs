@@ -33,12 +33,12 @@ pub struct Choice {
     /// When its turn is over.
     pub until_ns: u64,
     /// The reason.
-    pub why: Why,
+    pub why: Reason,
 }
 
-/// Why a client is to run on a CPU.
+/// Reason a client is to run on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum Reason {
     /// The policy picked it.
     Policy,
     /// It runs already, on other CPUs; no other client can use this one.
@@ -93,7 +93,7 @@ impl Client {
 struct Further {
     client: ClientIndex,
     cpus: u32,
-    why: Why,
+    why: Reason,
 }
 
 /// Chooses which client runs on each of its CPUs.
@@ -288,7 +288,7 @@ impl Chooser {
             used_ns,
         });
         self.turn_threads += u64::from(threads);
-        let why = Why::Policy;
+        let why = Reason::Policy;
         self.keep_further(client, threads.min(self.cpus_free) - 1, why);
         self.cpus_free -= 1;
         Some(Choice {
@@ -308,7 +308,7 @@ impl Chooser {
         })
     }
 
-    fn keep_further(&mut self, client: ClientIndex, cpus: u32, why: Why) {
+    fn keep_further(&mut self, client: ClientIndex, cpus: u32, why: Reason) {
         self.further = (cpus > 0).then_some(Further { client, cpus, why });
     }
 
@@ -340,7 +340,7 @@ impl Chooser {
         }
         let turn = self.turns.iter().find(|turn| turn.threads > turn.cpus)?;
         let cpus = (turn.threads - turn.cpus).min(self.cpus_free);
-        self.keep_further(turn.client, cpus, Why::Spare);
+        self.keep_further(turn.client, cpus, Reason::Spare);
         self.next_further()
     }
 

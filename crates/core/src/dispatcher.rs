@@ -14,7 +14,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::choice::{Choice, Chooser};
-use crate::entitlement::{Change, Entitlements};
+use crate::entitlement::{Entitlements, Transition};
 use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::Policy;
@@ -127,9 +127,9 @@ impl Dispatcher {
             return;
         };
         match change {
-            Change::Joined { tickets } => chooser.join(index, threads, tickets),
-            Change::Left => chooser.leave(index),
-            Change::Threads => chooser.set_threads(index, threads),
+            Transition::Joined { tickets } => chooser.join(index, threads, tickets),
+            Transition::Left => chooser.leave(index),
+            Transition::Threads => chooser.set_threads(index, threads),
         }
     }
 

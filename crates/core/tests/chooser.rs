@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use prorata_core::choice::{Chooser, Why};
+use prorata_core::choice::{Chooser, Reason};
 use prorata_core::ids::ClientIndex;
 use prorata_core::policy::PolicyName;
 
@@ -149,14 +149,14 @@ impl World {
         if known.cpus == 0 {
             let quantum_ns = known.quantum_ns.unwrap_or(QUANTUM_NS);
             known.until_ns = self.now_ns + quantum_ns;
-            prop_assert_eq!(choice.why, Why::Policy);
+            prop_assert_eq!(choice.why, Reason::Policy);
             prop_assert!(known.tickets > 0 && !has_further);
         } else {
-            prop_assert!(has_further || choice.why == Why::Spare);
+            prop_assert!(has_further || choice.why == Reason::Spare);
         }
         prop_assert_eq!(choice.until_ns, known.until_ns);
         known.cpus += 1;
-        if choice.why == Why::Spare && !has_further {
+        if choice.why == Reason::Spare && !has_further {
             let mut others = self.clients.iter().zip(in_turn);
             prop_assert!(
                 others.all(|(known, in_turn)| in_turn || known.threads == 0 || known.tickets == 0)
@@ -217,7 +217,7 @@ fn a_client_gets_further_cpus_before_another_is_picked() {
         .filter_map(|cpu| chooser.next(cpu, 0))
         .map(|choice| (choice.client, choice.why))
         .collect();
-    let policy = Why::Policy;
+    let policy = Reason::Policy;
     assert_eq!(
         clients,
         [
@@ -235,12 +235,15 @@ fn a_cpu_without_another_client_goes_to_a_client_that_runs() {
     let client = ClientIndex(0);
     chooser.join(client, 1, 100);
     let first = chooser.next(0, 5).expect("it waits");
-    assert_eq!((first.until_ns, first.why), (5 + QUANTUM_NS, Why::Policy));
+    assert_eq!(
+        (first.until_ns, first.why),
+        (5 + QUANTUM_NS, Reason::Policy)
+    );
     chooser.set_threads(client, 3);
     for cpu in 1..3 {
         let spare = chooser.next(cpu, 9).expect("threads wait");
         // The turn's end does not move.
-        assert_eq!((spare.until_ns, spare.why), (5 + QUANTUM_NS, Why::Spare));
+        assert_eq!((spare.until_ns, spare.why), (5 + QUANTUM_NS, Reason::Spare));
     }
     assert_eq!(chooser.next(3, 9), None);
 }

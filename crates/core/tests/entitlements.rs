@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use prorata_core::entitlement::{Change as Participation, Entitlements};
+use prorata_core::entitlement::{Entitlements, Transition};
 use prorata_core::ids::{ClientId, ClientIndex, CurrencyId};
 use prorata_core::ledger::{
     Ledger, Limits, Mode, Operation, Outcome, Portion, Principal, Target, Value,
@@ -192,13 +192,13 @@ impl World {
         let index = ClientIndex(client.index());
         self.roundings += 1;
         match self.entitlements.set_runnable(client, threads) {
-            Some(Participation::Joined { tickets }) => {
+            Some(Transition::Joined { tickets }) => {
                 self.told.insert(index, tickets);
             }
-            Some(Participation::Left) => {
+            Some(Transition::Left) => {
                 self.told.remove(&index);
             }
-            Some(Participation::Threads) | None => {}
+            Some(Transition::Threads) | None => {}
         }
     }
 

@@ -46,7 +46,7 @@ pub const MAX_POOLS: usize = 64;
 
 /// What changed in a pool when a client's runnable threads did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum Transition {
     /// The client competes from now on, with these tickets.
     Joined {
         /// Tickets in force.
@@ -137,7 +137,7 @@ impl Entitlements {
     ///
     /// Cost: O(1) and a block or wake of the ledger.
     #[inline]
-    pub fn set_runnable(&mut self, client: ClientId, threads: u32) -> Option<Change> {
+    pub fn set_runnable(&mut self, client: ClientId, threads: u32) -> Option<Transition> {
         let competitor = self.competitor_or_new(client)?;
         let (before, pool) = (competitor.threads, competitor.pool);
         let pool = &mut self.pools[usize::from(pool)];
@@ -145,16 +145,16 @@ impl Entitlements {
         let index = client.index();
         match (before, threads) {
             _ if before == threads => None,
-            (0, _) => Some(Change::Joined {
+            (0, _) => Some(Transition::Joined {
                 tickets: pool.enter(ledger, competitors, index, threads),
             }),
             (_, 0) => {
                 pool.exit(ledger, competitors, index);
-                Some(Change::Left)
+                Some(Transition::Left)
             }
             _ => {
                 pool.change_threads(competitors, index, threads);
-                Some(Change::Threads)
+                Some(Transition::Threads)
             }
         }
     }

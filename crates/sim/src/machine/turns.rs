@@ -1,6 +1,6 @@
 //! Turns: who is given CPUs, for how long, and what it used.
 
-use prorata_core::choice::Choice;
+use prorata_core::choice::{Choice, Reason};
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::plan::client_id;
 use prorata_scenario::threads::{NO_CPU, ThreadState};
@@ -32,6 +32,7 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let client = choice.client.0;
         let begins = machine.clients[client as usize].turn == NONE;
+        debug_assert!(!begins || choice.why == Reason::Policy);
         if begins {
             machine.counts.turns += 1;
             let turn_end_ns = machine.turn_end_ns(choice.until_ns);
