@@ -1,127 +1,161 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the scheduler and the program that loads it both look at. The other
- * side is src/scheduler: it asserts the same sizes.
+ * Constants and layouts that the scheduler shares with the program that loads it.
+ * That program's side is src/scheduler. The test `arithmetic` compares the constants;
+ * static assertions on both sides compare the layouts.
  */
 #ifndef PRORATA_ABI_H
 #define PRORATA_ABI_H
 
 #include "arithmetic.h"
 
-/* The base currency's node. */
+/* The node of the base currency. */
 #define BASE 0
 
-/* Nodes below this are the loader's; from here on they are control groups'. */
+/* The loader uses the nodes below this number. Control groups use the others. */
 #define CGROUP_NODES 24576
 #define ROOT_CGROUP  CGROUP_NODES
 #define NODES	     32768
 
 /*
- * Tickets: the loader's lists are below CGROUP_TICKETS; beyond, each control
- * group has so many lists of one ticket, which it uses in turns.
+ * The loader's ticket lists lie below CGROUP_TICKETS. Each control group has
+ * TICKETS_A_CGROUP lists of one ticket from there on, and uses them in turn.
  */
 #define CGROUP_TICKETS	 65536
 #define TICKETS_A_CGROUP 4
 #define TICKETS		 131072
 
-/* Tickets from a node to the base currency, at most. */
+/* The longest chain of tickets from a node of the loader to the base currency. */
 #define MAX_DEPTH 16
-/* The same with those of nested control groups. */
+/* The longest chain when nested control groups come on top. */
 #define MAX_LEVELS 32
 
-/* A task of nice 0 holds 1024 times this in its node. */
+/* A task with weight 1024 (nice 0) holds 1024 times this many tickets of its node. */
 #define TICKETS_A_WEIGHT 100
-/* Tickets in the parent's node for each unit of cpu.weight: 100 is nice 0. */
+/* Tickets of the parent's node for each unit of cpu.weight: weight 100 equals nice 0. */
 #define TICKETS_A_CGROUP_WEIGHT 1024
 
-/* Base tickets of the root control group at first. */
+/* Base tickets of the root control group before the loader changes them. */
 #define ROOT_TICKETS 65536
 
+/* Classes of the histogram of waits. */
 #define BUCKETS 40
 
+/* A CPU with this number or a higher one uses the queue of a lower one. */
+#define MAX_CPUS 1024
+
+/* No task waits longer than this, however few tickets it has. */
+#define LONGEST_WAIT_NS 8000000000ULL
+
 /*
- * A ticket, in a list of those that fund one node. A list's name is its first
- * ticket's index; 0 is the empty list. A list that is used never changes.
+ * Where credit is cut over a sleep, the most that remains, in quanta of the client with the
+ * longest. The core defines this bound, and explains it (policy/credit.rs).
+ */
+#define CUT_CREDIT_QUANTA 2
+
+/*
+ * The queues that hold waiting tasks, by number: below ROAMERS one for each CPU, each
+ * cache or the machine. Bound tasks wait in ROAMERS if several CPUs may run them, else in
+ * RESIDENTS plus the number of their CPU. LINES plus a node's number is that node's line.
+ */
+#define ROAMERS	  1024
+#define RESIDENTS (ROAMERS + 1)
+#define LINES	  65536
+
+/*
+ * A ticket in a list of those that fund one node. The index of the first ticket names
+ * the list; 0 names the empty list. A list that is in use never changes.
  */
 struct ticket {
 	u32 currency;
-	/* Whether the next one is in the same list. */
+	/* Whether the next ticket belongs to the same list. */
 	u32 more;
 	u64 amount;
 };
 
 _Static_assert(sizeof(struct ticket) == 16, "src/scheduler/loaded.rs writes these bytes");
 
-/* A node of the graph of rights: a currency, a client or a control group. */
-struct rights {
-	/*
-	 * Sum of the active tickets that are issued in this currency and of what
-	 * the runnable tasks inside hold. Signed: while changes are under way on
-	 * several CPUs, taking may come before giving.
-	 */
-	s64 active;
-	/*
-	 * The list of tickets that fund it in the lower half; the balance of its
-	 * activity in the upper. See rights.bpf.h.
-	 */
-	u64 backing;
-	/* What it is worth, worked out at `priced_at` when so much was active. */
-	u64 value;
-	s64 priced_active;
+/*
+ * What competes for a CPU: the unbound tasks of a node together, or one bound task.
+ * See entity.bpf.h.
+ */
+struct entity {
+	/* The entity with the smallest pass runs next. */
+	u64 pass;
+	/* While the entity does not compete: the present pass when it ceased to. */
+	u64 left_at;
+	/* What its tickets are worth, and how far its pass moves for each ns of service. */
+	u64 worth;
+	struct stride stride;
+	/* The node's `priced_at` from which worth and stride follow. */
 	u64 priced_at;
-	/* The change of rights that these know of. */
-	u32 priced_change;
-	/* Tasks inside, runnable or not. */
-	u32 tasks;
-	/* `dispensed` (pass.bpf.h) up to which `specified_ns` counts. */
+	/* The `dispensed` (pass.h) up to which the node's account holds what was due. */
 	u64 settled_at;
+	/* Tickets of the node that its competing tasks hold. Signed, like `active`. */
+	s64 held;
+	u32 node;
+	/* Its competing tasks: at most one if it is a bound task. */
+	u32 tasks;
+	/* Where it waits: 0 anywhere, else see home.bpf.h. */
+	u32 home;
+	/* Whether it ever competed. */
+	u32 known;
+};
+
+_Static_assert(sizeof(struct entity) == 80, "part of struct rights");
+
+/* What a node was due and received. */
+struct account {
 	u64 specified_ns;
 	u64 received_ns;
 	u64 dispatches;
 	u64 migrations;
 	u64 waited_ns;
-	/* Tasks inside that compete together, and the tickets that all inside hold. */
-	u32 runnable;
-	/* Whether one of them stands for the others in a queue, see line.bpf.h. */
-	u32 represented;
-	s64 held;
-	/*
-	 * Its place as a client, moved by what all tasks inside use; while none
-	 * competes, seen from the present pass at which the last one left.
-	 */
-	u64 pass;
-	u64 left_at;
-	/* What those tasks are worth together, and so how far its pass moves. */
-	u64 worth;
-	struct stride stride;
-	/* The `priced_at` from which these two were worked out. */
-	u64 worth_priced_at;
-	/* What one task inside is worth, in 2^-16 base tickets. */
-	u64 single;
-	/* Where the furthest task inside began a turn: who joins begins there. */
-	u64 progress;
-	/* Tasks that wait in line inside, and whether there is a line. */
-	u32 in_line;
-	u32 has_line;
-	/* The longest turn of its tasks; 0 is that of all. */
-	u64 quantum_ns;
-	/* Whether it ever was active. */
-	u32 known;
-	/*
-	 * Tasks inside that compete as clients of their own and are not in `runnable`, what
-	 * they hold of `held`, and where the one stands that was charged last, see alone.bpf.h.
-	 */
-	u32 alone;
-	s64 alone_held;
-	u64 alone_pass;
-	u64 alone_worth;
-	u32 alone_home;
-	u32 unused;
 };
 
-_Static_assert(sizeof(struct rights) == 232, "src/scheduler/loaded.rs reads these bytes");
+/* A node of the graph of rights: a currency, a client or a control group. */
+struct rights {
+	/*
+	 * The active tickets that this currency issued, and those that competing tasks
+	 * inside hold. Signed: during concurrent changes a subtraction may come first.
+	 */
+	s64 active;
+	/* Lower half: the list of its backing tickets. Upper half: see rights.h. */
+	u64 backing;
+	/* What it is worth, found at `priced_at` when `priced_active` was active. */
+	u64 value;
+	s64 priced_active;
+	u64 priced_at;
+	/* The change of rights that this price includes. */
+	u32 priced_change;
+	/* Tasks inside, runnable or not. */
+	u32 tasks;
+	/* The unbound tasks inside. */
+	struct entity client;
+	struct account account;
+	/* What one unbound task inside is worth, in 2^-16 base tickets. */
+	u64 single;
+	/* The furthest progress with which a task inside began a turn; newcomers begin there. */
+	u64 progress;
+	/* The longest turn of its tasks; 0 stands for the common quantum. */
+	u64 quantum_ns;
+	/* Whether a queue holds one of its tasks for all of them, see line.bpf.h. */
+	u32 represented;
+	/* Tasks in its line, and whether the line exists. */
+	u32 in_line;
+	u32 has_line;
+	/* Bound tasks inside that compete, and the tickets that they hold. */
+	u32 bound;
+	s64 bound_held;
+	/* Home, pass and worth of the bound task that was charged last. */
+	u32 bound_home;
+	u32 unused;
+	u64 bound_pass;
+	u64 bound_worth;
+};
 
-/* Totals. */
+_Static_assert(sizeof(struct rights) == 240, "src/scheduler/loaded.rs reads these bytes");
+
 struct totals {
 	u64 charged_ns;
 	u64 dispatches;
@@ -134,7 +168,7 @@ struct totals {
 
 _Static_assert(sizeof(struct totals) == 56, "src/scheduler/loaded.rs reads these bytes");
 
-/* A request of the loader's, see requests.bpf.h. */
+/* A request of the loader, see requests.bpf.h. */
 struct change_request {
 	u32 node;
 	/* A list of tickets. */
@@ -146,61 +180,58 @@ struct change_request {
 
 _Static_assert(sizeof(struct change_request) == 16, "src/scheduler/loaded.rs writes these bytes");
 
-/* What the trace tells of nodes as clients, see trace.bpf.h. */
+/* What a record of the trace tells, see trace.bpf.h. Clients are nodes. */
 enum decision_kind {
-	/* Competes, from this pass on; not for the first time. */
+	/* A client that competed before competes again, from this pass on. */
 	DECISION_JOIN,
-	/* Ceases to. */
+	/* A client ceases to compete. */
 	DECISION_LEAVE,
-	/* Is worth something else; its pass is changed with it. */
+	/* A client's worth changes, and its pass with it. */
 	DECISION_TICKETS,
-	/* One of its tasks runs next. */
+	/* A task of the client runs next. */
 	DECISION_PICK,
-	/* One of its tasks used service; this is the client's pass now. */
+	/* A task of the client used service; the client's pass has moved to this one. */
 	DECISION_CHARGE,
-	/* Competes, from this pass on, for the first time. */
+	/* A client competes for the first time, from this pass on. */
 	DECISION_NEW,
-	/* Not a decision: all that was told before is to be forgotten, the state follows. */
+	/* The state follows. It replaces all records before this one. */
 	STATE_BEGINS,
-	/* Part of the state: it competes. */
+	/* State: the client competes. */
 	STATE_COMPETES,
-	/* Part of the state: it does not, and had this pass when it ceased to. */
+	/* State: the client does not compete; it had this pass when it ceased to. */
 	STATE_SLEEPS,
-	/*
-	 * Of tasks in the queues of several CPUs: one is about to wait in a queue, or elsewhere
-	 * in it.
-	 */
+	/* Several CPUs: a task is about to enter a queue, or to move inside it. */
 	TASK_WAITS,
-	/* This CPU begins to look at the queues. */
+	/* Several CPUs: this CPU begins to look at the queues. */
 	CPU_LOOKS,
-	/* It has taken one that waited from a queue. */
+	/* Several CPUs: this CPU has taken a task from a queue. */
 	TASK_TAKEN,
-	/* One does not wait any more. */
+	/* Several CPUs: a task no longer waits. */
 	TASK_GOES,
 };
 
 struct decision {
 	u32 kind;
 	u32 node;
-	/* Of a pick, a charge and what is told of tasks. */
+	/* The task of a pick, of a charge and of records about tasks. */
 	u32 tid;
 	u32 cpu;
 	u64 time_ns;
 	u64 pass;
 	u64 worth;
-	/* The present pass; of one that sleeps, that when it ceased to compete. */
+	/* The present pass. For STATE_SLEEPS: that when the client ceased to compete. */
 	u64 present;
 	u64 service_ns;
-	/* Its longest turn. */
+	/* The client's longest turn. */
 	u64 quantum_ns;
-	/* Its tasks that compete. */
+	/* The client's competing tasks. */
 	u32 tasks;
 	/* Whether a lottery decides. */
 	u32 drawn;
-	/* Of one that waits: where in which queue, and whether it is a client of its own. */
+	/* Of a waiting task: its place, its queue, and whether it is a bound task. */
 	u64 key;
 	u32 queue;
-	u32 alone;
+	u32 bound;
 };
 
 _Static_assert(sizeof(struct decision) == 88, "src/scheduler/trace.rs reads these bytes");

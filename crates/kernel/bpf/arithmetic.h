@@ -1,45 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Arithmetic of values and passes. Compiles as BPF and natively: tests compare
- * it with prorata-core on random inputs.
+ * Arithmetic of values and passes. It compiles as BPF and natively: tests compare it
+ * with prorata-core on random inputs.
  *
- * A worth is what a ticket, a currency or a task is worth: a floating number
- * of base tickets, never negative. Every operation rounds down by less than
- * 2^-30 of its result, so along sixteen currencies less than 2^-25 is lost.
+ * A worth is the value of a ticket, a currency or a task: a floating-point number of
+ * base tickets, never negative. Each operation rounds down by less than 2^-30 of its
+ * result, so a chain of sixteen currencies loses less than 2^-25.
  *
- * A pass is kept in units of 2^-PASS_BITS ns of CPU time for each base ticket,
- * and wraps around. A wait is a difference of two passes.
+ * A pass counts units of 2^-PASS_BITS ns of CPU time for each base ticket, and wraps
+ * around. A wait is the difference of two passes.
  */
 #ifndef PRORATA_ARITHMETIC_H
 #define PRORATA_ARITHMETIC_H
 
-#ifndef __bpf__
-#include <stdbool.h>
-#include <stdint.h>
-typedef uint64_t u64;
-typedef uint32_t u32;
-typedef int64_t s64;
-typedef int32_t s32;
-#endif
-
 #define PASS_BITS 20
 
 /*
- * The furthest that a pass is from the present one, as in the core: beyond it
- * what is owed is forgotten, so that passes can be compared.
+ * The largest distance of a pass from the present one. A larger debt or credit is cut,
+ * so that passes stay comparable although they wrap around.
  */
 #define LONGEST_WAIT (1LL << 60)
 
-/* The most that one charge counts for, some four seconds. */
+/* One charge counts for this much service at most, some four seconds. */
 #define MAX_SERVICE_NS 0xffffffffULL
 
-/* Fractional bits of a chance, see minus_ln(). */
+/* Fractional bits of a factor drawn by chanced(). */
 #define CHANCE_BITS 26
 
 /*
- * A worth: mantissa * 2^exponent, the exponent (s32) in the upper half, the
- * mantissa in the lower: its highest bit is set unless the worth is zero, and
- * then all bits are clear.
+ * A worth: mantissa * 2^exponent. The upper half holds the exponent (s32), the lower
+ * half the mantissa with its highest bit set. All bits of a zero are clear.
  */
 typedef u64 worth_t;
 
@@ -58,7 +48,7 @@ static inline worth_t to_worth(u64 mantissa, s32 exponent)
 	return (u64)(u32)exponent << 32 | mantissa;
 }
 
-/* Zeros above the highest bit of a number that is not zero. */
+/* Leading zeros. The number must not be zero. */
 static inline u32 zeros_above(u64 number)
 {
 	return __builtin_clzll(number);
@@ -84,7 +74,7 @@ static inline worth_t worth_multiply(worth_t a, worth_t b)
 	return to_worth(product << zeros >> 32, exponent_of(a) + exponent_of(b) + 32 - (s32)zeros);
 }
 
-/* Nothing divided by nothing is nothing. */
+/* Zero if either is zero. */
 static inline worth_t worth_divide(worth_t a, worth_t b)
 {
 	u64 quotient;
@@ -122,7 +112,7 @@ static inline worth_t worth_add(worth_t a, worth_t b)
 	return to_worth(sum >> excess, exponent_of(a) + (s32)excess);
 }
 
-/* number * 2^shift, rounded down and held below LONGEST_WAIT. */
+/* number * 2^shift, rounded down, at most LONGEST_WAIT. */
 static inline u64 scaled(u64 number, s32 shift)
 {
 	if (shift < 0)
@@ -135,9 +125,9 @@ static inline u64 scaled(u64 number, s32 shift)
 }
 
 /*
- * How far a pass moves for each ns of service: mantissa * 2^shift. That is the
- * stride (1995, 2.1) without the quantum, which cancels out. A mantissa has up to
- * 33 bits. Nobody without tickets moves: their waits are not in this order.
+ * How far a pass moves for each ns of service: mantissa * 2^shift, with a mantissa of up
+ * to 33 bits. This is the stride (1995, 2.1) without the quantum, which cancels out.
+ * Without tickets the stride is zero: such entities wait in another order, see key_of().
  */
 struct stride {
 	u64 mantissa;
@@ -156,7 +146,7 @@ static inline struct stride stride_of(worth_t tickets)
 	return stride;
 }
 
-/* How far a pass moves for so much service, of which MAX_SERVICE_NS count. */
+/* How far a pass moves for this service, of which MAX_SERVICE_NS count. */
 static inline u64 wait_by(struct stride stride, u64 service_ns)
 {
 	if (service_ns > MAX_SERVICE_NS)
@@ -164,7 +154,7 @@ static inline u64 wait_by(struct stride stride, u64 service_ns)
 	return scaled(service_ns * stride.mantissa, stride.shift);
 }
 
-/* The service (ns) that so many tickets are due in such a wait. */
+/* The service (ns) that is due to these tickets while passes move by this wait. */
 static inline u64 service_in(u64 wait, worth_t tickets)
 {
 	worth_t service = worth_multiply(worth_of(wait), tickets);
@@ -173,9 +163,9 @@ static inline u64 service_in(u64 wait, worth_t tickets)
 }
 
 /*
- * What remains of a wait, positive or not, when the tickets change (1995, 2.3
- * and Figure 5: remain' = remain * stride' / stride). Unchanged if there are
- * no tickets on either side.
+ * What remains of a wait, positive or not, when the tickets change (1995, 2.3 and
+ * Figure 5: remain' = remain * stride' / stride). A change from or to no tickets leaves
+ * it as it is.
  */
 static inline s64 rescaled(s64 remain, worth_t from, worth_t to)
 {
@@ -189,6 +179,7 @@ static inline s64 rescaled(s64 remain, worth_t from, worth_t to)
 	return remain < 0 ? -(s64)size : (s64)size;
 }
 
+/* Within LONGEST_WAIT of zero. */
 static inline s64 held(s64 wait)
 {
 	if (wait > LONGEST_WAIT)
@@ -198,16 +189,13 @@ static inline s64 held(s64 wait)
 	return wait;
 }
 
-/* Passes wrap around. */
+/* Whether a pass is smaller than another one; passes wrap around. */
 static inline bool before(u64 pass, u64 other)
 {
 	return (s64)(pass - other) < 0;
 }
 
-/*
- * -ln(step / 128) for the steps from 64, where it is ln 2, to 128, in units of
- * 2^-56.
- */
+/* -ln(step / 128) for the steps from 64 to 128, in units of 2^-56. The first is ln 2. */
 static const u64 minus_ln_of_step[65] = {
 	0x00b17217f7d1cf79ULL, 0x00ad7a02e1b24efdULL, 0x00a991713433c2b9ULL, 0x00a5b7eb7cb860fbULL,
 	0x00a1ecff97c91e26ULL, 0x009e304061b5fda9ULL, 0x009a81456cec642dULL, 0x0096dfaabd86fa16ULL,
@@ -228,16 +216,16 @@ static const u64 minus_ln_of_step[65] = {
 	0x0000000000000000ULL,
 };
 
-/* Division that rounds towards zero, by a positive number: BPF has none for signed ones. */
+/* Signed division that rounds towards zero: BPF only divides unsigned numbers. */
 static inline s64 divided(s64 number, u64 divisor)
 {
 	return number < 0 ? -(s64)(-(u64)number / divisor) : (s64)((u64)number / divisor);
 }
 
 /*
- * -ln(u) for the number u between 0 and 1 that 64 random bits stand for, in
- * units of 2^-40: distributed exponentially, with mean 1, if the bits are
- * uniform. Bit for bit the core's (policy/race_exponential.rs, which says why).
+ * -ln(u) in units of 2^-40, for the number u between 0 and 1 that these 64 bits stand for.
+ * From uniform bits it is exponentially distributed with mean 1. It equals the core's bit
+ * for bit (policy/race_exponential.rs explains the steps).
  */
 static inline u64 minus_ln(u64 bits)
 {
@@ -263,7 +251,7 @@ static inline u64 minus_ln(u64 bits)
 	return (logarithm + series) >> 16;
 }
 
-/* Service times a chance: how long who used it waits in a lottery. */
+/* Service times an exponentially distributed factor: what it counts for in a lottery. */
 static inline u64 chanced(u64 service_ns, u64 bits)
 {
 	if (service_ns > MAX_SERVICE_NS)

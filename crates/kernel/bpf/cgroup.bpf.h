@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Control groups as currencies: each is a node, funded by one ticket that its
- * parent's node issues, with cpu.weight for its amount. Its tasks hold tickets
- * in it by their nice values, beside those of its child groups.
+ * Control groups as currencies: each group is a node. One ticket of its parent's node funds
+ * it, with cpu.weight as the amount. Its tasks hold tickets of it by their nice values,
+ * beside the tickets of its child groups.
  *
- * The kernel calls all of this one at a time (under its lock of control
- * groups), so the table of free nodes needs no other.
+ * The kernel makes these calls under its lock of control groups, one at a time. So the
+ * table of free nodes needs no lock of its own.
  */
 #ifndef PRORATA_CGROUP_BPF_H
 #define PRORATA_CGROUP_BPF_H
 
 #define GROUPS (NODES - CGROUP_NODES)
 
-/* Groups nested deeper count as their ancestor at this level. */
+/* A group nested deeper counts as its ancestor at this level. */
 #define DEEPEST_GROUP (MAX_LEVELS - MAX_DEPTH - 1)
 
-/* As in the kernel: what a group with cpu.idle weighs (of 100). */
+/* The weight of a group with cpu.idle, as in the kernel (100 is usual). */
 #define WEIGHT_OF_IDLE_GROUP 1
 
 struct group {
 	u32 node;
 	u32 weight;
-	/* Whether it shares its parent's node, for want of one. */
+	/* Whether it shares its parent's node because none was free. */
 	bool shared;
 	bool idle;
-	/* The list of its own that is in use, in turns. */
+	/* Which of its lists is in use. */
 	u8 turn;
 };
 
@@ -35,7 +35,7 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
-/* Groups that never were in use are from `first_unused` on, ROOT_CGROUP apart. */
+/* Nodes from `first_unused` on were never in use; ROOT_CGROUP is not among them. */
 static u32 first_unused = 1;
 static u32 freed[GROUPS];
 static u32 freed_count;
@@ -52,30 +52,6 @@ static void free_group(u32 index)
 	freed[freed_count++ & (GROUPS - 1)] = index;
 }
 
-/* Replaces the list that funds a node, and brings the node into being. */
-static void fund(u32 number, u32 list)
-{
-	struct rights *node = node_at(number);
-	u64 backing = node->backing;
-
-	while (can_loop) {
-		u64 replaced = (backing >> 32 << 32) | list;
-		u64 found = __sync_val_compare_and_swap(&node->backing, backing, replaced);
-
-		if (found == backing)
-			break;
-		backing = found;
-	}
-	if (balance_of(backing) > 0) {
-		if (list)
-			propagate(list, 1);
-		if (list_of(backing))
-			propagate(list_of(backing), -1);
-	}
-	__sync_fetch_and_add(&change, 1);
-	__sync_fetch_and_add(&rises, 1);
-}
-
 /* Funds a group's node by its weight. */
 static void fund_group(struct group *group, u32 parent)
 {
@@ -90,7 +66,7 @@ static void fund_group(struct group *group, u32 parent)
 	fund(group->node, list);
 }
 
-/* A line for a node's tasks; a node keeps it for ever. */
+/* Makes a line for a node's tasks. The node keeps it for ever. */
 static void give_line(u32 number)
 {
 	struct rights *node = node_at(number);
@@ -162,13 +138,9 @@ static void end_group(struct cgroup *cgrp)
 		return;
 	fund(group->node, 0);
 	node = node_at(group->node);
-	node->received_ns = 0;
-	node->specified_ns = 0;
-	node->dispatches = 0;
-	node->migrations = 0;
-	node->waited_ns = 0;
-	node->known = false;
-	node->alone_worth = 0;
+	node->account = (struct account){};
+	node->client.known = false;
+	node->bound_worth = 0;
 	free_group(group->node - CGROUP_NODES);
 }
 
@@ -187,7 +159,7 @@ static u32 node_of_group(struct cgroup *cgrp)
 	return group ? group->node : ROOT_CGROUP;
 }
 
-/* The same where the verifier does not trust what it has. */
+/* The same where the verifier does not trust the pointer to the group. */
 static u32 node_of_group_by_id(u64 id)
 {
 	struct cgroup *cgrp = bpf_cgroup_from_id(id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Constants of sched_ext, as the running kernel has them: the loader puts in
- * their values, so they cost nothing. (The headers of scx make them variables
- * that the program which loads the scheduler would have to fill in.)
+ * Constants of sched_ext as the running kernel defines them. The loader patches their
+ * values into the program, so they cost nothing at run time. (The headers of scx make
+ * them variables that the loading program would have to fill in.)
  */
 #ifndef PRORATA_CONSTANTS_BPF_H
 #define PRORATA_CONSTANTS_BPF_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Why a scheduler was unloaded, for the program that loaded it.
+ * The reason why a scheduler was unloaded, for the program that loaded it.
  */
 #ifndef PRORATA_EXIT_BPF_H
 #define PRORATA_EXIT_BPF_H
@@ -9,7 +9,7 @@
 #define EXIT_MESSAGE_BYTES 1024
 
 struct exit_record {
-	/* enum scx_exit_kind; 0 as long as the scheduler is loaded */
+	/* enum scx_exit_kind; 0 while the scheduler is loaded. */
 	u64 kind;
 	char reason[EXIT_REASON_BYTES];
 	char message[EXIT_MESSAGE_BYTES];

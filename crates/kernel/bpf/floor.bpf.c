@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The floor: as little as a scheduler that is fair by weight can do.
+ * The floor: the least that a scheduler which is fair by weight has to do.
  *
- * Every task has a pass. All that wait, wait in one queue in the order of their
- * passes; whoever stops moves on by the time that it ran, divided by its weight
- * (nice values only: there are no groups). A task that slept long joins at one
- * quantum behind the furthest pass that has run, so that sleep saves up no more
- * than that. A task that wakes while a CPU is idle goes there at once.
+ * Every task has a pass. Waiting tasks stand in one queue in the order of their passes.
+ * When a task stops running, its pass moves by the time that it ran, divided by its weight
+ * (from its nice value: there are no groups). A task that slept long begins one quantum
+ * behind the largest pass that has run, so sleep earns no more credit than that. A task
+ * that wakes while a CPU is idle goes there at once.
  *
- * Benches compare schedulers with this one: what it costs is the price of
- * sched_ext itself. That it loads shows that a kernel is fit for any.
+ * Benches compare schedulers with this one: its cost is the price of sched_ext itself. A
+ * kernel that loads it can run any scheduler.
  */
 #include <scx/common.bpf.h>
 
@@ -18,19 +18,19 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The longest time that a task runs before others are looked at. */
+/* The longest turn of a task. */
 const volatile u64 quantum_ns = 20000000;
 
 /* The one queue. */
 #define QUEUE 0
 
-/* A weight that is neither nice nor the opposite (sched_ext scales to 100). */
+/* The weight of nice 0 in sched_ext. */
 #define WEIGHT_ONE 100
 
-/* The furthest pass of a task that ran. Lost updates do no harm. */
+/* The largest pass of a task that ran. A lost update does no harm. */
 static u64 furthest_pass;
 
-/* Tasks that came under this scheduler since it was loaded. */
+/* Tasks that this scheduler has taken over since it was loaded. */
 u64 tasks_enabled;
 
 struct exit_record exit_record;
@@ -50,7 +50,7 @@ void BPF_STRUCT_OPS(floor_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 pass = p->scx.dsq_vtime;
 	u64 least = furthest_pass - quantum_ns;
 
-	/* Passes wrap around. */
+	/* Passes wrap around, so only differences compare. */
 	if ((s64)(pass - least) < 0)
 		pass = least;
 	scx_bpf_dsq_insert_vtime(p, QUEUE, quantum_ns, pass, enq_flags);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Heads: the least pass in each queue of those that may run everywhere, published for
- * other CPUs (2001, 4), so that looking at their queues costs a load each.
+ * Heads: the smallest key in each queue of unbound tasks, published for the other CPUs
+ * (2001, 4). So a look at another queue costs one load.
  */
 #ifndef PRORATA_HEAD_BPF_H
 #define PRORATA_HEAD_BPF_H
 
-/* The least pass in a queue, if any waits there: a hint. */
+/* The smallest key in a queue, if a task waits there. Only a hint. */
 static struct head {
 	u64 pass;
 	u32 waits;
@@ -18,7 +18,7 @@ static struct head *head_of(u32 queue)
 	return &heads[queue & (ROAMERS - 1)];
 }
 
-/* A key has come into a queue. */
+/* A key has entered a queue. */
 static void note_key(u32 queue, u64 key)
 {
 	struct head *head = head_of(queue);
@@ -29,10 +29,10 @@ static void note_key(u32 queue, u64 key)
 	head->waits = 1;
 }
 
-/* The key of who waits first; false if nobody does. */
+/* The key of the first task; false if no task waits. */
 static bool first_key(u32 queue, u64 *key)
 {
-	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
+	struct task_struct *p = first_in(queue);
 
 	if (!p)
 		return false;
@@ -40,7 +40,7 @@ static bool first_key(u32 queue, u64 *key)
 	return true;
 }
 
-/* Publishes who waits first in a queue. */
+/* Publishes the first key of a queue. */
 static void note_head(u32 queue)
 {
 	struct head *head = head_of(queue);
@@ -50,7 +50,7 @@ static void note_head(u32 queue)
 	head->pass = key;
 }
 
-/* The least pass of all that wait, or this one if it is less. Cost: a load for each queue. */
+/* The smallest key that waits, or this pass if that is smaller. Cost: a load for each queue. */
 static u64 least_waiting(u64 pass)
 {
 	u64 key;
@@ -66,6 +66,31 @@ static u64 least_waiting(u64 pass)
 			pass = key;
 	}
 	return pass;
+}
+
+/*
+ * The queue with the smallest head, if that comes before the head of `own` and before
+ * `rival`'s pass; else `own`.
+ */
+static u32 best_queue(u32 own, bool has_rival, u64 rival)
+{
+	struct head *head = head_of(own);
+	u64 least = rival;
+	u32 best = own, queue;
+
+	if (head->waits && (!has_rival || before(head->pass, least))) {
+		least = head->pass;
+		has_rival = true;
+	}
+	bpf_for(queue, 0, queues) {
+		head = head_of(queue);
+		if (queue == own || !head->waits || (has_rival && !before(head->pass, least)))
+			continue;
+		least = head->pass;
+		has_rival = true;
+		best = queue;
+	}
+	return best;
 }
 
 #endif

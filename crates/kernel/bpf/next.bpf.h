@@ -1,77 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Next: on one CPU, who is first anyway goes to the CPU's own queue, from which the
- * kernel takes it without asking again. That is, as long as nobody waits elsewhere,
+ * Next: on one CPU, a task that is first anyway goes to the CPU's own queue, from which the
+ * kernel takes it without another call. While no task waits elsewhere, this concerns
  *
- * - who wakes and deserves to run at the latest when the turn of who runs is over;
- * - whose turn has ended, behind another task of its node.
+ * - a waking task that precedes the running task by the end of that one's turn;
+ * - a task whose turn has ended, behind another task of its node.
  *
- * So two that wake each other, or yield to each other, cost no queue. The price: who
- * goes there is not looked at again. Who wakes later goes before it if it has a lesser
- * pass, but only one does; others wait for that turn, and not for a second one, because
- * nobody goes there while somebody waits. Likewise who runs, if it yields before its
- * turn is over. Passes move by what was used, so nobody's share changes.
+ * So two tasks that wake each other, or yield to each other, need no other queue. The price
+ * is that the scheduler does not reconsider the order there. One task that wakes later and
+ * precedes the task there goes ahead of it; further tasks wait for that turn. They wait for
+ * no second turn, because no task goes there while others wait. The same holds for the
+ * running task, if it yields before its turn ends. Passes move by what was used, so shares
+ * do not change.
  */
 #ifndef PRORATA_NEXT_BPF_H
 #define PRORATA_NEXT_BPF_H
 
-/* Who came to the CPU's own queue last. */
-struct {
-	u64 key;
-	u64 progress;
-	u32 node;
-	/* Whether it may be there still, and alone. */
-	bool known;
-} next_here;
+/*
+ * The task that went to the CPU's own queue last, if it may be there still, and alone. (A
+ * static variable would be split into its fields, which the kernel refuses.)
+ */
+struct rank next_here;
 
 /*
- * Whether the task whose turn ends was compared with the others in its node. True from
- * the end of its `dispatch` to its `enqueue` only: the kernel does not ask at the end
- * of a turn if somebody waits in the CPU's own queue.
+ * Whether the task whose turn ends was compared with the others of its node. It is true
+ * only from the end of that task's `dispatch` to its `enqueue`: the kernel skips `dispatch`
+ * while a task waits in the CPU's own queue.
  */
 static bool compared;
 
 static void note_next(const struct task *task, u64 key)
 {
-	next_here.key = key;
-	next_here.progress = task->progress;
-	next_here.node = task->node;
-	next_here.known = true;
+	next_here = rank_at(task, key);
 }
 
-/* Whether it wakes to be next, after who runs, if anybody of ours does. */
-static bool wakes_next(const struct task *task, const struct task *runs, u64 key, u64 *enq_flags)
+/* Whether a waking task runs next, after the running task if that is one of ours. */
+static bool wakes_next(const struct task *task, struct task *running_task, u64 key, u64 *enq_flags)
 {
 	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_LOCAL);
-	const struct rights *node;
-	u64 turn_ns;
+	struct rank rank = rank_at(task, key), end;
 
 	if (waiting) {
-		if (waiting > 1 || !next_here.known || !before(key, next_here.key))
+		if (waiting > 1 || !next_here.exists || !before(key, next_here.key))
 			return false;
 		*enq_flags |= ENQ_HEAD;
 	}
-	if (!runs)
+	if (!running_task) {
+		if (!bpf_get_current_task_btf()->pid)
+			__sync_fetch_and_add(&totals.direct, 1);
 		return true;
-	node = node_at(runs->node);
-	turn_ns = turn_of(node);
-	if (runs->node == task->node)
-		return !before(runs->progress + progress_of(turn_ns, runs->held), task->progress);
-	return !before(node->pass + wait(node->stride, turn_ns), key);
+	}
+	end = rank_after(running_task, slice_until(0, entity_of(running_task)));
+	return !precedes(&end, &rank);
 }
 
-/* Whether it is next after the one that will run instead of it. */
-static bool follows_next(const struct task *task)
+/* Whether a task runs next after the one that now replaces it, which is of its node. */
+static bool follows_next(struct task *task)
 {
-	const struct rights *node = node_at(task->node);
+	struct rank rank = rank_at(task, next_here.key), end = next_here;
 
-	return next_here.known && next_here.node == task->node &&
-	       scx_bpf_dsq_nr_queued(DSQ_LOCAL) == 1 &&
-	       !before(next_here.progress + progress_of(turn_of(node), task->held), task->progress);
+	if (!next_here.exists || next_here.node != task->node ||
+	    scx_bpf_dsq_nr_queued(DSQ_LOCAL) != 1)
+		return false;
+	end.progress += progress_of(slice_until(0, entity_of(task)), task->held);
+	return !precedes(&end, &rank);
 }
 
-/* It represents its node, perhaps instead of who runs; false if somebody else does. */
-static bool represents(struct task *task, struct task *runs)
+/* A task represents its node, perhaps instead of the running one; false if another does. */
+static bool represents(struct task *task, struct task *running_task)
 {
 	struct rights *node = node_at(task->node);
 
@@ -80,36 +76,38 @@ static bool represents(struct task *task, struct task *runs)
 	if (!node->represented) {
 		node->represented = true;
 	} else {
-		if (!runs || runs->node != task->node || runs->place != REPRESENTS)
+		if (!running_task || running_task->node != task->node ||
+		    running_task->place != REPRESENTS)
 			return false;
-		runs->place = NOWHERE;
+		running_task->place = NOWHERE;
 	}
 	task->place = REPRESENTS;
 	return true;
 }
 
-/* Who runs represents its node again, if nobody else does. */
-static void represent_by(struct task *runs)
+/* The running task represents its node again, unless another task does. */
+static void represent_by(struct task *running_task)
 {
-	struct rights *node = node_at(runs->node);
+	struct rights *node = node_at(running_task->node);
 
-	if (runs->place != NOWHERE || node->represented || !node->has_line)
+	if (running_task->place != NOWHERE || node->represented || !node->has_line)
 		return;
 	node->represented = true;
-	runs->place = REPRESENTS;
+	running_task->place = REPRESENTS;
 }
 
-/* Whose turn it is on the only CPU, if it competes; nobody, if it is its own that ends. */
-static struct task *who_runs_beside(const struct task_struct *p)
+/* The competing task that runs on the only CPU, unless its own turn is what ends. */
+static struct task *running_beside(const struct task_struct *p)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct task *runs = current == p ? NULL : task_of(current);
+	struct task *task = current == p ? NULL : task_of(current);
 
-	return runs && runs->competes ? runs : NULL;
+	return task && task->competes ? task : NULL;
 }
 
-/* Whether it went to the CPU's own queue. */
-static bool goes_next(struct task_struct *p, struct task *task, struct task *runs, u64 enq_flags)
+/* Whether a task went to the CPU's own queue. */
+static bool goes_next(struct task_struct *p, struct task *task, struct task *running_task,
+		      u64 slice, u64 enq_flags)
 {
 	struct rights *node = node_at(task->node);
 	u64 key;
@@ -118,34 +116,35 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 		if (vacant || node->in_line || !follows_next(task) || scx_bpf_dsq_nr_queued(0))
 			return false;
 		compared = false;
-		key = key_of(node, node->pass);
+		key = key_of(&node->client, node->client.pass);
 	} else {
-		if (runs && runs->node == task->node)
-			represent_by(runs);
+		if (running_task && running_task->node == task->node)
+			represent_by(running_task);
 		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0))
 			return false;
-		key = key_of(node, node->pass);
-		if (!wakes_next(task, runs, key, &enq_flags) || !represents(task, runs))
+		key = key_of(&node->client, node->client.pass);
+		if (!wakes_next(task, running_task, key, &enq_flags) ||
+		    !represents(task, running_task))
 			return false;
 	}
 	note_next(task, key);
-	scx_bpf_dsq_insert(p, DSQ_LOCAL, turn_of(node), enq_flags);
+	insert(p, DSQ_LOCAL, slice, enq_flags);
 	return true;
 }
 
 /*
- * The turn of who represents its node has ended, and nobody asked whether another one
- * in line is to represent it: it waits in line, too, until somebody asks.
+ * The turn of a node's representative has ended without a comparison with the node's line.
+ * It waits in line, too, until a `dispatch` compares.
  */
 static bool steps_back(const struct task_struct *p, struct task *task)
 {
 	struct rights *node = node_at(task->node);
-	bool asked = compared;
+	bool was_compared = compared;
 
 	if ((void *)bpf_get_current_task_btf() != p)
 		return false;
 	compared = false;
-	if (asked || task->place != REPRESENTS || !node->in_line)
+	if (was_compared || task->place != REPRESENTS || !node->in_line)
 		return false;
 	node->in_line++;
 	node->represented = false;

@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The order of those who wait, after changes of tickets.
+ * The order of waiting tasks after a change of tickets.
  */
 #ifndef PRORATA_ORDER_BPF_H
 #define PRORATA_ORDER_BPF_H
 
-/* Tasks that are put in a new order in one go. */
+/* Tasks of a queue that one pass over it puts in order. */
 #define REORDERED_AT_ONCE 1024
 
-/* Pause after that for each of them, so that it takes a few percent of the time. */
+/* The pause afterwards for each of them, so that reordering takes a few percent of the time. */
 #define PAUSE_NS 20000
 
-/* `rises` up to which the order is right, and when to look at that next. */
+/* The `rises` that the order includes, and when to check that next. */
 static u32 ordered_up_to;
 static u64 order_next_at;
 
-/* Whether the present pass is to be where those who compete stand in the mean. */
+/* Whether the present pass is to be the mean of those of all entities. */
 static bool is_centered(void)
 {
 	return one_cpu && all_tasks && !lottery;
 }
 
-/* By how much service clients are ahead of the present pass together, or behind it. */
+/* The service by which all clients together are ahead of the present pass. */
 static s64 lead_ns;
 
-/* Counts a task's part of its node's lead: all of it, if one stands for the node. */
+/* Adds a task's part of its client's lead: all of it if the task represents its node. */
 static void count_lead(const struct task *task)
 {
 	const struct rights *node = node_at(task->node);
-	s64 remain = node->pass - present();
-	u32 parts = node->has_line || !node->runnable ? 1 : node->runnable;
+	const struct entity *client = &node->client;
+	s64 remain = client->pass - present();
+	u32 parts = node->has_line || !client->tasks ? 1 : client->tasks;
 
 	if (remain < 0)
-		lead_ns -= service_of(-remain, node->worth) / parts;
+		lead_ns -= service_of(-remain, client->worth) / parts;
 	else
-		lead_ns += service_of(remain, node->worth) / parts;
+		lead_ns += service_of(remain, client->worth) / parts;
 }
 
 /*
- * In a whole system the present pass is where those who compete on its only CPU stand in
- * the mean, each by what it is worth (Stoica et al. 1996: virtual time). It leaves there
- * by what sleepers are owed and never take, and by prices that were old. If all were
- * behind it, who comes would have to wait for all, and what is owed to all would be
- * another's whenever somebody's tickets change.
+ * In a whole system the present pass is the mean of the passes on the only CPU, each
+ * weighted by worth (Stoica et al. 1996: virtual time). Credit that sleepers never use and
+ * outdated prices shift it. If all tasks were behind it, a newcomer would wait for them
+ * all, and any change of tickets would move their common credit to one task.
  */
 static void center_present(void)
 {
@@ -53,36 +53,32 @@ static void center_present(void)
 }
 
 /*
- * Who waits has a pass from when it was queued. If it is worth much more since,
- * its turn is to come sooner (1995, 2.3): all are put in their present order.
- * Gives back how many waited.
+ * A waiting task stands where its pass was when it was queued. If its worth has risen much
+ * since, its turn is to come sooner (1995, 2.3): all tasks move to their present places.
+ * Returns how many waited.
  */
-static __noinline u32 reorder(u32 queue, u64 now)
+__noinline u32 reorder(u32 queue, u64 now)
 {
 	struct task_struct *p;
 	u32 count = nothing;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task *task = task_of(p);
-		struct rights *node;
+		struct entity *entity;
 		u64 key, pass;
 
 		if (++count > REORDERED_AT_ONCE)
 			break;
 		if (!task || !task->competes)
 			continue;
-		node = node_at(task->node);
 		if (is_centered())
 			count_lead(task);
-		if (is_alone(task)) {
-			if (!is_valued(node, task->alone.worth_priced_at, now))
-				revalue_alone(&task->alone, task->node, task->held, now);
-		} else if (!is_valued(node, node->worth_priced_at, now)) {
-			revalue(task->node, now);
-		}
-		pass = pass_for(task);
-		key = key_for(task, pass);
-		/* The longest wait is shorter, too, when more tickets are active. */
+		entity = entity_of(task);
+		if (!is_valued(entity, now))
+			revalue(entity, now);
+		pass = READ_ONCE(entity->pass);
+		key = key_of(entity, pass);
+		/* The bound on waits shrinks, too, when more tickets are active. */
 		if (pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
 		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass))
@@ -91,8 +87,8 @@ static __noinline u32 reorder(u32 queue, u64 now)
 	return count;
 }
 
-/* Of the task that goes on, too, if there is one. */
-static void reorder_if_due(const struct task *runs, u64 now)
+/* Puts the tasks in order if that is due. `prev` is the running task, if it is one of ours. */
+static void reorder_if_due(const struct task *prev, u64 now)
 {
 	u32 up_to = rises, queue, count = nothing;
 	u64 pause = price_lasts_ns;
@@ -106,8 +102,8 @@ static void reorder_if_due(const struct task *runs, u64 now)
 		count += reorder(queue, now);
 	pause += count * PAUSE_NS;
 	if (is_centered() && count <= REORDERED_AT_ONCE) {
-		if (runs)
-			count_lead(runs);
+		if (prev)
+			count_lead(prev);
 		center_present();
 	}
 	if (!one_cpu) {

@@ -2,45 +2,53 @@
 /*
  * prorata: CPU time in proportion to tickets, inside the kernel.
  *
- * Rights are tickets in currencies, which form a graph down from the base
- * currency (rights.bpf.h); control groups are currencies, too (cgroup.bpf.h).
- * Each task is in one node of the graph and holds tickets there, by its nice
- * value. When it is to run it joins: its tickets become active, and with them
- * those that back them. What the tasks of a node are worth together, in base
- * tickets, says how fast the node's pass moves with what they use (client.bpf.h,
- * pass.bpf.h). The node with the smallest pass runs next, and of its tasks the one
- * that has used least for its tickets (queue.bpf.h, line.bpf.h, task.bpf.h).
+ * What does a task deserve? Tickets are issued in currencies, which form a graph down from
+ * the base currency (rights.h). Control groups are currencies, too (cgroup.bpf.h). Each task
+ * belongs to one node of the graph and holds tickets there by its nice value. While it
+ * competes, its tickets are active, and so are those that back them. What the tasks of a
+ * node are worth together, in base tickets, is cut to what they can use (feasible.h). It
+ * determines how fast the node's pass moves with the time that they use (entity.bpf.h,
+ * pass.h).
  *
- *	wakes	  select_cpu  joins; a CPU that is idle takes it at once
- *		  enqueue     joins; waits in the queue, or in line inside its node,
- *			      or goes to the CPU's own queue (next.bpf.h)
- *	turn ends dispatch    charges who ran, who goes on if nobody deserves more
- *		  stopping    charges who ran; who sleeps leaves
+ * What runs now? The task that precedes all others: that of the node with the smallest
+ * pass, and inside the node the task that has used least for its tickets (rank.bpf.h,
+ * queue.bpf.h, line.bpf.h, task.bpf.h).
  *
- * These four are all that a switch costs on one CPU. There is no `runnable` and no
- * `quiescent`: what they would tell is known by then.
+ *	a task wakes	select_cpu  on several CPUs it joins, and an idle one takes it at once
+ *			enqueue	    it joins; it waits in the queue, in its node's line, or
+ *				    in the CPU's own queue (next.bpf.h)
+ *	a turn ends	dispatch    charges the task, which continues unless another one
+ *				    precedes it
+ *			stopping    charges the task, which leaves if it sleeps
+ *
+ * A switch on one CPU costs no more than these four calls. They also do what other
+ * schedulers do in `runnable` and `quiescent`.
  */
+/* Leaves out functions for sets of CPUs: the loader would relocate all of them. */
+#define __SCX_CID_BPF_H
 #include <scx/common.bpf.h>
 #include <bpf_experimental.h>
 
 #include "constants.bpf.h"
+#include "kernel.bpf.h"
 #include "exit.bpf.h"
 #include "abi.h"
 #include "arithmetic.h"
-#include "rights.bpf.h"
-#include "pass.bpf.h"
-#include "feasible.bpf.h"
+#include "settings.bpf.h"
+#include "pass.h"
+#include "rights.h"
+#include "feasible.h"
 #include "trace.bpf.h"
-#include "resident.bpf.h"
+#include "home.bpf.h"
 #include "head.bpf.h"
-#include "client.bpf.h"
-#include "alone.bpf.h"
+#include "entity.bpf.h"
 #include "task.bpf.h"
+#include "rank.bpf.h"
 #include "queue.bpf.h"
 #include "next.bpf.h"
 #include "line.bpf.h"
 #include "order.bpf.h"
-#include "abbreviate.bpf.h"
+#include "preempt.bpf.h"
 #include "take.bpf.h"
 #include "cgroup.bpf.h"
 #include "requests.bpf.h"
@@ -52,13 +60,12 @@ struct exit_record exit_record;
 s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool idle = false;
-	s32 cpu = prev_cpu;
 	struct task *task;
+	s32 cpu;
 
 	if (one_cpu)
-		idle = scx_bpf_test_and_clear_cpu_idle(cpu);
-	else
-		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+		return prev_cpu;
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	if (!idle)
 		return cpu;
 	task = task_of(p);
@@ -67,87 +74,88 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	if (!task->competes)
 		join(p, task, scx_bpf_now());
 	__sync_fetch_and_add(&totals.direct, 1);
-	scx_bpf_dsq_insert(p, DSQ_LOCAL, turn_of(node_at(task->node)), 0);
+	insert(p, DSQ_LOCAL, slice_until(cpu, entity_of(task)), 0);
 	return cpu;
 }
 
 void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct task *task = task_of(p), *runs;
+	struct task *task = task_of(p), *running_task;
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 slice;
 
 	if (!task) {
-		/* Here by a will of its own: it has no tickets. */
-		scx_bpf_dsq_insert_vtime(p,
-					 queue_of(scx_bpf_task_cpu(p)),
-					 quantum_ns,
-					 present() + longest,
-					 enq_flags);
+		/* It chose this scheduling class by itself, and holds no tickets. */
+		insert_by_key(p, queue_of(cpu), quantum_ns, present() + longest, enq_flags);
 		return;
 	}
-	runs = one_cpu ? who_runs_beside(p) : NULL;
+	running_task = one_cpu ? running_beside(p) : NULL;
 	if (!task->competes) {
-		if (runs)
-			dispense_turn(bpf_get_current_task_btf(), runs, 0);
+		if (running_task)
+			dispense_turn(bpf_get_current_task_btf(), running_task, 0);
 		else if (!one_cpu)
-			dispense_turn_on(scx_bpf_task_cpu(p));
+			dispense_turn_on(cpu);
 		join(p, task, scx_bpf_now());
-	} else if (is_bound_anew(p, task)) {
-		follow_assignment(p, task, scx_bpf_now());
+	} else {
+		follow_changes(p, task, scx_bpf_now());
 	}
-	if (!one_cpu || !goes_next(p, task, runs, enq_flags)) {
+	/* On several CPUs, the CPU that takes the task sets the slice anew. */
+	slice = slice_until(cpu, entity_of(task));
+	if (!one_cpu || !goes_next(p, task, running_task, slice, enq_flags)) {
 		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
-			wait_in_line(p, task, enq_flags);
+			wait_in_line(p, task, slice, enq_flags);
 		else
-			wait_in_queue(p, task, enq_flags);
+			wait_in_queue(p, task, slice, enq_flags);
 	}
 	if (abbreviated && (enq_flags & ENQ_WAKEUP))
-		abbreviate_turn(scx_bpf_task_cpu(p), task);
+		preempt_on(cpu, task);
 }
 
 void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 {
-	bool goes_on = prev && (prev->scx.flags & TASK_QUEUED);
-	struct rival rival = {.nobody = true};
+	bool is_queued = prev && (prev->scx.flags & TASK_QUEUED);
+	struct rank rival = {};
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
 	bool other;
 
-	if (goes_on)
+	if (is_queued)
 		task = task_of(prev);
-	/* Who came while it ran was not enqueued. */
+	/* A task that came here while it ran was never enqueued. */
 	if (task && !task->competes)
 		join(prev, task, now);
-	/* First, so that its node's others wait where it stands now. */
-	if (task)
+	/* Charged first, so that the others of its node stand where the node stands now. */
+	if (task) {
 		charge(prev, task, now);
+		follow_changes(prev, task, now);
+	}
 	fill_vacancies();
 	reorder_if_due(task, now);
-	next_here.known = false;
+	next_here.exists = false;
 	if (task) {
-		rival.nobody = hand_over(task);
-		rival.node = rivals_node(task);
-		rival.pass = key_for(task, pass_for(task));
-		rival.progress = task->progress;
+		bool is_replaced = hand_over(task);
+
+		rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
+		rival.exists = !is_replaced;
 	}
-	other = next_here.known || take(cpu, &rival);
-	compared = other && goes_on;
-	if (!one_cpu && !other && !goes_on)
+	other = next_here.exists || take(cpu, &rival);
+	compared = other && is_queued;
+	if (!one_cpu && !other && !is_queued)
 		catch_up(cpu);
 	if (abbreviated && other)
 		*chosen_on(cpu) = true;
-	if (other || !goes_on) {
+	if (other || !is_queued) {
 		fill_vacancies();
 		return;
 	}
-	if (task && is_alone(task) && nobody_waits_for(cpu))
-		forgive_lead(&task->alone, node_at(task->node));
-	scx_bpf_task_set_slice(prev, task ? turn_of(node_at(task->node)) : quantum_ns);
+	if (task && is_bound(task) && is_idle_beside(cpu))
+		forgive_lead(&task->own);
+	scx_bpf_task_set_slice(prev, task ? slice_until(cpu, entity_of(task)) : quantum_ns);
 	__sync_fetch_and_add(&totals.prolonged, 1);
 }
 
 /*
- * Only on several CPUs, or if quanta are abbreviated or decisions traced: else the loader
- * leaves it out.
+ * The loader leaves this out on one CPU, unless quanta are abbreviated or decisions traced.
  */
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
@@ -160,13 +168,13 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	if (!competes)
 		return;
 	if (!one_cpu)
-		*running_on(cpu) = is_alone(task) ? 0 : task->node;
+		*running_on(cpu) = is_bound(task) ? 0 : task->node;
 	trace(DECISION_PICK, task->node, p->pid, 0);
 }
 
 /*
- * Only on several CPUs: what runs on the others is too much to ask for when somebody
- * joins, so the present pass is right but for what was used on them since their last ticks.
+ * The loader leaves this out on one CPU. On several, a joining task would have to ask all of
+ * them what runs there. So the present pass lacks what the others used since their last tick.
  */
 void BPF_STRUCT_OPS(prorata_tick, struct task_struct *p)
 {
@@ -186,30 +194,20 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 		if (!runnable)
 			leave(p, task);
 	}
-	/* It comes before who was to be next: another kind of task runs meanwhile. */
+	/* It goes ahead of the next task: a task of another class interrupts its turn. */
 	if (one_cpu && runnable && p->scx.slice)
-		next_here.known = false;
-	/* Not before it was charged: until then it counts among those that run. */
+		next_here.exists = false;
+	/* After the charge: until then it counts among the running tasks. */
 	if (!one_cpu)
 		*running_on(scx_bpf_task_cpu(p)) = 0;
-}
-
-/* Its nice value has changed. */
-void BPF_STRUCT_OPS(prorata_set_weight, struct task_struct *p, u32 weight)
-{
-	struct task *task = task_of(p);
-
-	if (task && task->competes)
-		follow_assignment(p, task, scx_bpf_now());
 }
 
 void BPF_STRUCT_OPS(prorata_enable, struct task_struct *p)
 {
 	struct task *task = task_of(p);
 
-	if (!task)
-		return;
-	begin_clocks(p, task);
+	if (task)
+		begin_clocks(p, task);
 }
 
 void BPF_STRUCT_OPS(prorata_disable, struct task_struct *p)
@@ -244,13 +242,14 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
 	return 0;
 }
 
+/* The kernel has disabled the task before, so it does not compete. */
 void BPF_STRUCT_OPS(prorata_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task *task = task_of(p);
 
 	if (task && task->present) {
 		task->present = false;
-		end(p, task);
+		lose_task(task->assigned);
 	}
 }
 
@@ -272,6 +271,7 @@ void BPF_STRUCT_OPS_SLEEPABLE(prorata_cgroup_exit, struct cgroup *cgrp)
 		end_group(cgrp);
 }
 
+/* A waiting task moves when the kernel queues it again, right after this call. */
 void BPF_STRUCT_OPS(prorata_cgroup_move, struct task_struct *p, struct cgroup *from,
 		    struct cgroup *to)
 {
@@ -280,11 +280,8 @@ void BPF_STRUCT_OPS(prorata_cgroup_move, struct task_struct *p, struct cgroup *f
 	if (!task || !all_tasks)
 		return;
 	task->group = node_of_group(to);
-	if (task->given)
-		return;
-	belong_elsewhere(task, task->group);
-	if (task->competes)
-		follow_assignment(p, task, scx_bpf_now());
+	if (!task->given)
+		belong_elsewhere(task, task->group);
 }
 
 void BPF_STRUCT_OPS(prorata_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
@@ -307,7 +304,7 @@ void BPF_STRUCT_OPS(prorata_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 	change_group(cgrp);
 }
 
-/* CPUs come and go: without these two the kernel would unload the scheduler. */
+/* Without these two the kernel would unload the scheduler when a CPU comes or goes. */
 void BPF_STRUCT_OPS(prorata_cpu_online, s32 cpu)
 {
 	__sync_fetch_and_add(&online, 1);
@@ -330,7 +327,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
 		if (error)
 			return error;
 	}
-	return one_cpu ? 0 : create_residents();
+	return one_cpu ? 0 : create_homes();
 }
 
 void BPF_STRUCT_OPS(prorata_exit, struct scx_exit_info *info)
@@ -346,7 +343,6 @@ SCX_OPS_DEFINE(prorata_ops,
 	       .running = (void *)prorata_running,
 	       .tick = (void *)prorata_tick,
 	       .stopping = (void *)prorata_stopping,
-	       .set_weight = (void *)prorata_set_weight,
 	       .enable = (void *)prorata_enable,
 	       .disable = (void *)prorata_disable,
 	       .init_task = (void *)prorata_init_task,

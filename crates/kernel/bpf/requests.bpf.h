@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the loader asks for while the scheduler runs. It has checked
- * everything before.
+ * Requests of the loader while the scheduler runs. The loader has checked them.
  */
 #ifndef PRORATA_REQUESTS_BPF_H
 #define PRORATA_REQUESTS_BPF_H
-
-extern struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym;
 
 /* Replaces the list that funds a node. */
 SEC("syscall")
@@ -16,7 +13,7 @@ int set_tickets(struct change_request *request)
 	return 0;
 }
 
-/* A task belongs to a node from now on, and so does what it forks. */
+/* A task belongs to a node from now on, and so do the tasks that it forks. */
 SEC("syscall")
 int give(struct change_request *request)
 {
@@ -41,7 +38,7 @@ int give(struct change_request *request)
 	return task ? 0 : -ENOMEM;
 }
 
-/* A task belongs to its control group's node, or to none. */
+/* A task belongs to its control group's node again, or to no node. */
 SEC("syscall")
 int take_back(struct change_request *request)
 {
@@ -56,7 +53,7 @@ int take_back(struct change_request *request)
 		if (all_tasks) {
 			belong_elsewhere(task, task->group);
 		} else if (!task->competes) {
-			end(p, task);
+			lose_task(task->assigned);
 			bpf_task_storage_delete(&tasks, p);
 		}
 	}
@@ -64,6 +61,7 @@ int take_back(struct change_request *request)
 	return 0;
 }
 
+/* Finds the node of a task. */
 SEC("syscall")
 int find(struct change_request *request)
 {

@@ -1,85 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Taking who runs next out of the queues.
+ * Taking the next task out of the queues.
  */
 #ifndef PRORATA_TAKE_BPF_H
 #define PRORATA_TAKE_BPF_H
 
-/* Looks at a queue whose order is found to have changed. */
+/* Looks at one queue whose order turns out to be outdated. */
 #define ATTEMPTS 8
 
-/* What came of looking at a queue. */
+/* The result of a look at a queue. */
 enum taken {
-	NOBODY,
+	NO_TASK,
 	TAKEN,
-	/* The order has changed. */
+	/* The order was outdated. */
 	AGAIN,
 };
 
-/* The node in which who goes on is compared with others by progress. */
-static u32 rivals_node(const struct task *task)
-{
-	return is_alone(task) ? NODES : task->node;
-}
-
-static bool comes_first(const struct task *task, u64 key, const struct rival *rival)
-{
-	return rival->nobody || before(key, rival->pass) ||
-	       (!is_alone(task) && task->node == rival->node &&
-		before(task->progress, rival->progress));
-}
-
 /*
- * Moves who waits first in a queue and may run here to this CPU, if it comes before
- * the rival; or only makes it the rival.
+ * Moves the first task of a queue that may run here to this CPU, if it precedes the rival;
+ * or only makes it the rival.
  */
-static __noinline enum taken take_first(u32 queue, s32 cpu, struct rival *rival, bool only_look,
-					u32 attempt)
+__noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, bool only_look,
+			  u32 attempt)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		u64 key = p->scx.dsq_vtime, pass;
 		struct task *task = task_of(p);
+		u64 key = p->scx.dsq_vtime, pass;
+		struct rank rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (!task || !task->competes) {
-			if (only_look || (!rival->nobody && !before(key, rival->pass)))
-				return NOBODY;
-			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN : AGAIN;
+			if (only_look || (rival->exists && !before(key, rival->key)))
+				return NO_TASK;
+			return scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN :
+											    AGAIN;
 		}
 		pass = pass_for(task);
-		/* In the last attempt the order is good enough: somebody is to run. */
+		/* The last attempt takes a task even if its place is outdated. */
 		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
-			key = key_for(task, pass);
+			key = key_of(entity_of(task), pass);
 			put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass);
 			return AGAIN;
 		}
-		if (!comes_first(task, key, rival))
-			return NOBODY;
+		rank = rank_at(task, key);
+		if (rival->exists && !precedes(&rank, rival))
+			return NO_TASK;
 		if (only_look) {
-			rival->pass = key;
-			rival->progress = task->progress;
-			rival->node = rivals_node(task);
-			rival->nobody = false;
+			*rival = rank;
 			return TAKEN;
 		}
-		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
+		scx_bpf_task_set_slice(p, slice_until(cpu, entity_of(task)));
+		if (!scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
 			return AGAIN;
 		trace_task(pass == task->queued_pass ? TASK_TAKEN : TASK_GOES, p, task, queue, key);
 		leave_place(task);
 		return TAKEN;
 	}
-	return NOBODY;
+	return NO_TASK;
 }
 
-static __noinline bool take_from(u32 queue, s32 cpu, struct rival *rival, bool only_look)
+__noinline int take_from(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, bool only_look)
 {
 	u32 attempt;
 
 	bpf_for(attempt, 0, ATTEMPTS) {
-		enum taken taken = take_first(queue, cpu, rival, only_look, attempt);
+		int taken = take_first(queue, cpu, rival, only_look, attempt);
 
 		if (taken != AGAIN) {
 			if (queues > 1 && queue < ROAMERS)
@@ -90,8 +78,8 @@ static __noinline bool take_from(u32 queue, s32 cpu, struct rival *rival, bool o
 	return false;
 }
 
-/* What is published can be wrong for a while: a CPU without work looks itself. */
-static __noinline bool take_any(s32 cpu, struct rival *rival)
+/* Published heads can be outdated for a moment, so a CPU without work looks at each queue. */
+static bool take_any(s32 cpu, struct rank *rival)
 {
 	u32 queue;
 
@@ -104,60 +92,60 @@ static __noinline bool take_any(s32 cpu, struct rival *rival)
 	return false;
 }
 
-/* Moves who waits first of those that may run everywhere. */
-static __noinline bool take_free(s32 cpu, struct rival *rival)
+/* Takes an unbound task. */
+__noinline int take_unbound(s32 cpu, struct rank *rival __arg_nonnull)
 {
 	u32 own = queue_of(cpu), best;
 
 	if (queues == 1)
 		return take_from(own, cpu, rival, false);
-	best = best_queue(own, rival);
+	best = best_queue(own, rival->exists, rival->key);
 	if (best != own && take_from(best, cpu, rival, false)) {
 		__sync_fetch_and_add(&totals.steals, 1);
 		return true;
 	}
 	if (take_from(own, cpu, rival, false))
 		return true;
-	return rival->nobody && take_any(cpu, rival);
+	return !rival->exists && take_any(cpu, rival);
 }
 
-/* The same of all, on one of several CPUs. */
-static bool take_on(s32 cpu, struct rival *rival)
+/* Takes any task, on one of several CPUs. */
+static bool take_on(s32 cpu, struct rank *rival)
 {
-	struct rival first = *rival;
-	u32 bound = 0;
+	struct rank first = *rival;
+	u32 home_queue = 0;
 
 	trace_look();
 	if (scx_bpf_dsq_nr_queued(residents_of(cpu)) > 0 &&
 	    take_from(residents_of(cpu), cpu, &first, true))
-		bound = residents_of(cpu);
+		home_queue = residents_of(cpu);
 	if (scx_bpf_dsq_nr_queued(ROAMERS) > 0 && take_from(ROAMERS, cpu, &first, true))
-		bound = ROAMERS;
-	if (take_free(cpu, &first))
+		home_queue = ROAMERS;
+	if (take_unbound(cpu, &first))
 		return true;
-	if (!bound)
+	if (!home_queue)
 		return false;
-	/* Unless another CPU has taken it. */
-	return take_from(bound, cpu, rival, false) || take_free(cpu, rival);
+	/* Another CPU may have taken the bound task meanwhile. */
+	return take_from(home_queue, cpu, rival, false) || take_unbound(cpu, rival);
 }
 
-static bool nobody_waits_for(s32 cpu)
+static bool is_idle_beside(s32 cpu)
 {
 	return !scx_bpf_dsq_nr_queued(residents_of(cpu)) && !scx_bpf_dsq_nr_queued(ROAMERS) &&
 	       !scx_bpf_dsq_nr_queued(queue_of(cpu));
 }
 
-/* Moves who waits first in all queues to this CPU, if it comes before the rival. */
-static bool take(s32 cpu, struct rival *rival)
+/* Moves the first task of all queues to this CPU, if it precedes the rival. */
+static bool take(s32 cpu, struct rank *rival)
 {
 	u64 key = 0;
 
 	if (!one_cpu)
 		return take_on(cpu, rival);
-	/* Looking first costs more than moving. */
-	if (!rival->nobody && (!first_key(0, &key) || !before(key, rival->pass)))
+	/* hand_over() has compared the rival with its node's others. A look costs more than a move. */
+	if (rival->exists && (!first_key(0, &key) || !before(key, rival->key)))
 		return false;
-	return scx_bpf_dsq_move_to_local(0, 0);
+	return move_first_here(0);
 }
 
 #endif

@@ -1,63 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks: each is in one node and shares what that is worth with the others in it,
- * by its progress: the CPU time that it used for each ticket that it holds there.
+ * Tasks: each belongs to one node. The unbound tasks of a node share what it receives by
+ * their progress: the CPU time that each used for each ticket that it holds there.
  *
- * A task competes from when it first is to run after a sleep until it stops
- * running because it sleeps. What is done to it temporarily in between, such
- * as a change of affinity, changes nothing. All but `assigned`, `progress` and
- * `place` is touched under the lock of the task's run queue only.
+ * A task competes from the moment that it becomes runnable until it stops running because
+ * it sleeps. Temporary operations in between, such as a change of affinity, do not matter.
+ * All fields but `assigned`, `progress` and `place` are protected by the lock of the task's
+ * run queue.
  */
 #ifndef PRORATA_TASK_BPF_H
 #define PRORATA_TASK_BPF_H
 
-/* Where a task that competes is counted, see line.bpf.h. */
+/* What a competing task does for its node, see line.bpf.h. */
 enum place {
 	NOWHERE,
 	/* It stands for its node in a queue; on one CPU also while it runs. */
 	REPRESENTS,
-	/* It waits in line inside its node. */
+	/* It waits in the node's line. */
 	IN_LINE,
 };
 
 struct task {
 	/* CPU time for each ticket, in units of 2^-PROGRESS_BITS ns. */
 	u64 progress;
-	/* CPU time that it was charged for. */
+	/* The task's CPU time up to which it was charged. */
 	u64 charged_ns;
-	/* CPU time that the present pass has moved with: never less. */
+	/* The task's CPU time that the present pass includes: never less than `charged_ns`. */
 	u64 dispensed_ns;
-	/* Waiting time that is accounted for. */
+	/* The waiting time that the node's account includes. */
 	u64 delay_ns;
-	/* The node's pass when it was queued. */
+	/* Its entity's pass when it was queued. */
 	u64 queued_pass;
-	/* Where it counts, while it competes. */
+	/* The node in which it competes. */
 	u32 node;
-	/* Where it belongs; whoever is changed takes note when it next runs. */
+	/* The node to which it belongs. It moves there when it is next queued or charged. */
 	u32 assigned;
-	/* Tickets that it holds in its node, while it competes. */
+	/* Tickets of its node that it holds while it competes. */
 	u32 held;
 	/* enum place */
 	u32 place;
 	s32 cpu;
-	/* The control group's node. */
+	/* The node of its control group. */
 	u32 group;
-	struct alone alone;
+	/* What competes for it while it is bound; its home is 0 otherwise. */
+	struct entity own;
 	bool competes;
-	/* Whether the loader, rather than a control group, says where it belongs. */
+	/* Whether the loader assigned it, rather than its control group. */
 	bool given;
-	/* Whether it was put into a node yet. */
+	/* Whether it belongs to a node. */
 	bool present;
 };
 
-static bool is_alone(const struct task *task)
+static bool is_bound(const struct task *task)
 {
-	return !one_cpu && task->alone.is;
+	return !one_cpu && task->own.home;
+}
+
+static struct entity *entity_of(struct task *task)
+{
+	return is_bound(task) ? &task->own : &node_at(task->node)->client;
+}
+
+/*
+ * The pass that decides the task's place. A caller that derives a key and `queued_pass`
+ * reads it once for both. Other CPUs move it meanwhile: if `queued_pass` were later than
+ * the key, no CPU would see that the key is outdated.
+ */
+static u64 pass_for(struct task *task)
+{
+	return READ_ONCE(entity_of(task)->pass);
 }
 
 #define PROGRESS_BITS 17
 
-/* What so much CPU time adds to the progress of who holds so many tickets. */
+/* The progress of a task with these tickets that used this CPU time. */
 static u64 progress_of(u64 service_ns, u32 held)
 {
 	return (service_ns << PROGRESS_BITS) / (held | 1);
@@ -70,10 +86,7 @@ struct {
 	__type(value, struct task);
 } tasks SEC(".maps");
 
-/* Turns of each node by the time waited, in powers of two of 1 ns. */
-u32 waits[NODES][BUCKETS];
-
-/* Weights by nice value, from -20, as in the kernel (kernel/sched/core.c). */
+/* Weights by nice value, from -20 on, as in the kernel (kernel/sched/core.c). */
 static const u32 weights[40] = {
 	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
 	9548,  7620,  6100,  4904,  3906,  3121,  2501,	 1991,	1586,  1277,
@@ -105,33 +118,31 @@ static u32 tickets_by_nice(const struct task_struct *p)
 	return weights[nice < 40 ? nice : 39] * TICKETS_A_WEIGHT;
 }
 
-/* It tells of tasks, and what follows is traced. */
+/* It describes tasks, and the functions below use it. */
 #include "trace_task.bpf.h"
 
-static void join(const struct task_struct *p, struct task *task, u64 now)
+__noinline int join(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull, u64 now)
 {
-	struct alone *alone = &task->alone;
-	const struct rights *node;
-	/* Progress in another node, where it was while it slept, says nothing here. */
+	/* Its progress in the node that it leaves says nothing in this one. */
 	bool comes = task->node != task->assigned;
+	const struct rights *node = node_at(task->assigned);
+	struct entity *entity;
 
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
-	alone->is = is_bound(p);
+	task->own.home = home_for(p);
 	if (comes)
-		alone->known = false;
-	if (alone->is) {
-		count_in_alone(alone, task->node, task->held, home_for(p), now);
-		return;
-	}
-	count_in(task->node, task->held, now);
-	node = node_at(task->node);
-	if (comes || before(task->progress, node->progress))
+		task->own.known = false;
+	entity = entity_of(task);
+	entity->node = task->node;
+	count_in(entity, task->held, now);
+	if (!is_bound(task) && (comes || before(task->progress, node->progress)))
 		task->progress = node->progress;
+	return 0;
 }
 
-/* Nodes that nobody represents although some wait in line. */
+/* Nodes whose line holds tasks although no queue holds one of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, NODES);
@@ -145,7 +156,7 @@ static void note_vacancy(u32 number)
 		__sync_fetch_and_add(&vacant, 1);
 }
 
-/* It no longer stands for its node, nor waits in line. */
+/* The task neither stands for its node nor waits in its line any more. */
 static void leave_place(struct task *task)
 {
 	struct rights *node = node_at(task->node);
@@ -160,36 +171,28 @@ static void leave_place(struct task *task)
 		note_vacancy(task->node);
 }
 
-static void leave(const struct task_struct *p, struct task *task)
+__noinline int leave(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull)
 {
 	trace_task(TASK_GOES, p, task, 0, 0);
 	leave_place(task);
 	task->competes = false;
-	if (is_alone(task))
-		count_out_alone(&task->alone, task->node, task->held);
-	else
-		count_out(task->node, task->held);
+	count_out(entity_of(task), task->held);
+	return 0;
 }
 
-/* It belongs elsewhere, is nicer, or is bound to other CPUs, since it joined. */
-static void follow_assignment(const struct task_struct *p, struct task *task, u64 now)
+/* Whether its node, its nice value or the CPUs that it is bound to changed since it joined. */
+static bool is_changed(const struct task_struct *p, const struct task *task)
 {
+	return task->node != task->assigned || task->held != tickets_by_nice(p) ||
+	       (!one_cpu && task->own.home != home_for(p));
+}
+
+static void follow_changes(struct task_struct *p, struct task *task, u64 now)
+{
+	if (!is_changed(p, task))
+		return;
 	leave(p, task);
 	join(p, task, now);
-}
-
-/* Whether where it may run has changed since it joined. */
-static bool is_bound_anew(const struct task_struct *p, const struct task *task)
-{
-	if (one_cpu)
-		return false;
-	return is_bound(p) ? !is_alone(task) || task->alone.home != home_for(p) : is_alone(task);
-}
-
-/* CPU time that a task used and was not charged for. */
-static u64 used_by(const struct task_struct *p, const struct task *task)
-{
-	return p->se.sum_exec_runtime - task->charged_ns;
 }
 
 /* The present pass moves with all the CPU time that a competing task has used by now. */
@@ -200,61 +203,58 @@ static void dispense_for(struct task *task, u64 used_ns)
 	if (service_ns <= 0)
 		return;
 	task->dispensed_ns = used_ns;
-	if (!is_alone(task))
-		follow_winner(node_at(task->node)->pass);
+	if (!is_bound(task))
+		follow_winner(node_at(task->node)->client.pass);
 	dispense(service_ns);
 }
 
 /*
- * The same for who runs on a CPU, whose run queue is locked: who joins in the middle of a
- * turn begins where all stand by then (1995, 2.2), and is not credited what the turn has
- * used before.
+ * The same for the task that runs on a CPU whose run queue is locked. A task that joins in
+ * the middle of a turn begins at the present pass of that moment (1995, 2.2), and gets no
+ * credit for what the turn has used before.
  */
-static void dispense_turn(const struct task_struct *p, struct task *runs, s32 cpu)
+static void dispense_turn(const struct task_struct *p, struct task *task, s32 cpu)
 {
 	u64 uncounted_ns = scx_clock_task(cpu) - p->se.exec_start;
 
-	dispense_for(runs, p->se.sum_exec_runtime + uncounted_ns);
+	dispense_for(task, p->se.sum_exec_runtime + uncounted_ns);
 }
 
-/* On one of several CPUs, where somebody is about to join. */
+/* On one of several CPUs, before a task joins there. */
 static void dispense_turn_on(s32 cpu)
 {
-	struct task_struct *current = __COMPAT_scx_bpf_cpu_curr(cpu);
-	struct task *runs = current ? task_of(current) : NULL;
+	struct task_struct *current = scx_bpf_cpu_curr(cpu);
+	struct task *task = current ? task_of(current) : NULL;
 
-	if (runs && runs->competes)
-		dispense_turn(current, runs, cpu);
+	if (task && task->competes)
+		dispense_turn(current, task, cpu);
 }
 
-/* Charges a competing task for the CPU time that it used since last time. */
-static void charge(struct task_struct *p, struct task *task, u64 now)
+/* Charges a competing task for the CPU time that it used since the last charge. */
+__noinline int charge(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull, u64 now)
 {
-	u64 service_ns = used_by(p, task);
-	struct rights *node;
+	u64 service_ns = p->se.sum_exec_runtime - task->charged_ns;
 
 	if (!service_ns)
-		return;
+		return 0;
 	task->charged_ns += service_ns;
 	dispense_for(task, task->charged_ns);
-	if (task->node != task->assigned || is_bound_anew(p, task))
-		follow_assignment(p, task, now);
 	if (service_ns > MAX_SERVICE_NS)
 		service_ns = MAX_SERVICE_NS;
-	if (is_alone(task)) {
-		charge_alone(&task->alone, task->node, task->held, service_ns, now);
-		return;
+	if (!is_bound(task)) {
+		struct rights *node = node_at(task->node);
+
+		if (before(node->progress, task->progress))
+			node->progress = task->progress;
+		task->progress += progress_of(service_ns, task->held);
+		if (!one_cpu)
+			catch_up(scx_bpf_task_cpu(p));
 	}
-	node = node_at(task->node);
-	if (before(node->progress, task->progress))
-		node->progress = task->progress;
-	task->progress += progress_of(service_ns, task->held);
-	if (!one_cpu)
-		catch_up(scx_bpf_task_cpu(p));
-	charge_client(task->node, p->pid, service_ns, now);
+	charge_entity(entity_of(task), p->pid, service_ns, now);
+	return 0;
 }
 
-/* Accounts for a turn that has ended. */
+/* Adds a turn that has ended to the accounts. */
 static void count_turn(struct task_struct *p, struct task *task)
 {
 	struct rights *node = node_at(task->node);
@@ -267,20 +267,20 @@ static void count_turn(struct task_struct *p, struct task *task)
 	if (bucket >= BUCKETS)
 		bucket = BUCKETS - 1;
 	__sync_fetch_and_add(&waits[task->node & (NODES - 1)][bucket], 1);
-	__sync_fetch_and_add(&node->waited_ns, waited_ns);
-	__sync_fetch_and_add(&node->dispatches, 1);
+	__sync_fetch_and_add(&node->account.waited_ns, waited_ns);
+	__sync_fetch_and_add(&node->account.dispatches, 1);
 	__sync_fetch_and_add(&totals.dispatches, 1);
 	if (one_cpu)
 		return;
 	cpu = scx_bpf_task_cpu(p);
 	if (task->cpu != cpu) {
 		if (task->cpu >= 0)
-			__sync_fetch_and_add(&node->migrations, 1);
+			__sync_fetch_and_add(&node->account.migrations, 1);
 		task->cpu = cpu;
 	}
 }
 
-/* What it used and waited for before is nobody's business. */
+/* What the task used and waited for before it came here does not count. */
 static void begin_clocks(const struct task_struct *p, struct task *task)
 {
 	task->charged_ns = p->se.sum_exec_runtime;
@@ -288,13 +288,20 @@ static void begin_clocks(const struct task_struct *p, struct task *task)
 	task->delay_ns = p->sched_info.run_delay;
 }
 
-/* A task comes to belong to a node; it is in none before, or not yet known. */
+/* A task that belongs to no node now belongs to this one. */
 static void belong(struct task *task, u32 number)
 {
 	task->assigned = number;
 	task->node = number;
 	task->cpu = -1;
 	__sync_fetch_and_add(&node_at(number)->tasks, 1);
+}
+
+/* A node has one task less. */
+static void lose_task(u32 number)
+{
+	if (__sync_fetch_and_add(&node_at(number)->tasks, -1) == 1 && number < CGROUP_NODES)
+		bpf_ringbuf_output(&exits, &number, sizeof(number), 0);
 }
 
 static void belong_elsewhere(struct task *task, u32 number)
@@ -305,19 +312,7 @@ static void belong_elsewhere(struct task *task, u32 number)
 		return;
 	task->assigned = number;
 	__sync_fetch_and_add(&node_at(number)->tasks, 1);
-	if (__sync_fetch_and_add(&node_at(old)->tasks, -1) == 1 && old < CGROUP_NODES)
-		bpf_ringbuf_output(&exits, &old, sizeof(old), 0);
-}
-
-/* A task has ended, or is let go. */
-static void end(const struct task_struct *p, struct task *task)
-{
-	u32 number = task->assigned;
-
-	if (task->competes)
-		leave(p, task);
-	if (__sync_fetch_and_add(&node_at(number)->tasks, -1) == 1 && number < CGROUP_NODES)
-		bpf_ringbuf_output(&exits, &number, sizeof(number), 0);
+	lose_task(old);
 }
 
 #endif

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A trace of decisions, for a checker that replays it against the core. Off
- * unless asked for at load; then the verifier leaves a load of that setting of it, and these
- * three maps are not made. Other processes find them by their names. Who comes when
- * decisions have been made already asks for the state.
+ * The trace of decisions: a checker replays it against the core. It is off unless the loader
+ * asks for it; then the verifier drops it, and the loader makes none of these three maps.
+ * Other processes find the maps by their names. A process that opens them after the first
+ * decisions asks for the state.
  */
 #ifndef PRORATA_TRACE_BPF_H
 #define PRORATA_TRACE_BPF_H
-
-const volatile bool traced;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } prorata_trace SEC(".maps");
 
-/* Decisions that the ring had no room for: then the trace is worth nothing. */
+/* Records that the ring had no room for. The trace is not usable then. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -23,7 +21,7 @@ struct {
 	__type(value, u64);
 } prorata_lost SEC(".maps");
 
-/* How often the state was asked for, by who comes later; and how often it was told. */
+/* How often a process asked for the state, and how often it was told. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -33,7 +31,13 @@ struct {
 
 static u64 answered;
 
-/* Tells it with what it does not say of itself yet. */
+/* The longest turn of a node's tasks. */
+static u64 quantum_of(const struct rights *node)
+{
+	return node->quantum_ns ? node->quantum_ns : quantum_ns;
+}
+
+/* Adds what is the same for all records, and sends the record. */
 static __noinline int put(struct decision *decision)
 {
 	const struct rights *node = node_at(decision->node);
@@ -43,7 +47,7 @@ static __noinline int put(struct decision *decision)
 	decision->cpu = bpf_get_smp_processor_id();
 	decision->time_ns = scx_bpf_now();
 	decision->quantum_ns = quantum_of(node);
-	decision->tasks = node->runnable;
+	decision->tasks = node->client.tasks;
 	decision->drawn = lottery;
 	if (!bpf_ringbuf_output(&prorata_trace, decision, sizeof(*decision), 0))
 		return 0;
@@ -55,14 +59,14 @@ static __noinline int put(struct decision *decision)
 
 __noinline int tell(u32 kind, u32 number, u32 tid, u64 service_ns)
 {
-	const struct rights *node = node_at(number);
+	const struct entity *client = &node_at(number)->client;
 	struct decision decision = {
 		.kind = kind,
 		.node = number,
 		.tid = tid,
-		.pass = node->pass,
-		.worth = node->worth,
-		.present = kind == STATE_SLEEPS ? node->left_at : present(),
+		.pass = client->pass,
+		.worth = client->worth,
+		.present = kind == STATE_SLEEPS ? client->left_at : present(),
 		.service_ns = service_ns,
 	};
 
@@ -70,8 +74,8 @@ __noinline int tell(u32 kind, u32 number, u32 tid, u64 service_ns)
 }
 
 /*
- * Tells where everybody stands, if somebody has asked for it. On one CPU nothing is
- * decided meanwhile, as nothing interrupts a decision: so it is the state between two.
+ * Tells the state of all clients if a process has asked for it. On one CPU nothing
+ * interrupts a decision, so this is the state between two decisions.
  */
 __noinline int tell_state_if_asked(void)
 {
@@ -83,11 +87,11 @@ __noinline int tell_state_if_asked(void)
 	answered = *asked;
 	tell(STATE_BEGINS, BASE, 0, 0);
 	bpf_for(number, BASE + 1, end) {
-		const struct rights *node = node_at(number);
+		const struct entity *client = &node_at(number)->client;
 
-		if (node->runnable)
+		if (client->tasks)
 			tell(STATE_COMPETES, number, 0, 0);
-		else if (node->known)
+		else if (client->known)
 			tell(STATE_SLEEPS, number, 0, 0);
 	}
 	return 0;

@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the trace tells of tasks in the queues of several CPUs. What one CPU does to a queue
- * and what it tells of that are not one step, but nothing comes between them on that CPU:
+ * Records about tasks in the queues of several CPUs. An operation on a queue and its record
+ * are not one step, but nothing else happens between them on that CPU:
  *
- * - that a task waits is told before it is put into the queue, so it is there for certain
- *   once its CPU tells anything else;
- * - that it was taken is told after; it had been there when the CPU began to look.
+ * - The record that a task waits precedes its insertion. So the task is in the queue by the
+ *   time of the next record of that CPU.
+ * - The record that a task was taken follows. The task was in the queue when that CPU began
+ *   to look.
  *
- * The ring has one order for all CPUs. On one CPU nothing of this is told: there the order
- * of decisions says it all (trace.bpf.h).
+ * The ring orders the records of all CPUs. On one CPU there are no such records: the order
+ * of decisions suffices (trace.bpf.h).
  */
 #ifndef PRORATA_TRACE_TASK_BPF_H
 #define PRORATA_TRACE_TASK_BPF_H
 
-static __noinline int tell_of_task(u32 kind, u32 tid, const struct task *task, u32 queue, u64 key)
+static __noinline int tell_of_task(u32 kind, u32 tid, struct task *task, u32 queue, u64 key)
 {
-	const struct rights *node = node_at(task->node);
+	const struct entity *entity = entity_of(task);
 	struct decision decision = {
 		.kind = kind,
 		.node = task->node,
 		.tid = tid,
-		.pass = is_alone(task) ? task->alone.pass : node->pass,
-		.worth = is_alone(task) ? task->alone.worth : node->worth,
+		.pass = entity->pass,
+		.worth = entity->worth,
 		.present = present(),
 		.queue = queue,
 		.key = key,
-		.alone = is_alone(task),
+		.bound = is_bound(task),
 	};
 
 	return put(&decision);
 }
 
-static __always_inline void trace_task(u32 kind, const struct task_struct *p,
-				       const struct task *task, u32 queue, u64 key)
+static __always_inline void trace_task(u32 kind, const struct task_struct *p, struct task *task,
+				       u32 queue, u64 key)
 {
 	if (traced && !one_cpu)
 		tell_of_task(kind, p->pid, task, queue, key);
 }
 
-/* One that the kernel holds on its CPU for a moment is passed over by the others. */
-static __always_inline void trace_wait(const struct task_struct *p, const struct task *task,
-				       u32 queue, u64 key)
+/* The other CPUs pass over a task that the kernel holds on its CPU for a moment. */
+static __always_inline void trace_wait(const struct task_struct *p, struct task *task, u32 queue,
+				       u64 key)
 {
 	if (traced)
 		trace_task(p->migration_disabled ? TASK_GOES : TASK_WAITS, p, task, queue, key);

@@ -1,5 +1,4 @@
-//! A trace of decisions replayed: every pick must be one that stride scheduling (1995, 2)
-//! allows.
+//! Replays a trace of decisions: stride scheduling (1995, 2) must allow every pick.
 
 mod one;
 mod several;
@@ -8,45 +7,45 @@ use prorata_core::policy::PolicyError;
 
 use self::one::OnOne;
 use self::several::OnSeveral;
-use crate::scheduler::Decision;
+use crate::scheduler::{Decision, PASS_BITS};
 
 /// Units of [`Decision::pass`] that are a nanosecond for each base ticket.
-const PASS_UNITS: f64 = (1 << 20) as f64;
+const PASS_UNITS: f64 = (1 << PASS_BITS) as f64;
 
-/// How much CPU time a decision may be off by: what rounding adds up to.
+/// How much CPU time a decision may be off by. Rounding adds up to this.
 const TOLERANCE_NS: f64 = 100_000.0;
 
-/// Why a trace is not one of stride scheduling.
+/// Why a trace does not follow stride scheduling.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Disallowed {
-    /// Somebody else deserved to run more.
+    /// Another client should have run.
     #[error(
         "pick {pick} is not allowed: client {node} comes {early_ns} ns of CPU time too early, before \
          a task of client {instead_of}"
     )]
     Pick {
-        /// How many picks there were, this one counted.
+        /// The number of picks so far, including this one.
         pick: u64,
-        /// Who was picked.
+        /// The client that was picked.
         node: u32,
-        /// Who should have been.
+        /// The client that should have been picked.
         instead_of: u32,
-        /// Until when, in CPU time of all together.
+        /// How much too early, in CPU time of all clients together.
         early_ns: u64,
     },
-    /// Somebody joins further in front than its last leave or its newness allows.
+    /// A client joins further ahead than its last leave, or its first join, allows.
     #[error(
         "after pick {pick} client {node} joins with {early_ns} ns of CPU time more than is due"
     )]
     Join {
         /// Picks before.
         pick: u64,
-        /// Who joined.
+        /// The client that joined.
         node: u32,
-        /// How much it gains.
+        /// The CPU time that it gains.
         early_ns: u64,
     },
-    /// A pass moved otherwise than by what was used, or by the change of tickets.
+    /// A pass moved by something else than service or a change of tickets.
     #[error(
         "after pick {pick} the pass of client {node} is {off_ns} ns of CPU time from where the core \
          has it"
@@ -54,28 +53,28 @@ pub enum Disallowed {
     Pass {
         /// Picks before.
         pick: u64,
-        /// Whose pass.
+        /// The client.
         node: u32,
-        /// How far; positive if it has more of a wait than is due.
+        /// The distance, positive if the client waits too long.
         off_ns: i64,
     },
-    /// Not stride scheduling's: whoever is picked, a lottery allows it.
+    /// A lottery decides, and a lottery allows every pick.
     #[error("after pick {pick} a lottery decides, which may pick anybody")]
     Drawn {
         /// Picks before.
         pick: u64,
     },
-    /// The core refuses the decision: something is missing before it.
+    /// The core refuses the decision: the trace lacks an earlier one.
     #[error("the trace is not whole at client {node}: {error}")]
     NotWhole {
-        /// Whose decision.
+        /// The client.
         node: u32,
-        /// What the core says.
+        /// The core's reason.
         error: PolicyError,
     },
 }
 
-/// What judges the decisions of a scheduler, one after another.
+/// Judges the decisions of a scheduler, one after another.
 #[derive(Debug)]
 pub struct Replay(Rules);
 
@@ -86,9 +85,8 @@ enum Rules {
 }
 
 impl Replay {
-    /// Of a trace from its beginning, or with the state before it, on a kernel for so many
-    /// CPUs ([`crate::scheduler::possible_cpus`]) that looks at the end of a turn once a
-    /// tick.
+    /// For a trace from its beginning, or with the state before it. `cpus` is
+    /// [`crate::scheduler::possible_cpus`] of its kernel, which ends turns at its tick.
     pub fn new(tick_ns: u64, cpus: u32) -> Self {
         Self(match cpus {
             1 => Rules::One(Box::new(OnOne::new(tick_ns))),
@@ -104,14 +102,14 @@ impl Replay {
         }
     }
 
-    /// The next decision. Cost: on one CPU one look at each task, for a pick, a charge, and a
-    /// change of tickets; on several, for a pick, one at each task that waits and at up to
-    /// 1,024 decisions since it does.
+    /// Judges the next decision. Cost on one CPU: one look at each task for a pick, a charge
+    /// and a change of tickets. Cost on several: for a pick, one look at each waiting task and
+    /// at up to 1,024 decisions since it waits.
     ///
     /// # Errors
     ///
-    /// If the policy does not allow it, or on several CPUs one before it. What follows is
-    /// not to be judged then.
+    /// If the policy does not allow this decision, or, on several CPUs, an earlier one. No
+    /// later decision can be judged then.
     pub fn step(&mut self, decision: &Decision) -> Result<(), Disallowed> {
         match &mut self.0 {
             Rules::One(one) => one.step(decision),

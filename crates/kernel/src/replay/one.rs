@@ -1,64 +1,58 @@
 //! On one CPU: each decision against the core's stride scheduling (1995, 2).
 //!
-//! The core is told who joins, leaves, is worth something else and uses what, and
-//! says how far a pass moves for what was used. A pick is allowed if nobody who
-//! competes has a lesser pass. What remains of a wait is kept over a sleep, and
-//! rescaled with the tickets. The kernel has five rules more than the core:
+//! The core hears of all joins, leaves, changes of tickets and charges, and tells how far a
+//! charge moves a pass. A pick is allowed if no competing client has a smaller pass. A client
+//! keeps what remains of its wait over a sleep, and a change of tickets rescales it. The
+//! kernel has five rules more than the core:
 //!
-//! * Who joins may be put further back, behind others of its node, but not further
-//!   in front.
-//! * Who wakes an idle CPU has it.
-//! * Who wakes while one runs and nobody waits is next, if it deserves to run at the
-//!   latest when that one's quantum is over (`bpf/next.bpf.h`).
-//! * Who has been taken for the CPU has it, though somebody joins before it does:
-//!   tasks outside the scheduler can come in between.
-//! * Nobody waits longer than eight seconds.
+//! * A joining client may stand further back, behind others of its node, but not further
+//!   ahead.
+//! * A client that wakes an idle CPU gets it.
+//! * A client that wakes while another one runs and none waits is next, if it precedes that
+//!   one by the end of its quantum (`bpf/next.bpf.h`).
+//! * A task taken for the CPU keeps it even if another one joins before it runs: tasks outside
+//!   the scheduler can run in between.
+//! * No client waits longer than eight seconds.
 //!
-//! A trace may begin with the state ([`DecisionKind::Begin`]). Whose turn it was then, and
-//! who was to be next, it does not say: so the first `UNKNOWN_TURNS` turns after it are
-//! not judged.
+//! A trace may begin with the state ([`DecisionKind::Begin`]). The state does not include the
+//! running task and the next one, so the first `UNKNOWN_TURNS` turns after it are not judged.
 
 use std::collections::{HashMap, HashSet};
 
 use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
-use crate::scheduler::{Decision, DecisionKind};
+use crate::scheduler::{Decision, DecisionKind, LONGEST_WAIT_NS};
 
-/// Tickets of the core's, which are whole, for each base ticket.
+/// Tickets in the core for each base ticket: the core's tickets are whole.
 const SCALE: f64 = 1000.0;
 
-/// A quantum of the core's. Whoever used another time is charged for that, so what it is
-/// makes no difference.
+/// The core's quantum. Its length does not matter: each charge states the time used.
 const QUANTUM_NS: f64 = 20e6;
 
-/// The core's passes wrap around here: 2^64 in strides of 2^44.
+/// The core's passes wrap around at 2^64, in strides of 2^44.
 const WRAP: f64 = (1 << 20) as f64;
 
-/// Turns that may have been decided about before a trace began: of who ran, and of those
-/// in the CPU's own queue, who are two at most (`bpf/next.bpf.h`).
+/// Turns that the kernel may have decided before the trace began: that of the running task,
+/// and of at most two tasks in the CPU's own queue (`bpf/next.bpf.h`).
 const UNKNOWN_TURNS: u32 = 3;
 
-/// Nobody waits longer because of having few tickets, or none; as in
-/// `bpf/pass.bpf.h`.
-const LONGEST_WAIT_NS: f64 = 8e9;
-
-/// Tasks as the core sees them. Passes are the core's: quanta for each of its
-/// tickets.
+/// Clients as the core sees them. Passes count the core's quanta for each of its tickets.
 #[derive(Debug)]
 pub struct OnOne {
     core: Stride,
     tasks: HashMap<u32, Task>,
     tick_ns: u64,
     turn: Option<Turn>,
-    /// Turns that are not judged from now on.
+    /// The number of further turns that are not judged.
     unknown_turns: u32,
-    /// Who found the CPU idle, or nobody waiting for it, until it is picked.
+    /// The client that found the CPU idle, or no client waiting for it, until its pick.
     first: Option<u32>,
-    /// Who joined since a turn ended, or might have: somebody may have been taken before.
+    /// The clients that joined since a turn may have ended: the kernel may have taken another
+    /// task before.
     late: HashSet<u32>,
     picks: u64,
-    /// The kernel's pass that is 0 here; its passes wrap around.
+    /// The kernel's pass that counts as 0 here, as its passes wrap around.
     origin: Option<u64>,
 }
 
@@ -66,11 +60,11 @@ pub struct OnOne {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     tid: u32,
-    /// None once its client has left.
+    /// `None` once the client has left.
     node: Option<u32>,
     used_ns: u64,
-    /// Whether it was first when the last turn may have ended: then it may have begun
-    /// another one.
+    /// Whether the client came first when the last turn may have ended, and so may have begun
+    /// another turn.
     goes_on: bool,
 }
 
@@ -78,21 +72,20 @@ struct Turn {
 struct Task {
     index: ClientIndex,
     tickets: u32,
-    /// The longest that a turn lasts that is its. A turn is measured out when its task
-    /// begins to wait, so each quantum that it had counts.
+    /// The longest turn of its tasks. The kernel fixes a turn when the task begins to wait, so
+    /// all quanta that the client has had count.
     turn_ns: u64,
     competes: bool,
-    /// Its place, while it competes.
+    /// The pass, while the client competes.
     pass: f64,
-    /// Where it waits: there, unless that means too long a wait.
+    /// The place in the queue: the pass, unless that means too long a wait.
     key: f64,
-    /// What remained of its wait when it left, and its tickets then.
+    /// What remained of the wait at the last leave, and the tickets at that time.
     remain: Option<(f64, u32)>,
 }
 
 impl OnOne {
-    /// Of a trace from its beginning, or with the state before it, on a kernel that looks
-    /// at the end of a turn once a tick.
+    /// For a trace from its beginning, or with the state before it.
     pub fn new(tick_ns: u64) -> Self {
         Self {
             core: Stride::new(),
@@ -112,12 +105,7 @@ impl OnOne {
         self.picks
     }
 
-    /// The next decision. Cost: one look at each task, for a pick, a charge, and a change of
-    /// tickets.
-    ///
-    /// # Errors
-    ///
-    /// If the policy does not allow it. What follows is not to be judged then.
+    /// Judges the next decision.
     pub fn step(&mut self, decision: &Decision) -> Result<(), Disallowed> {
         if decision.kind == DecisionKind::Begin {
             *self = Self {
@@ -153,7 +141,7 @@ impl OnOne {
             DecisionKind::Competes => self.compete(node, tickets)?,
             DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, tickets)),
         }
-        let longest = LONGEST_WAIT_NS / QUANTUM_NS / f64::from(decision.tasks.max(1));
+        let longest = LONGEST_WAIT_NS as f64 / QUANTUM_NS / f64::from(decision.tasks.max(1));
         let latest = present + longest / self.core.total_tickets() as f64;
         let task = self.task(node);
         task.pass = pass;
@@ -164,8 +152,8 @@ impl OnOne {
         Ok(())
     }
 
-    /// Who runs may begin another turn if it is first. That is decided when it was charged,
-    /// and all who wait have the places that are due to what they are worth by then.
+    /// Notes whether the running client comes first, and so may begin another turn. The kernel
+    /// decides this after a charge, when all waiting clients have their present places.
     fn prolong(&mut self) {
         let node = self.turn.and_then(|turn| turn.node);
         let goes_on = node.is_some_and(|node| self.earlier_than(node).is_none());
@@ -174,10 +162,10 @@ impl OnOne {
         }
     }
 
-    /// What is told of a node with each decision. Gives back its tickets of the core's.
+    /// Enters what every decision tells of a node. Returns its tickets in the core.
     fn enter(&mut self, decision: &Decision) -> u32 {
         let next = ClientIndex(self.tasks.len() as u32);
-        // Out of range is the nearest in it.
+        // A number out of range becomes the nearest one.
         let tickets = ((decision.tickets * SCALE).round() as u32).max(1);
         let task = self.tasks.entry(decision.node).or_insert(Task {
             index: next,
@@ -192,7 +180,7 @@ impl OnOne {
         tickets
     }
 
-    /// A pass of the kernel's as one of the core's.
+    /// Converts a pass of the kernel to one of the core.
     fn passes(&self, pass: u64, origin: u64) -> f64 {
         let units = pass.wrapping_sub(origin).cast_signed() as f64;
         units / PASS_UNITS / QUANTUM_NS / SCALE
@@ -209,14 +197,14 @@ impl OnOne {
         let task = self.task(node);
         let due = match task.remain {
             Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
-            // Who is new waits a whole stride.
+            // A new client waits a whole stride.
             None => 1.0 / f64::from(tickets),
         };
         let turn_ns = task.turn_ns;
         self.compete(node, tickets)?;
         self.late.insert(node);
-        // A node's new task may stand where its node does, which is up to a turn
-        // in front of where a new client of the core's would.
+        // A new task may stand where its node does. That is up to a turn ahead of a new
+        // client of the core.
         let early_ns = (due - given) * f64::from(tickets) * QUANTUM_NS;
         if early_ns > turn_ns as f64 + TOLERANCE_NS {
             return Err(Disallowed::Join {
@@ -237,8 +225,8 @@ impl OnOne {
         joined.map_err(|error| Disallowed::NotWhole { node, error })
     }
 
-    /// Whether who wakes with this pass is next: nobody waits, and who runs, if anybody
-    /// does, will have at least that pass when its quantum is over.
+    /// Whether a client that wakes with this pass is next: no client waits, and a running one
+    /// has at least that pass by the end of its quantum.
     fn is_next(&self, pass: f64) -> bool {
         let mut competing = self.tasks.iter().filter(|(_, task)| task.competes);
         let Some((node, runs)) = competing.next() else {
@@ -285,8 +273,8 @@ impl OnOne {
 
     fn charge(&mut self, decision: &Decision, pass: f64) -> Result<(), Disallowed> {
         let (node, service_ns) = (decision.node, decision.service_ns);
-        // Whoever belongs elsewhere, or is nicer, while it runs leaves and joins: its turn
-        // goes on.
+        // A running task leaves and joins if its node or its nice value changes. Its turn
+        // continues.
         if let Some(turn) = &mut self.turn
             && (turn.tid == decision.tid || turn.node == Some(node))
         {
@@ -310,7 +298,7 @@ impl OnOne {
         let task = self.task(node);
         let tickets = f64::from(task.tickets);
         let off_ns = (pass - due) * tickets * QUANTUM_NS;
-        // The core's tickets are whole.
+        // The core rounds to whole tickets.
         let rounding_ns = task.turn_ns as f64 / tickets;
         if off_ns.abs() > TOLERANCE_NS + rounding_ns {
             return Err(Disallowed::Pass {
@@ -331,7 +319,7 @@ impl OnOne {
             return Err(Disallowed::NotWhole { node, error });
         }
         let resumes = self.turn.is_some_and(|turn| {
-            // Tasks outside the scheduler came in between.
+            // Tasks outside the scheduler ran in between.
             turn.node == Some(node) && (turn.goes_on || turn.used_ns < turn_ns)
         });
         if resumes {
@@ -362,8 +350,8 @@ impl OnOne {
         }
     }
 
-    /// Who comes before this one of those that compete, and by how much CPU time of all
-    /// together. Those who are late count for others who are.
+    /// The competing client that precedes this one most, and by how much CPU time of all
+    /// clients together. Late clients only precede other late clients.
     fn earlier_than(&self, node: u32) -> Option<(u32, u64)> {
         let is_late = self.late.contains(&node);
         let competing = self.tasks.iter().filter(|(_, task)| task.competes);

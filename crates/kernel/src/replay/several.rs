@@ -1,47 +1,43 @@
-//! On several CPUs: each pick against the queue that it was taken from.
+//! On several CPUs: each pick against the queue that the task was taken from.
 //!
-//! A CPU takes who has the least pass in a queue. What it does and what it tells are not one
-//! step, and the others go on meanwhile; but the ring has one order for all, and on a single
-//! CPU nothing comes between what is done and what is told. So
+//! A CPU takes the task with the smallest pass of a queue. An operation and its record are not
+//! one step, and the other CPUs work meanwhile. But the ring orders the records of all CPUs,
+//! and on one CPU nothing happens between an operation and its record. So
 //!
-//! * a task that is told to wait is in the queue, and in its new place there, when its CPU
-//!   tells anything else;
-//! * it is there still as long as no other CPU's *next* word is that it was taken or went;
-//! * a pass is what was told of it last, or what some CPU's next word says.
+//! * a task is in its place in a queue by the next record of the CPU that put it there;
+//! * it stays there unless the *next* record of another CPU tells that it was taken or went;
+//! * a pass is the one recorded last, or the one in the next record of some CPU.
 //!
-//! A pick is not allowed if another task was in that queue from before the CPU began to look
-//! until after it took one, and had a lesser pass than who was taken, whichever of these
-//! values the two had. That is known when every other CPU has told something else, or has
-//! been silent for so long that it is not in the middle of anything. The kernel's rules:
+//! A pick is not allowed if another task was in that queue during the whole look and had a
+//! smaller pass than the task taken, for all passes that the two can have had. This is certain
+//! when every other CPU has written another record, or has been silent for so long that it
+//! cannot be in the middle of an operation. The kernel's rules:
 //!
-//! * A place in a queue is that of the pass when it was queued, until it is first: whose pass
-//!   is less since then may not be found. Whose is greater is put behind.
-//! * Nobody waits longer than some time: then its place is a key before its pass.
-//! * Who is bound to some of the CPUs waits elsewhere, where its pass is its own. Among those
-//!   who may run on several, but not on all, nobody is judged: the first may not run here.
-//! * Who wakes an idle CPU has it, without a queue.
+//! * A task stands where its pass was when it was queued, until it comes first. A smaller pass
+//!   since then may go unnoticed. With a larger pass the task moves back.
+//! * No task waits longer than some time: such a task has a key before its pass.
+//! * A bound task waits elsewhere, with a pass of its own. Picks among the tasks of several
+//!   CPUs, but not all, are not judged: the first task may not run on this CPU.
+//! * A task that wakes an idle CPU gets it without a queue.
 //!
-//! Tasks that wait when the trace begins are known as soon as anything is told of them. Among
-//! queues the CPUs go by hints, which is not judged.
+//! A task that waits when the trace begins is known from its first record on. CPUs choose
+//! among queues by hints, and that choice is not judged.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
-use crate::scheduler::{Decision, DecisionKind};
+use crate::scheduler::{Decision, DecisionKind, ROAMERS};
 
-/// The queue of those that may run on several CPUs, but not on all (`bpf/resident.bpf.h`).
-const ROAMERS: u32 = 1024;
-
-/// A CPU that has told nothing for so long is not in the middle of a decision.
+/// A CPU that wrote no record for this long is not in the middle of an operation.
 const SILENCE_NS: u64 = 1_000_000_000;
 
-/// Words about the pass of a node that are kept: more than come during a look.
+/// Records kept about the pass of a node: more than come during one look.
 const WORDS: usize = 1024;
 
-/// What is known of queues, CPUs and passes.
+/// What the records tell of queues, CPUs and passes.
 #[derive(Default, Debug)]
 pub struct OnSeveral {
-    /// Words so far; the number of each is its place in the order of all.
+    /// The number of records so far. Each record is known by its number.
     words: u64,
     cpus: HashMap<u32, Cpu>,
     /// By node.
@@ -50,7 +46,7 @@ pub struct OnSeveral {
     waiting: HashMap<u32, Waiting>,
     suspicions: Vec<Suspicion>,
     picks: u64,
-    /// The pass that is 0 here; the kernel's wrap around.
+    /// The pass that counts as 0 here, as the kernel's passes wrap around.
     origin: Option<u64>,
 }
 
@@ -58,15 +54,15 @@ pub struct OnSeveral {
 struct Cpu {
     last: u64,
     look: u64,
-    /// Who was told to wait, and may not be there yet.
+    /// Tasks that are recorded to wait and may not be in the queue yet.
     unsure: Vec<u32>,
 }
 
-/// A pass, as it was told.
+/// A pass, as a record told it.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     at: u64,
-    /// The word before of the same CPU: the pass was read after that.
+    /// The record before, of the same CPU: the pass was read after that.
     after: u64,
     pass: i64,
 }
@@ -74,50 +70,50 @@ struct Word {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     node: u32,
-    is_alone: bool,
+    is_bound: bool,
     queue: u32,
     cpu: u32,
     tickets: f64,
     pass: i64,
     key: i64,
-    /// The word since when it is there for certain.
+    /// The record since which the task is certainly there.
     sure: Option<u64>,
 }
 
 impl Waiting {
-    /// Whether its place is its own, whatever happens to the node's pass.
+    /// Whether the place does not depend on the node's pass.
     fn is_fixed(&self) -> bool {
-        self.is_alone || self.key < self.pass
+        self.is_bound || self.key < self.pass
     }
 }
 
-/// A pick that is not allowed unless a word is missing.
+/// A pick that is not allowed, unless a later record explains it.
 #[derive(Debug)]
 struct Suspicion {
     pick: u64,
     time_ns: u64,
-    /// Who was taken, and the least that its place can have been.
+    /// The client that was taken, and the least that its place can have been.
     node: u32,
     least: i64,
-    /// Whether that can be less by what is told next.
+    /// Whether later records cannot lower that.
     is_fixed: bool,
-    /// The same of who was passed over.
+    /// The same of the task that was passed over.
     task: u32,
     instead_of: u32,
     most: i64,
     is_most_fixed: bool,
     tickets: f64,
-    /// CPUs whose next word matters.
+    /// CPUs whose next record matters.
     awaited: HashSet<u32>,
 }
 
 impl Suspicion {
-    /// CPU time by which who was passed over comes before who was taken.
+    /// The CPU time by which the task passed over precedes the task taken.
     fn early_ns(&self) -> f64 {
         (self.least - self.most) as f64 / PASS_UNITS * self.tickets
     }
 
-    /// Whether it stands after this word.
+    /// Whether the suspicion remains after this record.
     fn stands(&mut self, word: &Decision, pass: i64) -> bool {
         if !self.awaited.remove(&word.cpu) {
             return true;
@@ -138,9 +134,9 @@ impl Suspicion {
     }
 }
 
-/// Whether it tells the pass of its node.
+/// Whether a record tells the pass of its node.
 fn tells_pass(word: &Decision) -> bool {
-    word.kind != DecisionKind::Look && !word.is_alone
+    word.kind != DecisionKind::Look && !word.is_bound
 }
 
 impl OnSeveral {
@@ -183,7 +179,7 @@ impl OnSeveral {
         self.cpus.entry(cpu).or_default()
     }
 
-    /// What the word says about suspicions.
+    /// Weighs the suspicions against a record.
     fn weigh(&mut self, word: &Decision, pass: i64) -> Result<(), Disallowed> {
         self.suspicions
             .retain_mut(|suspicion| suspicion.stands(word, pass));
@@ -201,7 +197,7 @@ impl OnSeveral {
         }
     }
 
-    /// What the word says about its CPU and its node.
+    /// Notes what a record tells of its CPU and its node.
     fn note(&mut self, word: &Decision, pass: i64) {
         self.words += 1;
         let at = self.words;
@@ -227,7 +223,7 @@ impl OnSeveral {
     fn wait(&mut self, word: &Decision, pass: i64, key: i64) {
         let waiting = Waiting {
             node: word.node,
-            is_alone: word.is_alone,
+            is_bound: word.is_bound,
             queue: word.queue,
             cpu: word.cpu,
             tickets: word.tickets,
@@ -244,8 +240,8 @@ impl OnSeveral {
         let Some(taken) = self.waiting.remove(&word.tid) else {
             return;
         };
-        // It was where its pass was, unless that is not its place: another CPU may not have
-        // put it in its new one yet.
+        // A place that does not follow the pass may be outdated: another CPU may not have
+        // moved the task yet.
         let is_placed = !taken.is_fixed() || taken.cpu == word.cpu || taken.sure.is_some();
         if taken.queue == ROAMERS || !is_placed {
             return;
@@ -266,10 +262,10 @@ impl OnSeveral {
                 time_ns: word.time_ns,
                 node: taken.node,
                 least,
-                is_fixed: taken.is_alone,
+                is_fixed: taken.is_bound,
                 task: *task,
                 instead_of: other.node,
-                // Where it was queued is where it is looked for.
+                // The kernel looks for the task where it was queued.
                 most: if other.is_fixed() {
                     most
                 } else {
@@ -290,10 +286,10 @@ impl OnSeveral {
         self.suspicions.extend(found);
     }
 
-    /// The first and the last place that it can have had since that word, as far as is told;
-    /// none if that is not known.
+    /// The first and the last place that a task can have had since a record; `None` if no
+    /// record tells.
     fn places(&self, waiting: &Waiting, since: u64) -> Option<(i64, i64)> {
-        if waiting.is_alone {
+        if waiting.is_bound {
             return Some((waiting.key, waiting.key));
         }
         let words = self.passes.get(&waiting.node)?;

@@ -1,6 +1,7 @@
-//! The scheduler in the kernel, and how it is told things.
+//! The scheduler in the kernel, and the calls that control it.
 
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
@@ -11,10 +12,11 @@ use super::graph::Graph;
 use super::quanta::Quanta;
 use super::ring::Ring;
 use super::room::Room;
+use super::tables::Tables;
 use super::trace::{Decision, Trace};
 use super::{
-    Account, BASE, BUCKETS, CGROUP_NODES, Options, Policy, Scope, Statistics, TICKETS, Ticket,
-    layout, task, trace, worth,
+    Account, BASE, BUCKETS, CGROUP_NODES, Options, PASS_BITS, Policy, Scope, Statistics, TICKETS,
+    Ticket, layout, task, trace, worth,
 };
 use crate::exit::ejection;
 use crate::prorata_skeleton::{
@@ -24,26 +26,22 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 232);
+const _: () = assert!(size_of::<types::rights>() == 240);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
 
-/// `SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED`: such tasks, too,
-/// wait for their turn.
+/// `SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED`: such tasks wait in the queues,
+/// too.
 const FLAGS: u64 = 4 | 16;
 const SWITCH_PARTIAL: u64 = 8;
-/// As in `bpf/arithmetic.h`.
-const PASS_BITS: i32 = 20;
-/// As in `bpf/feasible.bpf.h`: CPUs beyond have the queues of the first ones.
-const MAX_CPUS: u32 = 1024;
 const VARIABLES: &str = "the scheduler has variables";
 
 pub struct Loaded {
     /// Dropped first: that unloads the scheduler.
     _link: Link,
     exits: Ring<u32>,
-    /// If decisions are traced.
+    /// Present if decisions are traced.
     decisions: Option<Ring<Decision>>,
     pub(super) rights: Mutex<Rights>,
     skeleton: Mutex<ProrataSkel<'static>>,
@@ -51,7 +49,7 @@ pub struct Loaded {
     queues: u32,
 }
 
-/// What the caller has made of the table of tickets, and of quanta.
+/// The graph, the table of tickets and the quanta, as the caller set them.
 pub(super) struct Rights {
     pub(super) graph: Graph,
     room: Room,
@@ -66,7 +64,9 @@ impl Loaded {
             .open(attach::object())
             .map_err(&refused)?;
         let queues = configure(&mut open, options, traced).map_err(&refused)?;
+        let tables = Tables::replace_map(&mut open).map_err(&refused)?;
         let mut skeleton = open.load().map_err(&refused)?;
+        tables.map_into(&mut skeleton).map_err(&refused)?;
         let exits = Ring::new(&skeleton.maps.exits, node_of_bytes).map_err(&refused)?;
         let decisions = traced.then(|| Ring::new(&skeleton.maps.prorata_trace, trace::decode));
         let decisions = decisions.transpose().map_err(&refused)?;
@@ -91,12 +91,12 @@ impl Loaded {
     }
 
     pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
-        self.with_data(|data| {
+        self.with_data(|data, _| {
             let lottery = policy == Policy::Lottery;
             if data.lottery == lottery {
                 return;
             }
-            // The present pass goes on from where it is.
+            // The present pass continues from its present place.
             if lottery {
                 data.furthest = data.dispensed.wrapping_add(data.ahead);
             } else {
@@ -118,7 +118,7 @@ impl Loaded {
                 .ok_or(KernelError::TooManyTickets { wanted })?,
             _ => return Err(KernelError::TooManyTickets { wanted }),
         };
-        self.with_data(|data| write_list(data, list, tickets))?;
+        self.with_data(|_, tables| write_list(tables, list, tickets))?;
         self.ask(|progs| &progs.set_tickets, node, list, 0)
             .map_err(|why| self.refused(&why))?;
         if let Some(before) = graph.fund(node, tickets, list) {
@@ -143,23 +143,19 @@ impl Loaded {
             rights.room.retire(before.list, before.length);
         }
         self.forget_quantum(&mut rights.quanta, node)?;
-        self.with_data(|data| {
-            // Nobody is in it, so nobody else writes here.
-            let entry = &mut data.nodes[node as usize];
-            entry.received_ns = 0;
-            entry.specified_ns = 0;
-            entry.dispatches = 0;
-            entry.migrations = 0;
-            entry.waited_ns = 0;
-            entry.known = 0;
-            entry.alone_worth = 0;
-            data.waits[node as usize] = [0; BUCKETS];
+        self.with_data(|_, tables| {
+            // The node has no task, so the kernel does not write here.
+            let entry = &mut tables.nodes[node as usize];
+            entry.account = types::account::default();
+            entry.client.known = 0;
+            entry.bound_worth = 0;
+            tables.waits[node as usize] = [0; BUCKETS];
         })
     }
 
     pub fn forget_all(&self) -> Result<(), KernelError> {
         let nodes = lock(&self.rights).graph.nodes();
-        // Whatever funds others is free of that first.
+        // A node that funds others cannot be removed.
         nodes
             .iter()
             .try_for_each(|node| self.set_tickets(*node, &[]))?;
@@ -196,24 +192,20 @@ impl Loaded {
     }
 
     fn read_account(&self, node: u32) -> Result<Account, KernelError> {
-        self.with_data(|data| {
-            let entry = data.nodes.get(node as usize);
+        self.with_data(|data, tables| {
+            let entry = tables.nodes.get(node as usize);
             let entry = entry.ok_or(KernelError::NoSuchNode { node })?;
-            let waits = data.waits[node as usize].map(u64::from);
-            let mut account = Account {
-                received_ns: entry.received_ns,
-                specified_ns: entry.specified_ns,
-                runnable: entry.runnable + entry.alone,
+            let waits = tables.waits[node as usize].map(u64::from);
+            Ok(Account {
+                received_ns: entry.account.received_ns,
+                specified_ns: entry.account.specified_ns + unsettled(data.dispensed, &entry.client),
+                runnable: entry.client.tasks + entry.bound,
                 tasks: entry.tasks,
-                dispatches: entry.dispatches,
-                migrations: entry.migrations,
-                waited_ns: entry.waited_ns,
+                dispatches: entry.account.dispatches,
+                migrations: entry.account.migrations,
+                waited_ns: entry.account.waited_ns,
                 waits,
-            };
-            if entry.runnable > 0 {
-                account.specified_ns += unsettled(data.dispensed, entry);
-            }
-            Ok(account)
+            })
         })?
     }
 
@@ -243,14 +235,14 @@ impl Loaded {
     }
 
     pub fn statistics(&self) -> Result<Statistics, KernelError> {
-        self.with_data(|data| Statistics {
+        self.with_data(|data, tables| Statistics {
             charged_ns: data.totals.charged_ns,
             dispatches: data.totals.dispatches,
             direct: data.totals.direct,
             prolonged: data.totals.prolonged,
             steals: data.totals.steals,
             reordered: data.totals.reordered,
-            active_base: data.nodes[BASE as usize].active.try_into().unwrap_or(0),
+            active_base: tables.nodes[BASE as usize].active.try_into().unwrap_or(0),
             groups_without_node: data.totals.groups_without_node,
             queues: self.queues,
         })
@@ -259,18 +251,19 @@ impl Loaded {
     /// Reads or writes the scheduler's variables, unless it was unloaded.
     pub(super) fn with_data<T>(
         &self,
-        visit: impl FnOnce(&mut types::bss) -> T,
+        visit: impl FnOnce(&mut types::bss, &mut types::bss_tables) -> T,
     ) -> Result<T, KernelError> {
         let mut skeleton = lock(&self.skeleton);
-        let data = skeleton.maps.bss_data.as_deref_mut().expect(VARIABLES);
+        let maps = &mut skeleton.maps;
+        let data = maps.bss_data.as_deref_mut().expect(VARIABLES);
+        let tables = maps.bss_tables_data.as_deref_mut().expect(VARIABLES);
         match ejection_of(data) {
             Some(ejected) => Err(ejected),
-            None => Ok(visit(data)),
+            None => Ok(visit(data, tables)),
         }
     }
 
-    /// Runs one of the programs of `bpf/requests.bpf.h`; gives back the node
-    /// that it found.
+    /// Runs one of the programs of `bpf/requests.bpf.h`. Returns the node that it found.
     fn ask(
         &self,
         program: for<'a> fn(&'a ProrataProgs<'static>) -> &'a ProgramMut<'static>,
@@ -307,7 +300,7 @@ impl Loaded {
     }
 }
 
-/// Gives back how many queues there are.
+/// Returns the number of queues.
 fn configure(
     open: &mut OpenProrataSkel<'static>,
     options: &Options,
@@ -316,7 +309,9 @@ fn configure(
     let cpus = possible_cpus();
     let constants = open.maps.rodata_data.as_deref_mut().expect(VARIABLES);
     constants.cpus = cpus;
-    let queue_by_cpu = layout::queue_by_cpu(options.queues, cpus.min(MAX_CPUS));
+    // A CPU beyond the table uses the queue of a lower one.
+    let listed = cpus.min(constants.queue_by_cpu.len() as u32);
+    let queue_by_cpu = layout::queue_by_cpu(options.queues, listed);
     let queues = queue_by_cpu.iter().max().map_or(1, |last| last + 1);
     constants.queues = queues;
     constants.queue_by_cpu[..queue_by_cpu.len()].copy_from_slice(&queue_by_cpu);
@@ -337,7 +332,7 @@ fn configure(
             map.set_autocreate(false)?;
         }
     }
-    // It belongs to the headers of scx, and is of no use here.
+    // A program from the headers of scx that nothing here needs.
     open.progs.scx_lib_init_probe.set_autoload(false);
     let operations = open.struct_ops.prorata_ops_mut();
     operations.flags = match options.scope {
@@ -350,28 +345,38 @@ fn configure(
             operations.running = std::ptr::null_mut();
         }
     }
-    if !kernel_knows(b"\0cgroup_set_idle\0") {
+    if !kernel_knows(b"\0cgroup_set_idle\0").unwrap_or(false) {
         operations.cgroup_set_idle = std::ptr::null_mut();
     }
     Ok(queues)
 }
 
-/// Whether the kernel's types mention a name.
-fn kernel_knows(name: &[u8]) -> bool {
-    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    // SAFETY: both are as long as said, and only read.
+/// Whether the names in the kernel's description of its types include this one.
+fn kernel_knows(name: &[u8]) -> io::Result<bool> {
+    let types = fs::File::open("/sys/kernel/btf/vmlinux")?;
+    // `struct btf_header`: the lengths stand from byte 4 on.
+    let mut header = [0; 24];
+    types.read_exact_at(&mut header, 0)?;
+    let word = |index: usize| {
+        let bytes = &header[4 * index..][..4];
+        u32::from_ne_bytes(bytes.try_into().expect("there are four"))
+    };
+    let [header_length, start, length] = [word(1), word(4), word(5)];
+    let mut names = vec![0; length as usize];
+    types.read_exact_at(&mut names, (header_length + start).into())?;
+    // SAFETY: both are as long as stated, and only read.
     let found = unsafe {
         libc::memmem(
-            types.as_ptr().cast(),
-            types.len(),
+            names.as_ptr().cast(),
+            names.len(),
             name.as_ptr().cast(),
             name.len(),
         )
     };
-    !found.is_null()
+    Ok(!found.is_null())
 }
 
-/// CPUs that there are or could be; 1 if the kernel does not say.
+/// CPUs that could be online; 1 if the kernel does not tell.
 pub fn possible_cpus() -> u32 {
     libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u32)
 }
@@ -382,7 +387,7 @@ fn online_cpus() -> u32 {
     u32::try_from(online).unwrap_or(1).max(1)
 }
 
-fn write_list(data: &mut types::bss, list: u32, tickets: &[Ticket]) {
+fn write_list(data: &mut types::bss_tables, list: u32, tickets: &[Ticket]) {
     let places = &mut data.tickets[list as usize..][..tickets.len()];
     for (place, ticket) in places.iter_mut().zip(tickets) {
         *place = types::ticket {
@@ -396,10 +401,10 @@ fn write_list(data: &mut types::bss, list: u32, tickets: &[Ticket]) {
     }
 }
 
-/// Returns when no program in the kernel reads what was replaced before.
+/// Returns when no program in the kernel reads lists that were replaced before.
 fn quiesce() {
-    /// `MEMBARRIER_CMD_GLOBAL`: waits for a grace period, which programs in
-    /// the kernel are part of. With a single CPU there is nothing to wait for.
+    /// `MEMBARRIER_CMD_GLOBAL` waits for a grace period, which includes the kernel's
+    /// programs. On one CPU no program runs meanwhile.
     const GLOBAL: libc::c_int = 1;
     // SAFETY: takes no pointers.
     unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
@@ -419,19 +424,22 @@ fn ejection_of(data: &types::bss) -> Option<KernelError> {
     ejection(NAME, record.kind, &record.reason, &record.message)
 }
 
-/// What was due to a node since its account was last brought up to date: the
-/// other side of `settle` in `bpf/task.bpf.h`.
-fn unsettled(dispensed: u64, node: &types::rights) -> u64 {
-    let wait = dispensed.wrapping_sub(node.settled_at).cast_signed().max(0) as f64;
-    let worth = worth::to_f64(node.worth);
-    (wait * worth / 2f64.powi(PASS_BITS)) as u64
+/// What was due to a client since its account was last brought up to date: the rest of
+/// `settle` in `bpf/entity.bpf.h`.
+fn unsettled(dispensed: u64, client: &types::entity) -> u64 {
+    if client.tasks == 0 {
+        return 0;
+    }
+    let wait = dispensed.wrapping_sub(client.settled_at).cast_signed();
+    let wait = wait.max(0) as f64 / f64::from(1 << PASS_BITS);
+    (wait * worth::to_f64(client.worth)) as u64
 }
 
 fn node_of_bytes(bytes: &[u8]) -> Option<u32> {
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }
 
-/// None of what is locked can be left half-done by a panic.
+/// A panic leaves no locked value half-changed.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Proportional-share scheduling inside the kernel (`bpf/prorata.bpf.c`): who
-//! holds how many tickets is said here, who runs is decided there.
+//! Proportional-share scheduling inside the kernel. The caller states here how many tickets
+//! each node holds; `bpf/prorata.bpf.c` decides which task runs.
 
 #[cfg(feature = "bpf")]
 mod graph;
@@ -16,6 +16,8 @@ mod quanta;
 mod ring;
 #[cfg(feature = "bpf")]
 mod room;
+#[cfg(feature = "bpf")]
+mod tables;
 #[cfg(feature = "bpf")]
 mod tap;
 #[cfg(feature = "bpf")]
@@ -36,23 +38,22 @@ use tap::Tap as Tapped;
 
 pub use trace::{Decision, DecisionKind, Trace};
 
-/// CPUs that there are or could be; 1 if the kernel does not say, or without the feature
-/// `bpf`.
+/// CPUs that could be online; 1 if the kernel does not tell, or without the feature `bpf`.
 pub fn possible_cpus() -> u32 {
     loaded::possible_cpus()
 }
 
 /// The base currency's node.
 pub const BASE: u32 = 0;
-/// Numbers of the nodes that are the caller's to use, [`BASE`] among them, are
-/// below this. Those from here on are control groups'.
+/// The caller's nodes, [`BASE`] among them, have numbers below this. The others belong to
+/// control groups.
 pub const CGROUP_NODES: u32 = 24_576;
-/// The node of the root control group. In [`Scope::All`] it is funded by
-/// [`ROOT_TICKETS`] of the base currency until told otherwise.
+/// The node of the root control group. In [`Scope::All`], [`ROOT_TICKETS`] base tickets fund
+/// it until the caller changes that.
 pub const ROOT_CGROUP: u32 = CGROUP_NODES;
-/// Base tickets of the root control group at first.
+/// Base tickets that fund the root control group at first.
 pub const ROOT_TICKETS: u64 = 1 << 16;
-/// Tickets that fund all nodes together, at most.
+/// The most tickets that can fund all nodes together.
 pub const TICKETS: usize = (1 << 16) - 1;
 /// The largest amount of a ticket.
 pub const MAX_AMOUNT: u64 = 1 << 40;
@@ -62,8 +63,14 @@ pub const MAX_DEPTH: u32 = 16;
 pub const QUANTA_NS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 /// Classes of [`Account::waits`].
 pub const BUCKETS: usize = 40;
+/// Fractional bits of [`Decision::pass`].
+pub const PASS_BITS: u32 = 20;
+/// No task waits longer than this, however few tickets it has.
+pub const LONGEST_WAIT_NS: u64 = 8_000_000_000;
+/// The queue of tasks that may run on several CPUs, but not on all.
+pub const ROAMERS: u32 = 1024;
 
-/// How the winner is found.
+/// The rule that finds the winner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
     /// Stride scheduling (1995, 2).
@@ -72,29 +79,28 @@ pub enum Policy {
     Lottery,
 }
 
-/// Whose tasks are scheduled.
+/// Which tasks are scheduled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// Those that were given, and what they fork.
+    /// The tasks that the caller gave, and those that they fork.
     Given,
-    /// All ordinary tasks of the machine; control groups are currencies.
+    /// All ordinary tasks of the machine. Control groups are currencies.
     All,
 }
 
 /// Where tasks wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Queues {
-    /// In a queue for each CPU; a CPU takes the least pass of all queues
-    /// (2001, 4).
+    /// In a queue for each CPU. A CPU takes the smallest pass of all queues (2001, 4).
     Cpu,
-    /// The same with a queue for all CPUs that share a last-level cache.
+    /// The same, with a queue for the CPUs that share a last-level cache.
     Cache,
     /// In one queue.
     One,
 }
 
 impl fmt::Display for Queues {
-    /// As it is given.
+    /// As on the command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Queues::Cpu => "cpu",
@@ -104,22 +110,21 @@ impl fmt::Display for Queues {
     }
 }
 
-/// What is fixed, or begins, with loading.
+/// The settings with which a scheduler is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// May be changed later.
     pub policy: Policy,
-    /// In [`QUANTA_NS`]; may be changed later. The kernel looks at it once a
-    /// tick, that is every 1 to 10 ms.
+    /// In [`QUANTA_NS`]; may be changed later. The kernel ends turns at its tick, every 1 to
+    /// 10 ms.
     pub quantum_ns: u64,
     /// Fixed.
     pub scope: Scope,
     /// Fixed.
     pub queues: Queues,
-    /// Whether a task that wakes and deserves to run more than who runs on its CPU
-    /// ends that one's quantum, for no less than a millisecond of its own (shares stay
-    /// what they are: both have used what they are charged for). Else it waits for the
-    /// quantum's end. Fixed.
+    /// Whether a waking task preempts the running task if it would precede that task even
+    /// after another millisecond of its own. Otherwise it waits for the end of the quantum.
+    /// Shares do not change: both tasks are charged for what they used. Fixed.
     pub abbreviated: bool,
 }
 
@@ -132,15 +137,15 @@ pub struct Ticket {
     pub amount: u64,
 }
 
-/// How a node fared since it came into being.
+/// What a node received since it was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
     /// CPU time that its tasks were charged for.
     pub received_ns: u64,
-    /// Its share of all CPU time that was charged to anybody while it was
-    /// active. For a node without tasks of its own it is zero.
+    /// Its share of all CPU time that was charged while it was active. Zero for a node
+    /// without tasks of its own.
     pub specified_ns: u64,
-    /// Tasks that run or wait.
+    /// Runnable tasks.
     pub runnable: u32,
     /// Tasks.
     pub tasks: u32,
@@ -150,8 +155,8 @@ pub struct Account {
     pub migrations: u64,
     /// Time that its tasks waited.
     pub waited_ns: u64,
-    /// Waits by length: below 1 ns, below 2, below 4 and so on; the last has
-    /// all the longer ones.
+    /// Waits by length: below 1 ns, below 2, below 4 and so on. The last class holds all
+    /// longer waits.
     pub waits: [u64; BUCKETS],
 }
 
@@ -162,53 +167,51 @@ pub struct Statistics {
     pub charged_ns: u64,
     /// Turns.
     pub dispatches: u64,
-    /// Turns that began at once on an idle CPU.
+    /// Turns that began at once because the CPU was idle.
     pub direct: u64,
-    /// Turns that were prolonged because nobody deserved to run more.
+    /// Turns that were prolonged because no other task came first.
     pub prolonged: u64,
     /// Tasks taken from another CPU's queue.
     pub steals: u64,
-    /// Tasks that waited and were put in their new order after a change.
+    /// Waiting tasks that moved to another place after a change.
     pub reordered: u64,
     /// Base tickets that are active.
     pub active_base: u64,
-    /// Control groups for which there was no node left; they share their
-    /// parents'.
+    /// Control groups that share their parent's node because none was free.
     pub groups_without_node: u64,
-    /// Queues in which tasks that may run everywhere wait.
+    /// Queues of the tasks that may run on every CPU.
     pub queues: u32,
 }
 
-/// The scheduler, loaded. Dropping this unloads it, and so does the end of
-/// the process in any way: tasks go on under the kernel's own scheduler.
+/// The loaded scheduler. Dropping this unloads it, and so does any end of the process. The
+/// tasks then continue under the kernel's own scheduler.
 pub struct Scheduler {
     loaded: Loaded,
 }
 
 impl Scheduler {
-    /// Loads it. Needs root, and some 0.2 s.
+    /// Loads the scheduler. This needs root, and some 0.2 s.
     pub fn load(options: &Options) -> Result<Self, KernelError> {
         check_quantum(options.quantum_ns)?;
         let loaded = Loaded::new(options, false)?;
         Ok(Self { loaded })
     }
 
-    /// Loads it with a trace of its decisions, see
-    /// [`Scheduler::take_decisions`]. Each costs some 0.2 us.
+    /// Loads the scheduler with a trace of its decisions, see [`Scheduler::take_decisions`].
+    /// Each decision then costs some 0.2 us more.
     pub fn load_traced(options: &Options) -> Result<Self, KernelError> {
         check_quantum(options.quantum_ns)?;
         let loaded = Loaded::new(options, true)?;
         Ok(Self { loaded })
     }
 
-    /// What was decided since the last call, and how many decisions the kernel had
-    /// no room for: call sooner. There is room for some 10,000. Refused if it was not
-    /// loaded with a trace.
+    /// The decisions since the last call, and how many the kernel had no room for. The ring
+    /// holds some 10,000 decisions. Fails if the scheduler was loaded without a trace.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         self.loaded.take_decisions()
     }
 
-    /// Goes on under another policy, from the next charge of each task on.
+    /// Changes the policy, from the next charge of each task on.
     pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
         self.loaded.set_policy(policy)
     }
@@ -219,9 +222,9 @@ impl Scheduler {
         self.loaded.set_quantum_ns(quantum_ns)
     }
 
-    /// Gives the tasks of a node a quantum of their own, from the next turn of each on,
-    /// or that of all again. They are charged for what they use, so shares stay what
-    /// they are. A node that is removed takes its quantum along.
+    /// Gives the tasks of a node a quantum of their own, or the common one again, from their
+    /// next turns on. Shares do not change, because tasks are charged for what they use. A
+    /// removed node loses its quantum.
     pub fn set_client_quantum_ns(
         &self,
         node: u32,
@@ -231,63 +234,59 @@ impl Scheduler {
         self.loaded.set_client_quantum_ns(node, quantum_ns)
     }
 
-    /// Makes these, and no others, the tickets that fund `node`, and brings
-    /// the node into being. At once and as a whole: nobody's value is ever
-    /// worked out from some of them. None at all is legal: its tasks then run
-    /// only when nobody else wants to.
+    /// Replaces the tickets that fund `node`, and creates the node. The change is atomic: no
+    /// value ever depends on some of the tickets only. A node without tickets is legal: its
+    /// tasks run when no others want to.
     pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         self.loaded.set_tickets(node, tickets)
     }
 
-    /// Forgets a node, and what it was charged. Refused as long as it funds
-    /// others or has tasks.
+    /// Removes a node and its account. Fails while the node funds others or has tasks.
     pub fn remove(&self, node: u32) -> Result<(), KernelError> {
         self.loaded.remove(node)
     }
 
-    /// Forgets all nodes, as after a load. Refused as long as one of them has tasks;
-    /// tickets are taken from all by then.
+    /// Removes all nodes, as after a load. Fails if one of them has tasks; no node has tickets
+    /// any more in that case.
     pub fn forget_all(&self) -> Result<(), KernelError> {
         self.loaded.forget_all()
     }
 
-    /// Puts a task, and what it forks from now on, into a node and under this
-    /// scheduler. It keeps its nice value. For a task that is there already:
-    /// it moves.
+    /// Puts a task, and the tasks that it forks from now on, into a node and under this
+    /// scheduler. The task keeps its nice value. A task of another node moves.
     pub fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
         self.loaded.give(node, tid)
     }
 
-    /// Lets a task go: in [`Scope::Given`] to the kernel's own scheduler
-    /// (`SCHED_OTHER`, with its nice value), else to its control group's node.
-    /// Nothing happens to one that is not there.
+    /// Releases a task: in [`Scope::Given`] to the kernel's own scheduler (`SCHED_OTHER`, with
+    /// its nice value), else to its control group's node. Other tasks are left alone.
     pub fn take_back(&self, tid: u32) -> Result<(), KernelError> {
         self.loaded.take_back(tid)
     }
 
-    /// How a node fared.
+    /// The account of a node.
     pub fn account(&self, node: u32) -> Result<Account, KernelError> {
         self.loaded.account(node)
     }
 
-    /// The node that a task was given to, or was born into.
+    /// The node that a task was given to, or inherited from its parent.
     pub fn node_of(&self, tid: u32) -> Option<u32> {
         self.loaded.node_of(tid)
     }
 
-    /// Readable when the last task of a node of the caller's has ended, see
+    /// Readable when the last task of one of the caller's nodes has ended, see
     /// [`Scheduler::take_exited`].
     pub fn exits(&self) -> BorrowedFd<'_> {
         self.loaded.exits()
     }
 
-    /// The nodes whose last task ended since the last call. By now they may
-    /// have tasks again: look at [`Account::tasks`].
+    /// The nodes whose last task ended since the last call. They may have tasks again by now:
+    /// [`Account::tasks`] tells.
     pub fn take_exited(&self) -> Vec<u32> {
         self.loaded.take_exited()
     }
 
-    /// Why the kernel unloaded it, if it did.
+    /// The reason why the kernel unloaded the scheduler, if it did.
     pub fn failure(&self) -> Option<KernelError> {
         self.loaded.failure()
     }
@@ -298,25 +297,25 @@ impl Scheduler {
     }
 }
 
-/// The trace of a scheduler that another process has loaded, and with a trace.
+/// The trace of a scheduler that another process has loaded.
 pub struct Tap {
     tapped: Tapped,
 }
 
 impl Tap {
-    /// Decisions are taken from the next one on; before them comes the state
-    /// ([`DecisionKind::Begin`]). Of several at a time each gets a part of them.
-    /// Cost: the next decision takes a millisecond longer.
+    /// Reads decisions from the next one on, after the state ([`DecisionKind::Begin`]).
+    /// Several readers at a time divide the decisions among them. The next decision takes a
+    /// millisecond longer.
     ///
     /// # Errors
     ///
-    /// If no scheduler of ours is loaded with a trace, or it cannot be read.
+    /// If no scheduler of prorata's is loaded with a trace, or the trace cannot be read.
     pub fn open() -> Result<Self, KernelError> {
         let tapped = Tapped::open()?;
         Ok(Self { tapped })
     }
 
-    /// As [`Scheduler::take_decisions`]; lost are those since this was opened.
+    /// As [`Scheduler::take_decisions`]. Counts the decisions lost since this was opened.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         self.tapped.take_decisions()
     }

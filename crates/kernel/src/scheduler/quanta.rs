@@ -1,4 +1,4 @@
-//! Quanta: that of all clients, and those that some have of their own.
+//! Quanta: the common one, and those of single clients.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,14 @@ use super::loaded::{Loaded, check_own, lock, possible_cpus};
 use crate::KernelError;
 use crate::prorata_skeleton::types;
 
-/// A price is good for this part of a quantum, but not for longer than
-/// [`LONGEST_PRICE_NS`].
+/// A price is valid for this fraction of a quantum, at most [`LONGEST_PRICE_NS`].
 const PRICES_A_QUANTUM: u64 = 8;
 const LONGEST_PRICE_NS: u64 = 1_000_000;
 const MOST_OWED_NS: u64 = 4_000_000_000;
 
-/// All that are in force.
+/// All quanta in force.
 pub struct Quanta {
-    /// Of those that have none of their own.
+    /// The quantum of the nodes that have none of their own.
     all_ns: u64,
     /// By node.
     own_ns: BTreeMap<u32, u64>,
@@ -29,7 +28,7 @@ impl Quanta {
         }
     }
 
-    /// Tells the kernel what depends on all of them.
+    /// Writes what depends on all quanta into the scheduler's variables.
     pub fn write(&self, data: &mut types::bss, scope: Scope) {
         let longest_ns = self.own_ns.values().fold(self.all_ns, |a, b| a.max(*b));
         data.quantum_ns = self.all_ns;
@@ -43,7 +42,7 @@ impl Loaded {
     pub fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
         let quanta = &mut lock(&self.rights).quanta;
         quanta.all_ns = quantum_ns;
-        self.with_data(|data| quanta.write(data, self.scope))
+        self.with_data(|data, _| quanta.write(data, self.scope))
     }
 
     pub fn set_client_quantum_ns(
@@ -60,7 +59,7 @@ impl Loaded {
         self.write_quantum(&rights.quanta, node)
     }
 
-    /// The node has the quantum of all from now on.
+    /// The node has the common quantum from now on.
     pub(super) fn forget_quantum(&self, quanta: &mut Quanta, node: u32) -> Result<(), KernelError> {
         match quanta.own_ns.remove(&node) {
             None => Ok(()),
@@ -70,18 +69,18 @@ impl Loaded {
 
     fn write_quantum(&self, quanta: &Quanta, node: u32) -> Result<(), KernelError> {
         let own_ns = quanta.own_ns.get(&node).copied();
-        self.with_data(|data| {
-            data.nodes[node as usize].quantum_ns = own_ns.unwrap_or(0);
+        self.with_data(|data, tables| {
+            tables.nodes[node as usize].quantum_ns = own_ns.unwrap_or(0);
             quanta.write(data, self.scope);
         })
     }
 }
 
-/// What those who sleep can be owed together. Among tasks that were given and share
-/// one CPU, practically all, as in the core. In a whole system there are many that
-/// want little and never take what they are owed. On several CPUs six
-/// quanta of each: a client can be entitled to more than it takes, and who wins on one is
-/// ahead of the present pass by no more.
+/// The service that sleepers can be owed together (`most_owed_ns` in `bpf/pass.h`). Given tasks
+/// on one CPU are owed practically all that they miss, as in the core. In a whole system many
+/// tasks want little and never take what they are owed. On several CPUs the bound is six
+/// quanta of each CPU: a client can be entitled to more than it takes, and winners are ahead
+/// of the present pass by no more.
 fn most_owed_ns(scope: Scope, quantum_ns: u64) -> u64 {
     match (possible_cpus(), scope) {
         (1, Scope::Given) => MOST_OWED_NS,

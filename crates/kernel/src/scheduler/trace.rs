@@ -1,4 +1,4 @@
-//! Decisions of the scheduler in the kernel, as its trace tells them.
+//! Decisions of the scheduler in the kernel, as its trace reports them.
 
 #[cfg(feature = "bpf")]
 use libbpf_rs::{MapCore, MapFlags};
@@ -9,57 +9,55 @@ use crate::KernelError;
 /// What was decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionKind {
-    /// The node competes from now on, as it did before at times: one of its tasks wants
-    /// to run.
+    /// The node competes again: one of its tasks became runnable.
     Join,
-    /// It ceases to, with this pass.
+    /// The node ceases to compete, with this pass.
     Leave,
-    /// It is worth something else, and so has another pass.
+    /// The node's worth changes, and its pass with it.
     Tickets,
-    /// One of its tasks runs next.
+    /// A task of the node runs next.
     Pick,
-    /// One of its tasks used service, and now it has this pass.
+    /// A task of the node used service, and the node now has this pass.
     Charge,
-    /// The node competes from now on, for the first time.
+    /// The node competes for the first time.
     New,
-    /// Not a decision: what came before is to be forgotten, and the state follows, node by
-    /// node. So a trace begins that is taken when decisions have been made already.
+    /// The state follows, node by node, and replaces all earlier records. A trace that is
+    /// opened after the first decisions begins so.
     Begin,
     /// Part of the state: the node competes, with this pass.
     Competes,
-    /// Part of the state: the node does not compete; this was its pass, and the present
-    /// one, when it ceased to.
+    /// Part of the state: the node does not compete. The passes are those when it ceased to.
     Sleeps,
-    /// On several CPUs: a task is about to wait in a queue, or elsewhere in it. It is there
-    /// for certain when this CPU decides anything else.
+    /// On several CPUs: a task is about to enter a queue, or to move inside it. It has done so
+    /// by the next record of this CPU.
     Wait,
-    /// This CPU begins to look at the queues.
+    /// On several CPUs: this CPU begins to look at the queues.
     Look,
-    /// It has taken a task that waited there.
+    /// On several CPUs: this CPU has taken a task from a queue.
     Take,
-    /// A task does not wait any more.
+    /// On several CPUs: a task no longer waits.
     Go,
 }
 
 impl DecisionKind {
-    /// Whether it decides about a client, rather than tells of the state or of the queues.
+    /// Whether this is a decision about a client, not about the state or the queues.
     pub fn is_decision(self) -> bool {
         use DecisionKind::{Charge, Join, Leave, New, Pick, Tickets};
         matches!(self, Join | Leave | Tickets | Pick | Charge | New)
     }
 }
 
-/// A decision about a node, as a client of the scheduler's.
+/// A decision about a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decision {
     /// What was decided.
     pub kind: DecisionKind,
     /// The node.
     pub node: u32,
-    /// Of a pick, a charge and what is told of tasks: the task, by its number in the kernel's
-    /// own name space. Else 0.
+    /// The task of a pick, of a charge and of records about tasks, by its number in the
+    /// initial PID namespace; else 0.
     pub tid: u32,
-    /// The CPU that decided: of a pick, the one that is given.
+    /// The CPU that decided. For a pick, the CPU that the task gets.
     pub cpu: u32,
     /// The CPU's clock.
     pub time_ns: u64,
@@ -70,22 +68,21 @@ pub struct Decision {
     pub tickets: f64,
     /// The present pass (1995, 2.2: global pass).
     pub present: u64,
-    /// Of a charge: CPU time used.
+    /// The CPU time that is charged.
     pub service_ns: u64,
     /// The longest turn of its tasks.
     pub quantum_ns: u64,
-    /// Its tasks that compete.
+    /// Its competing tasks.
     pub tasks: u32,
-    /// Whether a lottery decides, and not stride scheduling.
+    /// Whether a lottery decides, not stride scheduling.
     pub drawn: bool,
-    /// Of a task that waits: its place in the queue, which is its pass, unless that means
-    /// too long a wait.
+    /// The place of a waiting task in its queue: the pass, unless that means too long a wait.
     pub key: u64,
-    /// Of a task that waits, or is taken: the queue.
+    /// The queue of a task that waits or is taken.
     pub queue: u32,
-    /// Of a task that waits, or is taken: whether it is a client of its own, for being bound
-    /// to some of the CPUs. The pass is its own then.
-    pub is_alone: bool,
+    /// Whether a task that waits or is taken is bound to some of the CPUs. The pass is its own
+    /// in that case.
+    pub is_bound: bool,
 }
 
 /// A part of a trace.
@@ -93,15 +90,14 @@ pub struct Decision {
 pub struct Trace {
     /// In order on each CPU.
     pub decisions: Vec<Decision>,
-    /// Decisions since the scheduler was loaded that are not in the trace, for
-    /// want of room.
+    /// Decisions since the load that the trace lacks because the ring was full.
     pub lost: u64,
 }
 
 #[cfg(feature = "bpf")]
 const BYTES: usize = 88;
 
-/// Reads `struct decision` of `bpf/abi.h`; nothing if these bytes are none.
+/// Reads `struct decision` of `bpf/abi.h`, if these bytes are one.
 #[cfg(feature = "bpf")]
 pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
@@ -140,11 +136,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         drawn: word(8) >> 32 != 0,
         key: word(9),
         queue: word(10) as u32,
-        is_alone: word(10) >> 32 != 0,
+        is_bound: word(10) >> 32 != 0,
     })
 }
 
-/// What is in a map of one number, as `bpf/trace.bpf.h` has them.
+/// The number in a map of one number (`bpf/trace.bpf.h`).
 #[cfg(feature = "bpf")]
 pub(super) fn count_in(map: &dyn MapCore) -> Result<u64, KernelError> {
     let unreadable = |why: &dyn std::fmt::Display| KernelError::Trace(why.to_string());
@@ -156,7 +152,7 @@ pub(super) fn count_in(map: &dyn MapCore) -> Result<u64, KernelError> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Changes it.
+/// Sets the number in a map of one number.
 #[cfg(feature = "bpf")]
 pub(super) fn set_count_in(map: &dyn MapCore, count: u64) -> Result<(), KernelError> {
     let set = map.update(&FIRST, &count.to_ne_bytes(), MapFlags::ANY);

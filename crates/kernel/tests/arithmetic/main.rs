@@ -1,18 +1,21 @@
-//! The arithmetic of the scheduler in the kernel (`bpf/arithmetic.h`, compiled
-//! natively) beside the core's.
+//! What the scheduler in the kernel computes (`bpf/arithmetic.h`, `rights.h` and `feasible.h`,
+//! compiled natively) beside what the core computes.
 
 mod native;
+mod rights;
 
 use std::convert::Infallible;
 
-use native::{LONGEST_WAIT, PASS_BITS, Worth, chanced, minus_ln, rescaled, service_in, wait_for};
-use prorata_core::ids::{ClientId, CurrencyId};
-use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
-use prorata_core::policy::{ClientIndex, Policy as _, Race, Stride};
+use native::{CONSTANTS, Constants, Worth, chanced, minus_ln, rescaled, service_in, wait_for};
+use prorata_core::policy::{CUT_CREDIT_QUANTA, ClientIndex, Policy as _, Race, Stride};
+use prorata_kernel::scheduler::{
+    BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, PASS_BITS, ROAMERS, ROOT_TICKETS,
+    TICKETS,
+};
 use rand_core::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A generator that always says the same.
+/// A generator that always yields the same number.
 struct Always(u64);
 
 impl TryRng for Always {
@@ -35,15 +38,46 @@ fn numbers(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Of all magnitudes up to so many bits.
+/// A random number with fewer bits than this; all numbers of bits are equally likely.
 fn amount(numbers: &mut Xoshiro256PlusPlus, bits: u32) -> u64 {
     let size = numbers.next_u64() % u64::from(bits);
     (1 << size) | (numbers.next_u64() & ((1 << size) - 1))
 }
 
+fn longest_wait() -> i64 {
+    CONSTANTS.longest_wait as i64
+}
+
 fn same(found: f64, expected: f64, relative: f64) {
     let error = (found - expected).abs();
     assert!(error <= expected.abs() * relative, "{found} for {expected}");
+}
+
+#[test]
+fn constants_are_those_of_the_headers() {
+    let Constants {
+        base,
+        cgroup_nodes,
+        cgroup_tickets,
+        root_tickets,
+        max_depth,
+        buckets,
+        pass_bits,
+        longest_wait: _,
+        longest_wait_ns,
+        roamers,
+        cut_credit_quanta,
+    } = CONSTANTS;
+    assert_eq!(u64::from(BASE), base);
+    assert_eq!(u64::from(CGROUP_NODES), cgroup_nodes);
+    assert_eq!(TICKETS as u64 + 1, cgroup_tickets);
+    assert_eq!(ROOT_TICKETS, root_tickets);
+    assert_eq!(u64::from(MAX_DEPTH), max_depth);
+    assert_eq!(BUCKETS as u64, buckets);
+    assert_eq!(u64::from(PASS_BITS), pass_bits);
+    assert_eq!(LONGEST_WAIT_NS, longest_wait_ns);
+    assert_eq!(u64::from(ROAMERS), roamers);
+    assert_eq!(CUT_CREDIT_QUANTA, cut_credit_quanta);
 }
 
 #[test]
@@ -97,152 +131,13 @@ fn worths_are_right_to_30_bits() {
     assert_eq!(Worth::of(0).plus(Worth::of(5)).to_f64(), 5.0);
 }
 
-/// Random graphs of currencies: what clients are worth, as in the ledger.
-#[test]
-fn values_are_the_ledger_s() {
-    for seed in 0..200 {
-        let mut random = numbers(seed);
-        let graph = RandomGraph::new(&mut random);
-        for (client, node) in graph.clients.clone() {
-            let ledger = graph.ledger.value(client).to_f64();
-            let ours = graph.value(node).to_f64();
-            // The ledger, too, rounds: by 2^-32 base tickets for each ticket.
-            let error = (ours - ledger).abs();
-            assert!(
-                error <= ledger * 2f64.powi(-25) + 2f64.powi(-24),
-                "{seed}: {ours} {ledger}"
-            );
-        }
-    }
-}
-
-/// The same graph as a ledger and as the kernel has it.
-struct RandomGraph {
-    ledger: Ledger,
-    /// Tickets that fund each node: currency's node and amount.
-    tickets: Vec<Vec<(usize, u64)>>,
-    active: Vec<u64>,
-    clients: Vec<(ClientId, usize)>,
-}
-
-impl RandomGraph {
-    fn new(random: &mut Xoshiro256PlusPlus) -> Self {
-        let mut ledger = Ledger::new(Limits::default());
-        let mut currencies = vec![ledger.base()];
-        let mut graph_tickets = vec![Vec::new()];
-        let mut clients = Vec::new();
-        for index in 1..40 {
-            let is_client = index > 12;
-            let target = if is_client {
-                Target::Client(create_client(&mut ledger))
-            } else {
-                Target::Currency(create_currency(&mut ledger, index))
-            };
-            let mut tickets = Vec::new();
-            for _ in 0..1 + random.next_u64() % 3 {
-                // Not deeper than the ledger's limit.
-                let place = (random.next_u64() as usize) % currencies.len();
-                let amount = amount(random, 20);
-                issue(&mut ledger, currencies[place], amount as u32, target);
-                tickets.push((place, amount));
-            }
-            graph_tickets.push(tickets);
-            match target {
-                Target::Client(client) => clients.push((client, index)),
-                Target::Currency(currency) => currencies.push(currency),
-            }
-        }
-        for &(client, _) in &clients {
-            ledger.activate(client);
-        }
-        let active = active_amounts(&graph_tickets, currencies.len());
-        Self {
-            ledger,
-            tickets: graph_tickets,
-            active,
-            clients,
-        }
-    }
-
-    /// As `price` in `bpf/rights.bpf.h` does it.
-    fn value(&self, node: usize) -> Worth {
-        let mut sum = Worth::of(0);
-        for &(currency, amount) in &self.tickets[node] {
-            let amount = Worth::of(amount);
-            sum = sum.plus(match currency {
-                0 => amount,
-                _ => {
-                    let active = Worth::of(self.active[currency]);
-                    amount.times(self.value(currency).over(active))
-                }
-            });
-        }
-        sum
-    }
-}
-
-/// Sums of the active tickets issued in each currency: a currency is active if
-/// any is.
-fn active_amounts(tickets: &[Vec<(usize, u64)>], currencies: usize) -> Vec<u64> {
-    let mut active = vec![0; currencies];
-    // Whatever a node is funded from has a lower number.
-    for (node, tickets) in tickets.iter().enumerate().rev() {
-        if node >= currencies || active[node] > 0 {
-            for &(currency, amount) in tickets {
-                active[currency] += amount;
-            }
-        }
-    }
-    active
-}
-
-fn execute(ledger: &mut Ledger, operation: Operation) -> Outcome {
-    ledger.execute(&Principal::ROOT, operation).unwrap()
-}
-
-fn create_client(ledger: &mut Ledger) -> ClientId {
-    let operation = Operation::CreateClient {
-        name: None,
-        owner: 0,
-    };
-    match execute(ledger, operation) {
-        Outcome::Client(client) => client,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn create_currency(ledger: &mut Ledger, index: usize) -> CurrencyId {
-    let operation = Operation::CreateCurrency {
-        name: format!("c{index}"),
-        owner: 0,
-        group: 0,
-        mode: Mode::DEFAULT,
-    };
-    match execute(ledger, operation) {
-        Outcome::Currency(currency) => currency,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn issue(ledger: &mut Ledger, currency: CurrencyId, amount: u32, target: Target) {
-    let target = Some(target);
-    execute(
-        ledger,
-        Operation::Issue {
-            currency,
-            amount,
-            target,
-        },
-    );
-}
-
 /// A random history of charges: passes as the core's stride scheduling has
 /// them, to one part in a billion.
 #[test]
 fn passes_are_the_core_s() {
     const QUANTUM_NS: u64 = 20_000_000;
     // The core counts in strides of a single ticket.
-    let unit = QUANTUM_NS as f64 * 2f64.powi(PASS_BITS);
+    let unit = QUANTUM_NS as f64 * 2f64.powi(PASS_BITS as i32);
     let mut random = numbers(5);
     let mut stride = Stride::new();
     let mut passes = Vec::new();
@@ -279,10 +174,10 @@ fn what_remains_is_rescaled_and_service_comes_back() {
         let exact = remain as f64 * from as f64 / to as f64;
         let found = rescaled(remain, Worth::of(from), Worth::of(to));
         assert_eq!(rescaled(-remain, Worth::of(from), Worth::of(to)), -found);
-        if exact < LONGEST_WAIT as f64 {
+        if exact < longest_wait() as f64 {
             assert!((found as f64 - exact).abs() <= 1.0 + exact * 2f64.powi(-28));
         } else {
-            assert_eq!(found, LONGEST_WAIT);
+            assert_eq!(found, longest_wait());
         }
         let service = amount(&mut random, 32);
         let tickets = Worth::of(amount(&mut random, 20));
@@ -306,9 +201,9 @@ fn the_ends_of_the_range() {
     assert_eq!(wait_for(most + 1, one), most << PASS_BITS);
     assert_eq!(wait_for(1, Worth::of(u64::MAX)), 0);
     let tiny = one.over(Worth::of(1 << 50));
-    assert_eq!(wait_for(20_000_000, tiny), LONGEST_WAIT as u64);
+    assert_eq!(wait_for(20_000_000, tiny), longest_wait() as u64);
     assert_eq!(rescaled(7, Worth::of(0), one), 7);
     assert_eq!(rescaled(7, one, Worth::of(0)), 7);
-    assert_eq!(rescaled(LONGEST_WAIT, Worth::of(2), one), LONGEST_WAIT);
+    assert_eq!(rescaled(longest_wait(), Worth::of(2), one), longest_wait());
     assert_eq!(service_in(0, one), 0);
 }

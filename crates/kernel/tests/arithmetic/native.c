@@ -1,6 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The scheduler's arithmetic, for tests that compare it with the core's. */
-#include "../../bpf/arithmetic.h"
+/*
+ * The scheduler's arithmetic, its graph of rights and its feasible weights, compiled
+ * natively for tests that compare them with the core.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef int64_t s64;
+typedef int32_t s32;
+
+#define SEC(name)
+#define __noinline	      __attribute__((noinline))
+#define can_loop	      true
+#define bpf_for(i, from, to) for ((i) = (from); (i) < (to); (i)++)
+
+/* Only lotteries draw numbers, and no test runs one here. */
+static u32 bpf_get_prandom_u32(void)
+{
+	__builtin_trap();
+}
+
+/* A setting of the loader. */
+static u32 cpus = 1;
+
+#include "../../bpf/abi.h"
+#include "../../bpf/pass.h"
+#include "../../bpf/rights.h"
+#include "../../bpf/feasible.h"
+
+/* Constants that src/scheduler and src/replay repeat. */
+const struct {
+	u64 base, cgroup_nodes, cgroup_tickets, root_tickets, max_depth, buckets;
+	u64 pass_bits, longest_wait, longest_wait_ns, roamers, cut_credit_quanta;
+} prorata_constants = {
+	.base = BASE,
+	.cgroup_nodes = CGROUP_NODES,
+	.cgroup_tickets = CGROUP_TICKETS,
+	.root_tickets = ROOT_TICKETS,
+	.max_depth = MAX_DEPTH,
+	.buckets = BUCKETS,
+	.pass_bits = PASS_BITS,
+	.longest_wait = LONGEST_WAIT,
+	.longest_wait_ns = LONGEST_WAIT_NS,
+	.roamers = ROAMERS,
+	.cut_credit_quanta = CUT_CREDIT_QUANTA,
+};
 
 u64 prorata_worth_of(u64 amount)
 {
@@ -45,4 +92,66 @@ u64 prorata_minus_ln(u64 bits)
 u64 prorata_chanced(u64 service_ns, u64 bits)
 {
 	return chanced(service_ns, bits);
+}
+
+/* A clock for prices: each lasts for one reading. */
+static u64 now;
+
+/* Forgets all nodes, tickets and running tasks. */
+void prorata_reset(void)
+{
+	memset(nodes, 0, sizeof(nodes));
+	memset(tickets, 0, sizeof(tickets));
+	memset(running, 0, sizeof(running));
+	price_lasts_ns = 1;
+	most = 0;
+}
+
+void prorata_write_ticket(u32 index, u32 currency, u32 more, u64 amount)
+{
+	tickets[index] = (struct ticket){.currency = currency, .more = more, .amount = amount};
+}
+
+void prorata_fund(u32 number, u32 list)
+{
+	fund(number, list);
+}
+
+/* The tasks inside a node hold so many tickets more, or less. */
+void prorata_hold(u32 number, s64 amount)
+{
+	nodes[number].client.held += amount;
+	change_held(number, amount);
+}
+
+s64 prorata_active(u32 number)
+{
+	return nodes[number].active;
+}
+
+u64 prorata_value(u32 number)
+{
+	price(number, ++now);
+	return nodes[number].value;
+}
+
+/* A node's tasks, each worth so much, run on all CPUs from `first` to before `end`. */
+void prorata_run(u32 number, u64 amount, u32 tasks, u32 first, u32 end)
+{
+	nodes[number].single = single_of(worth_of(amount)) / tasks;
+	while (first < end)
+		*running_on(first++) = number;
+}
+
+void prorata_readjust(u32 cpu_count, u64 active)
+{
+	cpus = cpu_count;
+	online = cpu_count;
+	nodes[BASE].active = active;
+	readjust();
+}
+
+u64 prorata_feasible(u64 amount, u32 tasks)
+{
+	return feasible(worth_of(amount), tasks);
 }

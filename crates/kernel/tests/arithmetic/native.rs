@@ -1,8 +1,14 @@
 //! The functions of `native.c`.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 mod c {
-    // SAFETY: pure functions of numbers, declared as in native.c.
+    use super::Constants;
+
+    // SAFETY: declared as in native.c. The functions of numbers are pure; the others use
+    // variables that `Graph` guards.
     unsafe extern "C" {
+        pub safe static prorata_constants: Constants;
         pub safe fn prorata_worth_of(amount: u64) -> u64;
         pub safe fn prorata_worth_add(a: u64, b: u64) -> u64;
         pub safe fn prorata_worth_multiply(a: u64, b: u64) -> u64;
@@ -12,14 +18,38 @@ mod c {
         pub safe fn prorata_rescaled(remain: i64, from: u64, to: u64) -> i64;
         pub safe fn prorata_minus_ln(bits: u64) -> u64;
         pub safe fn prorata_chanced(service_ns: u64, bits: u64) -> u64;
+        pub fn prorata_reset();
+        pub fn prorata_write_ticket(index: u32, currency: u32, more: u32, amount: u64);
+        pub fn prorata_fund(node: u32, list: u32);
+        pub fn prorata_hold(node: u32, amount: i64);
+        pub fn prorata_active(node: u32) -> i64;
+        pub fn prorata_value(node: u32) -> u64;
+        pub fn prorata_run(node: u32, amount: u64, tasks: u32, first: u32, end: u32);
+        pub fn prorata_readjust(cpus: u32, active: u64);
+        pub fn prorata_feasible(amount: u64, tasks: u32) -> u64;
     }
 }
 
 pub use c::prorata_chanced as chanced;
+pub use c::prorata_constants as CONSTANTS;
 pub use c::prorata_minus_ln as minus_ln;
 
-pub const PASS_BITS: i32 = 20;
-pub const LONGEST_WAIT: i64 = 1 << 60;
+/// Constants of the headers, as in `native.c`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Constants {
+    pub base: u64,
+    pub cgroup_nodes: u64,
+    pub cgroup_tickets: u64,
+    pub root_tickets: u64,
+    pub max_depth: u64,
+    pub buckets: u64,
+    pub pass_bits: u64,
+    pub longest_wait: u64,
+    pub longest_wait_ns: u64,
+    pub roamers: u64,
+    pub cut_credit_quanta: u64,
+}
 
 #[derive(Clone, Copy)]
 pub struct Worth(u64);
@@ -57,4 +87,73 @@ pub fn service_in(wait: u64, tickets: Worth) -> u64 {
 
 pub fn rescaled(remain: i64, from: Worth, to: Worth) -> i64 {
     c::prorata_rescaled(remain, from.0, to.0)
+}
+
+/// The one graph of rights, empty at first.
+pub struct Graph {
+    _only: MutexGuard<'static, ()>,
+    tickets: u32,
+}
+
+impl Graph {
+    pub fn new() -> Self {
+        static ONLY: Mutex<()> = Mutex::new(());
+        let only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the guard keeps other threads away.
+        unsafe { c::prorata_reset() };
+        Self {
+            _only: only,
+            tickets: 1,
+        }
+    }
+
+    /// Makes these the tickets that fund a node: currency and amount.
+    pub fn fund(&mut self, node: u32, tickets: &[(u32, u64)]) {
+        let list = self.tickets;
+        for (index, &(currency, amount)) in tickets.iter().enumerate() {
+            let more = u32::from(index + 1 < tickets.len());
+            // SAFETY: the guard keeps other threads away.
+            unsafe { c::prorata_write_ticket(self.tickets, currency, more, amount) };
+            self.tickets += 1;
+        }
+        let list = if tickets.is_empty() { 0 } else { list };
+        // SAFETY: likewise.
+        unsafe { c::prorata_fund(node, list) }
+    }
+
+    /// The tasks inside a node hold so many tickets more, or less.
+    pub fn hold(&mut self, node: u32, amount: i64) {
+        // SAFETY: the guard keeps other threads away.
+        unsafe { c::prorata_hold(node, amount) }
+    }
+
+    pub fn active(&self, node: u32) -> i64 {
+        // SAFETY: the guard keeps other threads away.
+        unsafe { c::prorata_active(node) }
+    }
+
+    pub fn value(&mut self, node: u32) -> Worth {
+        // SAFETY: the guard keeps other threads away.
+        Worth(unsafe { c::prorata_value(node) })
+    }
+
+    /// The feasible weights of nodes with these weights and numbers of tasks, while as many
+    /// of these tasks as there are CPUs run, in this order.
+    pub fn feasible(&mut self, demands: &[(u64, u32)], cpus: u32) -> Vec<f64> {
+        let mut first = 0;
+        for (node, &(weight, tasks)) in (1..).zip(demands) {
+            let end = cpus.min(first + tasks);
+            // SAFETY: the guard keeps other threads away.
+            unsafe { c::prorata_run(node, weight, tasks, first, end) };
+            first = end;
+        }
+        let all = demands.iter().map(|(weight, _)| weight).sum();
+        // SAFETY: likewise.
+        unsafe { c::prorata_readjust(cpus, all) };
+        let feasible = |&(weight, tasks): &(u64, u32)| {
+            // SAFETY: likewise.
+            Worth(unsafe { c::prorata_feasible(weight, tasks) }).to_f64()
+        };
+        demands.iter().map(feasible).collect()
+    }
 }

@@ -254,7 +254,7 @@ mod tests {
             drawn: false,
             key: 0,
             queue: 0,
-            is_alone: false,
+            is_bound: false,
         }
     }
 

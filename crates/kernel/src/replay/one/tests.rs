@@ -38,7 +38,7 @@ impl Kernel {
             drawn: false,
             key: 0,
             queue: 0,
-            is_alone: false,
+            is_bound: false,
         });
     }
 

@@ -28,7 +28,7 @@ impl Words {
             drawn: false,
             key: pass,
             queue: QUEUE,
-            is_alone: false,
+            is_bound: false,
         });
         self.words.last_mut().expect("it was told")
     }
@@ -154,7 +154,7 @@ fn who_is_about_to_be_put_behind_is_not_taken_by_its_pass() {
     ] {
         let mut words = two();
         words.says(0);
-        words.word(DecisionKind::Wait, cpu, 30, 30_000_000).is_alone = is_bound;
+        words.word(DecisionKind::Wait, cpu, 30, 30_000_000).is_bound = is_bound;
         if is_there {
             words.says(cpu);
         }
@@ -270,7 +270,7 @@ fn bound_tasks_have_places_of_their_own() {
     words.says(1);
     for (task, pass) in [(11, 10), (12, 30)] {
         let waits = words.word(DecisionKind::Wait, 0, task, pass * 1_000_000);
-        (waits.is_alone, waits.node) = (true, 5);
+        (waits.is_bound, waits.node) = (true, 5);
     }
     // What their node's other tasks use says nothing about them.
     words.word(DecisionKind::Charge, 1, 5, 90_000_000);

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Entities: what competes for a CPU with one pass (1995, 2.2 and Figure 3).
+ *
+ * The unbound tasks of a node compete together, as the node's client. So what a client
+ * receives depends neither on how many tasks it has nor on how they take turns, come and
+ * go. A task that is bound to some of several CPUs competes by itself, for the part of its
+ * node's value that its tickets are. With one pass for both, it would wait for its CPU
+ * until the node has paid for what other tasks received elsewhere.
+ *
+ * A bound task that is new in a node begins with the pass of the bound task charged last,
+ * not a quantum later. So a series of short tasks is served like one long task.
+ */
+#ifndef PRORATA_ENTITY_BPF_H
+#define PRORATA_ENTITY_BPF_H
+
+/* Updates the node's account with what was due to the entity until now. */
+static void settle(struct entity *entity)
+{
+	u64 until = dispensed;
+	u64 passed = until - __sync_lock_test_and_set(&entity->settled_at, until);
+
+	if ((s64)passed > 0)
+		__sync_fetch_and_add(&node_at(entity->node)->account.specified_ns,
+				     service_of(passed, entity->worth));
+}
+
+/* Whether worth and stride follow from a valid price of the node. */
+static bool is_valued(const struct entity *entity, u64 now)
+{
+	const struct rights *node = node_at(entity->node);
+
+	return is_priced(node, now) && entity->priced_at == node->priced_at;
+}
+
+/* What the entity's tickets are worth, of those that are active in its node. */
+static worth_t worth_of_part(const struct entity *entity, u64 now)
+{
+	struct rights *node = node_at(entity->node);
+	s64 active, held;
+
+	if (!is_priced(node, now))
+		price(entity->node, now);
+	active = node->active;
+	held = entity->held;
+	if (held >= active)
+		return node->value;
+	return product(node->value,
+		       quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
+}
+
+/* Finds worth and stride. */
+__noinline int value(struct entity *entity __arg_nonnull, u64 now)
+{
+	struct rights *node = node_at(entity->node);
+	worth_t worth = worth_of_part(entity, now);
+	u32 tasks = entity->tasks;
+
+	if (!one_cpu && !entity->home) {
+		node->single = single_of(worth) / (tasks ? tasks : 1);
+		readjust();
+		worth = feasible(worth, tasks);
+	}
+	entity->priced_at = node->priced_at;
+	if (worth == entity->worth)
+		return 0;
+	entity->worth = worth;
+	entity->stride = stride_of(worth);
+	return 0;
+}
+
+/* The same while the entity competes: what remains of its wait is rescaled. */
+__noinline int revalue(struct entity *entity __arg_nonnull, u64 now)
+{
+	worth_t worth = entity->worth;
+	u64 pass = entity->pass, from, moved;
+
+	settle(entity);
+	value(entity, now);
+	if (entity->worth == worth)
+		return 0;
+	from = present_at(entity->home);
+	moved = from + keep_remain(pass - from, worth, entity->worth);
+	__sync_val_compare_and_swap(&entity->pass, pass, moved);
+	if (!entity->home)
+		trace(DECISION_TICKETS, entity->node, 0, 0);
+	return 0;
+}
+
+/*
+ * Whether credit beyond one wait for the longest turns is lost over a sleep. In a whole
+ * system many tasks wake, wait for a turn to end, use little and sleep again. The credit
+ * for those waits adds up, and spending it at once would stop all other tasks for long.
+ * Bound tasks only compete for a few CPUs, where the same holds.
+ */
+static bool forgets_credit(const struct entity *entity)
+{
+	return all_tasks || entity->home;
+}
+
+/* What remains of a wait once the credit is cut to CUT_CREDIT_QUANTA. */
+static s64 limit_credit(s64 remain, struct stride stride)
+{
+	s64 least = -(s64)wait(stride, CUT_CREDIT_QUANTA * longest_quantum_ns);
+
+	return remain < least ? least : remain;
+}
+
+/* The first wait of an entity. */
+static s64 first_wait(const struct entity *entity)
+{
+	const struct rights *node = node_at(entity->node);
+
+	if (!entity->home || !mantissa_of(node->bound_worth))
+		return wait_after(quantum_ns, entity->stride);
+	return keep_remain(node->bound_pass - present_at(node->bound_home),
+			   node->bound_worth,
+			   entity->worth);
+}
+
+/* The first task of an entity competes. */
+__noinline int enter(struct entity *entity __arg_nonnull, u64 now)
+{
+	worth_t worth = entity->worth;
+	s64 remain = held(entity->pass - entity->left_at);
+	bool known = entity->known;
+
+	entity->settled_at = dispensed;
+	value(entity, now);
+	remain = known ? keep_remain(remain, worth, entity->worth) : first_wait(entity);
+	if (forgets_credit(entity))
+		remain = limit_credit(remain, entity->stride);
+	entity->known = true;
+	entity->pass = present_at(entity->home) + remain;
+	if (!entity->home)
+		trace(known ? DECISION_JOIN : DECISION_NEW, entity->node, 0, 0);
+	return 0;
+}
+
+/* A task with these tickets competes as part of the entity. */
+static void count_in(struct entity *entity, u32 held, u64 now)
+{
+	struct rights *node = node_at(entity->node);
+	bool first = !__sync_fetch_and_add(&entity->tasks, 1);
+
+	__sync_fetch_and_add(&entity->held, held);
+	if (entity->home) {
+		__sync_fetch_and_add(&node->bound, 1);
+		__sync_fetch_and_add(&node->bound_held, held);
+	}
+	change_held(entity->node, held);
+	if (first)
+		enter(entity, now);
+}
+
+static void count_out(struct entity *entity, u32 held)
+{
+	struct rights *node = node_at(entity->node);
+
+	/* Before other CPUs can see that no task competes. */
+	entity->left_at = present_at(entity->home);
+	__sync_fetch_and_add(&entity->held, -(s64)held);
+	if (entity->home) {
+		__sync_fetch_and_add(&node->bound, -1);
+		__sync_fetch_and_add(&node->bound_held, -(s64)held);
+	}
+	if (__sync_fetch_and_add(&entity->tasks, -1) == 1) {
+		settle(entity);
+		if (!entity->home)
+			trace(DECISION_LEAVE, entity->node, 0, 0);
+	}
+	change_held(entity->node, -(s64)held);
+}
+
+/*
+ * On several CPUs a client can be entitled to more than it takes, so its credit has a
+ * limit: some quanta of a CPU beyond the smallest pass that waits. The present pass is no
+ * measure for that. Clients with few tickets are ahead of it by their long strides, and a
+ * client entitled to a whole CPU must be able to overtake them all.
+ */
+static void forgive_lag(struct entity *client)
+{
+	u64 least = least_waiting(present()) - wait(client->stride, most_owed_ns / cpus);
+
+	if (before(client->pass, least))
+		client->pass = least;
+}
+
+/* Bound tasks that are new in the node begin with this one's pass. */
+static void note_bound(const struct entity *entity)
+{
+	struct rights *node = node_at(entity->node);
+
+	node->bound_pass = entity->pass;
+	node->bound_home = entity->home;
+	node->bound_worth = entity->worth;
+}
+
+/* A task of the entity has used service with which the present pass has moved. */
+static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 now)
+{
+	u64 from = present_at(entity->home);
+
+	/* It won with this pass. */
+	if (entity->home) {
+		note_winner(entity->home, entity->pass);
+		settle(entity);
+	}
+	if (!entity->home || lottery)
+		follow_winner(entity->pass);
+	/* As in the core, the next wait of a lottery begins at the present pass. */
+	if (lottery && before(entity->pass, from))
+		entity->pass = from;
+	/* The worth of its turn counts, not that of now. */
+	__sync_fetch_and_add(&entity->pass, wait_after(service_ns, entity->stride));
+	if (entity->home) {
+		note_bound(entity);
+	} else {
+		if (!one_cpu && !lottery)
+			forgive_lag(entity);
+		trace(DECISION_CHARGE, entity->node, tid, service_ns);
+	}
+	__sync_fetch_and_add(&node_at(entity->node)->account.received_ns, service_ns);
+	__sync_fetch_and_add(&totals.charged_ns, service_ns);
+	if (!is_valued(entity, now))
+		revalue(entity, now);
+}
+
+/*
+ * No other task wanted the CPU, so the lead that a bound task gained there is cut to the
+ * wait of a quantum.
+ */
+static void forgive_lead(struct entity *entity)
+{
+	u64 furthest_ahead = present_at(entity->home) +
+			     wait(entity->stride, quantum_of(node_at(entity->node)));
+
+	if (before(furthest_ahead, entity->pass))
+		entity->pass = furthest_ahead;
+}
+
+/*
+ * The place of an entity with this pass in a queue: the pass, unless one of its tasks would
+ * wait too long. Without tickets it waits as long as it may.
+ */
+static u64 key_of(const struct entity *entity, u64 pass)
+{
+	u32 tasks = entity->tasks;
+	u64 latest = present_at(entity->home) + (tasks > 1 ? longest / tasks : longest);
+
+	return !mantissa_of(entity->worth) || before(latest, pass) ? latest : pass;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Feasible weights: a task runs on one CPU at a time, so its tickets count for at most one
+ * CPU. The other tasks share what it cannot use, in proportion to their tickets.
+ *
+ * Of M CPUs and T active base tickets a CPU is worth T / M. A task that is worth more gets
+ * one CPU, and M - 1 CPUs remain for the other tickets. This repeats until no task is worth
+ * more than a CPU (the readjustment of surplus fair scheduling, Chandra et al. 2000). Such a
+ * task runs at any time, so it is enough to look at the running tasks.
+ *
+ * The readjustment compiles as BPF and natively: tests compare it with the core's.
+ */
+#ifndef PRORATA_FEASIBLE_H
+#define PRORATA_FEASIBLE_H
+
+/* Fractional bits of a single task's worth. */
+#define SINGLE_BITS 16
+#define ROUNDS	    16
+
+/* The node whose unbound task runs on each CPU, or 0. */
+static u32 running[MAX_CPUS];
+
+/* What a task counts for at most, in 2^-SINGLE_BITS base tickets; 0 is no bound. */
+static u64 most;
+
+/* How far the present pass moves, and the active base tickets for which that holds. */
+static struct stride common;
+static s64 common_active;
+
+/* The longest wait when it last doubled or halved. */
+static u64 longest_before;
+
+static u32 *running_on(s32 cpu)
+{
+	return &running[cpu & (MAX_CPUS - 1)];
+}
+
+/* In 2^-SINGLE_BITS base tickets. */
+static u64 single_of(worth_t worth)
+{
+	return scaled(mantissa_of(worth), exponent_of(worth) + SINGLE_BITS);
+}
+
+static worth_t worth_of_single(u64 single)
+{
+	worth_t worth = worth_of_amount(single);
+
+	return worth ? to_worth(mantissa_of(worth), exponent_of(worth) - SINGLE_BITS) : 0;
+}
+
+/* The running tasks that are worth more than a bound. */
+struct rich {
+	u64 sum;
+	u64 least;
+	u32 count;
+};
+
+static void find_rich(u64 bound, struct rich *rich)
+{
+	u32 cpu;
+
+	rich->sum = 0;
+	rich->least = LONGEST_WAIT;
+	rich->count = nothing;
+	bpf_for(cpu, 0, cpus) {
+		u32 number = *running_on(cpu);
+		u64 single = number ? node_at(number)->single : 0;
+
+		if (single <= bound)
+			continue;
+		rich->sum += single;
+		rich->count++;
+		if (single < rich->least)
+			rich->least = single;
+	}
+}
+
+/* Finds `most` and `common` for these active base tickets (in 2^-SINGLE_BITS). */
+static void bound_singles(u64 total)
+{
+	u64 bound = total / online;
+	u32 round, count = nothing;
+	struct rich rich;
+
+	bpf_for(round, 0, ROUNDS) {
+		u64 rest;
+
+		find_rich(bound, &rich);
+		if (rich.count == count)
+			break;
+		count = rich.count;
+		rest = rich.sum < total ? total - rich.sum : 0;
+		/* If every task has a CPU of its own, all are worth the same. */
+		bound = count < online && rest > total >> 10 ? rest / (online - count) : rich.least;
+		common = stride_of(worth_of_single(rest + count * bound));
+		if (bound == rich.least)
+			break;
+	}
+	most = count ? bound : 0;
+}
+
+/* Updates all that depends on the active base tickets. */
+__noinline int readjust(void)
+{
+	s64 active = nodes[BASE].active;
+
+	if (active <= 0)
+		return 0;
+	common_active = active;
+	common = stride_of(worth_of_amount(active));
+	longest = wait(common, LONGEST_WAIT_NS / 4) * 4 * online;
+	most_owed = wait(common, most_owed_ns);
+	/* The places of waiting tasks still follow the longer bound. */
+	if (longest < longest_before / 2)
+		rises++;
+	if (longest < longest_before / 2 || longest > 2 * longest_before)
+		longest_before = longest;
+	if (!one_cpu)
+		bound_singles((u64)active << SINGLE_BITS);
+	return 0;
+}
+
+/* What these tasks of one node count for together. */
+static worth_t feasible(worth_t worth, u32 tasks)
+{
+	if (one_cpu || !most || !tasks || single_of(worth) <= most * tasks)
+		return worth;
+	return worth_of_single(most * tasks);
+}
+
+/* The present pass moves with all service. */
+static void dispense(u64 service_ns)
+{
+	if (nodes[BASE].active != common_active)
+		readjust();
+	__sync_fetch_and_add(&dispensed, wait(common, service_ns));
+}
+
+#endif
