@@ -1,4 +1,4 @@
-//! What loading any scheduler takes.
+//! Steps that loading any scheduler needs.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -10,8 +10,7 @@ use crate::{KernelError, warnings};
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const OCCUPANT: &str = "/sys/kernel/sched_ext/root/ops";
 
-/// Whether a scheduler can be loaded: there can be one only. From now on what
-/// libbpf complains of is collected.
+/// Checks that no other scheduler is loaded. Collects libbpf's warnings from now on.
 pub fn check_vacancy() -> Result<(), KernelError> {
     let state = fs::read_to_string(STATE).map_err(|_| KernelError::NoSchedExt)?;
     if state.trim_end() != "disabled" {
@@ -22,12 +21,12 @@ pub fn check_vacancy() -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Whether a scheduler is loaded, whoever has loaded it.
+/// Whether any process has loaded a scheduler.
 pub fn is_loaded() -> bool {
     fs::read_to_string(STATE).is_ok_and(|state| state.trim_end() != "disabled")
 }
 
-/// Makes of libbpf's error, and of what it complained of, ours.
+/// Converts libbpf's error and its warnings.
 pub fn refusal(name: &'static str) -> impl Fn(libbpf_rs::Error) -> KernelError {
     move |error| KernelError::Refused {
         name,
@@ -35,7 +34,7 @@ pub fn refusal(name: &'static str) -> impl Fn(libbpf_rs::Error) -> KernelError {
     }
 }
 
-/// A few bytes that must outlive a skeleton: left behind once a load.
+/// A few bytes that must outlive a skeleton. Each load leaks them.
 pub fn object() -> &'static mut MaybeUninit<OpenObject> {
     Box::leak(Box::new(MaybeUninit::uninit()))
 }

@@ -1,6 +1,6 @@
-//! Why a scheduler does not run.
+//! The reasons why a scheduler does not run.
 
-/// What is wrong.
+/// The reason why a request to a scheduler fails.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// Built without the feature `bpf`.
@@ -16,58 +16,58 @@ pub enum KernelError {
          `prorata vm run -- prorata ...`"
     )]
     NoSchedExt,
-    /// Another scheduler is there; there can be one only.
+    /// Another scheduler is loaded; the kernel runs one at a time.
     #[error("scheduler {0} is loaded already: unload that first")]
     Occupied(String),
-    /// The kernel refuses the scheduler.
+    /// The kernel refuses to load the scheduler.
     #[error("the kernel does not take the scheduler {name}: {why}")]
     Refused {
         /// The scheduler.
         name: &'static str,
-        /// What the loader says.
+        /// The loader's message.
         why: String,
     },
-    /// The kernel threw it out.
+    /// The kernel unloaded the scheduler.
     #[error("the kernel unloaded the scheduler {name}: {reason}: {message}")]
     Ejected {
         /// The scheduler.
         name: &'static str,
-        /// The kernel's reason, in short.
+        /// The kernel's short reason.
         reason: String,
-        /// What it says beyond that.
+        /// The kernel's message.
         message: String,
     },
-    /// The scheduler that is loaded has no trace.
+    /// The loaded scheduler has no trace.
     #[error(
         "no scheduler of prorata's is loaded with a trace of its decisions: load it with one, by \
          `prorata start --engine kernel --trace`"
     )]
     NotTraced,
-    /// A trace that cannot be read.
+    /// The trace cannot be read.
     #[error("the trace of the scheduler's decisions cannot be read: {0}")]
     Trace(String),
     /// A quantum outside the limits.
     #[error("a quantum of {quantum_ns} ns: it lasts from 100 us to 1 s")]
     Quantum {
-        /// What was asked for.
+        /// The rejected value.
         quantum_ns: u64,
     },
-    /// A node's number is not the caller's to use.
+    /// The number of a node that the caller may not use.
     #[error(
         "there is no node {node}: numbers are below {}",
         crate::scheduler::CGROUP_NODES
     )]
     NoSuchNode {
-        /// What was asked for.
+        /// The rejected value.
         node: u32,
     },
-    /// A node that never was given tickets, or was removed.
+    /// A node that never had tickets, or was removed.
     #[error("node {node} does not exist: give it tickets first")]
     UnknownNode {
-        /// What was asked for.
+        /// The rejected value.
         node: u32,
     },
-    /// The base currency is worth what it is.
+    /// The base currency cannot be changed.
     #[error("the base currency cannot be funded, given tasks or removed")]
     Base,
     /// An amount outside the limits.
@@ -75,7 +75,7 @@ pub enum KernelError {
     Amount {
         /// The node to be funded.
         node: u32,
-        /// What was asked for.
+        /// The rejected value.
         amount: u64,
     },
     /// The node would fund itself.
@@ -109,15 +109,15 @@ pub enum KernelError {
     InUse {
         /// The node.
         node: u32,
-        /// What it is used for.
+        /// What uses the node.
         why: &'static str,
     },
-    /// A task that is not there, or not to be moved.
+    /// A task that does not exist, or cannot move.
     #[error("task {tid} cannot be scheduled in the kernel: {why}")]
     Task {
         /// The task.
         tid: u32,
-        /// What the kernel says.
+        /// The kernel's error.
         why: std::io::Error,
     },
 }

@@ -5,8 +5,8 @@ use crate::{KernelError, floor_skeleton, prorata_skeleton};
 const _: () = assert!(size_of::<floor_skeleton::types::exit_record>() == 1160);
 const _: () = assert!(size_of::<prorata_skeleton::types::exit_record>() == 1160);
 
-/// The error that a record with these fields speaks of; nothing while the
-/// scheduler is loaded.
+/// The error that a record with these fields describes; `None` while the scheduler is
+/// loaded.
 pub fn ejection(
     name: &'static str,
     kind: u64,
@@ -20,7 +20,7 @@ pub fn ejection(
     })
 }
 
-/// What stands before the final zero.
+/// The text before the final zero.
 fn text(bytes: &[i8]) -> String {
     let bytes: Vec<u8> = bytes
         .iter()

@@ -1,16 +1,16 @@
-//! The minimal scheduler that others are compared with (`bpf/floor.bpf.c`).
+//! The minimal scheduler, with which benches compare others (`bpf/floor.bpf.c`).
 
 use crate::KernelError;
 
-/// How the scheduler fared.
+/// What the scheduler did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FloorReport {
-    /// Tasks that came under it since it was loaded.
+    /// Tasks that it has taken over since it was loaded.
     pub tasks_enabled: u64,
 }
 
-/// The scheduler, loaded for all ordinary tasks of the machine. Dropping this
-/// unloads it.
+/// The minimal scheduler, loaded for all ordinary tasks of the machine. Dropping this unloads
+/// it.
 pub struct Floor {
     #[cfg(feature = "bpf")]
     loaded: loaded::Loaded,
@@ -20,7 +20,7 @@ pub struct Floor {
 
 #[cfg(not(feature = "bpf"))]
 impl Floor {
-    /// Refuses: there is nothing to load.
+    /// Always fails: this build has no schedulers.
     pub fn load() -> Result<Self, KernelError> {
         Err(KernelError::NotBuiltIn)
     }
@@ -33,13 +33,13 @@ impl Floor {
 
 #[cfg(feature = "bpf")]
 impl Floor {
-    /// Loads it. Needs root, and some 0.1 s.
+    /// Loads the scheduler. This needs root, and some 0.1 s.
     pub fn load() -> Result<Self, KernelError> {
         let loaded = loaded::Loaded::new()?;
         Ok(Self { loaded })
     }
 
-    /// How it fares; an error if the kernel has unloaded it.
+    /// What the scheduler did so far. Fails if the kernel has unloaded it.
     pub fn report(&self) -> Result<FloorReport, KernelError> {
         self.loaded.report()
     }

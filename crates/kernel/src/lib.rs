@@ -1,7 +1,7 @@
 //! The engine inside the kernel: schedulers in BPF, for kernels with sched_ext.
 //!
-//! They are compiled only with the feature `bpf`. Without it everything is
-//! here, and refuses with [`KernelError::NotBuiltIn`].
+//! The feature `bpf` compiles them. Without it the interface is the same, and every load fails
+//! with [`KernelError::NotBuiltIn`].
 
 #[cfg(feature = "bpf")]
 mod attach;

@@ -1,5 +1,5 @@
-//! What libbpf complains of, the verifier's log among it, for the error that
-//! comes of it. It prints to standard error unless told otherwise.
+//! libbpf's warnings, with the verifier's log, for the error that follows. libbpf would print
+//! them to standard error.
 
 use std::cell::RefCell;
 
@@ -9,13 +9,13 @@ thread_local! {
     static WARNINGS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// From now on collects the warnings of each thread, and drops what is less.
+/// Collects the warnings of each thread from now on, and drops lesser messages.
 pub fn begin() {
     set_print(Some((PrintLevel::Warn, collect)));
     take();
 }
 
-/// What this thread was warned of since.
+/// This thread's warnings since then.
 pub fn take() -> String {
     WARNINGS.take()
 }

@@ -1,4 +1,4 @@
-//! In place of the scheduler, where it was not built in.
+//! Replaces the scheduler in builds without the feature `bpf`.
 
 use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use super::{Account, Options, Policy, Statistics, Ticket, Trace};
 use crate::KernelError;
 
-/// There is none.
+/// There is no scheduler.
 pub struct Loaded(Infallible);
 
 impl Loaded {
@@ -79,7 +79,7 @@ pub fn possible_cpus() -> u32 {
     1
 }
 
-/// No trace, either.
+/// There is no trace.
 pub struct Tap(Infallible);
 
 impl Tap {

@@ -1,16 +1,16 @@
-//! The graph of rights as the caller made it: what is checked before the
-//! kernel is told. The kernel checks nothing.
+//! The graph of rights as the caller made it. Each change is checked here; the kernel checks
+//! nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::{BASE, CGROUP_NODES, MAX_AMOUNT, MAX_DEPTH, ROOT_CGROUP, Ticket};
 use crate::KernelError;
 
-/// What funds a node.
+/// The tickets that fund a node.
 pub struct Funding {
     /// The list's name.
     pub list: u32,
-    /// Tickets in it.
+    /// The number of tickets in the list.
     pub length: u32,
     /// Currencies of the tickets.
     currencies: BTreeSet<u32>,
@@ -27,8 +27,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Whether the node may be funded by these. Cost: what is funded by the
-    /// node, directly or not.
+    /// Whether these tickets may fund the node. Cost: the nodes that it funds, directly or
+    /// not.
     pub fn check(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         if node == BASE {
             return Err(KernelError::Base);
@@ -59,8 +59,7 @@ impl Graph {
         }
     }
 
-    /// Takes note of what [`Graph::check`] found to be right; gives back what
-    /// funded the node before.
+    /// Applies what [`Graph::check`] has accepted. Returns what funded the node before.
     pub fn fund(&mut self, node: u32, tickets: &[Ticket], list: u32) -> Option<Funding> {
         let currencies: BTreeSet<u32> = tickets.iter().map(|ticket| ticket.currency).collect();
         let before = self.forget(node);
@@ -78,7 +77,7 @@ impl Graph {
         before
     }
 
-    /// A node ceases to exist.
+    /// Removes a node.
     pub fn forget(&mut self, node: u32) -> Option<Funding> {
         let before = self.nodes.remove(&node)?;
         for currency in &before.currencies {
@@ -111,9 +110,8 @@ impl Graph {
         tickets.iter().map(depth).max().map_or(0, |depth| depth + 1)
     }
 
-    /// The longest chain of tickets below a node. Visits each node below once,
-    /// and leaves all in `heights`, itself among them. Recurses [`MAX_DEPTH`]
-    /// deep at most.
+    /// The longest chain of tickets below a node. Visits each node below once, and enters
+    /// all of them and the node itself into `heights`. Recurses at most [`MAX_DEPTH`] deep.
     fn height(&self, node: u32, heights: &mut HashMap<u32, u32>) -> u32 {
         if let Some(&height) = heights.get(&node) {
             return height;
@@ -127,7 +125,7 @@ impl Graph {
         height
     }
 
-    /// Works out the depths of all below a node.
+    /// Updates the depths of all nodes below one.
     fn deepen(&mut self, node: u32) {
         let mut todo = vec![node];
         while let Some(node) = todo.pop() {
@@ -170,7 +168,7 @@ mod tests {
         let error = graph.check(MAX_DEPTH + 1, &[ticket(MAX_DEPTH)]);
         assert!(matches!(error, Err(KernelError::TooDeep { node: 17 })));
         assert!(graph.check(MAX_DEPTH + 1, &[ticket(MAX_DEPTH - 1)]).is_ok());
-        // From above, too: the chain would get longer in its middle.
+        // A ticket in the middle lengthens the chain, too.
         let mut graph = graph;
         graph.fund(20, &[ticket(BASE)], 0);
         assert!(graph.check(1, &[ticket(20)]).is_err());

@@ -1,4 +1,4 @@
-//! Which queue each CPU has.
+//! The queue of each CPU.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use prorata_core::cpu_list;
 
 use super::Queues;
 
-/// What the kernel tells about CPUs.
+/// The kernel's description of its CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// The queue of each of so many CPUs, numbered from 0 on.
+/// The queue of each CPU, numbered from 0 on.
 pub fn queue_by_cpu(queues: Queues, cpus: u32) -> Vec<u32> {
     let firsts: Vec<u32> = match queues {
         Queues::Cpu => (0..cpus).collect(),
@@ -23,7 +23,7 @@ pub fn queue_by_cpu(queues: Queues, cpus: u32) -> Vec<u32> {
     numbered(&firsts)
 }
 
-/// Numbers groups, each known by its first member, in their order.
+/// Numbers groups in order. A group is known by its first member.
 fn numbered(firsts: &[u32]) -> Vec<u32> {
     let mut groups = firsts.to_vec();
     groups.sort_unstable();
@@ -32,8 +32,8 @@ fn numbered(firsts: &[u32]) -> Vec<u32> {
     firsts.iter().map(number).collect()
 }
 
-/// The first of the CPUs that share their last-level cache with this one. Where the
-/// kernel tells of no caches, of those in its package; where of neither, CPU 0.
+/// The first of the CPUs that share a last-level cache with this one. If the kernel describes
+/// no caches, the first CPU of the package; if it describes no packages either, CPU 0.
 fn first_sharer(cpus: &Path, cpu: u32) -> u32 {
     let cpu = cpus.join(format!("cpu{cpu}"));
     let read = |path: &str| fs::read_to_string(cpu.join(path)).ok();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_begin_with_their_first() {
+    fn the_first_cpu_of_a_list_is_found() {
         assert_eq!(first_in("0-3,8\n"), Some(0));
         assert_eq!(first_in("12,14"), Some(12));
         assert_eq!(first_in("7"), Some(7));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_level_counts() {
+    fn cpus_that_share_the_last_level_share_a_queue() {
         let root = std::env::temp_dir().join(format!("prorata-caches-{}", std::process::id()));
         let write = |path: &str, text: &str| {
             let path = root.join(path);

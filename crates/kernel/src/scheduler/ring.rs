@@ -8,14 +8,14 @@ use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 
 use super::loaded::lock;
 
-/// What comes through it, decoded.
+/// The reading end of a ring, with its records decoded.
 pub struct Ring<T> {
     ring: Mutex<RingBuffer<'static>>,
     come: Arc<Mutex<Vec<T>>>,
 }
 
 impl<T: Send + 'static> Ring<T> {
-    /// The other end of a map. What cannot be decoded is left out.
+    /// Reads a map. Drops records that `decode` does not accept.
     pub fn new(map: &dyn MapCore, decode: fn(&[u8]) -> Option<T>) -> libbpf_rs::Result<Self> {
         let come = Arc::new(Mutex::new(Vec::new()));
         let coming = Arc::clone(&come);
@@ -35,9 +35,9 @@ impl<T: Send + 'static> Ring<T> {
         unsafe { BorrowedFd::borrow_raw(fd) }
     }
 
-    /// What has come since the last call.
+    /// The records since the last call.
     pub fn take(&self) -> Vec<T> {
-        // It fails only if a callback does, and ours does not.
+        // It only fails if a callback fails, and this one does not.
         let _ = lock(&self.ring).poll(Duration::ZERO);
         std::mem::take(&mut *lock(&self.come))
     }

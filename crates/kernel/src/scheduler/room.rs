@@ -1,18 +1,18 @@
-//! Room for lists of tickets in the table that the kernel reads. A list's name
-//! is the index of its first ticket; 0 is the empty list.
+//! Space for lists of tickets in the table that the kernel reads. The index of the first
+//! ticket names a list; 0 names the empty list.
 
 use std::collections::BTreeMap;
 
-/// Who has what place in the table.
+/// The free space of the table.
 pub struct Room {
-    /// Free places: start and length, none of which touch.
+    /// Free stretches, by start, with their lengths. No two of them touch.
     free: BTreeMap<u32, u32>,
     /// Lists that the kernel may still be reading.
     retired: Vec<(u32, u32)>,
 }
 
 impl Room {
-    /// A table of `size` places, the first of which stays empty.
+    /// A table of `size` tickets, the first of which stays unused.
     pub fn new(size: u32) -> Self {
         Self {
             free: BTreeMap::from([(1, size - 1)]),
@@ -20,9 +20,8 @@ impl Room {
         }
     }
 
-    /// Room for a list of so many, at least one. `quiesce` is called if that
-    /// takes places that were retired; it returns when nobody reads them any
-    /// more.
+    /// Space for a list of `length` tickets, at least one. Calls `quiesce` before it reuses
+    /// retired lists; `quiesce` returns when the kernel no longer reads them.
     pub fn take(&mut self, length: u32, quiesce: impl FnOnce()) -> Option<u32> {
         if let Some(start) = self.take_free(length) {
             return Some(start);
@@ -37,8 +36,7 @@ impl Room {
         self.take_free(length)
     }
 
-    /// The kernel was told of another list: this one can be used again by and
-    /// by.
+    /// The kernel uses another list now. This one becomes free after the next `quiesce`.
     pub fn retire(&mut self, start: u32, length: u32) {
         if length > 0 {
             self.retired.push((start, length));

@@ -1,4 +1,4 @@
-//! The trace of a scheduler that another process has loaded, by the names of its maps.
+//! The trace of a scheduler that another process has loaded, found by the names of its maps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,18 +9,18 @@ use super::ring::Ring;
 use super::trace::{self, Decision, DecisionKind, Trace};
 use crate::{KernelError, attach};
 
-/// The ring, the number of decisions that it had no room for, and how often the state
-/// was asked for, as in `bpf/trace.bpf.h`.
+/// The ring, the count of lost decisions, and the count of requests for the state
+/// (`bpf/trace.bpf.h`).
 const MAPS: [&str; 3] = ["prorata_trace", "prorata_lost", "prorata_asked"];
 
 pub struct Tap {
     decisions: Ring<Decision>,
-    /// Keeps the ring as long as it is read.
+    /// Keeps the ring while it is read.
     _ring: MapHandle,
     lost: MapHandle,
-    /// Lost before anybody was here to take them.
+    /// Decisions that were lost before this was opened.
     lost_before: u64,
-    /// Whether the state has come that was asked for: decisions before that say nothing.
+    /// Whether the requested state has arrived. Earlier decisions are dropped.
     has_begun: AtomicBool,
 }
 
@@ -29,7 +29,7 @@ impl Tap {
         let [ring, lost, asked] = MAPS.map(newest);
         let (ring, lost, asked) = (ring?, lost?, asked?);
         let decisions = Ring::new(&ring, trace::decode).map_err(unreadable)?;
-        // Decided when nobody listened: what came next may be lost.
+        // Decisions without a reader: the ones after them may be lost.
         drop(decisions.take());
         let lost_before = trace::count_in(&lost)?;
         trace::set_count_in(&asked, trace::count_in(&asked)?.wrapping_add(1))?;
@@ -61,8 +61,7 @@ fn is_begin(decision: &Decision) -> bool {
     decision.kind == DecisionKind::Begin
 }
 
-/// The map of this name that was made last: that of a scheduler that is gone may
-/// still be there.
+/// The newest map of this name: maps of an unloaded scheduler may remain.
 fn newest(name: &str) -> Result<MapHandle, KernelError> {
     let named = MapInfoIter::default().filter(|map| map.name.to_str() == Some(name));
     let id = named

@@ -20,7 +20,7 @@ struct Attributes {
     period: u64,
 }
 
-/// Puts a task under the scheduler that is loaded. It keeps its nice value.
+/// Puts a task under the loaded scheduler. The task keeps its nice value.
 pub fn join(tid: u32) -> io::Result<()> {
     let attributes = attributes(tid)?;
     if attributes.policy == SCHED_EXT {
@@ -29,7 +29,7 @@ pub fn join(tid: u32) -> io::Result<()> {
     change(tid, attributes, SCHED_EXT)
 }
 
-/// Puts a task of that scheduler under the kernel's own.
+/// Returns a task to the kernel's own scheduler.
 pub fn part(tid: u32) -> io::Result<()> {
     let attributes = attributes(tid)?;
     if attributes.policy != SCHED_EXT {
