@@ -7,7 +7,8 @@ mod rights;
 use std::convert::Infallible;
 
 use native::{CONSTANTS, Constants, Worth, chanced, minus_ln, rescaled, service_in, wait_for};
-use prorata_core::policy::{CUT_CREDIT_QUANTA, ClientIndex, Policy as _, Race, Stride};
+use prorata_core::policy::credit::CUT_CREDIT_QUANTA;
+use prorata_core::policy::{ClientIndex, Policy as _, Race, Stride};
 use prorata_kernel::scheduler::{
     BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, PASS_BITS, ROAMERS, ROOT_TICKETS,
     TICKETS,

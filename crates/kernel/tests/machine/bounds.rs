@@ -1,4 +1,4 @@
-//! What bounds everybody's wait, and what no number of tasks can take.
+//! Bounds on waits, and shares that no number of tasks can take.
 
 use std::thread;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use prorata_kernel::scheduler::Scheduler;
 use crate::hogs::{Hog, wait_until};
 use crate::world::{STRIDE, base, check_shares, hog, place};
 
-/// One ticket beside ten thousand: a turn once in eight seconds, lest the
-/// kernel think that nobody cares for it, although its share is less.
+/// A client with one ticket beside ten thousand gets a turn in eight seconds, more than its
+/// share. Otherwise the kernel would unload the scheduler for starving it.
 pub fn weights() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let _rich = hog(&scheduler, 1, &[base(10_000)])?;
@@ -27,14 +27,14 @@ pub fn weights() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Three hundred processes of one client, started at once, beside one of
-/// another with as many tickets.
+/// Three hundred processes of one client start at once, beside one process of another client
+/// with as many tickets.
 pub fn storm() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let herd = Hog::herd(300);
     place(&scheduler, 1, &[base(100)], &herd)?;
     let _hog = hog(&scheduler, 2, &[base(100)])?;
-    // Those that were born before it was given do not belong to it.
+    // Processes forked before the herd was given do not belong to it.
     let born = || {
         scheduler
             .account(1)

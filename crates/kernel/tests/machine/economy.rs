@@ -44,7 +44,7 @@ pub fn figure_3() -> Result<(), Failed> {
     for thread in &threads {
         thread.signal(libc::SIGSTOP);
     }
-    // Nobody competes, so nothing is active.
+    // No task competes, so no amount is active.
     let none = || {
         scheduler
             .statistics()

@@ -148,12 +148,12 @@ pub fn work(arguments: &[String]) {
     }
 }
 
-/// Tells who started this that it has what it needs to use CPU time.
+/// Tells the parent that this process has what it needs to use CPU time.
 fn say_begun() {
     burn(Duration::from_millis(20));
     let mut to = std::io::stdout();
     let said = to.write_all(b".").and_then(|()| to.flush());
-    said.expect("who started this reads it");
+    said.expect("the parent reads it");
 }
 
 /// Uses as much CPU time. A machine that counts instructions executes one of its CPUs at a

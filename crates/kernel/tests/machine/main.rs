@@ -35,7 +35,10 @@ const CHECKS: [(&str, Check); 30] = [
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
     ("limits_of_quanta", sharing::limits_of_quanta),
     ("short_bursts_are_compensated", sharing::compensation),
-    ("who_wakes_may_end_a_quantum", sharing::abbreviated_quanta),
+    (
+        "a_waking_task_may_end_a_quantum",
+        sharing::abbreviated_quanta,
+    ),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
     ("short_processes_get_their_share", sharing::short_processes),
     ("figure_3_of_1994", economy::figure_3),
@@ -57,17 +60,23 @@ const CHECKS: [(&str, Check); 30] = [
         "every_pick_from_the_midst_is_the_core_s",
         replay::picks_from_the_midst,
     ),
-    ("who_yields_gets_no_more_for_it", next::who_yields),
     (
-        "who_always_wakes_before_turns_end_stops_no_line",
-        next::who_always_wakes_before_turns_end,
+        "a_yielding_task_gets_no_more_than_its_share",
+        next::yielding_tasks,
+    ),
+    (
+        "a_line_moves_although_a_task_wakes_before_each_turn_ends",
+        next::a_task_wakes_before_each_turn_ends,
     ),
     ("no_weight_is_too_small", bounds::weights),
     ("a_storm_of_processes_is_one_client", bounds::storm),
-    ("who_executes_a_program_stays_what_it_is", tasks::exec),
+    (
+        "a_process_that_executes_a_program_stays_in_its_client",
+        tasks::exec,
+    ),
     ("a_debugger_comes_and_goes", tasks::trace),
     ("real_time_tasks_leave_shares_of_the_rest", tasks::real_time),
-    ("nobody_waits_much_longer_than_its_share", tasks::waits),
+    ("no_task_waits_much_longer_than_its_share", tasks::waits),
     ("ten_thousand_tasks_are_one_client", tasks::crowd),
     (
         "removed_control_groups_leave_nothing",
@@ -101,11 +110,11 @@ const CHECKS_ON_THREE: [(&str, Check); 9] = [
         processors::infeasible_in_one_queue,
     ),
     (
-        "who_comes_to_a_full_cpu_has_its_share",
+        "a_newcomer_on_a_full_cpu_gets_its_share",
         processors::newcomer,
     ),
     (
-        "who_is_bound_to_some_cpus_has_its_share",
+        "a_task_bound_to_some_cpus_gets_its_share",
         processors::roamers,
     ),
     ("cpus_come_and_go", processors::hotplug),
@@ -118,7 +127,7 @@ const CHECKS_ON_THREE: [(&str, Check); 9] = [
         replay::picks_in_abbreviated_quanta_from_queues_per_cpu,
     ),
     (
-        "who_wakes_may_end_a_quantum_on_three_cpus",
+        "a_waking_task_may_end_a_quantum_on_three_cpus",
         sharing::abbreviated_quanta_on_three,
     ),
     ("bound_elsewhere_again_and_again", tasks::affinity_changes),

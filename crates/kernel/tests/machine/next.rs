@@ -1,4 +1,4 @@
-//! Who goes to the CPU's own queue without waiting in another one (`bpf/next.bpf.h`).
+//! Tasks that go to the CPU's own queue without waiting in another one (`bpf/next.bpf.h`).
 
 use std::thread;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use prorata_kernel::scheduler::Scheduler;
 use crate::hogs::{Hog, used_ns};
 use crate::world::{QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, place, settle};
 
-/// Who yields to another of its node comes next without being looked at, and still gets
-/// no more than that one, however little either uses at a time, also beside a third one
-/// that waits in line; and the node gets its share beside another one.
-pub fn who_yields() -> Result<(), Failed> {
+/// A task that yields to another one of its node runs next without a comparison. It still gets
+/// no more than that one, however little either uses at a time, also beside a third task that
+/// waits in line. The node gets its share beside another node.
+pub fn yielding_tasks() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let mut hogs = vec![Hog::yields(1), Hog::yields(5)];
     for hog in &hogs {
@@ -34,9 +34,9 @@ pub fn who_yields() -> Result<(), Failed> {
     check_equal(&hogs)
 }
 
-/// Somebody always wakes to be next when a turn ends, so nobody is asked then who else in
-/// the node waits; its tasks take turns all the same.
-pub fn who_always_wakes_before_turns_end() -> Result<(), Failed> {
+/// A task wakes before each turn ends and runs next, so no `dispatch` looks at the node's line.
+/// The node's tasks take turns all the same.
+pub fn a_task_wakes_before_each_turn_ends() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let hogs = [Hog::start(), Hog::start()];
     for hog in &hogs {
@@ -48,7 +48,7 @@ pub fn who_always_wakes_before_turns_end() -> Result<(), Failed> {
     check_equal(&hogs)
 }
 
-/// That tasks of a node receive the same within two turns, and one that has not ended.
+/// Checks that tasks of a node receive the same within two turns and one unfinished turn.
 fn check_equal(hogs: &[Hog]) -> Result<(), Failed> {
     let look = || hogs.iter().map(|hog| used_ns(hog.pid()));
     let before: Vec<u64> = look().collect();

@@ -90,8 +90,8 @@ pub fn affinity() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A CPU's residents are entitled to more than it is. Who comes to them late, or is
-/// worth more suddenly, waits no longer for that.
+/// A CPU's residents are entitled to more than that CPU. A task that joins them late, or is
+/// suddenly worth more, waits no longer because of that.
 pub fn newcomer() -> Result<(), Failed> {
     for options in [STRIDE, PER_CPU] {
         let scheduler = Scheduler::load(&options)?;
@@ -119,12 +119,12 @@ pub fn newcomer() -> Result<(), Failed> {
 }
 
 /// Three that may run on two of three CPUs, 3:4:3, and one that is bound to the third.
-/// None is due a whole CPU: whoever is has that one's time beside interrupts, which is
-/// not half of what there is on both.
+/// None is entitled to a whole CPU: such a task gets what interrupts leave of that CPU, which
+/// is not half of what they leave on both.
 pub fn roamers() -> Result<(), Failed> {
     for options in [STRIDE, PER_CPU] {
         let scheduler = Scheduler::load(&options)?;
-        // Programs that begin take CPU time from who came before them.
+        // Starting programs take CPU time from earlier ones.
         let hogs: Vec<Hog> = (0..4).map(|_| Hog::start()).collect();
         for (hog, (node, amount)) in hogs.iter().zip([(1, 300), (2, 400), (3, 300), (4, 500)]) {
             bind_to(hog, if node == 4 { &[2] } else { &[0, 1] });
@@ -137,7 +137,7 @@ pub fn roamers() -> Result<(), Failed> {
         check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
         let received = scheduler.account(4)?.received_ns - before;
         if received < 1_900_000_000 {
-            return Err(format!("who is alone received {received} ns").into());
+            return Err(format!("the resident received {received} ns").into());
         }
     }
     Ok(())
@@ -165,8 +165,7 @@ fn in_packages() -> Result<(Scheduler, Vec<Hog>, Shares), Failed> {
     Ok((scheduler, hogs, shares))
 }
 
-/// Each package takes from the other's queue what deserves more to run, and nobody waits in
-/// vain.
+/// Each package takes tasks with smaller passes from the other's queue, and no task starves.
 pub fn caches() -> Result<(), Failed> {
     let (scheduler, _hogs, shares) = in_packages()?;
     let before = scheduler.statistics()?.steals;
@@ -189,7 +188,7 @@ pub fn shares_over_caches() -> Result<(), Failed> {
     check_shares(&scheduler, &shares, Duration::from_secs(3), 3.0)
 }
 
-/// A CPU goes and comes back: everybody runs on, those too that were bound to it.
+/// A CPU goes and comes back. All tasks continue, also those bound to it.
 pub fn hotplug() -> Result<(), Failed> {
     const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
     for options in [STRIDE, PER_CPU] {

@@ -15,7 +15,7 @@ use crate::hogs::Hog;
 use crate::processors::{PER_CPU, bind};
 use crate::world::{ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, hog, place, settle, ticket};
 
-/// Picks in a trace below which it says nothing.
+/// The fewest picks from which a trace can be judged.
 const ENOUGH: u64 = 100;
 
 type Take<'a> = &'a dyn Fn() -> Result<Trace, KernelError>;
@@ -34,7 +34,7 @@ fn record(take: Take, time: Duration, decisions: &mut Vec<Decision>) -> Result<(
     Ok(())
 }
 
-/// Gives back the picks, all of which are allowed.
+/// Returns the number of picks if all are allowed.
 fn replay(decisions: &[Decision]) -> Result<u64, Disallowed> {
     let mut replay = Replay::new(TICK_NS, possible_cpus());
     decisions.iter().try_for_each(|told| replay.step(told))?;
@@ -117,7 +117,7 @@ pub fn picks_from_the_midst() -> Result<(), Failed> {
     wrong_picks_are_found(&decisions)
 }
 
-/// What was real, but that somebody else has all turns of client 1 from the midst on.
+/// The real trace, except that another client gets all turns of client 1 from the middle on.
 fn wrong_picks_are_found(decisions: &[Decision]) -> Result<(), Failed> {
     let mut changed = decisions.to_vec();
     let (before, after) = changed.split_at_mut(decisions.len() / 2);
@@ -183,7 +183,7 @@ fn picks_from(options: &Options) -> Result<(), Failed> {
     wrongly_taken_is_found(&decisions)
 }
 
-/// What was real, but that a CPU takes who stands furthest back in its queue, once.
+/// The real trace, except that a CPU once takes the last task of its queue.
 fn wrongly_taken_is_found(decisions: &[Decision]) -> Result<(), Failed> {
     let mut waiting = BTreeMap::new();
     // The place of each CPU's last word, by now and when a CPU began to look.
@@ -234,5 +234,5 @@ fn wrongly_taken_is_found(decisions: &[Decision]) -> Result<(), Failed> {
             found => Err(format!("{last:?} instead of {taken:?}: {found:?}").into()),
         };
     }
-    Err("nobody stood behind another".into())
+    Err("no task stood behind another".into())
 }

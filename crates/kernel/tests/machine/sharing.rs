@@ -1,4 +1,4 @@
-//! Shares of those who always want to run, and of those who do not.
+//! Shares of tasks that always want to run, and of tasks that do not.
 
 use std::time::{Duration, Instant};
 
@@ -145,8 +145,8 @@ pub fn limits_of_quanta() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Who uses a fifth of its quantum and yields gets as much as a hog with as
-/// many tickets (1994, 3.4).
+/// A task that uses a fifth of its quantum and yields gets as much as a hog with as many
+/// tickets (1994, 3.4).
 pub fn compensation() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let bursts = Hog::yields(4);
@@ -161,9 +161,9 @@ pub fn compensation() -> Result<(), Failed> {
     )
 }
 
-/// Who sleeps in between, too, where it may end the other's quantum; else it
-/// would have at most the 4 ms in 24 that the other leaves it. For each 4 ms that it uses
-/// it sleeps for 1 ms, which are the other's alone, and has half of the rest.
+/// A task that sleeps in between gets its share, too, if it may end the other's quantum;
+/// otherwise it would get at most 4 ms in 24. It sleeps for 1 ms after each 4 ms that it uses.
+/// The other task gets all of that 1 ms, and the two share the rest equally.
 pub fn abbreviated_quanta() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&ABBREVIATED)?;
     let bursts = Hog::bursts(4, 1);
@@ -179,10 +179,10 @@ pub fn abbreviated_quanta() -> Result<(), Failed> {
 }
 
 /// The same beside three others on three CPUs: while it wants to run it is due three quarters
-/// of one, so it uses 11 ms in 44/3 + 3. (With other lengths than in the check above: who uses
-/// 4 ms and sleeps for 1 keeps step with the ticks, up to which it is known what other CPUs have
-/// done.) Not to three
-/// quanta for that reason: it has 2 to 4 % too little.
+/// of one, so it uses 11 ms in 44/3 + 3. (A task that uses 4 ms and sleeps for 1, as above,
+/// sleeps in phase with the tick, and the present pass includes other CPUs only up to their
+/// last ticks.) For that reason the check allows four quanta: the task gets 2 to 4 % too
+/// little.
 pub fn abbreviated_quanta_on_three() -> Result<(), Failed> {
     let options = Options {
         queues: Queues::Cpu,
@@ -199,9 +199,8 @@ pub fn abbreviated_quanta_on_three() -> Result<(), Failed> {
     check_shares(&scheduler, &shares, Duration::from_secs(3), 4.0)
 }
 
-/// Who runs for ten quanta and then sleeps for as long comes back with what it
-/// owes: it cannot have more than its half of the time in which it wants to
-/// run.
+/// A task that runs for ten quanta and then sleeps for as long returns with its debt. It gets
+/// no more than half of the time in which it wants to run.
 pub fn sleeping_sheds_no_debt() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let sleeper = Hog::bursts(200, 100);
@@ -217,7 +216,7 @@ pub fn sleeping_sheds_no_debt() -> Result<(), Failed> {
     )
 }
 
-/// Who forks one short process after another gets what it is due.
+/// A client that forks one short process after another gets its share.
 pub fn short_processes() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let relay = Hog::relay(5);

@@ -14,7 +14,7 @@ use crate::world::{
     QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, hog, place, received, same, settle,
 };
 
-/// Who executes one program after another stays what it is. (How much it runs
+/// A process that executes one program after another stays in its client. (How much it runs
 /// depends on how fast the host reads files.)
 pub fn exec() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
@@ -91,8 +91,8 @@ pub fn stop_and_continue() -> Result<(), Failed> {
     check_shares(&scheduler, &shares, Duration::from_secs(2), 2.0)
 }
 
-/// Somebody under a real-time policy takes 95 % of the time: the rest is shared
-/// by tickets, and nobody thinks that we are to blame.
+/// A real-time task takes 95 % of the time. Tickets share the rest, and the kernel does not
+/// unload the scheduler for it.
 pub fn real_time() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
     let greedy = Hog::bursts(95, 5);

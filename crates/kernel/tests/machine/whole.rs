@@ -161,7 +161,7 @@ pub fn client_beside_groups() -> Result<(), Failed> {
     };
     let time = Duration::from_secs(8);
     check(&scheduler, &used, &[1.0, 1.0], time, 6.0)?;
-    // Who naps does not wait for longer than a turn or two.
+    // A napping task waits no longer than a turn or two.
     let account = scheduler.account(ROOT_CGROUP)?;
     let mean_ns = account.waited_ns / account.dispatches.max(1);
     eprintln!("    threads of the root group waited for {mean_ns} ns in the mean");
@@ -171,7 +171,7 @@ pub fn client_beside_groups() -> Result<(), Failed> {
     }
 }
 
-/// Who wakes, waits for others' turns to end, uses little and sleeps again is not owed all
+/// A task that wakes, waits for a turn to end, uses little and sleeps again is not owed all
 /// that when it wants more: others go on at once.
 pub fn naps_save_nothing_up() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&ALL)?;

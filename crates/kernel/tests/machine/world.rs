@@ -1,4 +1,4 @@
-//! A scheduler, and what was received under it.
+//! Nodes under a scheduler, and what they received.
 
 use std::thread;
 use std::time::Duration;
@@ -9,8 +9,7 @@ use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope,
 use crate::hogs::Hog;
 
 pub const QUANTUM_NS: u64 = 20_000_000;
-/// How much later than it should a turn ends at most: the kernel looks at its
-/// end once a tick.
+/// The most by which a turn lasts too long: the kernel ends turns at its tick.
 pub const TICK_NS: u64 = 4_000_000;
 
 pub const STRIDE: Options = Options {
@@ -34,14 +33,14 @@ pub const fn base(amount: u64) -> Ticket {
     ticket(BASE, amount)
 }
 
-/// Starts a hog in a node that is funded so.
+/// Starts a hog in a node with these tickets.
 pub fn hog(scheduler: &Scheduler, node: u32, tickets: &[Ticket]) -> Result<Hog, Failed> {
     let hog = Hog::start();
     place(scheduler, node, tickets, &hog)?;
     Ok(hog)
 }
 
-/// Puts a process in a node that is funded so.
+/// Puts a process in a node with these tickets.
 pub fn place(
     scheduler: &Scheduler,
     node: u32,
@@ -53,12 +52,12 @@ pub fn place(
     Ok(())
 }
 
-/// Processes that begin sleep now and then, until they have all that they need.
+/// Waits until new processes have all that they need: they sleep now and then before.
 pub fn settle() {
     thread::sleep(Duration::from_millis(400));
 }
 
-/// What each node received in a time.
+/// What each node received during `time`.
 pub fn received(scheduler: &Scheduler, nodes: &[u32], time: Duration) -> Result<Vec<f64>, Failed> {
     let read = || -> Result<Vec<u64>, Failed> {
         let received = |&node| Ok(scheduler.account(node)?.received_ns);
@@ -77,9 +76,9 @@ pub fn received(scheduler: &Scheduler, nodes: &[u32], time: Duration) -> Result<
     Ok(received.collect())
 }
 
-/// That these nodes share what they receive as they should, to within so many
-/// quanta. Stride scheduling errs by one at either end (1995, 2.1), and a turn
-/// that has not ended is not yet charged: fewer than three cannot be asked for.
+/// Checks that these nodes share what they receive in these proportions, to within `quanta`.
+/// Stride scheduling errs by one quantum at either end (1995, 2.1), and an unfinished turn is
+/// not charged yet, so three is the least that can be asked for.
 pub fn check_shares(
     scheduler: &Scheduler,
     shares: &[(u32, f64)],
@@ -95,7 +94,7 @@ pub fn check_shares(
     let ms =
         |times: &[f64]| -> Vec<f64> { times.iter().map(|ns| (ns / 1e5).round() / 10.0).collect() };
     eprintln!("    received {:?} of {:?} ms", ms(&received), ms(&due));
-    // Somebody always wants to run; the rest of the machine needs some time.
+    // The nodes always want to run; the rest of the machine needs some time.
     if sum < time.as_nanos() as f64 * 0.7 {
         return Err(format!("only {} ms in {time:?}", sum / 1e6).into());
     }
@@ -109,7 +108,7 @@ pub fn check_shares(
     Ok(())
 }
 
-/// That both are the same.
+/// Checks that both are the same.
 pub fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Failed> {
     if found == expected {
         return Ok(());

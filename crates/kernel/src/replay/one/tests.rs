@@ -70,7 +70,7 @@ impl Kernel {
 
     fn turns(&mut self, count: u32) {
         for turn in 0..count {
-            let next = self.core.pick().expect("somebody competes").0;
+            let next = self.core.pick().expect("a client competes").0;
             self.run(next, QUANTUM_NS / (1 + u64::from(turn % 3)));
         }
     }
@@ -129,7 +129,7 @@ fn the_first_pick_out_of_turn_is_found() {
 }
 
 #[test]
-fn nobody_joins_with_more_than_is_due() {
+fn a_join_with_more_than_is_due_is_found() {
     let mut kernel = Kernel::new();
     kernel.join(1);
     kernel.turns(5);
@@ -186,7 +186,7 @@ fn a_pass_that_moves_otherwise_is_found() {
 }
 
 #[test]
-fn who_finds_the_cpu_idle_has_it() {
+fn a_client_that_finds_the_cpu_idle_gets_it() {
     let mut kernel = Kernel::new();
     [1, 2].into_iter().for_each(|node| kernel.join(node));
     // The second deserves more, but came when the CPU was given away.
@@ -197,9 +197,9 @@ fn who_finds_the_cpu_idle_has_it() {
 }
 
 #[test]
-fn who_wakes_while_nobody_waits_is_next_within_a_quantum() {
+fn a_waking_task_is_next_within_a_quantum_while_none_waits() {
     let units = SCALE * super::QUANTUM_NS * PASS_UNITS;
-    // How far it stands behind who runs, in that one's quanta.
+    // The distance behind the running task, in that task's quanta.
     for (behind, others, allowed) in [(0.9, 0, true), (1.1, 0, false), (0.9, 1, false)] {
         let mut kernel = Kernel::new();
         kernel.join(1);
@@ -209,7 +209,7 @@ fn who_wakes_while_nobody_waits_is_next_within_a_quantum() {
         kernel.join(4);
         let join = kernel.trace.last_mut().expect("it was told");
         join.pass = runs + (behind / SCALE * units) as u64;
-        // Who runs yields before its quantum is over.
+        // The running task yields before its quantum is over.
         kernel.tell(DecisionKind::Pick, 4, 0);
         let replayed = kernel.replay();
         assert_eq!(replayed.is_ok(), allowed, "{behind} {others}: {replayed:?}");
@@ -222,7 +222,7 @@ fn a_trace_without_its_beginning_is_not_whole() {
     kernel.join(1);
     kernel.turns(1);
     kernel.trace.remove(0);
-    let found = kernel.replay().expect_err("nobody joined");
+    let found = kernel.replay().expect_err("no client joined");
     assert!(
         matches!(found, Disallowed::NotWhole { node: 1, .. }),
         "{found}"
@@ -262,7 +262,7 @@ fn turns_from_before_the_state_are_not_judged_and_no_more() {
 }
 
 #[test]
-fn who_sleeps_in_the_state_gains_nothing_by_that() {
+fn a_client_that_sleeps_in_the_state_gains_nothing() {
     for (gained, allowed) in [(0.0, true), (2.0, false)] {
         let mut kernel = Kernel::new();
         kernel.join(1);
@@ -317,7 +317,7 @@ fn each_client_has_its_own_quantum() {
 }
 
 #[test]
-fn who_is_worth_more_when_it_was_charged_may_begin_another_turn() {
+fn a_client_worth_more_after_its_charge_may_begin_another_turn() {
     let turn_ns = QUANTUM_NS + TICK_NS;
     for (tickets, used_ns, allowed) in [
         (4.0, turn_ns - 1, true),
@@ -382,7 +382,7 @@ fn a_turn_goes_on_in_another_node() {
 }
 
 #[test]
-fn who_joins_after_somebody_was_taken_is_late() {
+fn a_client_that_joins_after_a_task_was_taken_is_late() {
     for (joins_after, allowed) in [(true, true), (false, false)] {
         let mut kernel = Kernel::new();
         [1, 2, 3].into_iter().for_each(|node| kernel.join(node));
@@ -390,11 +390,11 @@ fn who_joins_after_somebody_was_taken_is_late() {
         if !joins_after {
             kernel.join(1000);
         }
-        let next = kernel.core.pick().expect("somebody competes").0;
+        let next = kernel.core.pick().expect("a client competes").0;
         let taken = if joins_after { next } else { 1 };
         kernel.run(taken, QUANTUM_NS);
         if joins_after {
-            let next = kernel.core.pick().expect("somebody competes").0;
+            let next = kernel.core.pick().expect("a client competes").0;
             kernel.join(1000);
             kernel.tell(DecisionKind::Pick, next, 0);
         } else {

@@ -39,7 +39,7 @@ impl Words {
         self.says(cpu);
     }
 
-    /// A word about nobody.
+    /// A record about no task.
     fn says(&mut self, cpu: u32) {
         self.word(DecisionKind::Look, cpu, 0, 0);
     }
@@ -71,7 +71,7 @@ fn two() -> Words {
 }
 
 #[test]
-fn who_has_the_least_pass_is_taken() {
+fn the_task_with_the_smallest_pass_is_taken() {
     let mut words = two();
     for task in [10, 30] {
         words.takes(0, task, task.into());
@@ -82,7 +82,7 @@ fn who_has_the_least_pass_is_taken() {
 }
 
 #[test]
-fn who_has_not_is_found_when_all_others_have_said_more() {
+fn a_wrong_pick_is_found_once_all_cpus_have_written_again() {
     let mut words = two();
     words.takes(0, 30, 30);
     words.runs(0, 30, 30);
@@ -98,7 +98,7 @@ fn who_has_not_is_found_when_all_others_have_said_more() {
 }
 
 #[test]
-fn who_says_nothing_for_long_is_idle() {
+fn a_cpu_that_is_silent_for_long_is_idle() {
     for (silent_ns, allowed) in [(SILENCE_NS, true), (SILENCE_NS + 1, false)] {
         let mut words = two();
         words.takes(0, 30, 30);
@@ -109,7 +109,7 @@ fn who_says_nothing_for_long_is_idle() {
 }
 
 #[test]
-fn who_goes_by_another_cpu_s_next_word_may_have_gone_before() {
+fn a_task_that_goes_by_another_cpu_s_next_record_may_have_gone_before() {
     use DecisionKind::{Go, Pick, Take, Wait};
     for kind in [Take, Go, Pick, Wait] {
         let mut words = two();
