@@ -27,13 +27,13 @@ use crate::report::{Reporter, RunningChoice};
 use crate::roots::RootWatch;
 use crate::state::{Change, Settings, State};
 
-/// Everything that requests change.
+/// The state that requests change.
 pub(crate) struct Control {
-    /// Follows the journal: whatever is here is there, or will be in its next
-    /// image.
+    /// Follows the journal: every change is in the journal, or will be in its
+    /// next image.
     pub state: State,
     pub journal: Journal,
-    /// Its ledger equals `state.ledger` but for who is active.
+    /// Its ledger equals `state.ledger` except for active clients.
     pub dispatcher: Arc<Mutex<Dispatcher>>,
     pub engine: Box<dyn Engine>,
     pub choice: RunningChoice,
@@ -41,13 +41,13 @@ pub(crate) struct Control {
     pub roots: RootWatch,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub response: Response,
     /// A transfer that ends with the connection.
     pub held: Option<TransferId>,
-    /// Whether the daemon is to end.
+    /// Whether the daemon ends now.
     pub stop: bool,
 }
 
@@ -82,7 +82,7 @@ impl Control {
         };
         let Plan { changes, answer } = decode::decode(&request, peer, view)?;
         let created = match answer {
-            // Who wants the daemon to end is not told that the disk is full.
+            // A full disk does not keep the daemon from ending.
             Answer::Stop => self.happened(&changes),
             _ => self.commit(&changes)?,
         };
@@ -98,8 +98,8 @@ impl Control {
         })
     }
 
-    /// Makes changes that were decoded, all or none. Returns what the last
-    /// operation brought about.
+    /// Makes decoded changes, all or none. Returns the outcome of the last
+    /// operation.
     fn commit(&mut self, changes: &[Change]) -> Result<Outcome, Refusal> {
         if changes.is_empty() {
             return Ok(Outcome::Done);
@@ -122,8 +122,8 @@ impl Control {
         Ok(last(&outcomes))
     }
 
-    /// Hands a new client's process to the engine, which refuses it if it has
-    /// just ended.
+    /// Hands a new client's process to the engine. The engine refuses a process
+    /// that has just ended.
     fn manage_new(&mut self, client: ClientId, roots: &[ProcessId]) -> Result<(), Refusal> {
         for root in roots {
             self.engine
@@ -137,14 +137,14 @@ impl Control {
         Ok(())
     }
 
-    /// Whoever has ended or cannot be watched inherits nothing.
+    /// A parent that has ended or cannot be watched inherits nothing.
     fn adopt(&self, client: ClientId, parent: ProcessId) {
         if let Err(error) = self.engine.adopt(client, parent) {
             tracing::warn!("orphans of client {client} are found by their markers only: {error}");
         }
     }
 
-    /// Destroys what operations have brought about, the last one first.
+    /// Destroys what operations created, the last one first.
     fn undo(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes.iter().rev() {
             let operation = match *outcome {
@@ -158,9 +158,9 @@ impl Control {
         }
     }
 
-    /// Hands the engine the settings that the daemon begins with. A policy that
-    /// the engine does not know, chosen under another engine, gives way to one
-    /// that it knows.
+    /// Hands the engine the daemon's initial settings. A policy that the engine
+    /// does not know, chosen under another engine, gives way to one that it
+    /// knows.
     pub fn configure_again(&mut self, mut settings: Settings) {
         let known = self.engine.policies();
         if !known.contains(&settings.policy) {
@@ -178,15 +178,15 @@ impl Control {
         }
     }
 
-    /// Hands the engine every client of a restored state, as far as anything
-    /// of it lives, and forgets the others.
+    /// Hands the engine every client of a restored state of which a process
+    /// lives, and forgets the others.
     pub fn manage_again(&mut self) {
         let mut roots: Vec<(ProcessId, ClientId)> = Vec::new();
         for (client, all) in &self.state.roots {
             roots.extend(all.iter().map(|root| (*root, *client)));
         }
-        // A root takes its descendants with it, those excepted that have a
-        // client. Hence a client within another goes first.
+        // A root takes its descendants along, except those of another client. So a
+        // client inside another one goes first.
         roots.sort_by_key(|(root, _)| Reverse((root.start_time_ticks, root.pid)));
         let mut found = BTreeSet::new();
         for (root, client) in roots {
@@ -219,11 +219,11 @@ impl Control {
         self.engine.nudge();
     }
 
-    /// Makes changes that nobody asked for and that cannot be refused: a
-    /// client's last process has ended, a connection that held a transfer is
-    /// gone. If the journal cannot be written they still take effect; a
-    /// restart would find them out by itself. (So is, once it is allowed, the
-    /// end of the daemon; but then the next one finds its clients again.)
+    /// Makes changes that no request asks for and that cannot be refused: a
+    /// client's last process has ended, or the connection of a held transfer.
+    /// They take effect even if the journal cannot be written; the next daemon
+    /// finds them out by itself. A permitted stop is such a change too, but
+    /// without the journal the next daemon finds its clients again.
     fn happened(&mut self, changes: &[Change]) -> Outcome {
         self.journal.note(changes, &self.state);
         let outcomes = self.carry_out(changes);
@@ -231,10 +231,10 @@ impl Control {
         last(&outcomes)
     }
 
-    /// Changes the state, and after it dispatcher and engine. (That a client
-    /// is suspended the engine learns with the answer, which it takes part in.)
+    /// Changes the state, then dispatcher and engine. The engine learns of a
+    /// suspension with the answer, of which it is a part.
     ///
-    /// Returns what its operations have brought about.
+    /// Returns the outcomes of the operations.
     fn carry_out(&mut self, changes: &[Change]) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for change in changes {
@@ -277,11 +277,10 @@ impl Control {
         outcomes
     }
 
-    /// Ends the transfers that a connection held, as far as they have not
-    /// ended otherwise.
+    /// Ends the transfers that a connection held and that have not ended yet.
     pub fn end_held(&mut self, transfers: &[TransferId]) {
         for transfer in transfers {
-            // The end of one may bring about that of another.
+            // The end of one transfer may end another.
             if self.state.held.contains(transfer) {
                 let transfer = *transfer;
                 self.happened(&[Change::Ledger(Operation::EndTransfer { transfer })]);
@@ -301,8 +300,8 @@ impl Control {
         }
     }
 
-    /// Finds new roots for the clients of which one has ended: whatever else
-    /// the client has will not be found from that one again.
+    /// Finds new roots for each client with a root that has ended: that root
+    /// does not lead to the client's other processes any more.
     pub fn renew_roots(&mut self) {
         self.engine.look();
         for client in self.roots.take_ended() {
@@ -319,7 +318,7 @@ impl Control {
                 .filter(is_root)
                 .map(|process| process.id)
                 .collect();
-            // Without any the engine is about to tell that the client exited.
+            // Without a root, the engine is about to report the client's exit.
             if !roots.is_empty() && self.state.roots.contains_key(&client) {
                 self.roots.watch(client, &roots);
                 self.happened(&[Change::Roots { client, roots }]);
@@ -359,12 +358,12 @@ impl Control {
     }
 }
 
-/// What the last of several operations has brought about.
+/// The outcome of the last of several operations.
 fn last(outcomes: &[Outcome]) -> Outcome {
     outcomes.last().copied().unwrap_or(Outcome::Done)
 }
 
-/// Takes a frame apart. What it asks is not looked at before its version.
+/// Parses a frame. Its version is checked before its request.
 pub(crate) fn parse(frame: &[u8]) -> Result<Request, Refusal> {
     #[derive(Deserialize)]
     struct Version {

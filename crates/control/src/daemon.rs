@@ -1,4 +1,4 @@
-//! A daemon's life, from taking its place to giving it up.
+//! A daemon's life, from taking its locks to giving them up.
 
 use std::fs;
 use std::io::{self, Write};
@@ -33,22 +33,23 @@ use crate::state::{Settings, State};
 use crate::user_engine::user_engine;
 use crate::{log, policy};
 
-/// How long a new daemon waits for a daemon that does not say that it ends: one
-/// that a signal is just about to end.
+/// How long a new daemon waits for one that has not noted that it ends: a
+/// signal may be about to end it.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Pause between two looks at a lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What can be chosen about a daemon when it starts.
+/// The choices when a daemon starts.
 #[derive(Clone, Default, Debug)]
 pub struct DaemonOptions {
-    /// The engine; the last one that was chosen if not given.
+    /// The engine; without one, the last choice.
     pub engine: Option<EngineChoice>,
-    /// CPUs to share out; the last ones that were chosen if not given, and all
-    /// that the daemon may run on if none ever were.
+    /// CPUs to share out; without them, the last choice, and initially all that
+    /// the daemon may run on.
     pub cpus: Option<Vec<u32>>,
-    /// How the user engine holds losers back; chosen by trial if not given.
+    /// How the user engine holds losers back; without one, the best that a
+    /// trial permits.
     pub mechanism: Option<Mechanism>,
     /// How long the daemon waits.
     pub timing: Timing,
@@ -58,16 +59,16 @@ pub struct DaemonOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
-    /// There is no place for it.
+    /// The daemon has no directories.
     #[error(transparent)]
     Paths(#[from] PathError),
     /// A lock file could not be used.
     #[error(transparent)]
     Lock(#[from] StartError),
-    /// Another daemon is there.
+    /// Another daemon uses the directory.
     #[error("a daemon uses {0} already: talk to that one, or name another socket by --socket")]
     Running(PathBuf),
-    /// What was not forgotten cannot be remembered.
+    /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The engine did not start.
@@ -93,9 +94,9 @@ pub enum DaemonError {
 pub type MakeEngine<'a> =
     &'a dyn Fn(EngineChoice, EngineSetup) -> Result<Box<dyn Engine>, EngineError>;
 
-/// Runs the daemon of `paths`; see [`serve`]. Says on
-/// standard output whether it has started, as [`crate::start_daemon`] expects,
-/// and nothing after that.
+/// Runs the daemon of `paths`; see [`serve`]. Writes to standard output whether
+/// it has started, as [`prorata_protocol::start_daemon`] expects, and nothing
+/// after that.
 pub fn daemon_main(paths: DaemonPaths, options: DaemonOptions) -> Result<(), DaemonError> {
     let make_engine = |choice, setup| match choice {
         EngineChoice::User => user_engine(setup, options.mechanism),
@@ -121,14 +122,13 @@ fn own_cpus() -> Result<Vec<u32>, DaemonError> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// Runs the daemon of `paths` over its engine until nothing is
-/// left to manage, somebody stops it, or a signal (TERM, INT or HUP) ends it.
-/// Whatever ends it, every process goes on as if never managed.
+/// Runs the daemon of `paths` over its engine until it is idle, a request stops
+/// it, or a signal (TERM, INT or HUP) ends it. In every case all processes
+/// continue as if never managed.
 ///
-/// Its clients are forgotten when it is stopped by a request
-/// ([`DaemonPaths::was_stopped`]); after any other end the next daemon finds those
-/// that live again. The socket stays behind when there were clients that need
-/// another daemon.
+/// A stopped daemon forgets its clients ([`DaemonPaths::was_stopped`]). After
+/// any other end the next daemon finds the living ones again. The socket stays
+/// behind if clients need another daemon.
 pub fn serve(
     paths: &DaemonPaths,
     options: &DaemonOptions,
@@ -154,10 +154,10 @@ pub fn serve(
         })
     };
     let end = Locks::take(paths, LOCK_PATIENCE).and_then(|locks| {
-        // Of a daemon before us.
+        // Of the last daemon.
         let _ = fs::remove_file(paths.stop_note());
-        // However this ends, it has dropped the engine, and so released all
-        // processes.
+        // At its end, however it comes, the closure has dropped the engine and so
+        // released all processes.
         let end = catch_unwind(AssertUnwindSafe(|| run(&locks)))
             .unwrap_or_else(|panic| Err(DaemonError::Panicked(message_of(panic.as_ref()))));
         leave(paths, &end);
@@ -172,10 +172,10 @@ pub fn serve(
     end.map(drop)
 }
 
-/// Tells those who waited for this daemon how it ended. One that is needed no
-/// more takes its socket along; any other leaves it, as a killed one would, and
-/// its clients are to have the next. As long as we have the locks the socket is
-/// ours.
+/// Tells waiting clients how the daemon ended. An idle or stopped daemon
+/// removes its socket. Any other leaves it, as a killed one would, since its
+/// clients need the next. While this process has the locks, the socket is its
+/// own.
 fn leave(paths: &DaemonPaths, end: &Result<End, DaemonError>) {
     if matches!(end, Ok(End::Stopped))
         && let Err(error) = fs::write(paths.stop_note(), "")
@@ -194,7 +194,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> DaemonError {
 fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    // One line of the log tells why the daemon ended.
+    // The log gets one line about the daemon's end.
     text.unwrap_or("no message")
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -208,8 +208,8 @@ const ENDS: &str = "ends";
 struct Locks([LockFile; 2]);
 
 impl Locks {
-    /// Waits for a daemon that is just ending as long as it makes progress, and
-    /// for any other only so long.
+    /// Waits for an ending daemon as long as it makes progress, and for any
+    /// other one only for `patience`.
     fn take(paths: &DaemonPaths, patience: Duration) -> Result<Self, DaemonError> {
         let take = |path: PathBuf, directory: &PathBuf| {
             let lock = LockFile::open(path.clone())?;
@@ -233,14 +233,15 @@ impl Locks {
         ]))
     }
 
-    /// Notes this stage for those who wait.
+    /// Notes the stage of this daemon for waiting programs.
     fn note(&self, stage: &str) {
         self.0.iter().for_each(|lock| lock.note(stage));
     }
 }
 
-/// Prepares for signals and for as many connections and processes as the
-/// system allows. Returns where signals that end the daemon are announced.
+/// Prepares for signals, and for as many connections and processes as the
+/// system allows. Returns the socket that announces signals that end the
+/// daemon.
 fn prepare_process() -> Result<UnixStream, DaemonError> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     let failed = "signals cannot be handled";
@@ -249,11 +250,12 @@ fn prepare_process() -> Result<UnixStream, DaemonError> {
         let announcer = announcer.try_clone().map_err(system(failed))?;
         signal_hook::low_level::pipe::register(signal, announcer).map_err(system(failed))?;
     }
-    // A file at its size limit is refused as a full disk is; it would kill us.
+    // A file at its size limit then behaves like a full disk; without this, the
+    // signal kills the daemon.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map_err(system(failed))?;
     let files = getrlimit(Resource::Nofile);
-    // If this fails there is still room for all connections.
+    // Without this there is still room for all connections.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -264,7 +266,7 @@ fn prepare_process() -> Result<UnixStream, DaemonError> {
     Ok(announced)
 }
 
-/// Reads the journal, starts the engine, and hands it the clients that live.
+/// Reads the journal, starts the engine, and hands it the living clients.
 fn restore(
     paths: &DaemonPaths,
     options: &DaemonOptions,
@@ -325,9 +327,9 @@ fn restore(
 
 type StartedEngine = (Box<dyn Engine>, Arc<Mutex<Dispatcher>>, RunningChoice);
 
-/// Starts the engine. If an earlier daemon was given the choice and this one was
-/// not, the user engine takes over from an engine that does not start: programs
-/// get their shares all the same.
+/// Starts the engine. A demanded engine must start. One that an earlier daemon
+/// was given gives way to the user engine, so that programs get their shares
+/// all the same.
 fn start_engine(
     paths: &DaemonPaths,
     state: &State,
@@ -380,8 +382,7 @@ fn start_engine(
     Ok((engine, dispatcher, running))
 }
 
-/// The CPUs that are demanded, else those of the kept ones that are still there,
-/// else all.
+/// The demanded CPUs, else the kept ones that are still there, else all.
 fn usable_cpus(demanded: Option<&[u32]>, kept: Option<&[u32]>) -> Result<Vec<u32>, DaemonError> {
     if let Some(demanded) = demanded {
         return Ok(demanded.to_vec());
@@ -392,13 +393,13 @@ fn usable_cpus(demanded: Option<&[u32]>, kept: Option<&[u32]>) -> Result<Vec<u32
     Ok(if usable.is_empty() { own } else { usable })
 }
 
-/// Root's daemon may be asked by everybody, any other by its user alone.
+/// Every user may ask root's daemon. Only its own user may ask another one.
 fn listen(paths: &DaemonPaths) -> Result<UnixListener, DaemonError> {
     let path = paths.socket.path();
     let failed = "the socket cannot be made";
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(system(failed)(error)),
-        // The daemon that made it did not end in peace.
+        // A daemon that crashed has left it.
         Ok(()) | Err(_) => {}
     }
     let listener = UnixListener::bind(path).map_err(system(failed))?;
@@ -411,13 +412,13 @@ fn listen(paths: &DaemonPaths) -> Result<UnixListener, DaemonError> {
     Ok(listener)
 }
 
-/// Tells the starter, who reads one line and may be gone.
+/// Tells the starter, which reads one line and may have ended.
 fn announce(line: &str) {
     let mut stdout = io::stdout();
     let _ = stdout
         .write_all(line.as_bytes())
         .and_then(|()| stdout.flush());
-    // The starter's pipe is not ours to keep.
+    // The starter waits for the pipe's end.
     if let Ok(null) = fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(null);
     }

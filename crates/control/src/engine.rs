@@ -10,16 +10,16 @@ use prorata_protocol::{ClientState, POLICIES, PolicyName};
 
 use crate::process::ProcessId;
 
-/// Why an engine could not do what it was asked: one sentence.
+/// Why an engine could not obey: one sentence.
 pub type EngineError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What an engine works for, and with what.
+/// What an engine gets from the daemon.
 #[derive(Clone)]
 pub struct EngineSetup {
-    /// Shared with the daemon: says what belongs to each client.
+    /// Shared with the daemon: says what each client deserves.
     pub dispatcher: Arc<Mutex<Dispatcher>>,
-    /// Keeps until the next boot what the engine's successor must know. The
-    /// directory need not exist yet.
+    /// Keeps until the next boot what the next engine must know. The directory
+    /// need not exist yet.
     pub directory: PathBuf,
     /// The daemon's socket, which the markers of its clients name.
     pub socket: PathBuf,
@@ -46,7 +46,7 @@ impl EngineSetup {
     }
 }
 
-/// How an engine fares.
+/// The state of an engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineStatus {
     /// `user` or `kernel`.
@@ -67,82 +67,81 @@ pub struct EngineStatus {
     pub own_cpu_ns: u64,
     /// Time since the engine started.
     pub uptime_ns: u64,
-    /// What its user should know, in one sentence; most often nothing.
+    /// What the user should know, in one sentence.
     pub trouble: Option<String>,
 }
 
-/// What an engine that keeps the account itself knows of a client, since it was
-/// managed.
+/// The account of a client since it is managed, where the engine keeps
+/// accounts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientAccount {
-    /// CPU time that it was charged for.
+    /// CPU time that the client was charged for.
     pub received_ns: u64,
-    /// Its share of all CPU time that was charged to anybody while it competed.
+    /// Its share of all charged CPU time while it competed.
     pub specified_ns: u64,
-    /// Times that one of its threads was given a CPU.
+    /// Turns of its threads.
     pub turns: u64,
     /// Turns on another CPU than the one before.
     pub migrations: u64,
-    /// Time that its threads waited while they could have run.
+    /// Time that its runnable threads waited.
     pub waited_ns: u64,
-    /// Waits by length: below 1 ns, below 2, below 4 and so on; the last has all
-    /// the longer ones.
+    /// Waits by length: below 1 ns, below 2, below 4 and so on; the last entry
+    /// has all longer ones.
     pub waits: Vec<u64>,
 }
 
-/// Gives real processes what the ledger of a
-/// [`prorata_core::dispatcher::Dispatcher`], which it shares with the daemon,
-/// says is theirs: by enforcing its decisions, or by having the kernel decide.
+/// Gives real processes what they deserve by the ledger of a
+/// [`prorata_core::dispatcher::Dispatcher`], which engine and daemon share. An
+/// engine enforces the dispatcher's decisions, or has the kernel decide.
 ///
-/// The daemon calls none of these while it holds the dispatcher, so each may
-/// take it. Dropping an engine releases every client.
+/// The daemon never holds the dispatcher during a call, so each method may take
+/// it. Dropping an engine releases every client.
 pub trait Engine {
-    /// Takes over the tree of processes at `root`, with all present and
-    /// future descendants, except those that belong to other clients. A
-    /// client may have several roots.
+    /// Manages the process tree at `root`, with all present and future
+    /// descendants except those of other clients. A client may have several
+    /// roots.
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError>;
 
-    /// Children that `parent` has from now on belong to the client too, though
-    /// `parent` does not: it inherits the client's orphans.
+    /// The next children of `parent` belong to the client, though `parent` does
+    /// not: it inherits the client's orphans.
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError>;
 
-    /// Finds processes of a client by the marker that they carry, as far as
-    /// they are its owner's, `user`, and started at `since_ticks` or later, and
-    /// manages them. Returns how many there are.
+    /// Manages the processes that carry the client's marker, belong to its
+    /// owner `user`, and started at `since_ticks` or later. Returns their
+    /// number.
     fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32;
 
-    /// Lets go of a client, all enforcement undone. Unknown ones are ignored.
+    /// Releases a client and undoes all enforcement. Ignores an unknown client.
     fn release(&self, client: ClientId);
 
-    /// Turns of a managed client last so long from the next one on, or as long as
-    /// those of all.
+    /// Sets the quantum of a managed client from its next turn on; without one,
+    /// the common quantum applies.
     fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>);
 
     /// The user has stopped the client: undoes all enforcement, and keeps the
-    /// client out of the competition as far as stopped processes are not out of
-    /// it by themselves. Returns whether its processes were stopped by the
-    /// engine.
+    /// client out of the competition. Returns whether the engine had stopped
+    /// its processes.
     fn suspend(&self, client: ClientId) -> bool;
 
     /// Ends what `suspend` began.
     fn resume(&self, client: ClientId);
 
-    /// Rights have changed: decide now.
+    /// The ledger has changed: decide now.
     fn nudge(&self);
 
-    /// Readable while [`Engine::take_exited`] has something to tell, and when
-    /// the engine has failed.
+    /// Readable while [`Engine::take_exited`] has news, and when the engine has
+    /// failed.
     fn exits(&self) -> BorrowedFd<'_>;
 
-    /// Clients whose last process has ended; each is told once.
+    /// Clients whose last process has ended; each is reported once.
     fn take_exited(&self) -> Vec<ClientId>;
 
-    /// Brings up to date what [`Engine::processes`], [`Engine::state`] and
-    /// [`Engine::account`] say, and who is active in the dispatcher's ledger. To
-    /// be called before these are asked for.
+    /// Refreshes [`Engine::processes`], [`Engine::state`], [`Engine::account`]
+    /// and the active clients in the dispatcher's ledger. The daemon calls this
+    /// before it reads them.
     fn look(&self) {}
 
-    /// Which client a process belongs to.
+    /// The client of a process.
     fn find(&self, pid: u32) -> Option<ClientId>;
 
     /// The processes of a client.
@@ -151,30 +150,29 @@ pub trait Engine {
     /// What a client is doing; `None` if it is not managed.
     fn state(&self, client: ClientId) -> Option<ClientState>;
 
-    /// What a client received and was due, where the engine keeps that account
-    /// and not the dispatcher.
+    /// What a client received and deserved, where the engine and not the
+    /// dispatcher keeps the account.
     fn account(&self, _client: ClientId) -> Option<ClientAccount> {
         None
     }
 
-    /// The policies that it knows.
+    /// The policies that the engine knows.
     fn policies(&self) -> &'static [PolicyName] {
         POLICIES
     }
 
-    /// Whether it has something to do while there is no client, so that the daemon
-    /// is to stay.
+    /// Whether the engine works without any client, so that the daemon stays.
     fn works_without_clients(&self) -> bool {
         false
     }
 
-    /// How decisions are made from now on. The dispatcher has been told.
+    /// Sets quantum and policy. The dispatcher has them already.
     fn configure(&self, _quantum_ns: u64, _policy: PolicyName) {}
 
-    /// How it fares.
+    /// The state of the engine.
     fn status(&self) -> EngineStatus;
 
-    /// Why nothing is enforced any more, if it has failed.
+    /// Why the engine enforces nothing any more, if it has failed.
     fn failure(&self) -> Option<String>;
 }
 

@@ -19,7 +19,7 @@ pub(crate) trait Host {
     /// The daemon's own pid.
     fn own_pid(&self) -> u32;
 
-    /// The user whom the daemon runs as.
+    /// The user that the daemon runs as.
     fn own_uid(&self) -> u32;
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Account {
     pub gid: u32,
 }
 
-/// The Linux machine that we run on.
+/// This Linux machine.
 #[derive(Debug)]
 pub(crate) struct Linux;
 

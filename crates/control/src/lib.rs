@@ -41,8 +41,8 @@ pub mod fuzzing {
     use crate::testing::conversation::{Conversation, askers, frame};
     use crate::testing::requests::request;
 
-    /// Asks a daemon with a few clients and currencies: each line of `bytes`
-    /// is a request, whose first byte says who asks.
+    /// Sends requests to a daemon with a few clients and currencies. Each line
+    /// of `bytes` is a request; its first byte selects the asker.
     pub fn converse(bytes: &[u8]) {
         let mut conversation = Conversation::new(0);
         for number in 0..60 {

@@ -6,26 +6,25 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// When a log has this length it becomes the old log, in the place of the one
-/// before it.
+/// A log of this length becomes the old log and replaces the last one.
 const MAX_LOG_BYTES: u64 = 1 << 20;
 
 /// Sends the events of `tracing` to the file at `path` from now on.
 pub(crate) fn start(path: &Path) -> io::Result<()> {
     let log = BoundedLog::open(path.to_path_buf())?;
-    // If there is a subscriber already, this runs within another program,
-    // which has its own.
+    // With a subscriber already there, this runs inside another program.
     let _ = tracing_subscriber::fmt()
         .with_writer(Mutex::new(log))
         .with_ansi(false)
         .with_max_level(tracing::Level::INFO)
-        // It would report to standard error, and panic where that is full too.
+        // Internal errors would go to standard error; where that is full too, the
+        // daemon would panic.
         .log_internal_errors(false)
         .try_init();
     Ok(())
 }
 
-/// A file and, under another name, what it held before it grew too long.
+/// A file and, under another name, the part that came before it.
 #[derive(Debug)]
 struct BoundedLog {
     path: PathBuf,

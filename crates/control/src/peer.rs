@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The process and user at the other end of a connection.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,16 +9,16 @@ use prorata_core::ledger::Principal;
 /// Most groups that a user is in (`NGROUPS_MAX`, limits.h).
 const MAX_GROUPS: usize = 65_536;
 
-/// Who has connected, as the kernel recorded it then.
+/// The client of a connection, as the kernel recorded it when it connected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Peer {
     /// User and groups.
     pub principal: Principal,
-    /// Pid, which may have another process by now.
+    /// Pid; another process may have it by now.
     pub pid: u32,
 }
 
-/// Why it cannot be told who has connected.
+/// Why the client of a connection is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PeerError {
     /// The kernel has no pid for it here: pid_namespaces(7).
@@ -33,7 +33,7 @@ pub(crate) enum PeerError {
 }
 
 impl Peer {
-    /// Who is at the other end of `stream` (`SO_PEERCRED` and
+    /// The client at the other end of `stream` (`SO_PEERCRED` and
     /// `SO_PEERGROUPS`, unix(7)).
     pub fn of(stream: &UnixStream) -> Result<Peer, PeerError> {
         let credentials = credentials(stream)?;

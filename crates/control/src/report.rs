@@ -15,8 +15,8 @@ use prorata_protocol::{
 use crate::engine::{ClientAccount, Engine, lock};
 use crate::state::State;
 
-/// Whether `who` may see a client: its owner may, and who may read one of the
-/// currencies that fund it.
+/// Whether `who` may see a client: its owner may, and so may every reader of a
+/// currency that funds it.
 pub(crate) fn may_see_client(ledger: &Ledger, who: &Principal, client: &ClientView<'_>) -> bool {
     who.acts_for(client.owner)
         || ledger
@@ -33,7 +33,7 @@ pub(crate) struct RunningChoice {
     pub trouble: Option<String>,
 }
 
-/// Describes what is there to one asker. Never asks the engine while it holds
+/// Answers for one client of the daemon. Never asks the engine while it holds
 /// the dispatcher.
 pub(crate) struct Reporter<'a> {
     pub state: &'a State,
@@ -76,7 +76,8 @@ impl Reporter<'_> {
         self.reports(visible.map(|client| client.id))
     }
 
-    /// One client, whoever may see it; nothing if it is gone.
+    /// One client; nothing if it is gone. Does not check whether the asker may
+    /// see it.
     pub fn client(&self, client: ClientId) -> Option<ClientReport> {
         self.reports(std::iter::once(client)).pop()
     }
@@ -199,7 +200,7 @@ fn turns_report(account: &ClientAccount) -> TurnsReport {
 }
 
 /// The least power of two below which so many percent of all waits were; zero
-/// if nobody waited.
+/// without any wait.
 fn shorter_than(waits: &[u64], percent: u64) -> u64 {
     let total: u64 = waits.iter().sum();
     let mut left = total.saturating_mul(percent).div_ceil(100);

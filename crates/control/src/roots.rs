@@ -1,4 +1,4 @@
-//! Notices when a process ends from which a client's others are found.
+//! Notices when a client's root process ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,8 +9,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::process::{ProcessId, ProcessInfo};
 
-/// Watches processes by pidfd: no process is asked twice, and none that has
-/// not ended costs anything.
+/// Watches processes by pidfd: a process that has not ended costs nothing.
 #[derive(Debug)]
 pub(crate) struct RootWatch {
     /// Readable while a watched process has ended. Every entry's data is the
@@ -18,8 +17,8 @@ pub(crate) struct RootWatch {
     epoll: OwnedFd,
     /// By pid.
     watched: HashMap<u32, Watched>,
-    /// Clients of whose roots one could not be watched, most often because it
-    /// had ended.
+    /// Clients with a root that could not be watched, most often because it had
+    /// ended.
     missed: BTreeSet<ClientId>,
 }
 
@@ -52,7 +51,7 @@ impl RootWatch {
     fn open(&self, root: ProcessId) -> Option<OwnedFd> {
         let pid = Pid::from_raw(i32::try_from(root.pid).ok()?)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        // The pidfd is the root's only if the pid had not been used again.
+        // The pidfd is the root's only if no other process had the pid by then.
         if ProcessInfo::read(root.pid)?.id != root {
             return None;
         }
@@ -61,14 +60,14 @@ impl RootWatch {
         Some(pidfd)
     }
 
-    /// Watches nothing of this client any more.
+    /// Stops watching this client.
     pub fn forget(&mut self, client: ClientId) {
         let epoll = &self.epoll;
         self.watched.retain(|_, watched| {
             let keep = watched.client != client;
             if !keep {
-                // Closing a file takes it out of an epoll too, unless somebody
-                // else has it open.
+                // Closing the pidfd removes it from the epoll too, unless another
+                // process holds a copy.
                 let _ = epoll::delete(epoll, &watched.pidfd);
             }
             keep
@@ -81,12 +80,12 @@ impl RootWatch {
         self.epoll.as_fd()
     }
 
-    /// Whether it has, though it may not be readable.
+    /// Whether there is such a client that the epoll does not show.
     pub fn has_missed(&self) -> bool {
         !self.missed.is_empty()
     }
 
-    /// Clients of whose roots one has ended since the last call.
+    /// Clients with a root that has ended since the last call.
     pub fn take_ended(&mut self) -> BTreeSet<ClientId> {
         let mut ended = std::mem::take(&mut self.missed);
         let mut events = Vec::with_capacity(64);
@@ -95,7 +94,7 @@ impl RootWatch {
             tv_nsec: 0,
         };
         let buffer = rustix::buffer::spare_capacity(&mut events);
-        // If this is interrupted, the same events are there the next time.
+        // An interrupted wait finds the same events the next time.
         let _ = epoll::wait(&self.epoll, buffer, Some(&at_once));
         for event in events {
             let pid = event.data.u64() as u32;

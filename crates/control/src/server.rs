@@ -16,38 +16,38 @@ use crate::peer::Peer;
 use crate::refusal::Refusal;
 use crate::session::{self, Session};
 
-/// Connections at the same time: so many when root asks, who is never locked
-/// out by others.
+/// Most connections at the same time when root connects: other users never lock
+/// root out.
 pub(crate) const MAX_CONNECTIONS: usize = 256;
 
-/// So many when the daemon's owner asks, if that is not root.
+/// Most when the daemon's owner connects, if that is not root.
 pub(crate) const MAX_CONNECTIONS_FOR_OWNER: usize = 240;
 
-/// So many when any other user asks.
+/// Most when any other user connects.
 pub(crate) const MAX_CONNECTIONS_FOR_OTHERS: usize = 192;
 
-/// Of these, those of one such user.
+/// Most connections of one such user.
 pub(crate) const MAX_CONNECTIONS_OF_ONE: usize = 32;
 
-/// Pause after a connection could not be accepted, for want of files most
-/// likely.
+/// Pause after a connection could not be accepted, most likely for want of file
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Pause before clients are asked for roots again of which one could not be
-/// watched.
+/// Pause before the server looks again for new roots of clients with a root
+/// that could not be watched.
 const ROOTS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Events that are not a session's, by their data.
+/// The data of events that are not a session's.
 const LISTENER: u64 = 0;
 const SIGNAL: u64 = 1;
 const EXITS: u64 = 2;
 const ROOTS: u64 = 3;
 const FIRST_SESSION: u64 = 4;
 
-/// How long a server waits for what may never come.
+/// How long a server waits for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// For somebody who needs the daemon.
+    /// For a client, before an idle daemon ends.
     pub linger: Duration,
     /// For the rest of a request, and for a client to take an answer.
     pub patience: Duration,
@@ -65,7 +65,7 @@ impl Default for Timing {
 /// Why the loop ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// Nothing was left to manage.
+    /// The daemon was idle.
     Idle,
     /// A request asked for it.
     Stopped,
@@ -78,7 +78,7 @@ pub(crate) enum End {
 pub(crate) enum Failure {
     /// The engine enforces nothing any more.
     Engine(String),
-    /// The system does not let it wait for events.
+    /// The system refuses to wait for events.
     System(io::Error),
 }
 
@@ -88,37 +88,37 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The daemon's connections and what they are served from.
+/// The daemon's connections, and what serves them.
 pub(crate) struct Server {
     epoll: OwnedFd,
     listener: UnixListener,
-    /// Does not accept before then.
+    /// The server does not accept connections before then.
     accept_after: Option<Instant>,
-    /// Readable when a signal asks for the end.
+    /// Readable when a signal ends the daemon.
     _signals: UnixStream,
     control: Control,
     /// By the data of their events, which grow and are never used again.
     sessions: BTreeMap<u64, Entry>,
     next_session: u64,
-    /// Sessions with a whole request. Each is served one a turn, so that who
-    /// sends many at once holds up nobody.
+    /// Sessions with a whole request. Each round serves one request of each, so
+    /// that a client with many requests delays no other.
     ready: BTreeSet<u64>,
     timing: Timing,
-    /// Since when nobody has needed the daemon.
+    /// Since when the daemon is idle.
     idle_since: Option<Instant>,
-    /// Whoever started the daemon waits for it until then; none once somebody
-    /// has connected.
+    /// The starter should connect before then; none once a client has
+    /// connected.
     expected_until: Option<Instant>,
 }
 
 struct Entry {
     session: Session,
-    /// What the epoll watches for.
+    /// The events that the epoll watches for.
     watched: EventFlags,
 }
 
 impl Server {
-    /// Serves whoever connects to `listener` from now on.
+    /// Serves the clients that connect to `listener` from now on.
     pub fn new(
         listener: UnixListener,
         signals: UnixStream,
@@ -147,15 +147,15 @@ impl Server {
         })
     }
 
-    /// Serves until there is a reason to end. A failure is never one of a
-    /// connection.
+    /// Serves until there is a reason to end. A connection that fails is no
+    /// such reason.
     pub fn run(&mut self) -> Result<End, Failure> {
         let mut events = Vec::with_capacity(64);
         loop {
             let now = Instant::now();
             if self.is_idle_at(now) {
-                // Somebody may have connected just now. Who comes after this
-                // is hung up on unanswered, and starts the next daemon.
+                // A client may have connected just now. A later one gets a hang-up
+                // without an answer, and starts the next daemon.
                 self.accept(now)?;
                 if self.sessions.is_empty() {
                     return Ok(End::Idle);
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// Whether nobody has needed the daemon for as long as it lingers.
+    /// Whether the daemon has been idle for as long as it lingers.
     fn is_idle_at(&mut self, now: Instant) -> bool {
         let control = &self.control;
         if !self.sessions.is_empty()
@@ -203,7 +203,7 @@ impl Server {
         self.idle_until().is_some_and(|until| until <= now)
     }
 
-    /// When to end if nobody comes.
+    /// When to end if no client connects.
     fn idle_until(&self) -> Option<Instant> {
         let until = self.idle_since? + self.timing.linger;
         Some(self.expected_until.map_or(until, |time| time.max(until)))
@@ -235,11 +235,11 @@ impl Server {
         }
     }
 
-    /// Takes in those who have connected, as many as there is room for.
+    /// Accepts connections, as many as there is room for.
     fn accept(&mut self, now: Instant) -> io::Result<()> {
         loop {
             match self.listener.accept() {
-                // A connection that fails at once is the peer's misfortune.
+                // A connection that fails at once is the client's problem.
                 Ok((stream, _)) => drop(self.admit(stream)),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(()),
@@ -286,7 +286,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets `peer` in if there is room for one of its kind.
+    /// Admits `peer` if there is room for one of its kind.
     fn room_for(&self, peer: Peer) -> Result<Peer, Refusal> {
         let uid = peer.principal.uid;
         let sessions = self.sessions.values();
@@ -305,8 +305,8 @@ impl Server {
         }
     }
 
-    /// Answers one request of each session that has one. Returns whether one
-    /// of them ends the daemon.
+    /// Answers one request of each session with one. Returns whether one of
+    /// them ends the daemon.
     fn serve_ready(&mut self, now: Instant) -> bool {
         let mut stop = false;
         for id in std::mem::take(&mut self.ready) {
@@ -344,8 +344,8 @@ impl Server {
         }
     }
 
-    /// After something was done with a session: closes it if it is over, else
-    /// waits for what it needs next.
+    /// After a change of a session: closes it if it is over, else waits for
+    /// what it needs next.
     fn settle(&mut self, id: u64, result: io::Result<()>) {
         let Some(Entry { session, watched }) = self.sessions.get_mut(&id) else {
             return;
@@ -375,7 +375,7 @@ impl Server {
 }
 
 /// Whether user `uid` may have one more connection to the daemon of `owner`,
-/// where there are `all` already, `of_user` of them that user's.
+/// which has `all` already, `of_user` of them that user's.
 fn check_room(uid: u32, owner: u32, all: usize, of_user: usize) -> Result<(), Refusal> {
     let (limit, whose) = if uid == 0 {
         (MAX_CONNECTIONS, "")

@@ -16,12 +16,11 @@ use crate::refusal::Refusal;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// A connection: requests come in one after another, and no request is looked
-/// at before the answer to the last one is on its way.
+/// A connection. The daemon answers one request before it reads the next.
 #[derive(Debug)]
 pub(crate) struct Session {
     stream: UnixStream,
-    /// Who is at the other end.
+    /// The client at the other end.
     pub peer: Peer,
     /// Transfers that end with this connection.
     pub held: Vec<TransferId>,
@@ -30,8 +29,8 @@ pub(crate) struct Session {
     /// The rest of an answer that the peer has not taken yet; at most one
     /// frame.
     outbox: Vec<u8>,
-    /// Nothing more is read: the peer has closed its side, or said something
-    /// after which it cannot be understood.
+    /// The daemon reads no more: the client closed its side, or sent something
+    /// after which the frames are lost.
     deaf: bool,
     /// When to give up on the peer: set while a request has begun or an answer
     /// lies in the outbox.
@@ -41,20 +40,21 @@ pub(crate) struct Session {
     patience: Duration,
 }
 
-/// Tells whoever has just connected by `stream`, which does not block, why it
-/// is not served.
+/// Tells a client that has just connected why the daemon does not serve it.
+/// `stream` does not block.
 pub(crate) fn turn_away(mut stream: UnixStream, refusal: &Refusal) {
     let response = Response::Refused {
         message: refusal.to_string(),
     };
     let frame = frame::encode(&response, MAX_RESPONSE_BYTES).expect("refusals are short");
-    // There is room for it: nothing was sent before. Who has gone misses it.
+    // The socket has room, since nothing was sent before. A client that has
+    // gone misses the answer.
     let _ = stream.write(&frame);
 }
 
 impl Session {
-    /// Starts to talk with `peer`, who has just connected by `stream`, which
-    /// does not block.
+    /// Starts to talk with `peer`, which has just connected by `stream`. The
+    /// stream does not block.
     pub fn new(stream: UnixStream, peer: Peer, patience: Duration) -> Self {
         Self {
             stream,
@@ -88,7 +88,7 @@ impl Session {
         self.outbox.is_empty() && self.inbox.has_frame(MAX_REQUEST_BYTES)
     }
 
-    /// Whether nothing more will come of it.
+    /// Whether the connection is over.
     pub fn is_over(&self) -> bool {
         self.deaf && self.outbox.is_empty() && !self.has_frame()
     }
@@ -144,7 +144,7 @@ impl Session {
         self.flush(now)
     }
 
-    /// Sends why the peer is not listened to any longer.
+    /// Sends the reason why the daemon stops listening to this client.
     pub fn dismiss(&mut self, refusal: &Refusal, now: Instant) -> io::Result<()> {
         self.deaf = true;
         self.inbox = Inbox::default();

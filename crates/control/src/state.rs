@@ -1,7 +1,7 @@
-//! All that a daemon must not forget, and how it changes.
+//! The state that a daemon keeps, and its changes.
 //!
-//! A [`Change`] is what the journal keeps. Replaying the same changes on the
-//! same [`State`] gives the same state, identifiers included.
+//! The journal keeps each [`Change`]. Replaying the same changes on the same
+//! [`State`] gives the same state, identifiers included.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ pub(crate) const MIN_QUANTUM_NS: u64 = 1_000_000;
 /// Longest quantum.
 pub(crate) const MAX_QUANTUM_NS: u64 = 1_000_000_000;
 
-/// How much a daemon's ledger holds: far more than one machine runs, little
-/// enough for every answer to fit in a frame.
+/// Limits of a daemon's ledger: far more than one machine runs, and few enough
+/// for every answer to fit in a frame.
 pub(crate) const LIMITS: Limits = Limits {
     currencies: 1 << 12,
     tickets: 1 << 16,
@@ -65,7 +65,8 @@ impl Default for Settings {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Change {
-    /// An operation on the ledger. Permissions were checked when it was asked.
+    /// An operation on the ledger. Its permissions were checked when it was
+    /// requested.
     Ledger(Operation),
     /// The processes from which the client's other processes descend.
     Roots {
@@ -81,7 +82,7 @@ pub(crate) enum Change {
         /// Parent of its first root.
         parent: ProcessId,
     },
-    /// Its turns last so long, or as long as those of all.
+    /// The client's own quantum, or none from now on.
     Quantum {
         /// A client of the ledger.
         client: ClientId,
@@ -92,17 +93,18 @@ pub(crate) enum Change {
     Suspend(ClientId),
     /// The client's user continued it.
     Resume(ClientId),
-    /// The transfer that the operation before this one started ends with the
-    /// connection that asked for it.
+    /// The transfer of the operation before this one ends with the connection
+    /// that requested it.
     Hold,
-    /// Decisions are made like this from now on.
+    /// The settings from now on.
     Configure(Settings),
 }
 
 /// A ledger and what the daemon knows beside it.
 ///
-/// No client of this ledger is ever active: requests are decoded against it
-/// without holding up the engine, whose dispatcher has a copy that follows.
+/// No client of this ledger is ever active. Requests are decoded against it
+/// without holding up the engine, which has a copy that follows in its
+/// dispatcher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub ledger: Ledger,
@@ -110,13 +112,13 @@ pub(crate) struct State {
     /// processes from which its others descend.
     #[serde(with = "pairs")]
     pub roots: BTreeMap<ClientId, Vec<ProcessId>>,
-    /// Clients whose orphans somebody inherits, and who that is.
+    /// The process that inherits a client's orphans, if there is one.
     #[serde(with = "pairs")]
     pub adopters: BTreeMap<ClientId, ProcessId>,
-    /// Clients that have a quantum of their own, and how long it is.
+    /// The quanta of clients that have their own.
     #[serde(with = "pairs")]
     pub quanta_ns: BTreeMap<ClientId, u64>,
-    /// Clients whose user has stopped them.
+    /// Clients that their users have stopped.
     pub suspended: BTreeSet<ClientId>,
     /// Transfers of the ledger that end with a connection.
     pub held: BTreeSet<TransferId>,
@@ -141,8 +143,8 @@ impl State {
         }
     }
 
-    /// Takes one step. Only a journal that was damaged unnoticed, or written
-    /// by another version, holds a change that fails.
+    /// Takes one step. A change fails only if it comes from a journal with
+    /// unnoticed damage or from another version.
     pub fn apply(&mut self, change: &Change) -> Result<Outcome, LedgerError> {
         match change {
             Change::Ledger(operation) => {
@@ -204,7 +206,7 @@ impl State {
     }
 }
 
-/// Maps whose keys are no strings, as lists of pairs.
+/// Maps with keys that are no strings, as lists of pairs.
 mod pairs {
     use std::collections::BTreeMap;
 

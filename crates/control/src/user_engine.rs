@@ -52,7 +52,8 @@ impl Engine for ForUser {
     }
 
     fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
-        // It fails only if the engine has, which it tells by itself.
+        // This fails only if the engine has failed, which the engine reports
+        // itself.
         self.engine
             .manage_marked(client, user, since_ticks)
             .unwrap_or(0)

@@ -15,10 +15,10 @@ pub enum Response {
     Status(StatusReport),
     /// The new client, to [`Request::Register`].
     Client(ClientReport),
-    /// To [`Request::Suspend`]: whether the engine had its processes stopped,
-    /// so that a terminal's stop signal may have been lost on them.
+    /// To [`Request::Suspend`]: whether the engine had stopped the client's
+    /// processes, so that they may have missed the terminal's stop signal.
     Suspended {
-        /// Whether to send it again.
+        /// Whether to send the signal again.
         was_stopped: bool,
     },
     /// To [`Request::Clients`].
@@ -38,7 +38,7 @@ pub enum Response {
     },
 }
 
-/// The daemon and its engine.
+/// The state of the daemon and its engine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StatusReport {
     /// Version of the daemon's program.
@@ -47,30 +47,30 @@ pub struct StatusReport {
     pub pid: u32,
     /// `user` or `kernel`.
     pub engine: String,
-    /// The engine that runs, as it is chosen.
+    /// The running engine in the words of the command line.
     #[serde(default)]
     pub engine_choice: EngineChoice,
     /// How decisions are enforced. The user engine puts losers into SCHED_IDLE
-    /// (`idle`) or stops them (`stop`); the kernel engine schedules the clients'
-    /// tasks (`partial`) or all of the machine (`all`), or nothing once the
-    /// kernel has unloaded it (`none`).
+    /// (`idle`) or stops them (`stop`). The kernel engine schedules the
+    /// clients' tasks (`partial`) or the whole machine (`all`), or nothing once
+    /// the kernel has unloaded it (`none`).
     pub mechanism: String,
-    /// Where tasks wait in the kernel (`cpu`, `one`), with the kernel engine.
+    /// Kernel engine: where tasks wait (`cpu`, `cache`, `one`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<String>,
-    /// Whether who wakes and deserves to run more ends the quantum of who runs, with
-    /// the kernel engine.
+    /// Kernel engine: whether a waking task preempts a running task that is
+    /// owed less.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub abbreviated: bool,
-    /// Whether the decisions of the scheduler in the kernel can be traced.
+    /// Kernel engine: whether its decisions can be traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traced: bool,
     /// Policy that picks the winners.
     pub policy: PolicyName,
     /// Length of a quantum.
     pub quantum_ns: u64,
-    /// CPUs that are shared out, by number: whoever starts a command binds it
-    /// to them.
+    /// CPUs that are shared out, by number. `prorata run` binds its command to
+    /// them.
     pub cpus: Vec<u32>,
     /// Time since the engine started.
     pub uptime_ns: u64,
@@ -88,17 +88,17 @@ pub struct StatusReport {
     pub trouble: Option<String>,
 }
 
-/// What a client is doing.
+/// The state of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientState {
-    /// It won the last decision. Under the kernel engine: it competes.
+    /// The client won the last decision. Under the kernel engine: it competes.
     Running,
-    /// It competes and waits.
+    /// The client competes and waits.
     Waiting,
     /// All its threads are blocked.
     Blocked,
-    /// Its user stopped it.
+    /// The user stopped the client.
     Suspended,
 }
 
@@ -115,7 +115,7 @@ pub struct ClientReport {
     pub pid: u32,
     /// Processes in it now.
     pub processes: u32,
-    /// What it is doing.
+    /// Its state.
     pub state: ClientState,
     /// Its tickets: amount and currency of each.
     pub tickets: Vec<(u32, String)>,
@@ -124,13 +124,13 @@ pub struct ClientReport {
     /// Its own quantum, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum_ns: Option<u64>,
-    /// Part of the machine that it should get at this moment, 0 to 1.
+    /// Part of the machine that the client deserves now, 0 to 1.
     pub share: f64,
-    /// CPU time it should have received since it was registered.
+    /// CPU time that the client deserved since it was registered.
     pub specified_ns: u64,
-    /// CPU time it did receive.
+    /// CPU time that the client received.
     pub received_ns: u64,
-    /// Received less specified, in quanta of those that have none of their own.
+    /// Received less specified, in common quanta.
     pub error_quanta: f64,
     /// Its turns, where the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,15 +140,15 @@ pub struct ClientReport {
 /// Turns of a client's threads, as the kernel engine counts them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TurnsReport {
-    /// Times that one of them was given a CPU.
+    /// Number of turns.
     pub turns: u64,
     /// Turns on another CPU than the one before.
     pub migrations: u64,
-    /// Time that they waited while they could have run, in all.
+    /// Time that the threads waited while they were runnable, in all.
     pub waited_ns: u64,
     /// Half of all waits were shorter than this power of two.
     pub wait_median_ns: u64,
-    /// Of a hundred waits ninety-nine were shorter than this power of two.
+    /// 99 % of all waits were shorter than this power of two.
     pub wait_99th_ns: u64,
 }
 
@@ -180,13 +180,13 @@ pub struct TicketReport {
     pub id: String,
     /// Name of its currency.
     pub currency: String,
-    /// Face value that it holds itself.
+    /// Face value that the ticket has kept.
     pub amount: u32,
-    /// Face value that it has lent.
+    /// Face value that the ticket has lent.
     pub lent: u32,
     /// What it funds: `currency:NAME` or `client:NAME`.
     pub target: Option<String>,
-    /// Whether it competes.
+    /// Whether the ticket competes.
     pub active: bool,
     /// What it is worth in base units.
     pub value: f64,

@@ -19,8 +19,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to a daemon that runs already, and checks that it speaks our
-    /// language.
+    /// Connects to a running daemon, and checks that both speak the same
+    /// version.
     pub fn open(socket: &SocketPath) -> Result<Connection, ConnectError> {
         let stream = UnixStream::connect(socket.path()).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
@@ -43,8 +43,9 @@ impl Connection {
             stream,
             inbox: Inbox::default(),
         };
-        // A daemon that is about to go hangs up without having accepted us. An
-        // answer proves that it has, and that it stays as long as we do.
+        // A daemon that is about to end hangs up without accepting the connection.
+        // An answer proves that the daemon has accepted it, and stays as long as
+        // the connection.
         match connection.call(&Request::Status) {
             Ok(Response::Refused { message }) => Err(ConnectError::Refused {
                 socket: socket.clone(),
@@ -67,8 +68,8 @@ impl Connection {
         }
     }
 
-    /// Asks and waits for the answer. What the daemon refuses is an answer
-    /// too: [`Response::Refused`].
+    /// Sends a request and waits for the answer. A refusal is an answer too:
+    /// [`Response::Refused`].
     pub fn call(&mut self, request: &Request) -> Result<Response, ConnectError> {
         let envelope = Envelope {
             version: PROTOCOL_VERSION,
@@ -76,7 +77,7 @@ impl Connection {
         };
         let frame =
             frame::encode(&envelope, MAX_REQUEST_BYTES).map_err(ConnectError::RequestTooLong)?;
-        // A daemon that hangs up on us may have said why: read in any case.
+        // A daemon that hangs up may have said why, so read in any case.
         let sent = self.stream.write_all(&frame);
         let body = match (self.read_frame(), sent) {
             (Ok(body), _) => body,

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// Bytes of the length that goes before a frame's body.
+/// Bytes of the length before a frame's body.
 pub const HEADER_BYTES: usize = 4;
 
 /// Writes a message as one frame.
@@ -22,7 +22,7 @@ pub fn encode(message: &impl Serialize, max_bytes: u32) -> Result<Vec<u8>, usize
     }
 }
 
-/// What came in on a connection and is not yet a whole frame.
+/// The bytes of a connection that are not yet a whole frame.
 #[derive(Default, Debug)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -43,7 +43,7 @@ impl Inbox {
         self.bytes.is_empty()
     }
 
-    /// Whether [`Self::take_frame`] has something to say.
+    /// Whether [`Self::take_frame`] returns a frame or an error.
     pub fn has_frame(&self, max_bytes: u32) -> bool {
         self.bytes.first_chunk().is_some_and(|header| {
             let length = u32::from_le_bytes(*header);

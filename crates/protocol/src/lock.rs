@@ -52,8 +52,8 @@ impl LockFile {
         }
     }
 
-    /// Notes for those who wait that this process is in such a stage. A note that
-    /// cannot be written is missed by nobody but them.
+    /// Notes this process and its stage for waiting programs. A note that
+    /// cannot be written leaves them without news, no more.
     pub fn note(&self, stage: &str) {
         let text = format!("{} {stage}", std::process::id());
         let _ = self.file.set_len(0);

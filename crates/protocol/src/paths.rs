@@ -1,4 +1,4 @@
-//! Where a daemon lives: its run-time directory, its state and its socket.
+//! The directories and the socket of a daemon.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SocketPath(PathBuf);
 
-/// Bytes of a path that a Unix socket address holds (unix(7)), the final zero
-/// left out.
+/// Bytes of a path that a Unix socket address holds (unix(7)), without the
+/// final zero.
 pub const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 impl SocketPath {
@@ -27,7 +27,7 @@ impl SocketPath {
         Ok(Self(path))
     }
 
-    /// The path itself.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -42,18 +42,18 @@ impl std::fmt::Display for SocketPath {
 /// A daemon's socket, its run-time directory and its state directory.
 ///
 /// At most one daemon uses a run-time directory, and at most one a state
-/// directory: each holds a lock in both.
+/// directory: a daemon holds a lock in both.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DaemonPaths {
-    /// Where the socket, the locks and the log are. Empty after a boot.
+    /// For the socket, the locks and the log. A boot empties it.
     pub runtime: PathBuf,
-    /// Where the journal is. Lasts.
+    /// For the journal. Survives a boot.
     pub state: PathBuf,
-    /// Where the daemon listens.
+    /// The socket on which the daemon listens.
     pub socket: SocketPath,
 }
 
-/// Why there is no place for a daemon.
+/// Why a daemon cannot use a directory or a socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -71,7 +71,7 @@ pub enum PathError {
     /// Neither HOME nor XDG_STATE_HOME.
     #[error("no directory to keep the journal in: set HOME or XDG_STATE_HOME to an absolute path")]
     NoHome,
-    /// A directory that others could have put there.
+    /// A directory of another user, which may have prepared it.
     #[error(
         "directory {path} belongs to user {owner}, not to you (user {uid}): only its owner \
          starts a daemon there"
@@ -79,15 +79,15 @@ pub enum PathError {
     Foreign {
         /// Which directory.
         path: PathBuf,
-        /// Who owns it.
+        /// Its owner.
         owner: u32,
-        /// Who asks.
+        /// The user that asks.
         uid: u32,
     },
     /// A symbolic link or a file where a directory should be.
     #[error("{0} is not a directory itself (a link or a file): move it out of the way")]
     NotADirectory(PathBuf),
-    /// A directory into which others may write.
+    /// A directory that other users may write.
     #[error(
         "directory {path} may be written by others (mode {mode:03o}): give the socket a directory \
          of its own, with mode 700"
@@ -98,7 +98,7 @@ pub enum PathError {
         /// Its permissions.
         mode: u32,
     },
-    /// A directory that could not be made or looked at.
+    /// A directory that could not be created or read.
     #[error("directory {path} cannot be used: {source}")]
     Io {
         /// Which directory.
@@ -108,8 +108,8 @@ pub enum PathError {
     },
 }
 
-/// What a place is worked out from; gathered once, so that the rules can be
-/// tested without changing the process's own environment.
+/// The environment from which paths follow. Gathered once, so that tests do not
+/// change the process's own environment.
 #[derive(Clone, Default, Debug)]
 struct Surroundings {
     uid: u32,
@@ -120,12 +120,12 @@ struct Surroundings {
 }
 
 impl DaemonPaths {
-    /// The place of the user who runs this.
+    /// The paths of this process's user.
     ///
-    /// A socket named by hand (`socket`, else `PRORATA_SOCKET`) is a world of
-    /// its own: state and log lie beside it. Without one, the run-time
-    /// directory is `$XDG_RUNTIME_DIR/prorata`, `/run/user/UID/prorata` or
-    /// `/tmp/prorata-UID`, the first that can be, and the state directory is
+    /// A socket named by hand (`socket`, else `PRORATA_SOCKET`) has its own
+    /// directories: state and log lie beside it. Without one, the run-time
+    /// directory is the first possible of `$XDG_RUNTIME_DIR/prorata`,
+    /// `/run/user/UID/prorata` and `/tmp/prorata-UID`. The state directory is
     /// `$XDG_STATE_HOME/prorata` or `~/.local/state/prorata`. Root's daemon
     /// serves the machine, hence `/run/prorata` and `/var/lib/prorata`.
     pub fn of_user(socket: Option<&Path>) -> Result<DaemonPaths, PathError> {
@@ -174,21 +174,22 @@ impl DaemonPaths {
         }
     }
 
-    /// Whether this is a place for the whole machine's daemon.
+    /// Whether a daemon of this user serves the whole machine.
     pub fn is_of_root() -> bool {
         rustix::process::getuid().is_root()
     }
 
-    /// Makes both directories, private to this user except that anybody may
-    /// reach the socket of root's daemon, and refuses those that others
-    /// could have prepared.
+    /// Creates both directories, private to this user; every user may reach the
+    /// socket of root's daemon. Refuses directories that other users could have
+    /// prepared.
     pub fn prepare(&self) -> Result<(), PathError> {
         let mode = if Self::is_of_root() { 0o755 } else { 0o700 };
         prepare_directory(&self.runtime, mode)?;
         prepare_directory(&self.state, 0o700)
     }
 
-    /// The same for what a starter needs before there is a daemon.
+    /// The same for the run-time directory alone, which a starter needs before
+    /// there is a daemon.
     pub fn prepare_runtime(&self) -> Result<(), PathError> {
         prepare_directory(
             &self.runtime,
@@ -201,18 +202,18 @@ impl DaemonPaths {
         self.runtime.join("log")
     }
 
-    /// Whether the last daemon here ended because a request told it to, and
-    /// none has started since. Its clients are forgotten.
+    /// Whether a request stopped the last daemon, and no other has started
+    /// since. Its clients are forgotten.
     pub fn was_stopped(&self) -> bool {
         self.stop_note().exists()
     }
 
-    /// An empty file, left by a daemon that was stopped.
+    /// An empty file that a stopped daemon leaves.
     pub fn stop_note(&self) -> PathBuf {
         self.runtime.join("stopped")
     }
 
-    /// The lock that a daemon holds for its life, with a note of its stage.
+    /// The lock that a daemon holds during its life, with a note of its stage.
     pub fn daemon_lock(&self) -> PathBuf {
         self.runtime.join("daemon.lock")
     }
@@ -230,8 +231,8 @@ impl DaemonPaths {
 
 impl Surroundings {
     fn runtime(&self) -> PathBuf {
-        // Login sessions of root have a run-time directory too, but other
-        // users could not reach a socket in it.
+        // Login sessions of root have a run-time directory too, but other users
+        // cannot reach a socket in it.
         let session_of_root = |path: &&PathBuf| self.uid == 0 && **path == Path::new("/run/user/0");
         match &self.runtime_dir {
             Some(path) if !session_of_root(&path) => path.join("prorata"),
@@ -250,8 +251,8 @@ impl Surroundings {
     }
 }
 
-/// Makes `path` if need be and checks that nobody else could have put
-/// something into it.
+/// Creates `path` if need be, and refuses a directory into which another user
+/// could have put something.
 fn prepare_directory(path: &Path, mode: u32) -> Result<(), PathError> {
     let failed = |source| PathError::Io {
         path: path.to_path_buf(),
@@ -265,7 +266,7 @@ fn prepare_directory(path: &Path, mode: u32) -> Result<(), PathError> {
             .map_err(failed)?;
     }
     match DirBuilder::new().mode(mode).create(path) {
-        // The mode was narrowed by the umask; root's socket must be reachable.
+        // The umask narrowed the mode, but every user must reach root's socket.
         Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),

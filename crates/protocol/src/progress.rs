@@ -1,8 +1,8 @@
 //! Waiting for a process as long as it makes progress.
 //!
-//! On a loaded machine a start takes as long as it takes. So no wait here has a
-//! fixed end: it ends when the process that holds a lock neither enters another
-//! stage nor uses CPU time, and is not waiting for a CPU either.
+//! On a loaded machine a start takes long, so no wait here has a fixed end. It
+//! ends when the process that holds a lock is stuck: no new stage, no CPU time,
+//! and not waiting for a CPU either.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A wait of this length is worth a word to the person who waits.
+/// A wait of this length is worth a message to the user.
 const TELL_AFTER: Duration = Duration::from_secs(5);
 
-/// Time between two words about the same stage.
+/// Time between two messages about the same stage.
 const TELL_AGAIN: Duration = Duration::from_secs(15);
 
 /// Clock ticks a second in `/proc/PID/stat`: the same on every Linux.
@@ -34,13 +34,13 @@ pub struct Progress<'a> {
     tell: &'a dyn Fn(&str),
     begun: Instant,
     seen: Seen,
-    /// When what was seen last changed.
+    /// When the evidence last changed.
     moved: Instant,
     next_look: Instant,
     told: Option<(Instant, Option<(u32, String)>)>,
 }
 
-/// What shows progress.
+/// The evidence of progress.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Seen {
     note: Option<(u32, String)>,
@@ -48,8 +48,8 @@ struct Seen {
 }
 
 impl<'a> Progress<'a> {
-    /// Waits for the holder of `lock`, whose log is `log`. `tell` gets what the
-    /// person who waits should know, now and then.
+    /// Waits for the holder of `lock`, which logs to `log`. `tell` gets
+    /// messages for the user.
     pub fn new(lock: PathBuf, log: PathBuf, tell: &'a dyn Fn(&str)) -> Self {
         let now = Instant::now();
         Self {
@@ -65,8 +65,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// To be called again and again during the wait: fails when the holder is
-    /// stuck.
+    /// Called again and again during the wait. Fails when the holder is stuck.
     pub fn look(&mut self) -> Result<(), StartError> {
         let now = Instant::now();
         if now < self.next_look {
@@ -76,7 +75,7 @@ impl<'a> Progress<'a> {
         let mut note = note_in(&self.lock);
         let holder = note.as_ref().and_then(|(pid, _)| Holder::of(*pid));
         if holder.is_none() {
-            // Of a daemon that was killed.
+            // A killed daemon has left the note.
             note = None;
         }
         let cpu_ticks = holder.as_ref().map_or(0, |holder| holder.cpu_ticks);
@@ -120,10 +119,10 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// What `/proc` tells of the process that holds a lock.
+/// The process that holds a lock, as `/proc` shows it.
 struct Holder {
     cpu_ticks: u64,
-    /// It could run, and is delayed by the machine alone.
+    /// The process is runnable: only the machine delays it.
     waits_for_cpu: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What travels between the command line and the daemon.
+//! The requests of clients.
 //!
 //! A connection carries frames: four bytes of length, little endian, then that
-//! many bytes of JSON. The client sends a [`Request`] and waits for one
-//! [`Response`](crate::Response); it may go on with more. Text that names things (clients,
-//! currencies, targets) is resolved by the daemon, so that every refusal names
-//! the input, the rule and the fix in one place.
+//! many bytes of JSON. The client sends a [`Request`], waits for one
+//! [`Response`](crate::Response), and may continue with more. The daemon
+//! resolves the names of clients, currencies and targets, so that one place
+//! writes every refusal with the input, the rule and the fix.
 
 pub use prorata_core::policy::PolicyName;
 use serde::{Deserialize, Serialize};
@@ -24,11 +24,11 @@ pub const MAX_RESPONSE_BYTES: u32 = 64 << 20;
 pub struct Envelope {
     /// [`PROTOCOL_VERSION`] of the sender.
     pub version: u32,
-    /// What it asks.
+    /// The request itself.
     pub request: Request,
 }
 
-/// Tickets to hold: so many, in a currency (the user's own if not given).
+/// Tickets to hold: an amount in a currency, by default the user's own.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Funding {
@@ -46,48 +46,46 @@ pub enum TransferPortion {
     Whole(Vec<String>),
     /// So many tickets to each target.
     Part {
-        /// Which of the giver's currencies, if it holds several.
+        /// The giver's currency, if it holds several.
         currency: Option<String>,
         /// Target and amount.
         shares: Vec<(String, u32)>,
     },
 }
 
-/// What a client asks. A `client` is a name, an identifier such as `c3`, or
-/// the pid of any process of it; a `target` is such a client or a currency's
-/// name, with `client:` or `currency:` in front where both would fit.
+/// A request. A `client` is a name, an identifier such as `c3`, or the pid of
+/// any of its processes. A `target` is a client or a currency's name, with
+/// `client:` or `currency:` in front where both fit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// How the daemon and its engine fare.
+    /// Ask for the state of the daemon and its engine.
     Status,
-    /// Manage the process `pid` and all its descendants as a new client.
-    /// Refused for dead pids, other users' processes and those managed
-    /// already.
+    /// Manage the process `pid` and all its descendants as a new client. The
+    /// daemon refuses dead pids, other users' processes and managed ones.
     Register {
         /// Root of the process tree.
         pid: u32,
-        /// Wanted name; made unique with a number. The program's name if
-        /// not given.
+        /// Wanted name, by default the program's; a number makes it unique.
         name: Option<String>,
         /// Its tickets.
         funding: Funding,
         /// Its own quantum, as for [`Request::SetQuantum`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quantum_ns: Option<u64>,
-        /// The asker is the parent of `pid` and, as a child subreaper
-        /// (prctl(2)), will inherit the client's orphans: whatever becomes its
-        /// child belongs to the client too.
+        /// The asker is the parent of `pid` and, as a child subreaper (prctl(2)),
+        /// inherits the client's orphans: its next children belong to the client
+        /// too.
         #[serde(default)]
         adopts: bool,
     },
-    /// Stop managing a client: its processes go on as if never managed.
+    /// Release a client: its processes continue as if never managed.
     Release {
         /// Which one.
         client: String,
     },
     /// The user stopped this client (job control): take it out of the
-    /// competition and undo whatever the engine did to its processes.
+    /// competition and undo all enforcement on its processes.
     Suspend {
         /// Which one.
         client: String,
@@ -101,37 +99,37 @@ pub enum Request {
     Clients,
     /// All currencies that the asker may see.
     Currencies,
-    /// All tickets that the asker may see; of one currency if given.
+    /// All tickets that the asker may see, or those of one currency.
     Tickets {
         /// Name of a currency.
         currency: Option<String>,
     },
     /// Transfers under way.
     Transfers,
-    /// Inflate or deflate a client's tickets in its currency (in the one
-    /// given, if it holds several). A pid that is not managed yet is
-    /// registered with them; the answer is then [`Response::Client`](crate::Response::Client).
+    /// Inflate or deflate a client's tickets in its currency, or in the given
+    /// one of several. A pid that is not managed is registered with these
+    /// tickets; the answer is then
+    /// [`Response::Client`](crate::Response::Client).
     SetTickets {
         /// Which one.
         client: String,
         /// New face value and currency.
         funding: Funding,
     },
-    /// Turns of the client's threads last so long from the next one on; shares stay
-    /// what they are.
+    /// Set a client's quantum from its next turn on. Shares stay what they are.
     SetQuantum {
         /// Which one.
         client: String,
-        /// In nanoseconds, 1 ms to 1 s; that of all if not given.
+        /// In nanoseconds, 1 ms to 1 s; by default the common quantum.
         quantum_ns: Option<u64>,
     },
     /// `mkcur`.
     CreateCurrency {
         /// Its name.
         name: String,
-        /// User who owns it (the asker if not given), by number.
+        /// Number of the owner, by default the asker.
         owner: Option<u32>,
-        /// Octal permissions (744 if not given).
+        /// Octal permissions, by default 744.
         mode: Option<u16>,
     },
     /// `rmcur`.
@@ -143,7 +141,7 @@ pub enum Request {
     Issue {
         /// Denomination and face value.
         funding: Funding,
-        /// What it funds; nothing for now if not given.
+        /// What it funds; by default nothing for now.
         target: Option<String>,
     },
     /// `rmtkt`.
@@ -190,7 +188,7 @@ pub enum Request {
         from: String,
         /// How much, to whom.
         portion: TransferPortion,
-        /// Undo it when this connection closes; else it lasts until
+        /// End the transfer with this connection; otherwise it lasts until
         /// [`Request::EndTransfer`].
         hold: bool,
     },
@@ -199,17 +197,17 @@ pub enum Request {
         /// Identifier, such as `x3`.
         transfer: String,
     },
-    /// Change how decisions are made; what is not given stays.
+    /// Change settings; a setting that is not given stays.
     Configure {
         /// Quantum in nanoseconds, 1 ms to 1 s.
         quantum_ns: Option<u64>,
-        /// Which policy picks the winners.
+        /// The policy that picks the winners.
         policy: Option<PolicyName>,
         /// The daemon stays until [`Request::Stop`], with or without clients.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stay: bool,
     },
-    /// Release everything and end the daemon.
+    /// Release all clients and end the daemon.
     Stop,
 }
 

@@ -1,4 +1,4 @@
-//! Starting a daemon when none listens, once, however many programs want one.
+//! Starting one daemon, however many programs want one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,18 +21,19 @@ use crate::progress::Progress;
 /// to change.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A daemon whose lock was free for so long is gone. Between the end of one
-/// daemon and the beginning of the next the lock is free for a moment.
+/// A daemon that left its lock free for so long is gone. The lock is free for a
+/// moment between two daemons.
 const GONE: Duration = Duration::from_secs(5);
 
 /// What a daemon writes to its starter once it listens.
 pub const READY: &str = "ready\n";
 
 /// Connects to the daemon of `paths`, and starts one by `starter` if none
-/// listens. Of several programs that find none at the same time, one starts it
-/// and the others wait; `tell` gets what the person who waits should know.
+/// listens. If several programs find none at the same time, one of them starts
+/// it and the others wait. `tell` gets messages for the user.
 ///
-/// `starter` returns once the daemon listens or has failed; see [`start_daemon`].
+/// `starter` returns once the daemon listens or has failed; see
+/// [`start_daemon`].
 pub fn open_or_start(
     paths: &DaemonPaths,
     starter: &dyn Fn() -> io::Result<()>,
@@ -67,15 +68,16 @@ pub fn open_or_start(
     }
 }
 
-/// Connects to the daemon that runs, or waits for the one that is starting;
-/// `None` without either.
+/// Connects to the running daemon, or waits for the starting one; `None`
+/// without either.
 pub fn open_if_started(
     paths: &DaemonPaths,
     tell: &dyn Fn(&str),
 ) -> Result<Option<Connection>, ConnectError> {
     let mut progress = watch(paths, tell);
     loop {
-        // Asked before the socket: a daemon holds its lock for as long as it lives.
+        // Looked at before the socket: a daemon holds its lock during its whole
+        // life.
         let is_starting = is_starting(paths);
         let connection = Connection::open_if_running(&paths.socket)?;
         if connection.is_some() || !is_starting {
@@ -95,12 +97,12 @@ fn watch<'a>(paths: &DaemonPaths, tell: &'a dyn Fn(&str)) -> Progress<'a> {
     Progress::new(paths.daemon_lock(), paths.log(), tell)
 }
 
-/// Starts `daemon`, a program that serves on the same `paths`, as a session of its
-/// own that outlives its starter, with `/` as its directory and the log for its
-/// errors. Returns when the daemon listens. The error is the daemon's own
-/// explanation where there is one.
+/// Starts `daemon`, a program that serves on the same `paths`. It gets a
+/// session of its own that outlives its starter, `/` as its directory and the
+/// log for its errors. Returns when the daemon listens. The error is the
+/// daemon's own explanation, if it gave one.
 ///
-/// The daemon is no child of its starter, so that it does not turn up in `wait`.
+/// The daemon is no child of its starter, so `wait` does not show it.
 pub fn start_daemon(
     paths: &DaemonPaths,
     mut daemon: Command,
@@ -135,7 +137,7 @@ pub fn start_daemon(
     }
     let mut parent = daemon.spawn()?;
     parent.wait()?;
-    // Our copy of the writing end must not keep the pipe open.
+    // This copy of the writing end must not keep the pipe open.
     drop(daemon);
     match read_answer(answer, &mut watch(paths, tell))?.as_str() {
         READY => Ok(()),
@@ -144,7 +146,7 @@ pub fn start_daemon(
     }
 }
 
-/// Reads until the daemon is ready, ends, or is stuck.
+/// Reads until the daemon is ready, has ended, or is stuck.
 fn read_answer(mut answer: io::PipeReader, progress: &mut Progress<'_>) -> io::Result<String> {
     const PAUSE: Timespec = Timespec {
         tv_sec: 0,
@@ -166,7 +168,7 @@ fn read_answer(mut answer: io::PipeReader, progress: &mut Progress<'_>) -> io::R
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The last line of a log, which says why its writer ended.
+/// The last line of the log, in which the daemon says why it ended.
 fn why_it_ended(log: &Path) -> String {
     last_line(log).unwrap_or_else(|| String::from("it ended without a word"))
 }

@@ -75,14 +75,14 @@ impl Decoder<'_> {
         Ok(Answer::Done)
     }
 
-    /// The client is the asker's own.
+    /// Sets the quantum of a client of the asker.
     pub(super) fn set_quantum_of(
         &mut self,
         client: ClientId,
         quantum_ns: Option<u64>,
     ) -> Result<(), Refusal> {
         quantum_ns.map_or(Ok(()), check_quantum)?;
-        // Whoever has one makes others wait.
+        // A longer quantum makes other clients wait.
         if quantum_ns > Some(self.view.state.settings.quantum_ns) {
             self.check_daemon_owner("give a client a longer quantum than that of all")?;
         }
@@ -146,7 +146,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// As many tickets of the other user's currency, instead of those held.
+    /// Replaces the tickets that the client holds by as many of the other
+    /// user's currency.
     pub(super) fn change_user(&mut self, client: &str, user: &str) -> Result<Answer, Refusal> {
         let (client, user) = (self.client(client)?, self.user(user)?);
         let tickets = self.own_tickets(client);
@@ -201,7 +202,7 @@ impl Decoder<'_> {
             .map(drop)
     }
 
-    /// A client over which the asker may dispose.
+    /// A client that the asker may change.
     fn own_client(&self, text: &str, what: &'static str) -> Result<ClientId, Refusal> {
         let client = self.client(text)?;
         let owner = self.owner_of(client);
@@ -216,7 +217,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The client's tickets but those that were transferred to it.
+    /// The client's tickets except those that were transferred to it.
     fn own_tickets(&self, client: ClientId) -> Vec<TicketView> {
         let ledger = self.ledger();
         let tickets = ledger.funding(client).filter_map(|id| ledger.ticket(id));

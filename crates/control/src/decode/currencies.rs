@@ -55,13 +55,14 @@ impl Decoder<'_> {
         Ok(Answer::Created)
     }
 
-    /// Resizes the base ticket that backs a user's currency; issues one, or
-    /// makes the currency, where there is none.
+    /// Resizes the base ticket that backs a user's currency. Issues one, or
+    /// creates the currency, where there is none.
     pub(super) fn set_funding(&mut self, user: &str, amount: u32) -> Result<Answer, Refusal> {
         let uid = self.user(user)?;
         let base = self.ledger().base();
         let Some(currency) = self.find_currency_of_user(uid) else {
-            // The daemon makes the currency, but not at anybody's wish.
+            // The daemon creates the currency, but only for a user that may issue
+            // base tickets.
             let issue = Operation::Issue {
                 currency: base,
                 amount,
@@ -89,7 +90,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Base tickets behind a currency, but for those transferred to it.
+    /// Base tickets behind a currency, except those transferred to it.
     fn own_base_backing(&self, currency: CurrencyId) -> Vec<TicketId> {
         let ledger = self.ledger();
         let backing = ledger

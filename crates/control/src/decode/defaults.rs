@@ -1,4 +1,4 @@
-//! What is there without anybody having asked for it (1999, 4.1).
+//! What a user has without a request (1999, 4.1).
 
 use prorata_core::ids::CurrencyId;
 use prorata_core::ledger::{Mode, Operation, Outcome, Principal, Target};
@@ -7,19 +7,19 @@ use super::Decoder;
 use super::names::check_new_name;
 use crate::refusal::Refusal;
 
-/// Base tickets that back a user's currency at first: "users start with ...
+/// Base tickets that initially back a user's currency: "users start with ...
 /// 1,000 base tickets" (1999, 4.1).
 pub(crate) const USER_FUNDING: u32 = 1_000;
 
-/// Tickets of a client of which nothing is said: "processes ... start with
-/// 100 tickets" (1999, 4.1).
+/// Tickets of a client without a given number: "processes ... start with 100
+/// tickets" (1999, 4.1).
 pub(super) const CLIENT_TICKETS: u32 = 100;
 
-/// The kernel's `(gid_t) -1`, of which nobody is a member.
+/// The kernel's `(gid_t) -1`: no user is a member.
 const NO_GROUP: u32 = u32::MAX;
 
 impl Decoder<'_> {
-    /// The user's own currency, made now if there is none yet.
+    /// The user's own currency, created now if there is none yet.
     pub(super) fn currency_of_user(&mut self, uid: u32) -> Result<CurrencyId, Refusal> {
         match self.find_currency_of_user(uid) {
             Some(currency) => Ok(currency),
@@ -39,8 +39,8 @@ impl Decoder<'_> {
             })
     }
 
-    /// Makes it, with so many base tickets behind it. The daemon does this,
-    /// not the asker, who may have no base tickets to give.
+    /// Creates it with so many base tickets behind it. The daemon does this and
+    /// not the asker, which may have no base tickets to give.
     pub(super) fn create_currency_of_user(
         &mut self,
         uid: u32,
@@ -76,7 +76,7 @@ impl Decoder<'_> {
         Ok(currency)
     }
 
-    /// The group of whatever belongs to a user.
+    /// The group of what a user owns.
     pub(super) fn group_of(&self, uid: u32) -> u32 {
         self.view
             .host
@@ -96,8 +96,8 @@ impl Decoder<'_> {
         names
     }
 
-    /// The user after whom a currency of this name would be taken to be, on a
-    /// daemon that serves several.
+    /// The user whose own currency would have this name, on a daemon that
+    /// serves several users.
     pub(super) fn user_of_currency_name(&self, name: &str) -> Option<u32> {
         if self.view.host.own_uid() != 0 {
             return None;

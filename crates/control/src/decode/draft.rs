@@ -5,17 +5,16 @@ use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
 use crate::refusal::Refusal;
 use crate::state::Change;
 
-/// Changes that have been checked one after another, each in the state that
-/// those before it lead to. The ledger that they are for stays as it is.
+/// Changes, each checked in the state that the changes before it lead to. The
+/// ledger itself stays as it is.
 ///
-/// Whoever applies them to that ledger cannot fail: everything was done once
-/// already, on a clone. A single operation needs none, see
-/// [`Draft::check_last`].
+/// Applying them to that ledger cannot fail: the draft has already applied them
+/// to a clone. A single operation needs no clone, see [`Draft::check_last`].
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     start: &'a Ledger,
-    /// `start` after the operations in `changes`; none as long as there are
-    /// none, or when the last has been added.
+    /// `start` after the operations in `changes`; none without any operation,
+    /// or once the last one was added.
     scratch: Option<Ledger>,
     changes: Vec<Change>,
 }
@@ -50,7 +49,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Adds what concerns the ledger's surroundings and needs no check.
+    /// Adds a change outside of the ledger, which needs no check.
     pub fn push(&mut self, change: Change) {
         self.changes.push(change);
     }

@@ -1,7 +1,7 @@
 //! Decoding: what a request means, and whether it is allowed.
 //!
-//! Nothing here changes anything. The [`Plan`] that comes out has been checked
-//! to its end; carrying it out cannot be refused half-way.
+//! Decoding changes nothing. The resulting [`Plan`] is checked completely:
+//! carrying it out cannot be refused half-way.
 
 mod clients;
 mod currencies;
@@ -227,7 +227,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether engines can enforce it.
+/// Whether engines can enforce the quantum.
 fn check_quantum(quantum_ns: u64) -> Result<(), Refusal> {
     match (MIN_QUANTUM_NS..=MAX_QUANTUM_NS).contains(&quantum_ns) {
         true => Ok(()),

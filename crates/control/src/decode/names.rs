@@ -9,10 +9,10 @@ use super::Decoder;
 use crate::refusal::{Refusal, Suggestion, shortened};
 use crate::report;
 
-/// Goes before a client's name where a currency could be meant too.
+/// Precedes a client's name where the text could also name a currency.
 const CLIENT_PREFIX: &str = "client:";
 
-/// Goes before a currency's name where a client could be meant too.
+/// Precedes a currency's name where the text could also name a client.
 const CURRENCY_PREFIX: &str = "currency:";
 
 impl Decoder<'_> {
@@ -142,8 +142,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Refuses names that would be taken for something else. (Length and control
-/// characters are the ledger's to check.)
+/// Refuses names that would be taken for something else. (The ledger checks
+/// length and control characters.)
 pub(super) fn check_new_name(name: &str) -> Result<(), Refusal> {
     match problem(name) {
         Some(problem) => Err(Refusal::BadName {
@@ -174,7 +174,7 @@ fn problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A client's name made of its program's, whatever that is.
+/// A valid client's name made of any program's name.
 pub(super) fn name_of_program(program: &str) -> String {
     let cleaned: String = program
         .chars()
@@ -188,8 +188,8 @@ pub(super) fn name_of_program(program: &str) -> String {
     }
 }
 
-/// `wanted`, or with the first number behind it that makes it unique:
-/// `sort`, `sort-2`, `sort-3`.
+/// `wanted`, with the first number behind it that makes it unique: `sort`,
+/// `sort-2`, `sort-3`.
 pub(super) fn unique_client_name(ledger: &Ledger, wanted: String) -> String {
     if ledger.find_client(&wanted).is_none() {
         return wanted;
@@ -255,7 +255,7 @@ mod tests {
             ledger.execute(&Principal::ROOT, create).unwrap();
             names.push(name);
         }
-        // Two bytes go for "-2", three for "-10", and no letter is cut in two.
+        // Two bytes are for "-2", three for "-10", and no character is cut in two.
         assert_eq!(names[..3], ["größe", "grö-2", "grö-3"]);
         assert_eq!(names[9..], ["grö-10", "grö-11"]);
     }

@@ -4,7 +4,7 @@ use super::Decoder;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::Refusal;
 
-/// Longest line of ancestors that is followed; real ones are a dozen long.
+/// Most ancestors that a search follows; real processes have about a dozen.
 const MAX_ANCESTORS: usize = 4_096;
 
 impl Decoder<'_> {

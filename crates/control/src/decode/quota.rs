@@ -1,5 +1,4 @@
-//! How much of the ledger one user may fill, so that there is room for the
-//! others.
+//! How much of the ledger one user may fill, so that other users have room.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +7,8 @@ use prorata_core::ledger::{Ledger, Operation, Portion};
 use crate::refusal::Refusal;
 use crate::state::{Change, LIMITS, State};
 
-/// A user who does not own the daemon may have one in so many of everything
-/// that the ledger holds at most.
+/// A user that does not own the daemon may have at most one in so many of the
+/// ledger's clients, currencies, tickets and transfers.
 pub(crate) const QUOTA: u32 = 8;
 
 /// What a user has: its clients and currencies, the tickets issued in its
@@ -24,9 +23,9 @@ struct Holdings {
 
 /// Refuses changes that take a user past its quota, or further past it.
 ///
-/// Cost: a count of the things of which there are to be more; where all users
-/// together have more than one may, a clone of the state, and a look at
-/// everything in both.
+/// Cost: a count of what the changes create. Where all users together have more
+/// than one user may have: a clone of the state, and a look at everything in
+/// both.
 pub(super) fn check(state: &State, changes: &[Change], daemon_uid: u32) -> Result<(), Refusal> {
     if has_room(&state.ledger, changes) {
         return Ok(());
@@ -59,8 +58,8 @@ pub(super) fn check(state: &State, changes: &[Change], daemon_uid: u32) -> Resul
     Ok(())
 }
 
-/// Whether everybody stays within its quota for certain: whatever the changes
-/// make is counted as if it were each user's, and nothing that they destroy.
+/// Whether every user certainly stays within its quota. This counts everything
+/// that the changes create as each user's, and nothing that they destroy.
 fn has_room(ledger: &Ledger, changes: &[Change]) -> bool {
     let more = changes
         .iter()
@@ -70,7 +69,7 @@ fn has_room(ledger: &Ledger, changes: &[Change]) -> bool {
         return true;
     }
     let within = |all: usize, more: u32, limit: u32| {
-        // A user has no more than all users together.
+        // One user has no more than all users together.
         more == 0 || u32::try_from(all).is_ok_and(|all| all.saturating_add(more) <= limit / QUOTA)
     };
     within(

@@ -1,5 +1,5 @@
-//! The calls by which a journal reaches the disk. In tests each can be made to
-//! fail.
+//! The system calls by which a journal reaches the disk. Tests can make each of
+//! them fail.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -33,16 +33,16 @@ impl Disk {
         attempt(|| self.0.set_len(length))
     }
 
-    /// Returns when content and length are on the disk. After a failure nobody
-    /// knows what is there, and a second call may succeed without having
-    /// helped (fsync(2)).
+    /// Returns when content and length are on the disk. After a failure the
+    /// content is unknown, and a second call may succeed without effect
+    /// (fsync(2)).
     pub fn flush(&self) -> io::Result<()> {
         attempt(|| self.0.sync_data())
     }
 }
 
-/// Gives `new` the name `path`, of whatever had it before; on the disk when
-/// this returns.
+/// Renames `new` to `path` and replaces the file of that name. The rename is on
+/// the disk when this returns.
 pub(super) fn rename(new: &Path, path: &Path) -> io::Result<()> {
     attempt(|| fs::rename(new, path))?;
     let directory = path.parent().expect("a file has a directory");
@@ -67,7 +67,7 @@ pub(super) mod faults {
         static PLAN: RefCell<VecDeque<bool>> = const { RefCell::new(VecDeque::new()) };
     }
 
-    /// Of the calls from now on, those fail for which there is `true` here.
+    /// Of the next calls, those with `true` here fail.
     pub fn plan(fail: impl IntoIterator<Item = bool>) {
         PLAN.with_borrow_mut(|plan| *plan = fail.into_iter().collect());
     }

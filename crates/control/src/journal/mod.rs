@@ -1,9 +1,10 @@
 //! The journal: changes reach the disk before they take effect.
 //!
-//! One file holds an image of a state and the changes since. It only ever
-//! grows at its end; when it has grown enough, or something in it cannot be
-//! relied on, a new file with a new image is renamed over it. So there is at
-//! every moment exactly one journal, and it is whole but for its last record.
+//! One file holds an image of a state and the changes since. It only grows at
+//! its end. When it has grown enough, or when something in it is unreliable, a
+//! new file with a new image is renamed over it. So there is exactly one
+//! journal at every moment, and all of it is whole except perhaps its last
+//! record.
 
 mod disk;
 mod record;
@@ -19,11 +20,11 @@ pub(crate) use record::Damage;
 
 use crate::state::{Change, State};
 
-/// A journal is rewritten when its changes take as many bytes as this and
-/// more than its image.
+/// The daemon rewrites a journal when its changes take more bytes than this and
+/// than its image.
 const MIN_GROWTH_BYTES: u64 = 1 << 20;
 
-/// Longest journal that is read. It is rewritten long before.
+/// Longest journal that is read. The daemon rewrites it long before.
 const MAX_JOURNAL_BYTES: u64 = 1 << 30;
 
 /// The first record: where the changes start from.
@@ -40,15 +41,15 @@ struct Image<B, S> {
 pub(crate) struct Journal {
     path: PathBuf,
     boot_id: String,
-    /// The file at `path`, if its changes lead to the present state, on the
-    /// disk too. If not, it must be written anew before the next change.
+    /// The file at `path`, if its changes lead to the present state on the disk
+    /// too. Otherwise it must be written anew before the next change.
     file: Option<Disk>,
     /// Bytes of it that count.
     length: u64,
     /// Bytes of its image.
     image_length: u64,
     next_sequence: u64,
-    /// What is at `path` is damaged and not to be overwritten.
+    /// The file at `path` is damaged and must not be overwritten.
     keep_damaged: bool,
 }
 
@@ -88,9 +89,8 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Reads the journal at `path`, if there is one. The file is left alone
-    /// until the first [`Journal::rewrite`] or [`Journal::append`], which
-    /// replace it.
+    /// Reads the journal at `path`, if there is one. The first
+    /// [`Journal::rewrite`] or [`Journal::append`] replaces the file.
     pub fn open(path: PathBuf, boot_id: String) -> Result<Opened, JournalError> {
         let bytes = match read(&path) {
             Ok(bytes) => Some(bytes),
@@ -118,8 +118,8 @@ impl Journal {
         })
     }
 
-    /// Makes changes of `state`, all or none of them, last: they are on the
-    /// disk when this returns. If it fails, none is.
+    /// Appends changes of `state`, all or none. They are on the disk when this
+    /// returns.
     ///
     /// Cost: one write and one flush; now and then the whole image.
     pub fn append(&mut self, changes: &[Change], state: &State) -> Result<(), JournalError> {
@@ -149,12 +149,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes back a record that was not written, or whose flush failed: what
-    /// was refused must not be found here later, not after a power cut either.
+    /// Takes back a record that was not written, or whose flush failed. A later
+    /// reader must not find a refused change, not even after a power cut.
     ///
-    /// Where the disk is full the cut can be flushed, and the file goes on. If
-    /// a flush has failed nobody knows what is on the disk, the records before
-    /// this one included: only a new file helps, or else there is none.
+    /// Where the disk is full the cut can be flushed, and the file goes on.
+    /// After a failed flush the content of the disk is unknown, earlier records
+    /// included: only a new file helps.
     fn take_back(&mut self, flush_failed: bool, state: &State) {
         let file = self.file.as_ref().expect("it was written to");
         let cut = file.cut(self.length).and_then(|()| file.flush());
@@ -166,8 +166,8 @@ impl Journal {
         }
     }
 
-    /// Changes that have happened whether they can be written or not. If not,
-    /// nothing more is written until a new image holds them.
+    /// Appends changes that have happened in any case. If they cannot be
+    /// written, nothing more is written until a new image holds them.
     pub fn note(&mut self, changes: &[Change], state: &State) {
         if let Err(error) = self.append(changes, state) {
             tracing::warn!("{error}");
@@ -175,12 +175,12 @@ impl Journal {
         }
     }
 
-    /// Writes a new journal that starts with `state` and puts it in the place
-    /// of the old one. If this fails, the old one goes on, or there is none.
+    /// Writes a new journal that starts with `state` and replaces the old one.
+    /// If this fails, the old one goes on, or there is none.
     pub fn rewrite(&mut self, state: &State) -> Result<(), JournalError> {
         let new = self.path.with_extension("new");
         self.write_image(&new, state).map_err(|source| {
-            // It may be what fills the disk.
+            // The old attempt may be what fills the disk.
             let _ = fs::remove_file(&new);
             JournalError::Write {
                 path: self.path.clone(),
@@ -204,8 +204,8 @@ impl Journal {
             self.set_aside()?;
         }
         let renamed = disk::rename(new, &self.path);
-        // If it failed after the file had its name, that may be lost by a power
-        // cut, and the old file is not ours any more: neither can go on.
+        // If the rename itself may be lost by a power cut, neither file can go on:
+        // the old one has lost its name.
         if renamed.is_ok() || !new.exists() {
             self.length = bytes.len() as u64;
             self.image_length = self.length;
@@ -251,7 +251,7 @@ struct Recovered {
     damage: Option<Damage>,
 }
 
-/// Replays a journal as far as it can be relied on.
+/// Replays a journal up to the first record that is unreliable.
 fn recover(bytes: &[u8]) -> Recovered {
     let scan = record::scan(bytes);
     let payloads: Vec<&[u8]> = scan

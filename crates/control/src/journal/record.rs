@@ -11,8 +11,9 @@
 
 use std::ops::Range;
 
-/// Begins every journal; the number changes with the format, the serialised
-/// form of ledger and operations included (which a test watches over).
+/// Begins every journal. The number changes with the format, the serialised
+/// form of ledger and operations included; a test compares both with a golden
+/// file.
 pub(super) const MAGIC: &[u8] = b"prorata journal 3\n";
 
 /// Bytes of a record before its payload.
@@ -41,14 +42,14 @@ fn checksum(length: u32, sequence: u64, payload: &[u8]) -> u32 {
 /// What is wrong with a journal after its last good record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Damage {
-    /// A record was being written when the machine or the daemon stopped.
-    /// Nobody was told that it succeeded.
+    /// The machine or the daemon stopped while it wrote a record. No client was
+    /// told that the change succeeded.
     TornTail {
         /// Length of what is left of it.
         bytes: usize,
     },
-    /// Something that was written has changed since: good records follow it,
-    /// or the file does not begin as a journal does.
+    /// Something in the file has changed since it was written: good records
+    /// follow it, or the file does not begin as a journal does.
     Corrupt {
         /// Where in the file.
         offset: usize,

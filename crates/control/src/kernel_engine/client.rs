@@ -10,7 +10,7 @@ use crate::process::ProcessId;
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) users: Users,
-    /// Whose children, if they are nobody else's, are the client's orphans.
+    /// Orphans of the client become children of these processes.
     pub(super) adopters: Vec<ProcessId>,
     /// Its own quantum, if it has one.
     pub(super) quantum_ns: Option<u64>,

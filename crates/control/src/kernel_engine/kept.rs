@@ -1,5 +1,5 @@
-//! One scheduler for several engines, one after another: a load is some hundred
-//! thousand instructions of checks, which takes seconds where a machine is emulated.
+//! One scheduler for several engines, one after another. A load is some hundred
+//! thousand instructions of checks: seconds on an emulated machine.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use prorata_kernel::scheduler::{Options, Scheduler};
 use super::scheduler::InKernel;
 use super::{UNLOADING, load};
 
-/// A scheduler that stays loaded from one engine to the next. It is unloaded when
-/// this and the last engine over it are dropped.
+/// A scheduler that stays loaded from one engine to the next. Dropping this and
+/// the last engine over it unloads it.
 pub struct KeptScheduler(Arc<Scheduler>);
 
 impl KeptScheduler {
@@ -24,8 +24,8 @@ impl KeptScheduler {
         Ok(Self(Arc::new(load(options, false)?)))
     }
 
-    /// The scheduler as if it had just been loaded, for an engine. What the one before
-    /// left is forgotten: its tasks may still be ending.
+    /// The scheduler as if newly loaded, for an engine. It forgets what the
+    /// last one left, whose tasks may still be ending.
     pub(super) fn lend(&self, options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
         let deadline = Instant::now() + UNLOADING;
         while let Err(error) = self.0.forget_all() {

@@ -1,6 +1,6 @@
-//! Whose threads are whose. The kernel knows: a child comes under its parent's
-//! client at birth, wherever it goes from there. Here threads are given that
-//! were there before, and are taken back with the policy that they had.
+//! The threads of each client. The kernel puts every child under its parent's
+//! client at birth. The engine gives the kernel the threads that were there
+//! before, and takes them back with the policy that they had.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,9 +17,9 @@ use super::room::{NOTHING, Room};
 use super::scheduler::InKernel;
 use crate::process::ProcessId;
 
-/// How often a tree is looked through for threads that were not found before.
-/// Only those that were not given yet have children that are not, so each look
-/// finds less; a tree that grows faster than that is given up on.
+/// Most searches of a tree for threads that were not found before. Only threads
+/// that were not yet given have children that were not, so each search finds
+/// fewer. A tree that grows faster is given up.
 const MOST_LOOKS: u32 = 64;
 
 /// Why a process cannot be managed.
@@ -46,8 +46,8 @@ pub(crate) enum MemberError {
 }
 
 impl Room {
-    /// Manages a process with all its present and future descendants, those
-    /// excepted that are other clients'.
+    /// Manages a process with all its present and future descendants, except
+    /// those of other clients.
     pub fn manage(&mut self, id: ClientId, root: ProcessId) -> Result<(), MemberError> {
         let pid = root.pid;
         if !self.is_loaded() {
@@ -89,8 +89,8 @@ impl Room {
         Err(error)
     }
 
-    /// The client's orphans are children of `parent`. Those to come are the
-    /// client's by birth; which are so already [`Room::manage_marked`] finds out.
+    /// The client's orphans are children of `parent`. Orphans to come belong to
+    /// the client by birth; [`Room::manage_marked`] finds the present ones.
     pub fn adopt(&mut self, id: ClientId, parent: ProcessId) -> Result<(), MemberError> {
         let user = procfs::real_uid(parent.pid).filter(|_| parent.is_alive());
         let user = user.ok_or(MemberError::NoSuchProcess(parent.pid))?;
@@ -100,9 +100,9 @@ impl Room {
         Ok(())
     }
 
-    /// Manages the processes that carry the client's marker, began at or after
-    /// `since_ticks` and are this user's, anybody's if that is root, and those
-    /// that its adopters have inherited. Returns how many there are.
+    /// Manages the processes that carry the client's marker, started at or
+    /// after `since_ticks` and belong to `user` (any user if that is root), and
+    /// the orphans that its adopters have. Returns their number.
     pub fn manage_marked(&mut self, id: ClientId, user: u32, since_ticks: u64) -> u32 {
         let Some(node) = self.projection.node(id).filter(|_| self.is_loaded()) else {
             return 0;
@@ -131,7 +131,7 @@ impl Room {
         joined
     }
 
-    /// Lets all of a client's threads go. Unknown clients are ignored.
+    /// Releases all threads of a client. Ignores an unknown client.
     pub fn release(&mut self, id: ClientId) {
         if self.clients.remove(&id).is_none() {
             return;
@@ -143,8 +143,8 @@ impl Room {
         for _ in 0..MOST_LOOKS {
             let members: Vec<(u32, Stat)> = self.threads_where(|tid, stat| {
                 let node_now = self.scheduler.as_ref().and_then(|s| s.node_of(tid));
-                // Whoever was born while its parent was let go is in no node but
-                // in the class.
+                // A thread born while its parent was released is in no node, but it
+                // is in the class.
                 let is_late = || stat.policy == SCHED_EXT && released.contains_key(&stat.parent);
                 node_now == Some(node) || (node_now.is_none() && is_late())
             });
@@ -160,7 +160,7 @@ impl Room {
         self.policies.forget_ended();
     }
 
-    /// The client that a process belongs to.
+    /// The client of a process.
     pub fn find(&self, pid: u32) -> Option<ClientId> {
         if !self.is_loaded() {
             let mut clients = self.clients.iter();
@@ -178,7 +178,7 @@ impl Room {
         })
     }
 
-    /// Where all of the machine is scheduled, others have nodes too.
+    /// Where the scheduler has all of the machine, other tasks have nodes too.
     fn client_of_thread(&self, tid: u32) -> Option<ClientId> {
         let node = self.scheduler.as_ref()?.node_of(tid)?;
         self.projection.client(node)
@@ -205,7 +205,7 @@ impl Room {
         }
     }
 
-    /// All threads that are some client's.
+    /// All threads of all clients.
     pub(super) fn members(&self) -> Vec<(u32, ClientId)> {
         let threads = self.threads_where(|tid, _| self.client_of_thread(tid).is_some());
         threads
@@ -214,18 +214,18 @@ impl Room {
             .collect()
     }
 
-    /// Whether a thread of a client has not ended. Cost: a walk through all.
+    /// Whether any thread of a client lives. Cost: a walk through all threads.
     pub(super) fn lives(&self, id: ClientId) -> bool {
         let lives = |tid, stat: &Stat| !stat.has_ended() && self.client_of_thread(tid) == Some(id);
         !self.threads_where(lives).is_empty()
     }
 
-    /// Gives another scheduler the members of the one before, and those that
-    /// were born to them meanwhile.
+    /// Gives a new scheduler the members of the last one, and the children that
+    /// they have had since.
     pub(super) fn give_again(&mut self, members: &[(u32, ClientId)]) {
         for (tid, id) in members {
             if let (Some(node), Some(scheduler)) = (self.projection.node(*id), &self.scheduler) {
-                // Whoever has ended meanwhile needs nothing.
+                // A thread that has ended needs nothing.
                 let _ = enter(scheduler.as_ref(), node, *tid);
             }
         }
@@ -237,8 +237,8 @@ impl Room {
         }
     }
 
-    /// After the scheduler has been unloaded for good: puts policies back, and
-    /// notes which processes are whose.
+    /// Once the scheduler is unloaded for good: restores the policies and notes
+    /// the processes of each client.
     pub(super) fn let_all_go(&mut self, members: &[(u32, ClientId)]) {
         let mut released = HashMap::new();
         for (tid, id) in members {
@@ -261,7 +261,7 @@ impl Room {
         }
     }
 
-    /// After that: follows the clients' processes by their parents.
+    /// From then on, follows the clients' processes by their parents.
     pub(super) fn watch_unloaded(&mut self) {
         if self.clients.is_empty() {
             return;
@@ -286,9 +286,9 @@ impl Room {
         self.notice_exits_of(gone);
     }
 
-    /// Gives what descends from a client's processes or was inherited by its
-    /// adopters, is its user's and is nobody else's. Returns how many processes
-    /// joined.
+    /// Gives the processes that descend from a client's or that its adopters
+    /// inherited, if they belong to its user and to no other client. Returns
+    /// how many processes joined.
     fn give_below(&mut self, id: ClientId, node: u32) -> u32 {
         let mut joined = 0;
         for _ in 0..MOST_LOOKS {
@@ -314,7 +314,7 @@ impl Room {
         joined
     }
 
-    /// Whether a process that has no client belongs to this one by its parent.
+    /// Whether a process without a client belongs to this one by its parent.
     fn is_born_to(&self, id: ClientId, pid: u32, stat: &Stat) -> bool {
         let client = self.clients.get(&id).filter(|_| !stat.has_ended());
         client.is_some_and(|client| {
@@ -323,9 +323,9 @@ impl Room {
         })
     }
 
-    /// Gives those threads of a process that are nobody's. Returns how many.
-    /// Threads under real-time policies, which come before any share, are left
-    /// alone.
+    /// Gives the threads of a process that have no client yet. Returns their
+    /// number. Leaves threads under real-time policies alone: they precede any
+    /// share.
     fn give_process(&mut self, node: u32, pid: u32) -> Result<u32, KernelError> {
         let Ok(leader) = procfs::stat(pid) else {
             return Ok(0);
@@ -358,14 +358,14 @@ impl Room {
         Ok(given)
     }
 
-    /// The policy that a thread had, or would have if nobody had touched its
-    /// parents. `released` are threads that were let go before, with theirs.
+    /// The policy that a thread had, or would have if its parents had kept
+    /// theirs. `released` holds the threads released before, with their
+    /// policies.
     fn own_policy(&self, tid: u32, stat: &Stat, released: &HashMap<u32, Policy>) -> Policy {
         if let Some(own) = self.policies.of(ProcessId::from_stat(tid, stat)) {
             return own;
         }
-        // As its process's first thread, which comes before it, or as its
-        // parent.
+        // The first thread of its process precedes it; so does its parent.
         let of_process = |pid: u32| {
             let known = procfs::stat(pid)
                 .ok()
@@ -378,7 +378,7 @@ impl Room {
             .unwrap_or(Policy::OTHER)
     }
 
-    /// Whoever has chosen another policy since keeps that.
+    /// A thread that has chosen another policy since keeps that.
     fn let_go(&self, tid: u32, own: Policy) {
         let is_in_class = is_in_class(tid);
         if let Some(scheduler) = &self.scheduler
@@ -391,8 +391,9 @@ impl Room {
         }
     }
 
-    /// All threads of the system of which this is true, with what the kernel
-    /// says of them; parents before their children. Cost: a walk through all.
+    /// All threads of the system that satisfy the condition, with what the
+    /// kernel says of them; parents precede their children. Cost: a walk
+    /// through all threads.
     fn threads_where(&self, is_wanted: impl Fn(u32, &Stat) -> bool) -> Vec<(u32, Stat)> {
         let mut found = Vec::new();
         for (pid, process) in procfs::all_processes() {
@@ -452,9 +453,9 @@ impl Kinship for Room {
     }
 }
 
-/// Gives a thread. A member of a scheduler that is gone is in the class still: it
-/// leaves and comes back, as a new one comes, so that it is charged from now on
-/// and not for what it used before.
+/// Gives a thread. A member of an unloaded scheduler is still in the class: it
+/// leaves the class and returns like a new thread, so that it is charged from
+/// now on and not for earlier use.
 fn enter(scheduler: &dyn InKernel, node: u32, tid: u32) -> Result<(), KernelError> {
     if is_in_class(tid) {
         set_policy(tid, Policy::OTHER);
@@ -466,7 +467,7 @@ fn is_in_class(tid: u32) -> bool {
     Policy::of(tid).is_ok_and(|policy| policy.class() == SCHED_EXT)
 }
 
-/// Whoever has ended needs none, and whoever has it nothing.
+/// Does nothing if the thread has ended or already has the policy.
 fn set_policy(tid: u32, own: Policy) {
     if Policy::of(tid).is_ok_and(|now| now != own)
         && let Err(error) = own.set(tid)

@@ -7,15 +7,15 @@
 //! ```
 //!
 //! The scheduler in the kernel decides and keeps the account. The engine tells
-//! it who is funded with what and whose threads are whose, and nothing else
-//! when all goes well: children come under their parents' clients at birth, and
-//! no decision waits for the daemon.
+//! it the funding of each client and the threads of each client, and normally
+//! nothing else: children come under their parents' clients at birth, and no
+//! decision waits for the daemon.
 //!
 //! If the daemon is killed, the kernel unloads the scheduler and every member
-//! goes on under the kernel's own. If the kernel unloads it by itself, it is
-//! loaded again once; after that, and at once if an administrator unloaded it,
-//! programs go on under the kernel's own scheduler and the daemon stays, to say
-//! so.
+//! continues under the kernel's own. If the kernel unloads the scheduler by
+//! itself, the engine loads it again once. After a second time, or if an
+//! administrator unloaded it, programs continue under the kernel's own
+//! scheduler, and the daemon stays to say so.
 
 mod client;
 mod kept;
@@ -50,18 +50,18 @@ use watch::watch;
 /// The policies that the kernel knows.
 const POLICIES: &[PolicyName] = &[PolicyName::Stride, PolicyName::Lottery];
 
-/// Longest time that the kernel takes to unload a scheduler. Its name is gone
-/// before it is.
+/// Longest time that the kernel takes to unload a scheduler. The scheduler's
+/// name disappears earlier.
 const UNLOADING: Duration = Duration::from_secs(10);
 
 /// What is fixed about the scheduler in the kernel when it is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KernelOptions {
-    /// Whose tasks it schedules.
+    /// The tasks that it schedules.
     pub scope: Scope,
     /// Where they wait.
     pub queues: Queues,
-    /// Whether who wakes and deserves to run more ends the quantum of who runs.
+    /// Whether a waking task preempts a running task that is owed less.
     pub abbreviated: bool,
     /// Whether its decisions can be traced, by [`prorata_kernel::scheduler::Tap`].
     pub traced: bool,
@@ -97,12 +97,12 @@ struct ForKernel {
     started: Instant,
 }
 
-/// What the daemon's thread and the one that watches the kernel have in common.
+/// What the daemon's thread and the watching thread share.
 struct Shared {
-    /// Taken before the dispatcher, where both are.
+    /// A thread that takes both takes this before the dispatcher.
     room: Mutex<Room>,
     dispatcher: Arc<Mutex<Dispatcher>>,
-    /// Rings for the daemon: somebody has exited.
+    /// Rings for the daemon: a client has exited.
     exits: Bell,
     /// Rings for the watcher: the engine ends.
     end: Bell,
@@ -110,12 +110,12 @@ struct Shared {
 
 impl Shared {
     fn room(&self) -> MutexGuard<'_, Room> {
-        // Each of its methods leaves it whole wherever it panics.
+        // Each method leaves it whole wherever it panics.
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why the kernel engine does not start, apart from what the scheduler says.
+/// Why the kernel engine does not start, apart from the scheduler's own errors.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error(
@@ -125,7 +125,7 @@ enum StartError {
     NotRoot(u32),
 }
 
-/// Loads a scheduler, once one of ours that is just being unloaded has gone.
+/// Loads a scheduler, after an earlier one of ours is unloaded.
 fn load(options: &Options, traced: bool) -> Result<Scheduler, KernelError> {
     let deadline = Instant::now() + UNLOADING;
     let load = match traced {
@@ -150,9 +150,9 @@ fn load(options: &Options, traced: bool) -> Result<Scheduler, KernelError> {
 ///
 /// # Errors
 ///
-/// If it cannot be loaded: this program was built without it, we are not root,
-/// the kernel has no sched_ext, or another scheduler is loaded. Nothing has
-/// changed.
+/// If it cannot be loaded: the program was built without it, the user is not
+/// root, the kernel has no sched_ext, or another scheduler is loaded. Nothing
+/// has changed.
 pub fn kernel_engine(
     setup: EngineSetup,
     options: KernelOptions,
@@ -163,11 +163,12 @@ pub fn kernel_engine(
     Ok(Box::new(engine))
 }
 
-/// The same over a scheduler that is loaded already, like this. What its engine before knew is forgotten.
+/// The same over a loaded scheduler, which forgets what its last engine told
+/// it.
 ///
 /// # Errors
 ///
-/// If tasks of that engine's are still there, or the scheduler was unloaded.
+/// If tasks of that engine are still there, or the scheduler was unloaded.
 pub fn kernel_engine_over(
     scheduler: &Arc<KeptScheduler>,
     setup: EngineSetup,
@@ -245,7 +246,7 @@ impl ForKernel {
         })
     }
 
-    /// The kernel's state of things, with the ledger's present rights in it.
+    /// What the kernel knows, with the ledger's present funding.
     fn room(&self) -> MutexGuard<'_, Room> {
         let mut room = self.shared.room();
         room.follow(&self.shared.dispatcher);
@@ -284,8 +285,8 @@ impl Engine for ForKernel {
         self.room().set_quantum(client, quantum_ns);
     }
 
-    /// A stopped task competes for nothing, so there is nothing to undo. What
-    /// was not stopped goes on with the client's tickets.
+    /// A stopped task does not compete, so there is nothing to undo. Tasks that
+    /// are not stopped continue with the client's tickets.
     fn suspend(&self, _: ClientId) -> bool {
         false
     }
@@ -360,7 +361,7 @@ impl Engine for ForKernel {
         }
     }
 
-    /// That the scheduler was unloaded is told by the status: the daemon stays.
+    /// The status tells that the scheduler was unloaded: the daemon stays.
     fn failure(&self) -> Option<String> {
         None
     }

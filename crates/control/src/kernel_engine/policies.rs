@@ -1,10 +1,10 @@
-//! What policy each thread had before it came under the scheduler, to be put
-//! back when it leaves.
+//! The policy that each thread had before the scheduler got it. The engine
+//! restores it when the thread leaves.
 //!
-//! A child has what its parent has, so only threads that were given are listed.
-//! If the daemon is killed, its successor finds every member under `SCHED_EXT`
-//! (which the kernel then treats as `SCHED_OTHER`) and cannot ask what it was
-//! before. What was not the ordinary policy stands in a file for it.
+//! A child has its parent's policy, so the list holds only threads that were
+//! given. If the daemon is killed, the next one finds every member under
+//! `SCHED_EXT` (which the kernel then treats as `SCHED_OTHER`) and cannot find
+//! out its former policy. So a file holds every policy but the ordinary one.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -15,8 +15,8 @@ use std::path::Path;
 use prorata_user::{Policy, ProcessId, procfs};
 
 /// The policy of members: `SCHED_EXT` in the kernel's
-/// `include/uapi/linux/sched.h`. Where tests run there may be none; there
-/// `SCHED_IDLE` stands for it.
+/// `include/uapi/linux/sched.h`. Where tests run, the kernel may not have it;
+/// there `SCHED_IDLE` stands for it.
 pub(crate) const SCHED_EXT: u32 = if cfg!(test) {
     libc::SCHED_IDLE as u32
 } else {
@@ -32,8 +32,8 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// Reads what a predecessor left in `directory`, which may not be there yet,
-    /// and keeps what is about threads that live.
+    /// Reads what the last daemon left in `directory`, which may not exist yet,
+    /// and keeps the lines about threads that live.
     pub fn open(directory: &Path) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
@@ -60,11 +60,12 @@ impl Policies {
         Ok(policies)
     }
 
-    /// A thread is about to be given. `leader` is its process's first thread.
+    /// A thread is about to be given. `leader` is the first thread of its
+    /// process.
     pub fn keep(&mut self, thread: ProcessId, leader: ProcessId) -> io::Result<()> {
         let now = Policy::of(thread.pid)?;
-        // A dead predecessor's member; if it chose that itself it is none the
-        // worse for being ordinary.
+        // A dead daemon's member. If the thread chose that policy itself, the
+        // ordinary one does no harm.
         let own = match now.class() {
             SCHED_EXT => self.known.get(&thread).copied().unwrap_or(Policy::OTHER),
             _ => now,
@@ -82,8 +83,8 @@ impl Policies {
         self.known.get(&thread).copied()
     }
 
-    /// Forgets threads that are there no more. Their lines stay until the next
-    /// daemon reads them.
+    /// Forgets threads that have ended. Their lines stay until the next daemon
+    /// reads them.
     pub fn forget_ended(&mut self) {
         self.known.retain(|thread, _| {
             let stat = procfs::stat(thread.pid);
@@ -101,7 +102,7 @@ impl Policies {
     }
 }
 
-/// A line that was cut short by the end of the daemon is none.
+/// The daemon's end may have cut a line short: such a line does not count.
 fn parse(line: &str) -> Option<(ProcessId, Policy)> {
     let mut numbers = line.split(' ');
     let thread = ProcessId {

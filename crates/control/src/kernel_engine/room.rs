@@ -26,30 +26,30 @@ use crate::process::ProcessId;
 /// Loads a scheduler.
 pub(super) type Load = Box<dyn Fn(&Options) -> Result<Box<dyn InKernel>, KernelError> + Send>;
 
-/// The scheduler, the clients in it, and how both came there.
+/// The scheduler, its clients, and how both came there.
 pub(super) struct Room {
     /// None once it was unloaded for good.
     pub(super) scheduler: Option<Box<dyn InKernel>>,
     load: Load,
     options: Options,
     pub(super) projection: Projection,
-    /// Nodes without an object that the kernel was not ready to forget.
+    /// Nodes without an object that the kernel cannot forget yet.
     lingering: Vec<u32>,
     pub(super) clients: BTreeMap<ClientId, Client>,
     pub(super) policies: Policies,
-    /// The daemon's, which its clients' markers name.
+    /// The daemon's socket, which its clients' markers name.
     pub(super) socket: PathBuf,
-    /// Base tickets of all tasks together that are no clients, where the
+    /// Base tickets of all tasks together that belong to no client, where the
     /// scheduler has all of the machine.
     user_funding: u32,
     exited: Vec<ClientId>,
     /// What the user should know of the scheduler, if anything.
     trouble: Option<String>,
     births: LastBorn,
-    /// At the last look: who was born last on this machine, and how many tasks each
-    /// client had.
+    /// At the last look: the process born last on this machine, and the number
+    /// of tasks of each client.
     seen: (Option<u32>, Vec<(ClientId, u32)>),
-    /// Whether clients' processes were found since that changed.
+    /// Whether the clients' processes were found since then.
     are_found: bool,
     /// Turns under schedulers that were unloaded.
     earlier_decisions: u64,
@@ -57,7 +57,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Loads a scheduler and tells it all that the ledger holds.
+    /// Loads a scheduler and tells it the whole ledger.
     pub fn open(
         load: Load,
         options: Options,
@@ -91,7 +91,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Lets everybody go, as long as that can be done in order.
+    /// Releases all clients in order, as far as possible.
     pub fn close(&mut self) {
         let clients: Vec<ClientId> = self.clients.keys().copied().collect();
         clients.into_iter().for_each(|client| self.release(client));
@@ -112,8 +112,8 @@ impl Room {
         self.tell(steps);
     }
 
-    /// Where all of the machine is scheduled, whatever is no client has as many
-    /// base tickets together as a user has at first.
+    /// Where the scheduler has all of the machine: gives all tasks without a
+    /// client together as many base tickets as a user has initially.
     fn fund_everybody_else(&mut self) {
         if self.options.scope == Scope::All {
             let ticket = Ticket {
@@ -148,7 +148,7 @@ impl Room {
         self.remove_lingering();
     }
 
-    /// A node whose tasks are just ending cannot be removed yet.
+    /// The kernel cannot remove a node while its tasks are ending.
     fn remove_lingering(&mut self) {
         let scheduler = self.scheduler.as_deref();
         let projection = &mut self.projection;
@@ -161,7 +161,7 @@ impl Room {
         });
     }
 
-    /// Whether decisions are still made in the kernel.
+    /// Whether the kernel still decides.
     pub fn is_loaded(&self) -> bool {
         self.scheduler.is_some()
     }
@@ -203,7 +203,7 @@ impl Room {
         !self.exited.is_empty()
     }
 
-    /// Goes on like this, after a reload too.
+    /// Sets quantum and policy, also for a later reload.
     pub fn configure(&mut self, quantum_ns: u64, policy: PolicyName) {
         self.options.quantum_ns = quantum_ns;
         self.options.policy = match policy {
@@ -219,7 +219,7 @@ impl Room {
         self.note_trouble(done);
     }
 
-    /// Turns of a client last so long, after a reload too.
+    /// Sets a client's quantum, also for a later reload.
     pub fn set_quantum(&mut self, id: ClientId, quantum_ns: Option<u64>) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.quantum_ns = quantum_ns;
@@ -242,8 +242,8 @@ impl Room {
         }
     }
 
-    /// Takes note of who has exited, and whether the scheduler is still there.
-    /// To be called whenever there may be news, and now and then.
+    /// Notes the clients that have exited, and whether the scheduler is still
+    /// loaded. The watcher calls this on every event and now and then.
     pub fn look_after(&mut self, dispatcher: &Mutex<Dispatcher>) {
         match self.scheduler.as_ref().map(|scheduler| scheduler.failure()) {
             Some(Some(failure)) => self.unloaded(&failure, dispatcher),
@@ -267,9 +267,9 @@ impl Room {
         }
     }
 
-    /// A client has exited if it has no task left; it may have got some again
-    /// meanwhile. A kernel that is unloading the scheduler lets all tasks go
-    /// before it says so: whoever lives has not exited.
+    /// A client without tasks has exited, unless it has got new ones meanwhile.
+    /// A kernel that unloads the scheduler releases all tasks before it says
+    /// so: living tasks mean that the client has not exited.
     fn notice_exit(&mut self, client: ClientId) {
         let has_tasks = self
             .in_kernel(client)
@@ -289,13 +289,13 @@ impl Room {
     }
 
     /// The kernel has unloaded the scheduler. Its members are ordinary tasks
-    /// now, but which they are can still be asked.
+    /// now, but can still be looked up.
     fn unloaded(&mut self, failure: &KernelError, dispatcher: &Mutex<Dispatcher>) {
         tracing::error!("{failure}");
         let members = self.members();
         self.close_accounts();
         self.earlier_decisions = self.decisions();
-        // There is room for one scheduler.
+        // The kernel holds one scheduler at a time.
         self.scheduler = None;
         let again = match is_by_hand(failure) || self.reloaded {
             true => None,
@@ -356,7 +356,7 @@ impl Room {
         ));
     }
 
-    /// What the new scheduler's accounts begin with.
+    /// Keeps the accounts that a new scheduler continues.
     fn close_accounts(&mut self) {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
@@ -373,7 +373,7 @@ impl Room {
         self.scheduler.as_ref()?.account(node).ok()
     }
 
-    /// Brings up to date what clients are seen to do.
+    /// Refreshes the accounts and the tasks of clients.
     pub fn look(&mut self) {
         let ids: Vec<ClientId> = self.clients.keys().copied().collect();
         for id in ids {
@@ -394,8 +394,8 @@ impl Room {
         }
     }
 
-    /// Says which clients compete, as of the last look, so that values and shares are
-    /// those of now.
+    /// Says which clients competed at the last look, so that values and shares
+    /// are current.
     pub fn report_to(&self, entitlements: &mut Entitlements) {
         for (id, client) in &self.clients {
             entitlements.set_runnable(*id, client.now.runnable);
@@ -403,9 +403,9 @@ impl Room {
         entitlements.refresh_all(&mut |_, _, _| ());
     }
 
-    /// As of the last look, or later. They are looked for only if somebody was born or
-    /// has ended since they were found: the kernel sums up all threads of each process
-    /// that is looked at.
+    /// As of the last look, or later. The engine looks for processes only after
+    /// a birth or an end: for each process that it looks at, the kernel sums up
+    /// all threads.
     pub fn processes(&mut self, client: ClientId) -> Vec<ProcessId> {
         if !self.are_found {
             self.find_processes();
@@ -415,8 +415,8 @@ impl Room {
         client.map_or_else(Vec::new, |client| client.processes.clone())
     }
 
-    /// As of the last look. Which of those that are not blocked run just now
-    /// the kernel alone knows.
+    /// As of the last look. Only the kernel knows which of the clients that are
+    /// not blocked run at this moment.
     pub fn state(&self, client: ClientId) -> Option<ClientState> {
         let client = self.clients.get(&client)?;
         Some(match client.now.runnable {
@@ -425,8 +425,8 @@ impl Room {
         })
     }
 
-    /// As of the last look, from the client's beginning; of one whose tasks have
-    /// all ended, all that there was.
+    /// As of the last look, from the client's beginning. For a client without
+    /// tasks, the whole account.
     pub fn account(&self, client: ClientId) -> Option<ClientAccount> {
         let account = match self.clients.get(&client) {
             Some(client) => sum(&client.earlier, &client.now),
@@ -455,7 +455,7 @@ pub(super) const NOTHING: Account = Account {
     waits: [0; prorata_kernel::scheduler::BUCKETS],
 };
 
-/// Of an account and one that continues it.
+/// The sum of an account and its continuation.
 fn sum(earlier: &Account, now: &Account) -> Account {
     let mut waits = earlier.waits;
     for (wait, now) in waits.iter_mut().zip(now.waits) {
@@ -472,9 +472,9 @@ fn sum(earlier: &Account, now: &Account) -> Account {
     }
 }
 
-/// Whether an administrator unloaded the scheduler, by sysrq-S or otherwise,
-/// and would not have it loaded again. The words are the kernel's
-/// (`scx_exit_reason` in its `kernel/sched/ext.c`).
+/// Whether an administrator unloaded the scheduler, by sysrq-S or otherwise:
+/// then it is not loaded again. The words are the kernel's (`scx_exit_reason`
+/// in its `kernel/sched/ext.c`).
 fn is_by_hand(failure: &KernelError) -> bool {
     match failure {
         KernelError::Ejected { reason, .. } => {

@@ -1,5 +1,5 @@
-//! What the engine asks of the scheduler inside the kernel. A trait, so that
-//! everything above it can be tested where there is no such kernel.
+//! What the engine asks of the scheduler inside the kernel. It is a trait, so
+//! that tests run everything above it where there is no such kernel.
 
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
@@ -25,7 +25,7 @@ pub(crate) trait InKernel: Send {
     fn dispatches(&self) -> u64;
 }
 
-/// A scheduler of one's own (in a box), or one that is shared (counted).
+/// An own scheduler (in a box), or a shared one (counted).
 impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
         (**self).set_policy(policy)

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Shared;
 
-/// Longest time after which it is noticed that the scheduler was unloaded. A
+/// Longest time until the engine notices that the scheduler was unloaded. A
 /// look takes microseconds.
 const LOOK_AGAIN: Timespec = Timespec {
     tv_sec: 0,

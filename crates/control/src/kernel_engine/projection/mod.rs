@@ -8,14 +8,15 @@
 //!   a transfer carved out                       in the list of what it funds
 //! ```
 //!
-//! The kernel knows no identifiers, names or owners, and no transfers: a piece
-//! is a ticket of the giver's currency that funds the receiver. Tickets of the
-//! same currency that fund the same holder are one there, and those that have
-//! lent everything are none. So every value in the kernel is the ledger's, but
-//! for what divisions lose, less than 2^-32 base units a ticket.
+//! The kernel knows no identifiers, names, owners or transfers: a piece is a
+//! ticket of the giver's currency that funds the receiver. Tickets of one
+//! currency that fund the same holder are one ticket there, and tickets that
+//! have lent everything do not exist there. So every value in the kernel equals
+//! the ledger's, except for rounding in divisions: less than 2^-32 base units a
+//! ticket.
 //!
-//! A node keeps its number as long as its object lives; then the number is used
-//! again, though never before the kernel has forgotten the node.
+//! A node keeps its number as long as its object lives. Another object gets the
+//! number once the kernel has forgotten the node.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,24 +27,25 @@ use prorata_kernel::scheduler::{BASE, CGROUP_NODES, MAX_AMOUNT, Ticket};
 /// One thing to tell the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// These and no others are the tickets that fund a node, which may be new.
+    /// Exactly these tickets fund a node, which may be new.
     Fund { node: u32, tickets: Vec<Ticket> },
-    /// The node is gone. No ticket is left that was issued in it. When the
-    /// kernel has forgotten it, [`Projection::forgotten`] is to be told.
+    /// The node is gone, and no ticket of its currency is left.
+    /// [`Projection::forgotten`] must be called when the kernel has forgotten
+    /// it.
     Remove(u32),
 }
 
-/// Which node stands for what, and what the kernel has been told.
+/// The node of each object, and what the kernel has been told.
 #[derive(Debug)]
 pub(crate) struct Projection {
     nodes: HashMap<Target, Node>,
-    /// What the nodes stand for, but the base currency's.
+    /// The object of each node except the base currency's.
     targets: HashMap<u32, Target>,
     /// Numbers below `next` that no node has.
     free: BTreeSet<u32>,
     /// All numbers from here on were never used.
     next: u32,
-    /// Whether some object found no number, and so is worth nothing in the
+    /// Whether an object found no number, and so is worth nothing in the
     /// kernel.
     left_out: bool,
 }
@@ -57,9 +59,9 @@ struct Node {
 }
 
 impl Projection {
-    /// Of a ledger of which the kernel knows nothing but the base currency.
-    /// There is room for [`CGROUP_NODES`] less one currencies and clients; those
-    /// that come later have no node until others go.
+    /// Of a ledger of which the kernel knows only the base currency. There is
+    /// room for [`CGROUP_NODES`] less one currencies and clients; later ones
+    /// have no node until others go.
     pub fn new(ledger: &Ledger) -> Self {
         let base = Node {
             number: BASE,
@@ -85,14 +87,14 @@ impl Projection {
     }
 
     /// What to tell the kernel, in this order, after the funding of `changed`
-    /// has changed, as [`Ledger::take_funding_changes`] says. (Others may be
-    /// among them too.)
+    /// has changed, as [`Ledger::take_funding_changes`] says. (`changed` may
+    /// name other objects too.)
     ///
-    /// Currencies come before what they fund, so that at no time in between do
-    /// currencies fund one another in a circle, and every currency that a list
-    /// names is there. What ends comes last.
+    /// Currencies precede what they fund, so that currencies never fund one
+    /// another in a cycle, and so that every named currency exists. What ends
+    /// comes last.
     ///
-    /// Cost: the tickets of those that changed, and the currencies above them.
+    /// Cost: the tickets of the changed objects, and the currencies above them.
     pub fn follow(
         &mut self,
         ledger: &Ledger,
@@ -120,20 +122,20 @@ impl Projection {
         for (_, target) in living {
             steps.extend(self.fund(ledger, target));
         }
-        // Whoever ends may be funded by another that does: first nobody is,
-        // then the clients go, and then the currencies.
+        // An object that ends may be funded by another one that ends. So all lose
+        // their funding first, then clients go, and then currencies.
         steps.extend(gone.iter().filter_map(|target| self.unfund(*target)));
         gone.reverse();
         steps.extend(gone.into_iter().filter_map(|target| self.remove(target)));
         steps
     }
 
-    /// The kernel has forgotten this node: another object may have its number.
+    /// The kernel has forgotten this node: another object may get its number.
     pub fn forgotten(&mut self, node: u32) {
         self.free.insert(node);
     }
 
-    /// The node of a client; none if the kernel has no room for one more.
+    /// The node of a client; none if the kernel has no room for it.
     pub fn node(&self, client: ClientId) -> Option<u32> {
         self.nodes
             .get(&Target::Client(client))
@@ -190,8 +192,8 @@ impl Projection {
         })
     }
 
-    /// Takes all tickets from a currency that is gone. A client takes its own
-    /// along.
+    /// Takes all tickets from a currency that is gone. A client's tickets go
+    /// with the client.
     fn unfund(&mut self, target: Target) -> Option<Step> {
         let node = self.nodes.get_mut(&target)?;
         let is_currency = matches!(target, Target::Currency(_));
@@ -205,15 +207,15 @@ impl Projection {
         })
     }
 
-    /// Nothing for an object that came and went between two calls.
+    /// Nothing for an object that was created and destroyed between two calls.
     fn remove(&mut self, target: Target) -> Option<Step> {
         let Node { number, .. } = self.nodes.remove(&target)?;
         self.targets.remove(&number);
         Some(Step::Remove(number))
     }
 
-    /// What funds an object now, as the kernel is to have it. Tickets of a
-    /// currency that the kernel has no room for are worth nothing there.
+    /// What funds an object now, in the kernel's terms. Tickets of a currency
+    /// without a node are worth nothing there.
     fn tickets(&self, ledger: &Ledger, target: Target) -> Vec<Ticket> {
         let mut amounts = BTreeMap::new();
         for (currency, amount) in funding(ledger, target) {
