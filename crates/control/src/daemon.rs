@@ -430,7 +430,7 @@ mod tests {
     use prorata_protocol::SocketPath;
 
     #[test]
-    fn each_directory_is_one_daemon_s_and_both_may_be_the_same() {
+    fn each_directory_has_at_most_one_daemon() {
         let directories = [0, 1].map(|_| tempfile::tempdir().unwrap());
         let paths = |runtime: usize, state: usize| {
             let [runtime, state] = [runtime, state].map(|which| directories[which].path());

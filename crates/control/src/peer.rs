@@ -28,7 +28,7 @@ pub(crate) enum PeerError {
     )]
     Hidden,
     /// The kernel does not say.
-    #[error("the kernel does not say who has connected: {0}")]
+    #[error("the kernel does not tell which process has connected: {0}")]
     Unknown(#[from] io::Error),
 }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_pid_namespace_is_not_let_in() {
+    fn a_process_of_another_pid_namespace_is_refused() {
         let of = |pid| {
             let credentials = libc::ucred {
                 pid,

@@ -87,12 +87,12 @@ pub(crate) enum Refusal {
     #[error("currency name '{name}' is kept for user {owner}: choose another name")]
     NameKept { name: String, owner: u32 },
     #[error(
-        "user {uid} has no currency, since '{name}' belongs to somebody else: name a currency to \
+        "user {uid} has no currency, since '{name}' belongs to another user: name a currency to \
          use"
     )]
     NoDefaultCurrency { uid: u32, name: String },
 
-    #[error("no process {0}: give the pid of one that lives")]
+    #[error("no process {0}: give the pid of a living process")]
     NoProcess(u32),
     #[error("process {0} is not managed: see `prorata ps` for those that are")]
     NotManaged(u32),
@@ -108,7 +108,8 @@ pub(crate) enum Refusal {
     #[error("process {pid} is managed already, as client '{name}' ({id}): change that one")]
     ManagedAlready { pid: u32, name: String, id: String },
     #[error(
-        "process {pid} is no child of the asker, process {asker}, who cannot adopt its orphans: ask without"
+        "process {asker} cannot adopt the orphans of process {pid}, which is not its child: ask \
+         without adoption"
     )]
     NotParent { pid: u32, asker: u32 },
     #[error("process {pid} cannot be managed: {source}")]
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_forgiven_and_another_word_is_not() {
+    fn a_misspelt_name_gets_a_suggestion_and_another_word_none() {
         let names = ["encoder", "backup", "a"];
         let nearest = |text| Suggestion::nearest(text, names.into_iter()).0;
         assert_eq!(nearest("encodre").as_deref(), Some("encoder"));
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn text_from_outside_is_repeated_in_one_short_line() {
+    fn foreign_text_is_repeated_in_one_short_line() {
         assert_eq!(shortened("a\nb"), "a\u{fffd}b");
         assert_eq!(shortened(&"x".repeat(100)), "x".repeat(100));
         assert_eq!(shortened(&"x".repeat(101)), "x".repeat(100) + "...");

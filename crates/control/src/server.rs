@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_up_to_each_limit_and_not_past_it() {
+    fn connections_are_admitted_up_to_each_limit() {
         const OWNER: u32 = 1_000;
         for (uid, limit) in [
             (0, MAX_CONNECTIONS),

@@ -42,11 +42,11 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
 }
 
-fn test(mechanism: &'static str, name: &str, body: fn(&Machine)) -> Trial {
+fn test(mechanism: &'static str, name: &str, body: fn(&Setting)) -> Trial {
     Trial::test(
         format!("{name}_{mechanism}"),
         move || -> Result<(), Failed> {
-            body(&Machine::new(mechanism));
+            body(&Setting::new(mechanism));
             Ok(())
         },
     )
@@ -63,15 +63,15 @@ fn daemon(mechanism: &str) {
     std::process::exit(code);
 }
 
-/// A place for daemons, and two programs that compute and nothing else.
-struct Machine {
+/// Directories for daemons, and two programs that only compute.
+struct Setting {
     mechanism: &'static str,
     paths: DaemonPaths,
     programs: [Program; 2],
     _directory: tempfile::TempDir,
 }
 
-impl Machine {
+impl Setting {
     fn new(mechanism: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let runtime = directory.path().join("run");
@@ -118,7 +118,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for Setting {
     fn drop(&mut self) {
         // Whatever the test has left.
         if let Ok(mut connection) = Connection::open(&self.paths.socket) {
@@ -142,7 +142,7 @@ impl Program {
         Program(command.spawn().unwrap())
     }
 
-    /// Whether it runs as if nobody had ever managed it.
+    /// Whether it runs as if never managed.
     fn is_free(&self) -> bool {
         let fields = stat(self.0.id());
         // State and scheduling policy, the third and 41st of proc(5).
@@ -164,8 +164,7 @@ fn stat(pid: u32) -> Vec<String> {
     fields.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether a process has ended, waited for or not: whoever inherits it may take
-/// his time.
+/// Whether a process has ended, reaped or not.
 fn has_ended(pid: u32) -> bool {
     stat(pid).first().is_none_or(|state| state == "Z")
 }
@@ -185,7 +184,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn programs_survive_a_crash_unharmed(machine: &Machine) {
+fn programs_survive_a_crash_unharmed(machine: &Setting) {
     let mut connection = machine.connect();
     machine.register_all(&mut connection);
     let competes = |client: &ClientReport| {
@@ -243,7 +242,7 @@ fn programs_survive_a_crash_unharmed(machine: &Machine) {
     });
 }
 
-fn a_stopped_daemon_leaves_programs_alone(machine: &Machine) {
+fn a_stopped_daemon_leaves_programs_alone(machine: &Setting) {
     let mut connection = machine.connect();
     machine.register_all(&mut connection);
     eventually("both receive CPU time", || {
@@ -261,8 +260,8 @@ fn a_stopped_daemon_leaves_programs_alone(machine: &Machine) {
 }
 
 fn a_daemon_that_does_not_start_tells_its_starter() {
-    let machine = Machine::new("trial");
-    // Without anybody it would go after a while.
+    let machine = Setting::new("trial");
+    // Without a connection the daemon would end after a while.
     let _guest = machine.connect();
     let error = start_daemon(&machine.paths, machine.daemon(), &|_| ()).unwrap_err();
     assert!(error.to_string().starts_with("a daemon uses"), "{error}");

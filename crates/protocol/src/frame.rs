@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_arrives_whole_however_it_is_cut() {
+    fn a_frame_in_pieces_arrives_whole() {
         let frame = encode(&"hello", 7).unwrap();
         for cut in 0..=frame.len() {
             let mut inbox = Inbox::default();

@@ -58,7 +58,7 @@ fn own_session() -> String {
 }
 
 #[test]
-fn why_a_daemon_did_not_start_comes_from_itself_or_its_log() {
+fn a_failed_start_is_explained_by_the_daemon_or_its_log() {
     let directory = tempfile::tempdir().unwrap();
     let paths = paths(directory.path());
     let why = |script| {

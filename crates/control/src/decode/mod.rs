@@ -107,7 +107,7 @@ impl Decoder<'_> {
                     self.set_quantum_of(client, *quantum_ns)?;
                 }
                 if *adopts {
-                    let parent = self.parent_who_asks(*pid)?;
+                    let parent = self.asking_parent(*pid)?;
                     self.draft.push(Change::Adopter { client, parent });
                 }
                 Ok(Answer::Client(client))

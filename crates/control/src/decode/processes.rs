@@ -57,7 +57,7 @@ impl Decoder<'_> {
     }
 
     /// The asker, if it is the process's parent.
-    pub(super) fn parent_who_asks(&self, pid: u32) -> Result<ProcessId, Refusal> {
+    pub(super) fn asking_parent(&self, pid: u32) -> Result<ProcessId, Refusal> {
         let asker = self.asker_pid;
         let process = self.view.host.process(pid);
         let is_parent = process.is_some_and(|process| process.parent == asker);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_found_and_keeps_what_stands_before_it() {
+    fn a_flipped_bit_is_found_and_earlier_records_stay() {
         let (bytes, ends) = journal();
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();

@@ -171,7 +171,7 @@ fn a_journal_goes_on_after_its_torn_tail() {
 }
 
 #[test]
-fn a_flipped_bit_costs_only_what_comes_after_it() {
+fn a_flipped_bit_loses_only_later_records() {
     proptest!(config(48), |(
         changes in proptest::collection::vec(change(), 1..40),
         place in any::<proptest::sample::Index>(),
@@ -205,7 +205,7 @@ fn a_flipped_bit_costs_only_what_comes_after_it() {
 }
 
 #[test]
-fn records_that_make_no_sense_are_damage() {
+fn senseless_records_count_as_damage() {
     let directory = fast_directory();
     let state = State::new(0, 0);
     let Opened { mut journal, .. } = opened(directory.path());
@@ -261,7 +261,7 @@ fn a_journal_that_has_grown_is_written_anew() {
 }
 
 #[test]
-fn whatever_fails_what_was_refused_is_not_found() {
+fn a_refused_change_is_never_found_in_the_journal() {
     proptest!(config(256), |(
         changes in proptest::collection::vec(
             (change(), proptest::collection::vec(proptest::bool::weighted(0.3), 0..9)),
@@ -338,11 +338,7 @@ fn a_refused_record_is_cut_off_on_the_disk_too() {
         "nor can it be replaced"
     );
     // Write; flush.
-    assert_eq!(
-        appended(&[false, true]),
-        renewed,
-        "nobody knows what is there"
-    );
+    assert_eq!(appended(&[false, true]), renewed, "the content is unknown");
     assert_eq!(appended(&[false, true, false, false, true]), broken);
     // ... cut; flush of the cut; create, write, flush, rename, flush of the directory.
     let names_lost = [false, true, false, false, false, false, false, false, true];

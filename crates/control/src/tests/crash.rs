@@ -1,4 +1,4 @@
-//! What a daemon has confirmed is not lost, whatever happens to it.
+//! A daemon never loses a confirmed change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -165,7 +165,7 @@ fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
 /// it confirmed is there afterwards, and of the rest at most the one request
 /// that it was killed over.
 #[test]
-fn what_was_confirmed_survives_kill_9() {
+fn a_confirmed_change_survives_kill_9() {
     const SEED: u64 = 1;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut host = Elsewhere::default();
@@ -237,7 +237,7 @@ fn what_was_confirmed_survives_kill_9() {
 }
 
 #[test]
-fn a_crash_ends_what_connections_held_and_nothing_else() {
+fn a_crash_ends_held_transfers_and_nothing_else() {
     let daemon = Daemon::start(&directory());
     let (giver, receiver) = (Sleeper::start(), Sleeper::start());
     daemon.register(&giver, "giver");
@@ -302,7 +302,7 @@ fn journal_length(daemon: &Daemon) -> u64 {
 }
 
 #[test]
-fn a_full_disk_refuses_changes_and_nothing_else() {
+fn on_a_full_disk_only_changes_are_refused() {
     let mut daemon = Daemon::start(&directory());
     let (first, second) = (Sleeper::start(), Sleeper::start());
     daemon.register(&first, "first");
@@ -350,7 +350,7 @@ fn a_full_disk_refuses_changes_and_nothing_else() {
 }
 
 #[test]
-fn a_disk_without_any_room_lets_the_daemon_start_and_look() {
+fn a_daemon_starts_and_answers_on_a_full_disk() {
     let daemon = Daemon::start(&directory());
     let sleeper = Sleeper::start();
     daemon.register(&sleeper, "sleeper");

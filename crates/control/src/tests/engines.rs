@@ -1,5 +1,4 @@
-//! Engines that differ: in the policies that they know, and in who keeps the
-//! account.
+//! Engines that differ: in their policies, and in whether they keep accounts.
 
 use prorata_protocol::{Funding, PolicyName, Request, Response, TurnsReport};
 
@@ -62,7 +61,7 @@ fn a_policy_of_another_engine_gives_way_for_good() {
 }
 
 #[test]
-fn the_account_is_the_engines_where_it_keeps_one() {
+fn an_engine_that_keeps_accounts_is_believed() {
     let directory = fast_directory();
     let engine = FakeEngine::default();
     let host = FakeHost::new(0);

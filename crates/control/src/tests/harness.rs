@@ -46,7 +46,7 @@ pub(super) const LONG: Duration = Duration::from_secs(60);
 /// How long an impatient daemon waits for clients that are slow.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A place of its own for a daemon, gone with the last copy.
+/// A directory for a daemon, gone with the last copy.
 pub(super) fn directory() -> Arc<tempfile::TempDir> {
     Arc::new(tempfile::tempdir().unwrap())
 }
@@ -261,7 +261,7 @@ impl Daemon {
         eventually(|| self.child.try_wait().unwrap())
     }
 
-    /// Kills it and starts another in the same paths.
+    /// Kills it and starts another one with the same paths.
     pub fn succeed(mut self) -> Daemon {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -35,16 +35,16 @@ fn has_currency(daemon: &Daemon, name: &str) -> bool {
 }
 
 #[test]
-fn a_daemon_goes_when_nothing_is_left_to_manage() {
+fn an_idle_daemon_ends() {
     let directory = directory();
     let begun = Instant::now();
-    // Until somebody has come it waits longer than that.
+    // Without any connection it waits longer than that.
     let mut daemon = Daemon::spawn(&directory, SHORT);
     daemon.connect();
     assert_eq!(daemon.wait().code(), Some(0));
     assert!(begun.elapsed() >= SHORT);
     assert!(!daemon.paths.socket.path().exists());
-    assert!(!daemon.paths.was_stopped(), "nobody told it to");
+    assert!(!daemon.paths.was_stopped(), "no request stopped it");
     let refused = Connection::open(&daemon.paths.socket);
     assert!(
         matches!(refused, Err(ConnectError::NotRunning { .. })),
@@ -160,7 +160,7 @@ fn a_demanded_engine_that_does_not_start_ends_the_daemon_and_is_not_kept() {
     assert_eq!(next.status().trouble, None);
 }
 
-/// What those who were managed see when it was not told to stop.
+/// What clients see of a daemon that no request stopped.
 fn needs_another(daemon: &Daemon) -> bool {
     daemon.paths.socket.path().exists() && !daemon.paths.was_stopped()
 }
@@ -203,7 +203,7 @@ fn a_stopped_daemon_forgets_its_clients_and_keeps_its_currencies() {
 }
 
 #[test]
-fn a_bug_releases_everything_and_is_told() {
+fn a_bug_releases_everything_and_is_logged() {
     let mut daemon = Daemon::start(&directory());
     let sleeper = Sleeper::start();
     daemon.register(&sleeper, "sleeper");
@@ -227,7 +227,7 @@ fn a_bug_releases_everything_and_is_told() {
 }
 
 #[test]
-fn a_second_daemon_in_the_same_place_refuses() {
+fn a_second_daemon_in_the_same_directory_refuses() {
     let mut first = Daemon::start(&directory());
     let mut second = Daemon::spawn(&first.directory, SHORT);
     assert_eq!(second.wait().code(), Some(3));
@@ -267,7 +267,7 @@ fn suspended_clients_are_suspended_after_a_crash_and_others_are_not() {
 }
 
 #[test]
-fn of_many_who_want_a_daemon_one_starts_it() {
+fn of_many_programs_that_want_a_daemon_one_starts_it() {
     let directory = directory();
     let paths = paths(directory.path());
     let started = Mutex::new(Vec::new());
@@ -319,7 +319,7 @@ fn a_daemon_can_be_wanted_at_the_moment_when_the_last_one_goes() {
 }
 
 #[test]
-fn a_starter_that_fails_says_why() {
+fn a_failed_starter_explains_itself() {
     let directory = directory();
     let paths = paths(directory.path());
     let start = || Err(io::Error::other("the moon is full"));

@@ -127,7 +127,7 @@ fn a_client_within_another_stays_its_own() {
 }
 
 #[test]
-fn who_inherits_the_orphans_inherits_them_still() {
+fn an_adopter_inherits_orphans_after_a_restart_too() {
     let directory = fast_directory();
     let mut first = control(directory.path(), FakeHost::new(0), &FakeEngine::default());
     let request = |adopts, pid| Request::Register {
@@ -157,7 +157,7 @@ fn who_inherits_the_orphans_inherits_them_still() {
 }
 
 #[test]
-fn a_client_s_quantum_comes_back() {
+fn a_clients_quantum_survives_a_restart() {
     let directory = fast_directory();
     let engine = FakeEngine::strict();
     let mut first = control(directory.path(), Live, &engine);

@@ -59,7 +59,7 @@ fn garbage_is_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn another_version_is_told_so_whatever_it_asks() {
+fn a_request_of_another_version_is_refused() {
     let mut daemon = Daemon::start(&directory());
     let mut stream = raw(&daemon.paths);
     let body = format!(
@@ -123,7 +123,7 @@ fn json_nested_too_deeply_is_refused() {
 }
 
 #[test]
-fn who_hangs_up_half_way_changes_nothing() {
+fn a_client_that_hangs_up_half_way_changes_nothing() {
     let mut daemon = Daemon::start(&directory());
     let request = Request::CreateCurrency {
         name: "half".into(),
@@ -139,7 +139,7 @@ fn who_hangs_up_half_way_changes_nothing() {
         panic!()
     };
     assert_eq!(currencies.len(), 1, "only base: {currencies:?}");
-    // A whole request counts, even if nobody waits for the answer.
+    // A whole request counts, even if no client waits for the answer.
     raw(&daemon.paths).write_all(&frame).unwrap();
     eventually(|| match daemon.ask(Request::Currencies) {
         Response::Currencies(currencies) => (currencies.len() == 2).then_some(()),
@@ -171,7 +171,7 @@ fn a_connection_that_says_nothing_may_stay() {
 }
 
 #[test]
-fn who_never_reads_is_dropped() {
+fn a_client_that_never_reads_is_dropped() {
     let mut daemon = Daemon::start_impatient(&directory());
     let mut stream = raw(&daemon.paths);
     let frame = framed(&envelope(Request::Currencies));
@@ -258,7 +258,7 @@ fn a_held_transfer_ends_with_its_connection_and_another_lasts() {
     drop(holder);
     eventually(|| (daemon.transfers() == 1).then_some(()));
 
-    // Holding it, somebody else may end it; then nothing is left to undo.
+    // Another client may end a held transfer; then nothing is left to undo.
     let mut holder = daemon.connect();
     let Ok(Response::Created(id)) = holder.call(&lend_ten(true)) else {
         panic!()

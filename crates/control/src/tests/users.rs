@@ -8,7 +8,7 @@ use prorata_protocol::{ConnectError, Connection, DaemonPaths, Request, Response}
 use super::harness::{Daemon, Sleeper, directory, eventually, refusal};
 use crate::server::{MAX_CONNECTIONS, MAX_CONNECTIONS_FOR_OTHERS, MAX_CONNECTIONS_OF_ONE};
 
-/// A user who has no account.
+/// A user without an account.
 const STRANGER: u32 = 4_711;
 
 /// Runs on a thread of its own as another user. (The system call concerns the
@@ -94,7 +94,7 @@ fn roots_daemon_serves_others_within_their_rights() {
 }
 
 #[test]
-fn one_of_the_others_does_not_take_all_connections() {
+fn one_other_user_does_not_take_all_connections() {
     let Some(directory) = shared_directory() else {
         return;
     };
@@ -133,7 +133,7 @@ fn fill(daemon: &Daemon, count: usize, words: &str) -> Vec<Connection> {
 }
 
 #[test]
-fn many_others_do_not_lock_root_out() {
+fn other_users_do_not_lock_root_out() {
     let Some(directory) = shared_directory() else {
         return;
     };

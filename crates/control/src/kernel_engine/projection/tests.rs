@@ -358,7 +358,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_told_twice() {
+fn the_kernel_is_told_nothing_twice() {
     let mut history = History::new();
     history.follow();
     let all = history
@@ -403,7 +403,7 @@ fn a_number_is_not_used_again_before_the_kernel_has_forgotten_it() {
 }
 
 #[test]
-fn the_kernel_has_room_for_so_many_and_not_for_one_more() {
+fn the_kernel_has_room_up_to_its_limit_and_not_past_it() {
     let mut ledger = Ledger::new(Limits {
         clients: CGROUP_NODES,
         ..LIMITS

@@ -1,4 +1,4 @@
-//! A scheduler that keeps books. It gives nobody a CPU, but marks its members
+//! A scheduler that keeps books. It gives no task a CPU, but marks its members
 //! by their policy, as the one in the kernel does.
 
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +37,7 @@ pub(super) struct Books {
     unloading: bool,
     pub options: Option<Options>,
     pub loads: u32,
-    /// The node of whoever is in no other, where all of the machine is
+    /// The node of tasks in no other one, where all of the machine is
     /// scheduled.
     pub group: Option<u32>,
     /// Loads that succeed, and then none.
@@ -102,7 +102,7 @@ impl Kernel {
         self.exits.ring();
     }
 
-    /// Notices who has ended, as the kernel does by itself.
+    /// Notices the end of tasks, as the kernel does by itself.
     pub fn notice_ends(&self) {
         let mut books = self.books();
         let (living, ended): (HashMap<_, _>, HashMap<_, _>) = std::mem::take(&mut books.members)
@@ -119,7 +119,7 @@ impl Kernel {
 }
 
 impl Books {
-    /// Whoever is not listed has what its parent had when it was born.
+    /// A task that is not listed has what its parent had at its birth.
     fn node_of(&mut self, tid: u32) -> Option<u32> {
         let thread = ProcessId::of(tid).ok()?;
         if let Some((_, node)) = self
@@ -133,7 +133,7 @@ impl Books {
             return None;
         }
         let stat = procfs::stat(tid).ok()?;
-        // Members alone have it, as no test gives it to anybody else.
+        // Only members have it: no test gives it to other tasks.
         if stat.parent == 0 || Policy::of(tid).ok()? != MARK {
             return None;
         }

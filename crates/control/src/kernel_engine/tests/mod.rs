@@ -18,7 +18,7 @@ const BATCH: prorata_user::Policy = prorata_user::Policy(libc::SCHED_BATCH as u3
 const OTHER: prorata_user::Policy = prorata_user::Policy::OTHER;
 
 #[test]
-fn the_kernel_is_told_of_rights_before_tasks_and_of_changes_at_once() {
+fn the_kernel_gets_funding_before_tasks_and_changes_at_once() {
     let stage = Stage::new();
     let client = stage.client(300);
     let sleeper = Sleeper::start();
@@ -71,7 +71,7 @@ fn a_tree_is_given_and_comes_back_with_its_own_policies() {
 }
 
 #[test]
-fn what_a_member_chose_since_stays() {
+fn a_policy_that_a_member_chose_meanwhile_stays() {
     if !is_root() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_client_within_another_stays_there() {
 }
 
 #[test]
-fn a_task_that_only_its_control_group_has_is_free() {
+fn a_task_with_only_a_control_group_is_free_to_join() {
     let stage = Stage::new();
     stage.kernel.books().group = Some(CGROUP_NODES);
     let client = stage.client(100);
@@ -137,7 +137,7 @@ fn a_task_that_only_its_control_group_has_is_free() {
 }
 
 #[test]
-fn who_cannot_be_managed_is_refused() {
+fn a_process_that_cannot_be_managed_is_refused() {
     let stage = Stage::new();
     let client = stage.client(1);
     let mut sleeper = Sleeper::start();
@@ -165,7 +165,7 @@ fn who_cannot_be_managed_is_refused() {
 }
 
 #[test]
-fn exits_are_told_once_and_not_while_anything_lives() {
+fn an_exit_is_reported_once_and_only_without_living_tasks() {
     let stage = Stage::new();
     let clients = [stage.client(1), stage.client(2)];
     let mut trees = [Sleeper::with_children(1), Sleeper::start()];
@@ -183,7 +183,7 @@ fn exits_are_told_once_and_not_while_anything_lives() {
 }
 
 #[test]
-fn the_account_is_the_kernels_and_goes_on_after_a_reload() {
+fn the_kernels_account_continues_after_a_reload() {
     let stage = Stage::new();
     let clients = [stage.client(300), stage.client(100)];
     let sleepers = [Sleeper::start(), Sleeper::start()];
@@ -270,7 +270,7 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
             .into_iter()
             .all(|pid| policy_of(pid) == OTHER)
     );
-    // Its clients are known, and nobody joins them.
+    // Its clients are known, and no process joins them.
     stage.engine.look();
     assert_eq!(stage.engine.processes(client).len(), 3);
     assert_eq!(stage.engine.find(tree.id().pid), Some(client));
@@ -281,7 +281,7 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
 }
 
 #[test]
-fn a_client_s_quantum_is_its_node_s_after_a_reload_too() {
+fn a_clients_quantum_survives_a_reload() {
     let stage = Stage::new();
     let clients = [300, 200, 100].map(|tickets| stage.client(tickets));
     let sleepers = [(); 3].map(|()| Sleeper::start());
@@ -314,7 +314,7 @@ fn a_client_s_quantum_is_its_node_s_after_a_reload_too() {
 }
 
 #[test]
-fn nobody_has_exited_because_the_scheduler_is_being_unloaded() {
+fn unloading_the_scheduler_ends_no_client() {
     let stage = Stage::new();
     let client = stage.client(300);
     let sleeper = Sleeper::start();
@@ -328,7 +328,7 @@ fn nobody_has_exited_because_the_scheduler_is_being_unloaded() {
 }
 
 #[test]
-fn what_an_administrator_unloaded_is_not_loaded_again() {
+fn a_scheduler_unloaded_by_an_administrator_stays_unloaded() {
     if !is_root() {
         return;
     }
@@ -357,7 +357,7 @@ fn a_scheduler_that_cannot_be_loaded_again_is_told() {
 }
 
 #[test]
-fn the_daemons_successor_finds_members_and_what_they_had_chosen() {
+fn the_next_daemon_finds_members_and_their_policies() {
     if !is_root() {
         return;
     }

@@ -32,7 +32,7 @@ fn a_users_first_client_brings_its_currency_into_being() {
 }
 
 #[test]
-fn names_are_made_unique_and_fit_what_is_run() {
+fn a_made_up_name_is_unique_and_comes_from_the_program() {
     let mut world = World::of_root();
     for (pid, wanted, given) in [
         (100, Some("job"), "job"),
@@ -82,7 +82,7 @@ fn only_fit_processes_are_managed() {
         (ALICE, 199, "cannot be managed: it has just ended"),
     ] {
         if pid == 199 {
-            // It takes up identifiers, which nobody can see.
+            // Only identifiers are used up, which no client sees.
             let response = ask(&mut world.control, &user(uid), register(pid, None, 1, None));
             let Response::Refused { message } = response else {
                 panic!()
@@ -95,7 +95,7 @@ fn only_fit_processes_are_managed() {
     }
     assert_eq!(world.clients(0).len(), 1);
 
-    // Root manages whose processes it wants, under their users' currencies.
+    // Root manages all users' processes, under their users' currencies.
     assert_eq!(
         world.register(0, 200, "backup").tickets,
         [(100, "bob".to_owned())]
@@ -133,7 +133,7 @@ fn only_a_parent_adopts_the_orphans_of_its_child() {
     };
     let message = world.refused(ALICE, adopt(100));
     assert!(
-        message.contains("is no child of the asker, process 90"),
+        message.contains("process 90 cannot adopt"),
         "{message}"
     );
     assert!(matches!(world.ask(ALICE, adopt(91)), Response::Client(_)));
@@ -285,7 +285,7 @@ fn set_quantum(client: &str, quantum_ns: Option<u64>) -> Request {
 }
 
 #[test]
-fn a_client_has_a_quantum_of_its_own_within_the_limits_of_all() {
+fn a_clients_quantum_is_within_the_common_limits() {
     let mut world = World::of(ALICE);
     let client = world.register(ALICE, 100, "player").id.parse().unwrap();
     assert_eq!(world.clients(ALICE)[0].quantum_ns, None);
@@ -333,9 +333,9 @@ fn a_client_is_registered_with_its_quantum_or_not_at_all() {
     assert_eq!(world.engine.books().quanta_ns[&client], Some(4_000_000));
 }
 
-/// Whoever has a long one makes others wait.
+/// A long quantum makes other clients wait.
 #[test]
-fn quanta_are_for_owners_and_long_ones_for_the_daemon_s() {
+fn owners_set_quanta_and_the_daemons_owner_long_ones() {
     let mut world = World::of_root();
     world.register(ALICE, 100, "player");
     let message = world.refused(BOB, set_quantum("player", Some(4_000_000)));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn targets_that_fit_two_are_refused_by_naming_both() {
+fn an_ambiguous_target_is_refused_and_both_meanings_are_named() {
     let mut world = World::of_root();
     world.register(ALICE, 100, "play");
     world.created(ALICE, create("play", 0o744));
@@ -146,7 +146,7 @@ fn currencies_have_owners_modes_and_fit_names() {
         "{message}"
     );
     world.created(0, for_bob);
-    // Nobody else is on a daemon of one user, so names are its own affair.
+    // A daemon of one user has no other user's name to keep.
     World::of(ALICE).created(ALICE, create("bob", 0o744));
 }
 

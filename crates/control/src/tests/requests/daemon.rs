@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_way_of_deciding_is_changed_live_within_its_limits() {
+fn settings_change_live_within_their_limits() {
     let mut world = World::of(ALICE);
     let configure = |quantum_ns, policy| Request::Configure {
         quantum_ns,

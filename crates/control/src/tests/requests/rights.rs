@@ -1,11 +1,11 @@
-//! Who may do and see what.
+//! The rights of users.
 
 use super::*;
 use crate::decode::QUOTA;
 use crate::state::LIMITS;
 
 #[test]
-fn modes_say_who_may_read_fund_and_issue() {
+fn modes_limit_reading_funding_and_issuing() {
     let mut world = World::of_root();
     world.register(ALICE, 100, "encoder");
     world.register(BOB, 200, "backup");
@@ -117,7 +117,7 @@ fn clients_are_shown_to_their_owners_and_to_readers_of_their_currencies() {
     assert_eq!(names(&mut world, BOB), ["public"]);
     assert_eq!(world.clients(BOB)[0].tickets, [(100, "alice".to_owned())]);
     assert_eq!(world.clients(ALICE)[0].tickets.len(), 2);
-    // Nor are those suggested who are not shown.
+    // A client that is not shown is not suggested either.
     world.register(BOB, 200, "backup");
     let message = world.refused(BOB, set_tickets("privat", 1, None));
     assert!(!message.contains("did you mean"), "{message}");
