@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_protocol::{
-    DaemonPaths, EngineChoice, LockFile, PathError, Progress, READY, StartError, note_in,
+    DaemonPaths, EngineChoice, LockFile, PathError, ProgressWatch, READY, StartError, note_in,
 };
 use prorata_user::Mechanism;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -137,7 +137,7 @@ pub fn serve(
 ) -> Result<(), DaemonError> {
     paths.prepare()?;
     log::start(&paths.log()).map_err(system("the log cannot be written"))?;
-    let run = |locks: &Locks| {
+    let run = |locks: &DaemonLocks| {
         let signals = prepare_process()?;
         let control = restore(paths, options, make_engine, locks)?;
         let listener = listen(paths)?;
@@ -153,7 +153,7 @@ pub fn serve(
             Failure::System(error) => system("connections cannot be served")(error),
         })
     };
-    let end = Locks::take(paths, LOCK_PATIENCE).and_then(|locks| {
+    let end = DaemonLocks::take(paths, LOCK_PATIENCE).and_then(|locks| {
         // Of the last daemon.
         let _ = fs::remove_file(paths.stop_note());
         // At its end, however it comes, the closure has dropped the engine and so
@@ -205,16 +205,16 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 const ENDS: &str = "ends";
 
 /// The locks of both directories, which can be the same one.
-struct Locks([LockFile; 2]);
+struct DaemonLocks([LockFile; 2]);
 
-impl Locks {
+impl DaemonLocks {
     /// Waits for an ending daemon as long as it makes progress, and for any
     /// other one only for `patience`.
     fn take(paths: &DaemonPaths, patience: Duration) -> Result<Self, DaemonError> {
         let take = |path: PathBuf, directory: &PathBuf| {
             let lock = LockFile::open(path.clone())?;
             let tell = |text: &str| tracing::info!("{text}");
-            let mut progress = Progress::new(path.clone(), paths.log(), &tell);
+            let mut progress = ProgressWatch::new(path.clone(), paths.log(), &tell);
             let deadline = Instant::now() + patience;
             while !lock.try_take()? {
                 if note_in(&path).is_some_and(|(_, stage)| stage == ENDS) {
@@ -271,7 +271,7 @@ fn restore(
     paths: &DaemonPaths,
     options: &DaemonOptions,
     make_engine: MakeEngine<'_>,
-    locks: &Locks,
+    locks: &DaemonLocks,
 ) -> Result<Control, DaemonError> {
     locks.note("reads its journal");
     let host = Box::new(Linux);
@@ -445,9 +445,9 @@ mod tests {
             (0, 1, [true, true]),
             (1, 0, [true, false]),
         ] {
-            let _locks = Locks::take(&paths(runtime, state), Duration::ZERO).unwrap();
+            let _locks = DaemonLocks::take(&paths(runtime, state), Duration::ZERO).unwrap();
             let others =
-                [paths(0, 0), paths(0, 1)].map(|other| Locks::take(&other, Duration::ZERO));
+                [paths(0, 0), paths(0, 1)].map(|other| DaemonLocks::take(&other, Duration::ZERO));
             let refused = others.map(|other| matches!(other, Err(DaemonError::Running(_))));
             assert_eq!(refused, other_is_refused, "{runtime} {state}");
         }

@@ -11,10 +11,10 @@ pub(crate) trait Host {
     fn process(&self, pid: u32) -> Option<ProcessInfo>;
 
     /// The account of this login name.
-    fn account_named(&self, name: &str) -> Option<Account>;
+    fn account_named(&self, name: &str) -> Option<UserAccount>;
 
     /// The account of this user id; many ids have none.
-    fn account_of(&self, uid: u32) -> Option<Account>;
+    fn account_of(&self, uid: u32) -> Option<UserAccount>;
 
     /// The daemon's own pid.
     fn own_pid(&self) -> u32;
@@ -25,7 +25,7 @@ pub(crate) trait Host {
 
 /// An entry of the user database.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Account {
+pub(crate) struct UserAccount {
     pub name: String,
     pub uid: u32,
     /// Primary group.
@@ -41,7 +41,7 @@ impl Host for Linux {
         ProcessInfo::read(pid)
     }
 
-    fn account_named(&self, name: &str) -> Option<Account> {
+    fn account_named(&self, name: &str) -> Option<UserAccount> {
         let name = CString::new(name).ok()?;
         look_up(|entry, buffer, found| {
             // SAFETY: `name` is a C string; the others are as `look_up` says.
@@ -57,7 +57,7 @@ impl Host for Linux {
         })
     }
 
-    fn account_of(&self, uid: u32) -> Option<Account> {
+    fn account_of(&self, uid: u32) -> Option<UserAccount> {
         look_up(|entry, buffer, found| {
             // SAFETY: all are as `look_up` says.
             unsafe {
@@ -88,7 +88,7 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 /// a buffer for its texts, and where to say whether there is one.
 fn look_up(
     mut ask: impl FnMut(&mut MaybeUninit<libc::passwd>, &mut [u8], &mut *mut libc::passwd) -> i32,
-) -> Option<Account> {
+) -> Option<UserAccount> {
     let mut buffer = vec![0; 1 << 10];
     loop {
         let mut entry = MaybeUninit::uninit();
@@ -103,7 +103,7 @@ fn look_up(
                     (CStr::from_ptr(entry.pw_name), entry.pw_uid, entry.pw_gid)
                 };
                 let name = name.to_str().ok()?.to_owned();
-                return Some(Account { name, uid, gid });
+                return Some(UserAccount { name, uid, gid });
             }
             libc::ERANGE if buffer.len() < MAX_ENTRY_BYTES => buffer.resize(buffer.len() * 2, 0),
             libc::EINTR => {}
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn root_is_found_by_name_and_by_number() {
-        let root = Account {
+        let root = UserAccount {
             name: "root".into(),
             uid: 0,
             gid: 0,

@@ -22,7 +22,7 @@ pub struct KernelChoice {
     /// It schedules all of the machine, and not the clients alone.
     pub all: bool,
     /// Where tasks wait.
-    pub queues: QueueLayout,
+    pub queues: QueueChoice,
     /// A waking task preempts a running task that is owed less.
     pub abbreviated: bool,
     /// Its decisions can be traced.
@@ -32,7 +32,7 @@ pub struct KernelChoice {
 /// Where tasks wait in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum QueueLayout {
+pub enum QueueChoice {
     /// In a queue for each CPU; a CPU takes the least pass of all queues.
     #[default]
     Cpu,
@@ -42,12 +42,12 @@ pub enum QueueLayout {
     One,
 }
 
-impl fmt::Display for QueueLayout {
+impl fmt::Display for QueueChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            QueueLayout::Cpu => "cpu",
-            QueueLayout::Cache => "cache",
-            QueueLayout::One => "one",
+            QueueChoice::Cpu => "cpu",
+            QueueChoice::Cache => "cache",
+            QueueChoice::One => "one",
         })
     }
 }
@@ -69,7 +69,7 @@ impl EngineChoice {
         if all {
             words.push("--all".to_owned());
         }
-        if queues != QueueLayout::default() {
+        if queues != QueueChoice::default() {
             words.push(format!("--queues={queues}"));
         }
         if abbreviated {
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(kernel(KernelChoice::default()), "kernel");
         let everything = KernelChoice {
             all: true,
-            queues: QueueLayout::One,
+            queues: QueueChoice::One,
             abbreviated: true,
             traced: true,
         };

@@ -19,11 +19,11 @@ pub use answer::{
     TransferReport, TurnsReport,
 };
 pub use connection::Connection;
-pub use engine_choice::{EngineChoice, KernelChoice, QueueLayout};
+pub use engine_choice::{EngineChoice, KernelChoice, QueueChoice};
 pub use error::{ConnectError, StartError};
 pub use lock::{LockFile, note_in};
 pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};
-pub use progress::{PATIENCE, Progress};
+pub use progress::{PATIENCE, ProgressWatch};
 pub use request::{
     Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, POLICIES, PROTOCOL_VERSION,
     PolicyName, Request, TransferPortion,

@@ -27,13 +27,13 @@ const TELL_AGAIN: Duration = Duration::from_secs(15);
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A wait for the process that holds a lock.
-pub struct Progress<'a> {
+pub struct ProgressWatch<'a> {
     lock: PathBuf,
     log: PathBuf,
     patience: Duration,
     tell: &'a dyn Fn(&str),
     begun: Instant,
-    seen: Seen,
+    seen: Evidence,
     /// When the evidence last changed.
     moved: Instant,
     next_look: Instant,
@@ -42,12 +42,12 @@ pub struct Progress<'a> {
 
 /// The evidence of progress.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Seen {
+struct Evidence {
     note: Option<(u32, String)>,
     cpu_ticks: u64,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ProgressWatch<'a> {
     /// Waits for the holder of `lock`, which logs to `log`. `tell` gets
     /// messages for the user.
     pub fn new(lock: PathBuf, log: PathBuf, tell: &'a dyn Fn(&str)) -> Self {
@@ -58,7 +58,7 @@ impl<'a> Progress<'a> {
             patience: PATIENCE,
             tell,
             begun: now,
-            seen: Seen::default(),
+            seen: Evidence::default(),
             moved: now,
             next_look: now,
             told: None,
@@ -73,13 +73,13 @@ impl<'a> Progress<'a> {
         }
         self.next_look = now + LOOK_AGAIN;
         let mut note = note_in(&self.lock);
-        let holder = note.as_ref().and_then(|(pid, _)| Holder::of(*pid));
+        let holder = note.as_ref().and_then(|(pid, _)| LockHolder::of(*pid));
         if holder.is_none() {
             // A killed daemon has left the note.
             note = None;
         }
         let cpu_ticks = holder.as_ref().map_or(0, |holder| holder.cpu_ticks);
-        let seen = Seen { note, cpu_ticks };
+        let seen = Evidence { note, cpu_ticks };
         if seen != self.seen || holder.is_some_and(|holder| holder.waits_for_cpu) {
             self.moved = now;
         }
@@ -120,13 +120,13 @@ impl<'a> Progress<'a> {
 }
 
 /// The process that holds a lock, as `/proc` shows it.
-struct Holder {
+struct LockHolder {
     cpu_ticks: u64,
     /// The process is runnable: only the machine delays it.
     waits_for_cpu: bool,
 }
 
-impl Holder {
+impl LockHolder {
     fn of(pid: u32) -> Option<Self> {
         let stat =
             fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
@@ -148,16 +148,16 @@ mod tests {
 
     use super::*;
 
-    struct Process(Child);
+    struct Script(Child);
 
-    impl Process {
+    impl Script {
         fn start(script: &str) -> Self {
             // By exec, so that to kill the shell is to kill what it runs.
             Self(Command::new("sh").args(["-c", script]).spawn().unwrap())
         }
     }
 
-    impl Drop for Process {
+    impl Drop for Script {
         fn drop(&mut self) {
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// Looks for so long, or until the holder is found stuck.
-    fn wait(progress: &mut Progress<'_>, time: Duration) -> Result<(), StartError> {
+    fn wait(progress: &mut ProgressWatch<'_>, time: Duration) -> Result<(), StartError> {
         let end = Instant::now() + time;
         while Instant::now() < end {
             progress.look()?;
@@ -181,16 +181,16 @@ mod tests {
         let said = RefCell::new(Vec::new());
         let tell = |text: &str| said.borrow_mut().push(text.to_owned());
         let progress = || {
-            let mut progress = Progress::new(lock.clone(), "log".into(), &tell);
+            let mut progress = ProgressWatch::new(lock.clone(), "log".into(), &tell);
             progress.patience = Duration::from_millis(400);
             progress
         };
-        let note = |process: &Process| {
+        let note = |process: &Script| {
             let text = format!("{} loads an engine", process.0.id());
             fs::write(&lock, text).unwrap();
         };
 
-        let computes = Process::start("while :; do :; done");
+        let computes = Script::start("while :; do :; done");
         note(&computes);
         wait(&mut progress(), Duration::from_secs(2)).unwrap();
         assert_eq!(said.take(), [""; 0], "a short wait is worth no word");
@@ -203,7 +203,7 @@ mod tests {
         let begin = format!("the daemon (process {pid}) loads an engine: 5 s so far");
         assert!(told[0].starts_with(&begin), "{told:?}");
 
-        let sleeps = Process::start("exec sleep 600");
+        let sleeps = Script::start("exec sleep 600");
         note(&sleeps);
         let stuck = wait(&mut progress(), Duration::from_secs(60)).unwrap_err();
         let pid = sleeps.0.id();

@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::error::{ConnectError, StartError};
 use crate::lock::{LockFile, is_taken};
 use crate::paths::DaemonPaths;
-use crate::progress::Progress;
+use crate::progress::ProgressWatch;
 
 /// Pause between two looks at a lock or a socket that another process is about
 /// to change.
@@ -93,8 +93,8 @@ pub fn is_starting(paths: &DaemonPaths) -> bool {
     is_taken(&paths.start_lock()) || is_taken(&paths.daemon_lock())
 }
 
-fn watch<'a>(paths: &DaemonPaths, tell: &'a dyn Fn(&str)) -> Progress<'a> {
-    Progress::new(paths.daemon_lock(), paths.log(), tell)
+fn watch<'a>(paths: &DaemonPaths, tell: &'a dyn Fn(&str)) -> ProgressWatch<'a> {
+    ProgressWatch::new(paths.daemon_lock(), paths.log(), tell)
 }
 
 /// Starts `daemon`, a program that serves on the same `paths`. It gets a
@@ -147,7 +147,7 @@ pub fn start_daemon(
 }
 
 /// Reads until the daemon is ready, has ended, or is stuck.
-fn read_answer(mut answer: io::PipeReader, progress: &mut Progress<'_>) -> io::Result<String> {
+fn read_answer(mut answer: io::PipeReader, progress: &mut ProgressWatch<'_>) -> io::Result<String> {
     const PAUSE: Timespec = Timespec {
         tv_sec: 0,
         tv_nsec: 100_000_000,

@@ -56,7 +56,7 @@ pub enum QueueLayout {
     One,
 }
 
-impl From<QueueLayout> for prorata_protocol::QueueLayout {
+impl From<QueueLayout> for prorata_protocol::QueueChoice {
     fn from(layout: QueueLayout) -> Self {
         match layout {
             QueueLayout::Cpu => Self::Cpu,

@@ -14,7 +14,7 @@ pub(crate) const QUOTA: u32 = 8;
 /// What a user has: its clients and currencies, the tickets issued in its
 /// currencies, the transfers from its clients.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Holdings {
+struct UserHoldings {
     currencies: u32,
     clients: u32,
     tickets: u32,
@@ -64,8 +64,8 @@ fn has_room(ledger: &Ledger, changes: &[Change]) -> bool {
     let more = changes
         .iter()
         .map(|change| made_by(ledger, change))
-        .fold(Holdings::default(), Holdings::plus);
-    if more == Holdings::default() {
+        .fold(UserHoldings::default(), UserHoldings::plus);
+    if more == UserHoldings::default() {
         return true;
     }
     let within = |all: usize, more: u32, limit: u32| {
@@ -82,8 +82,8 @@ fn has_room(ledger: &Ledger, changes: &[Change]) -> bool {
 }
 
 /// The most that a change makes.
-fn made_by(ledger: &Ledger, change: &Change) -> Holdings {
-    let mut made = Holdings::default();
+fn made_by(ledger: &Ledger, change: &Change) -> UserHoldings {
+    let mut made = UserHoldings::default();
     match change {
         Change::Ledger(Operation::CreateCurrency { .. }) => made.currencies = 1,
         Change::Ledger(Operation::CreateClient { .. }) => made.clients = 1,
@@ -103,7 +103,7 @@ fn made_by(ledger: &Ledger, change: &Change) -> Holdings {
     made
 }
 
-impl Holdings {
+impl UserHoldings {
     fn plus(self, other: Self) -> Self {
         Self {
             currencies: self.currencies.saturating_add(other.currencies),
@@ -114,8 +114,8 @@ impl Holdings {
     }
 }
 
-fn holdings(ledger: &Ledger) -> BTreeMap<u32, Holdings> {
-    let mut all: BTreeMap<u32, Holdings> = BTreeMap::new();
+fn holdings(ledger: &Ledger) -> BTreeMap<u32, UserHoldings> {
+    let mut all: BTreeMap<u32, UserHoldings> = BTreeMap::new();
     for currency in ledger.currencies() {
         let own = all.entry(currency.owner).or_default();
         own.currencies += 1;

@@ -3,7 +3,7 @@
 use prorata_kernel::scheduler::Account;
 use prorata_user::ownership::Users;
 
-use super::room::NOTHING;
+use super::kernel_side::NOTHING;
 use crate::process::ProcessId;
 
 /// A client in the kernel.

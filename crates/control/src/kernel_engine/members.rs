@@ -12,8 +12,8 @@ use prorata_user::procfs::{self, Stat};
 use prorata_user::{Policy, marked_client};
 
 use super::client::Client;
+use super::kernel_side::{KernelSide, NOTHING};
 use super::policies::SCHED_EXT;
-use super::room::{NOTHING, Room};
 use super::scheduler::InKernel;
 use crate::process::ProcessId;
 
@@ -45,7 +45,7 @@ pub(crate) enum MemberError {
     Kernel(#[from] KernelError),
 }
 
-impl Room {
+impl KernelSide {
     /// Manages a process with all its present and future descendants, except
     /// those of other clients.
     pub fn manage(&mut self, id: ClientId, root: ProcessId) -> Result<(), MemberError> {
@@ -90,7 +90,7 @@ impl Room {
     }
 
     /// The client's orphans are children of `parent`. Orphans to come belong to
-    /// the client by birth; [`Room::manage_marked`] finds the present ones.
+    /// the client by birth; [`KernelSide::manage_marked`] finds the present ones.
     pub fn adopt(&mut self, id: ClientId, parent: ProcessId) -> Result<(), MemberError> {
         let user = procfs::real_uid(parent.pid).filter(|_| parent.is_alive());
         let user = user.ok_or(MemberError::NoSuchProcess(parent.pid))?;
@@ -414,7 +414,7 @@ impl Room {
     }
 }
 
-impl Room {
+impl KernelSide {
     /// Processes of a client. Cost: a walk through all.
     fn processes_of(&self, id: ClientId) -> impl Iterator<Item = (u32, Stat)> {
         let all = procfs::all_processes().into_iter();
@@ -422,7 +422,7 @@ impl Room {
     }
 }
 
-impl Kinship for Room {
+impl Kinship for KernelSide {
     fn client_of(&self, pid: u32) -> Option<ClientId> {
         self.find(pid)
     }

@@ -19,10 +19,10 @@
 
 mod client;
 mod kept;
+mod kernel_side;
 mod members;
 mod policies;
 mod projection;
-mod room;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -37,14 +37,14 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
-use prorata_protocol::{ClientState, KernelChoice, PolicyName, QueueLayout};
+use prorata_protocol::{ClientState, KernelChoice, PolicyName, QueueChoice};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
 use crate::process::ProcessId;
 pub use kept::KeptScheduler;
+use kernel_side::{KernelSide, LoadScheduler};
 use policies::Policies;
-use room::{Load, Room};
 use watch::watch;
 
 /// The policies that the kernel knows.
@@ -72,9 +72,9 @@ impl From<KernelChoice> for KernelOptions {
         Self {
             scope: if choice.all { Scope::All } else { Scope::Given },
             queues: match choice.queues {
-                QueueLayout::Cpu => Queues::Cpu,
-                QueueLayout::Cache => Queues::Cache,
-                QueueLayout::One => Queues::One,
+                QueueChoice::Cpu => Queues::Cpu,
+                QueueChoice::Cache => Queues::Cache,
+                QueueChoice::One => Queues::One,
             },
             abbreviated: choice.abbreviated,
             traced: choice.traced,
@@ -100,7 +100,7 @@ struct ForKernel {
 /// What the daemon's thread and the watching thread share.
 struct Shared {
     /// A thread that takes both takes this before the dispatcher.
-    room: Mutex<Room>,
+    side: Mutex<KernelSide>,
     dispatcher: Arc<Mutex<Dispatcher>>,
     /// Rings for the daemon: a client has exited.
     exits: Bell,
@@ -109,9 +109,9 @@ struct Shared {
 }
 
 impl Shared {
-    fn room(&self) -> MutexGuard<'_, Room> {
+    fn side(&self) -> MutexGuard<'_, KernelSide> {
         // Each method leaves it whole wherever it panics.
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +158,8 @@ pub fn kernel_engine(
     options: KernelOptions,
 ) -> Result<Box<dyn Engine>, EngineError> {
     let traced = options.traced;
-    let load: Load = Box::new(move |options| Ok(Box::new(Box::new(load(options, traced)?))));
+    let load: LoadScheduler =
+        Box::new(move |options| Ok(Box::new(Box::new(load(options, traced)?))));
     let engine = ForKernel::start(load, setup, options)?;
     Ok(Box::new(engine))
 }
@@ -175,13 +176,17 @@ pub fn kernel_engine_over(
     options: KernelOptions,
 ) -> Result<Box<dyn Engine>, EngineError> {
     let scheduler = Arc::clone(scheduler);
-    let load: Load = Box::new(move |options| scheduler.lend(options));
+    let load: LoadScheduler = Box::new(move |options| scheduler.lend(options));
     let engine = ForKernel::start(load, setup, options)?;
     Ok(Box::new(engine))
 }
 
 impl ForKernel {
-    fn start(load: Load, setup: EngineSetup, options: KernelOptions) -> Result<Self, EngineError> {
+    fn start(
+        load: LoadScheduler,
+        setup: EngineSetup,
+        options: KernelOptions,
+    ) -> Result<Self, EngineError> {
         if !BUILT_IN {
             return Err(KernelError::NotBuiltIn.into());
         }
@@ -195,7 +200,7 @@ impl ForKernel {
 
     /// The same over any scheduler.
     fn start_over(
-        load: Load,
+        load: LoadScheduler,
         setup: EngineSetup,
         options: KernelOptions,
     ) -> Result<Self, EngineError> {
@@ -214,11 +219,11 @@ impl ForKernel {
             queues: options.queues,
             abbreviated: options.abbreviated,
         };
-        let room = {
+        let side = {
             let mut dispatcher = lock(&dispatcher);
             let entitlements = dispatcher.entitlements_alone();
             entitlements.watch_funding();
-            Room::open(
+            KernelSide::open(
                 load,
                 loaded,
                 policies,
@@ -228,7 +233,7 @@ impl ForKernel {
             )?
         };
         let shared = Arc::new(Shared {
-            room: Mutex::new(room),
+            side: Mutex::new(side),
             dispatcher,
             exits: Bell::new()?,
             end: Bell::new()?,
@@ -247,10 +252,10 @@ impl ForKernel {
     }
 
     /// What the kernel knows, with the ledger's present funding.
-    fn room(&self) -> MutexGuard<'_, Room> {
-        let mut room = self.shared.room();
-        room.follow(&self.shared.dispatcher);
-        room
+    fn side(&self) -> MutexGuard<'_, KernelSide> {
+        let mut side = self.shared.side();
+        side.follow(&self.shared.dispatcher);
+        side
     }
 }
 
@@ -260,29 +265,29 @@ impl Drop for ForKernel {
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
-        self.shared.room().close();
+        self.shared.side().close();
     }
 }
 
 impl Engine for ForKernel {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        Ok(self.room().manage(client, root)?)
+        Ok(self.side().manage(client, root)?)
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
-        Ok(self.room().adopt(client, parent)?)
+        Ok(self.side().adopt(client, parent)?)
     }
 
     fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
-        self.room().manage_marked(client, user, since_ticks)
+        self.side().manage_marked(client, user, since_ticks)
     }
 
     fn release(&self, client: ClientId) {
-        self.room().release(client);
+        self.side().release(client);
     }
 
     fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
-        self.room().set_quantum(client, quantum_ns);
+        self.side().set_quantum(client, quantum_ns);
     }
 
     /// A stopped task does not compete, so there is nothing to undo. Tasks that
@@ -294,7 +299,7 @@ impl Engine for ForKernel {
     fn resume(&self, _: ClientId) {}
 
     fn nudge(&self) {
-        drop(self.room());
+        drop(self.side());
     }
 
     fn exits(&self) -> BorrowedFd<'_> {
@@ -302,31 +307,31 @@ impl Engine for ForKernel {
     }
 
     fn take_exited(&self) -> Vec<ClientId> {
-        let mut room = self.shared.room();
+        let mut side = self.shared.side();
         self.shared.exits.hush();
-        room.take_exited()
+        side.take_exited()
     }
 
     fn find(&self, pid: u32) -> Option<ClientId> {
-        self.shared.room().find(pid)
+        self.shared.side().find(pid)
     }
 
     fn look(&self) {
-        let mut room = self.room();
-        room.look();
-        room.report_to(lock(&self.shared.dispatcher).entitlements_alone());
+        let mut side = self.side();
+        side.look();
+        side.report_to(lock(&self.shared.dispatcher).entitlements_alone());
     }
 
     fn processes(&self, client: ClientId) -> Vec<ProcessId> {
-        self.shared.room().processes(client)
+        self.shared.side().processes(client)
     }
 
     fn state(&self, client: ClientId) -> Option<ClientState> {
-        self.shared.room().state(client)
+        self.shared.side().state(client)
     }
 
     fn account(&self, client: ClientId) -> Option<ClientAccount> {
-        self.shared.room().account(client)
+        self.shared.side().account(client)
     }
 
     fn policies(&self) -> &'static [PolicyName] {
@@ -338,14 +343,14 @@ impl Engine for ForKernel {
     }
 
     fn configure(&self, quantum_ns: u64, policy: PolicyName) {
-        self.shared.room().configure(quantum_ns, policy);
+        self.shared.side().configure(quantum_ns, policy);
     }
 
     fn status(&self) -> EngineStatus {
-        let room = self.shared.room();
+        let side = self.shared.side();
         EngineStatus {
             engine: "kernel",
-            mechanism: match (room.is_loaded(), self.options.scope) {
+            mechanism: match (side.is_loaded(), self.options.scope) {
                 (false, _) => "none",
                 (true, Scope::Given) => "partial",
                 (true, Scope::All) => "all",
@@ -354,10 +359,10 @@ impl Engine for ForKernel {
             queues: Some(self.options.queues.to_string()),
             abbreviated: self.options.abbreviated,
             traced: self.options.traced,
-            decisions: room.decisions(),
+            decisions: side.decisions(),
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
-            trouble: room.trouble(),
+            trouble: side.trouble(),
         }
     }
 

@@ -17,7 +17,7 @@ const LOOK_AGAIN: Timespec = Timespec {
 pub(super) fn watch(shared: &Shared) {
     loop {
         // Another scheduler may take the place of this one meanwhile.
-        let exits = shared.room().exits();
+        let exits = shared.side().exits();
         let mut ready = vec![PollFd::new(&shared.end, PollFlags::IN)];
         let exits = exits.as_ref().map(AsFd::as_fd);
         ready.extend(
@@ -30,9 +30,9 @@ pub(super) fn watch(shared: &Shared) {
         if ready[0].revents().contains(PollFlags::IN) {
             return;
         }
-        let mut room = shared.room();
-        room.look_after(&shared.dispatcher);
-        if room.has_exited() {
+        let mut side = shared.side();
+        side.look_after(&shared.dispatcher);
+        if side.has_exited() {
             shared.exits.ring();
         }
     }

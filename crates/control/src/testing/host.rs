@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ALICE, ASKER, BOB};
-use crate::host::{Account, Host};
+use crate::host::{Host, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// The daemon's pid on the made-up machine.
@@ -71,21 +71,21 @@ impl Host for FakeHost {
         self.processes.get(&pid).cloned()
     }
 
-    fn account_named(&self, name: &str) -> Option<Account> {
+    fn account_named(&self, name: &str) -> Option<UserAccount> {
         let uid = match name {
             "root" => 0,
             "alice" => ALICE,
             "bob" => BOB,
             _ => return None,
         };
-        Some(Account {
+        Some(UserAccount {
             name: name.to_owned(),
             uid,
             gid: uid,
         })
     }
 
-    fn account_of(&self, uid: u32) -> Option<Account> {
+    fn account_of(&self, uid: u32) -> Option<UserAccount> {
         ["root", "alice", "bob"]
             .into_iter()
             .filter_map(|name| self.account_named(name))

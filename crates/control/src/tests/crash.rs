@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
 use super::harness::{Daemon, Sleeper, directory, eventually, lend_ten, refusal, tickets};
 use crate::control::Control;
-use crate::host::{Account, Host, Linux};
+use crate::host::{Host, Linux, UserAccount};
 use crate::journal::Journal;
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
@@ -35,10 +35,10 @@ impl Host for Elsewhere {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         self.0.get(&pid).cloned()
     }
-    fn account_named(&self, name: &str) -> Option<Account> {
+    fn account_named(&self, name: &str) -> Option<UserAccount> {
         Linux.account_named(name)
     }
-    fn account_of(&self, uid: u32) -> Option<Account> {
+    fn account_of(&self, uid: u32) -> Option<UserAccount> {
         Linux.account_of(uid)
     }
     fn own_pid(&self) -> u32 {

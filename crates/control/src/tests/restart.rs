@@ -7,7 +7,7 @@ use prorata_protocol::{Request, Response};
 
 use super::harness::{Sleeper, eventually, tickets};
 use crate::control::Control;
-use crate::host::{Account, Host, Linux};
+use crate::host::{Host, Linux, UserAccount};
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::{ALICE, ASKER, FakeEngine, FakeHost, ask, control, fast_directory, user};
@@ -19,10 +19,10 @@ impl Host for Live {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         Linux.process(pid)
     }
-    fn account_named(&self, name: &str) -> Option<Account> {
+    fn account_named(&self, name: &str) -> Option<UserAccount> {
         Linux.account_named(name)
     }
-    fn account_of(&self, uid: u32) -> Option<Account> {
+    fn account_of(&self, uid: u32) -> Option<UserAccount> {
         Linux.account_of(uid)
     }
     fn own_pid(&self) -> u32 {

@@ -26,7 +26,7 @@ use prorata_kernel::scheduler::{BASE, CGROUP_NODES, MAX_AMOUNT, Ticket};
 
 /// One thing to tell the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum KernelStep {
     /// Exactly these tickets fund a node, which may be new.
     Fund { node: u32, tickets: Vec<Ticket> },
     /// The node is gone, and no ticket of its currency is left.
@@ -77,7 +77,7 @@ impl Projection {
     }
 
     /// Everything that `ledger` holds, for a kernel that knows nothing of it.
-    pub fn begin(&mut self, ledger: &Ledger) -> Vec<Step> {
+    pub fn begin(&mut self, ledger: &Ledger) -> Vec<KernelStep> {
         self.follow(ledger, all(ledger))
     }
 
@@ -99,7 +99,7 @@ impl Projection {
         &mut self,
         ledger: &Ledger,
         changed: impl IntoIterator<Item = Target>,
-    ) -> Vec<Step> {
+    ) -> Vec<KernelStep> {
         let base = Target::Currency(ledger.base());
         let changed = changed.into_iter().map(Place::from);
         let mut changed: BTreeSet<Place> = changed.collect();
@@ -150,7 +150,7 @@ impl Projection {
         }
     }
 
-    fn fund(&mut self, ledger: &Ledger, target: Target) -> Option<Step> {
+    fn fund(&mut self, ledger: &Ledger, target: Target) -> Option<KernelStep> {
         let tickets = self.tickets(ledger, target);
         if let Some(node) = self.nodes.get_mut(&target) {
             if node.tickets == tickets {
@@ -158,7 +158,7 @@ impl Projection {
             }
             node.tickets.clone_from(&tickets);
             let node = node.number;
-            return Some(Step::Fund { node, tickets });
+            return Some(KernelStep::Fund { node, tickets });
         }
         let Some(number) = self.number() else {
             self.left_out = true;
@@ -170,7 +170,7 @@ impl Projection {
         };
         self.nodes.insert(target, node);
         self.targets.insert(number, target);
-        Some(Step::Fund {
+        Some(KernelStep::Fund {
             node: number,
             tickets,
         })
@@ -194,24 +194,24 @@ impl Projection {
 
     /// Takes all tickets from a currency that is gone. A client's tickets go
     /// with the client.
-    fn unfund(&mut self, target: Target) -> Option<Step> {
+    fn unfund(&mut self, target: Target) -> Option<KernelStep> {
         let node = self.nodes.get_mut(&target)?;
         let is_currency = matches!(target, Target::Currency(_));
         if !is_currency || node.tickets.is_empty() {
             return None;
         }
         node.tickets.clear();
-        Some(Step::Fund {
+        Some(KernelStep::Fund {
             node: node.number,
             tickets: Vec::new(),
         })
     }
 
     /// Nothing for an object that was created and destroyed between two calls.
-    fn remove(&mut self, target: Target) -> Option<Step> {
+    fn remove(&mut self, target: Target) -> Option<KernelStep> {
         let Node { number, .. } = self.nodes.remove(&target)?;
         self.targets.remove(&number);
-        Some(Step::Remove(number))
+        Some(KernelStep::Remove(number))
     }
 
     /// What funds an object now, in the kernel's terms. Tickets of a currency

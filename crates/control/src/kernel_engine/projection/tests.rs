@@ -28,9 +28,9 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &KernelStep) {
         match step {
-            Step::Fund { node, tickets } => {
+            KernelStep::Fund { node, tickets } => {
                 assert!((1..CGROUP_NODES).contains(node), "{step:?}");
                 for ticket in tickets {
                     let there =
@@ -46,7 +46,7 @@ impl Kernel {
                     "a cycle after {step:?}: {self:?}"
                 );
             }
-            Step::Remove(node) => {
+            KernelStep::Remove(node) => {
                 assert!(self.nodes.remove(node).is_some(), "{step:?}");
                 let mut tickets = self.nodes.values().flatten();
                 assert!(tickets.all(|ticket| ticket.currency != *node), "{step:?}");
@@ -221,7 +221,7 @@ impl History {
         let changed = self.ledger.take_funding_changes();
         for step in self.projection.follow(&self.ledger, changed) {
             self.kernel.take(&step);
-            if let Step::Remove(node) = step {
+            if let KernelStep::Remove(node) = step {
                 self.projection.forgotten(node);
             }
         }
@@ -389,7 +389,7 @@ fn a_number_is_not_used_again_before_the_kernel_has_forgotten_it() {
     let destroy = Operation::DestroyClient { client: first };
     ledger.execute(&Principal::ROOT, destroy).unwrap();
     let steps = projection.follow(&ledger, [Target::Client(first)]);
-    assert_eq!(steps, [Step::Remove(number)]);
+    assert_eq!(steps, [KernelStep::Remove(number)]);
     assert_eq!(projection.client(number), None);
     let (second, other) = client(&mut ledger, &mut projection);
     assert_ne!(other, number);
@@ -433,7 +433,7 @@ fn the_kernel_has_room_up_to_its_limit_and_not_past_it() {
     ledger.execute(&Principal::ROOT, destroy).unwrap();
     let steps = projection.follow(&ledger, [Target::Client(first)]);
     assert_eq!(steps.len(), 1, "{steps:?}");
-    let Step::Remove(node) = steps[0] else {
+    let KernelStep::Remove(node) = steps[0] else {
         panic!("{steps:?}")
     };
     assert_eq!(projection.follow(&ledger, []), []);
@@ -466,7 +466,7 @@ fn an_amount_that_the_kernel_does_not_take_is_split() {
     }
     let mut projection = Projection::new(&ledger);
     let mut steps = projection.begin(&ledger);
-    let Some(Step::Fund { tickets, .. }) = steps.pop() else {
+    let Some(KernelStep::Fund { tickets, .. }) = steps.pop() else {
         panic!("{steps:?}")
     };
     let total: u64 = tickets.iter().map(|ticket| ticket.amount).sum();

@@ -1,7 +1,7 @@
 //! The engine over a scheduler that keeps books, on real processes.
 
 mod fake;
-mod stage;
+mod over_fake;
 
 use std::process::Command;
 
@@ -9,42 +9,42 @@ use prorata_core::ledger::Operation;
 use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
 use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
 
-use super::room::NOTHING;
+use super::kernel_side::NOTHING;
 use super::*;
 use fake::MARK;
-use stage::{SOCKET, Sleeper, Stage, eventually, is_root, policy_of};
+use over_fake::{EngineOverFake, SOCKET, Sleeper, eventually, is_root, policy_of};
 
 const BATCH: prorata_user::Policy = prorata_user::Policy(libc::SCHED_BATCH as u32);
 const OTHER: prorata_user::Policy = prorata_user::Policy::OTHER;
 
 #[test]
 fn the_kernel_gets_funding_before_tasks_and_changes_at_once() {
-    let stage = Stage::new();
-    let client = stage.client(300);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(300);
     let sleeper = Sleeper::start();
-    stage.engine.manage(client, sleeper.id()).unwrap();
-    let node = stage.node(client);
+    over_fake.engine.manage(client, sleeper.id()).unwrap();
+    let node = over_fake.node(client);
     let funded = |amount| {
         vec![Ticket {
             currency: BASE,
             amount,
         }]
     };
-    assert_eq!(stage.kernel.books().nodes[&node], funded(300));
-    assert_eq!(stage.kernel.books().members[&sleeper.id().pid].1, node);
+    assert_eq!(over_fake.kernel.books().nodes[&node], funded(300));
+    assert_eq!(over_fake.kernel.books().members[&sleeper.id().pid].1, node);
     let ticket = {
-        let dispatcher = lock(&stage.dispatcher);
+        let dispatcher = lock(&over_fake.dispatcher);
         dispatcher.ledger().funding(client).next().unwrap()
     };
-    stage.apply(Operation::SetAmount { ticket, amount: 7 });
-    stage.engine.nudge();
-    assert_eq!(stage.kernel.books().nodes[&node], funded(7));
+    over_fake.apply(Operation::SetAmount { ticket, amount: 7 });
+    over_fake.engine.nudge();
+    assert_eq!(over_fake.kernel.books().nodes[&node], funded(7));
     // A client that is gone is forgotten once its tasks were let go.
-    stage.engine.release(client);
-    stage.apply(Operation::DestroyClient { client });
-    stage.engine.nudge();
-    assert!(!stage.kernel.books().nodes.contains_key(&node));
-    assert_eq!(stage.trouble(), None);
+    over_fake.engine.release(client);
+    over_fake.apply(Operation::DestroyClient { client });
+    over_fake.engine.nudge();
+    assert!(!over_fake.kernel.books().nodes.contains_key(&node));
+    assert_eq!(over_fake.trouble(), None);
 }
 
 #[test]
@@ -52,22 +52,22 @@ fn a_tree_is_given_and_comes_back_with_its_own_policies() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let client = stage.client(100);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(100);
     let tree = Sleeper::with_children(3);
     let children = tree.children();
     BATCH.set(children[0]).unwrap();
     BATCH.set(children[1]).unwrap();
-    stage.engine.manage(client, tree.id()).unwrap();
+    over_fake.engine.manage(client, tree.id()).unwrap();
     let all = || children.iter().copied().chain([tree.id().pid]);
     assert!(all().all(|pid| policy_of(pid) == MARK));
-    assert!(all().all(|pid| stage.engine.find(pid) == Some(client)));
-    stage.engine.look();
-    assert_eq!(stage.engine.processes(client).len(), 4);
-    stage.engine.release(client);
+    assert!(all().all(|pid| over_fake.engine.find(pid) == Some(client)));
+    over_fake.engine.look();
+    assert_eq!(over_fake.engine.processes(client).len(), 4);
+    over_fake.engine.release(client);
     let policies: Vec<_> = all().map(policy_of).collect();
     assert_eq!(policies, [BATCH, BATCH, OTHER, OTHER]);
-    assert!(all().all(|pid| stage.engine.find(pid).is_none()));
+    assert!(all().all(|pid| over_fake.engine.find(pid).is_none()));
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn a_policy_that_a_member_chose_meanwhile_stays() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let client = stage.client(100);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(100);
     let sleeper = Sleeper::start();
-    stage.engine.manage(client, sleeper.id()).unwrap();
+    over_fake.engine.manage(client, sleeper.id()).unwrap();
     BATCH.set(sleeper.id().pid).unwrap();
-    stage.engine.release(client);
+    over_fake.engine.release(client);
     assert_eq!(policy_of(sleeper.id().pid), BATCH);
 }
 
@@ -89,57 +89,61 @@ fn a_child_born_to_a_member_has_its_parents_policy_when_it_comes_back() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let client = stage.client(100);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(100);
     let mut gate = Sleeper::of(
         Command::new("sh")
             .args(["-c", "read line; sleep 1000 & wait"])
             .stdin(std::process::Stdio::piped()),
     );
     BATCH.set(gate.id().pid).unwrap();
-    stage.engine.manage(client, gate.id()).unwrap();
+    over_fake.engine.manage(client, gate.id()).unwrap();
     drop(gate.0.stdin.take());
     let child = eventually(|| gate.children().first().copied());
     eventually(|| (policy_of(child) == MARK).then_some(()));
-    assert_eq!(stage.engine.find(child), Some(client));
-    stage.engine.release(client);
+    assert_eq!(over_fake.engine.find(child), Some(client));
+    over_fake.engine.release(client);
     assert_eq!((policy_of(gate.id().pid), policy_of(child)), (BATCH, BATCH));
 }
 
 #[test]
 fn a_client_within_another_stays_there() {
-    let stage = Stage::new();
-    let (inner, outer) = (stage.client(1), stage.client(2));
+    let over_fake = EngineOverFake::new();
+    let (inner, outer) = (over_fake.client(1), over_fake.client(2));
     let tree = Sleeper::with_children(2);
     let children = tree.children();
     let child = ProcessId::of(children[0]).unwrap();
-    stage.engine.manage(inner, child).unwrap();
-    stage.engine.manage(outer, tree.id()).unwrap();
-    let found = [children[0], children[1], tree.id().pid].map(|pid| stage.engine.find(pid));
+    over_fake.engine.manage(inner, child).unwrap();
+    over_fake.engine.manage(outer, tree.id()).unwrap();
+    let found = [children[0], children[1], tree.id().pid].map(|pid| over_fake.engine.find(pid));
     assert_eq!(found, [Some(inner), Some(outer), Some(outer)]);
-    let again = stage.engine.manage(outer, child).unwrap_err().to_string();
+    let again = over_fake
+        .engine
+        .manage(outer, child)
+        .unwrap_err()
+        .to_string();
     assert!(again.contains("managed already"), "{again}");
 }
 
 #[test]
 fn a_task_with_only_a_control_group_is_free_to_join() {
-    let stage = Stage::new();
-    stage.kernel.books().group = Some(CGROUP_NODES);
-    let client = stage.client(100);
+    let over_fake = EngineOverFake::new();
+    over_fake.kernel.books().group = Some(CGROUP_NODES);
+    let client = over_fake.client(100);
     let tree = Sleeper::with_children(1);
-    assert_eq!(stage.engine.find(tree.id().pid), None);
-    stage.engine.manage(client, tree.id()).unwrap();
-    assert_eq!(stage.engine.find(tree.children()[0]), Some(client));
-    stage.engine.look();
-    assert_eq!(stage.engine.processes(client).len(), 2);
-    stage.engine.release(client);
-    assert!(stage.kernel.books().members.is_empty());
+    assert_eq!(over_fake.engine.find(tree.id().pid), None);
+    over_fake.engine.manage(client, tree.id()).unwrap();
+    assert_eq!(over_fake.engine.find(tree.children()[0]), Some(client));
+    over_fake.engine.look();
+    assert_eq!(over_fake.engine.processes(client).len(), 2);
+    over_fake.engine.release(client);
+    assert!(over_fake.kernel.books().members.is_empty());
 }
 
 #[test]
 fn a_process_that_cannot_be_managed_is_refused() {
-    let stage = Stage::new();
-    let client = stage.client(1);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(1);
     let mut sleeper = Sleeper::start();
     let id = sleeper.id();
     let parameter = libc::sched_param { sched_priority: 1 };
@@ -147,7 +151,7 @@ fn a_process_that_cannot_be_managed_is_refused() {
     let is_real_time =
         unsafe { libc::sched_setscheduler(id.pid as i32, libc::SCHED_FIFO, &parameter) } == 0;
     if is_real_time {
-        let refused = stage.engine.manage(client, id).unwrap_err().to_string();
+        let refused = over_fake.engine.manage(client, id).unwrap_err().to_string();
         assert!(refused.contains("real-time"), "{refused}");
     }
     let earlier = ProcessId {
@@ -158,34 +162,38 @@ fn a_process_that_cannot_be_managed_is_refused() {
         if gone == id {
             sleeper.end();
         }
-        let refused = stage.engine.manage(client, gone).unwrap_err().to_string();
+        let refused = over_fake
+            .engine
+            .manage(client, gone)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("does not exist"), "{refused}");
     }
-    assert!(stage.engine.state(client).is_none());
+    assert!(over_fake.engine.state(client).is_none());
 }
 
 #[test]
 fn an_exit_is_reported_once_and_only_without_living_tasks() {
-    let stage = Stage::new();
-    let clients = [stage.client(1), stage.client(2)];
+    let over_fake = EngineOverFake::new();
+    let clients = [over_fake.client(1), over_fake.client(2)];
     let mut trees = [Sleeper::with_children(1), Sleeper::start()];
     for (client, tree) in clients.iter().zip(&trees) {
-        stage.engine.manage(*client, tree.id()).unwrap();
+        over_fake.engine.manage(*client, tree.id()).unwrap();
     }
     // The orphan lives on.
     trees[0].0.kill().unwrap();
     trees[0].0.wait().unwrap();
     trees[1].end();
-    stage.wait_for_exits(&clients[1..]);
-    assert_eq!(stage.engine.take_exited(), []);
+    over_fake.wait_for_exits(&clients[1..]);
+    assert_eq!(over_fake.engine.take_exited(), []);
     trees[0].end();
-    stage.wait_for_exits(&clients[..1]);
+    over_fake.wait_for_exits(&clients[..1]);
 }
 
 #[test]
 fn the_kernels_account_continues_after_a_reload() {
-    let stage = Stage::new();
-    let clients = [stage.client(300), stage.client(100)];
+    let over_fake = EngineOverFake::new();
+    let clients = [over_fake.client(300), over_fake.client(100)];
     let sleepers = [Sleeper::start(), Sleeper::start()];
     let account = |received_ns, specified_ns, dispatches| Account {
         received_ns,
@@ -195,40 +203,47 @@ fn the_kernels_account_continues_after_a_reload() {
         ..NOTHING
     };
     for (client, sleeper) in clients.iter().zip(&sleepers) {
-        stage.engine.manage(*client, sleeper.id()).unwrap();
-        let node = stage.node(*client);
-        stage
+        over_fake.engine.manage(*client, sleeper.id()).unwrap();
+        let node = over_fake.node(*client);
+        over_fake
             .kernel
             .books()
             .accounts
             .insert(node, account(70, 75, 4));
     }
-    stage.engine.look();
-    let first = stage.engine.account(clients[0]).unwrap();
+    over_fake.engine.look();
+    let first = over_fake.engine.account(clients[0]).unwrap();
     assert_eq!(
         (first.received_ns, first.specified_ns, first.turns),
         (70, 75, 4)
     );
-    assert_eq!(stage.engine.state(clients[0]), Some(ClientState::Running));
+    assert_eq!(
+        over_fake.engine.state(clients[0]),
+        Some(ClientState::Running)
+    );
     // The dispatcher says what each is worth. One thread each has two CPUs to
     // itself, so both get one.
     {
-        let dispatcher = lock(&stage.dispatcher);
+        let dispatcher = lock(&over_fake.dispatcher);
         let shares = clients.map(|client| dispatcher.usage(client).share);
         assert_eq!(shares, [0.5, 0.5]);
         assert_eq!(dispatcher.ledger().value(clients[0]).to_f64(), 300.0);
     }
-    stage.kernel.eject("runnable task stall");
-    eventually(|| (stage.kernel.books().loads == 2).then_some(()));
-    let node = stage.node(clients[0]);
-    stage.kernel.books().accounts.insert(node, account(5, 6, 1));
-    stage.engine.look();
-    let first = stage.engine.account(clients[0]).unwrap();
+    over_fake.kernel.eject("runnable task stall");
+    eventually(|| (over_fake.kernel.books().loads == 2).then_some(()));
+    let node = over_fake.node(clients[0]);
+    over_fake
+        .kernel
+        .books()
+        .accounts
+        .insert(node, account(5, 6, 1));
+    over_fake.engine.look();
+    let first = over_fake.engine.account(clients[0]).unwrap();
     assert_eq!(
         (first.received_ns, first.specified_ns, first.turns),
         (75, 81, 5)
     );
-    assert_eq!(stage.engine.status().decisions, 9);
+    assert_eq!(over_fake.engine.status().decisions, 9);
 }
 
 #[test]
@@ -236,20 +251,20 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let client = stage.client(300);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(300);
     let tree = Sleeper::with_children(2);
     BATCH.set(tree.id().pid).unwrap();
-    stage.engine.manage(client, tree.id()).unwrap();
-    stage.engine.configure(5_000_000, PolicyName::Lottery);
-    stage.kernel.eject("runnable task stall");
-    let told = eventually(|| stage.trouble());
+    over_fake.engine.manage(client, tree.id()).unwrap();
+    over_fake.engine.configure(5_000_000, PolicyName::Lottery);
+    over_fake.kernel.eject("runnable task stall");
+    let told = eventually(|| over_fake.trouble());
     assert!(
         told.contains("stall") && told.contains("loaded again"),
         "{told}"
     );
     {
-        let books = stage.kernel.books();
+        let books = over_fake.kernel.books();
         let options = books.options.unwrap();
         assert_eq!(
             (options.policy, options.quantum_ns),
@@ -257,13 +272,17 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
         );
         assert_eq!(books.members.len(), 3);
     }
-    assert_eq!(stage.engine.status().mechanism, "partial");
+    assert_eq!(over_fake.engine.status().mechanism, "partial");
     // And not a second time: all go on as if never managed, and it is said.
-    stage.kernel.eject("runnable task stall");
-    let told = eventually(|| stage.trouble().filter(|told| told.contains("second time")));
+    over_fake.kernel.eject("runnable task stall");
+    let told = eventually(|| {
+        over_fake
+            .trouble()
+            .filter(|told| told.contains("second time"))
+    });
     assert!(told.contains("the kernel's own scheduler"), "{told}");
-    assert_eq!(stage.kernel.books().loads, 2);
-    assert_eq!(stage.engine.status().mechanism, "none");
+    assert_eq!(over_fake.kernel.books().loads, 2);
+    assert_eq!(over_fake.engine.status().mechanism, "none");
     assert_eq!(policy_of(tree.id().pid), BATCH);
     assert!(
         tree.children()
@@ -271,60 +290,64 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
             .all(|pid| policy_of(pid) == OTHER)
     );
     // Its clients are known, and no process joins them.
-    stage.engine.look();
-    assert_eq!(stage.engine.processes(client).len(), 3);
-    assert_eq!(stage.engine.find(tree.id().pid), Some(client));
-    let refused = stage.engine.manage(stage.client(1), Sleeper::start().id());
+    over_fake.engine.look();
+    assert_eq!(over_fake.engine.processes(client).len(), 3);
+    assert_eq!(over_fake.engine.find(tree.id().pid), Some(client));
+    let refused = over_fake
+        .engine
+        .manage(over_fake.client(1), Sleeper::start().id());
     assert!(refused.unwrap_err().to_string().contains("stall"));
     drop(tree);
-    stage.wait_for_exits(&[client]);
+    over_fake.wait_for_exits(&[client]);
 }
 
 #[test]
 fn a_clients_quantum_survives_a_reload() {
-    let stage = Stage::new();
-    let clients = [300, 200, 100].map(|tickets| stage.client(tickets));
+    let over_fake = EngineOverFake::new();
+    let clients = [300, 200, 100].map(|tickets| over_fake.client(tickets));
     let sleepers = [(); 3].map(|()| Sleeper::start());
     for (client, sleeper) in clients.iter().zip(&sleepers) {
-        stage.engine.manage(*client, sleeper.id()).unwrap();
+        over_fake.engine.manage(*client, sleeper.id()).unwrap();
     }
-    let told = || stage.kernel.books().quanta_ns.clone();
+    let told = || over_fake.kernel.books().quanta_ns.clone();
     let set = |client: usize, quantum_ns| {
-        stage.engine.set_client_quantum(clients[client], quantum_ns);
+        over_fake
+            .engine
+            .set_client_quantum(clients[client], quantum_ns);
     };
     set(0, Some(5_000_000));
     set(1, Some(6_000_000));
     set(1, None);
     set(2, Some(7_000_000));
-    let of = |client: usize| stage.node(clients[client]);
+    let of = |client: usize| over_fake.node(clients[client]);
     assert_eq!(told(), [(of(0), 5_000_000), (of(2), 7_000_000)].into());
-    stage.kernel.eject("runnable task stall");
-    eventually(|| (stage.kernel.books().loads == 2).then_some(()));
+    over_fake.kernel.eject("runnable task stall");
+    eventually(|| (over_fake.kernel.books().loads == 2).then_some(()));
     // Its lock is held until all is told.
-    drop(stage.engine.room());
+    drop(over_fake.engine.side());
     assert_eq!(told(), [(of(0), 5_000_000), (of(2), 7_000_000)].into());
     // A client that is gone has none.
-    stage.engine.release(clients[0]);
+    over_fake.engine.release(clients[0]);
     set(0, Some(8_000_000));
     assert_eq!(told().get(&of(0)), Some(&5_000_000));
     assert_eq!(
-        stage.trouble().map(|told| told.contains("stall")),
+        over_fake.trouble().map(|told| told.contains("stall")),
         Some(true)
     );
 }
 
 #[test]
 fn unloading_the_scheduler_ends_no_client() {
-    let stage = Stage::new();
-    let client = stage.client(300);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(300);
     let sleeper = Sleeper::start();
-    stage.engine.manage(client, sleeper.id()).unwrap();
-    stage.kernel.begin_to_eject();
-    eventually(|| stage.kernel.is_heard().then_some(()));
-    stage.kernel.eject("runnable task stall");
-    eventually(|| stage.trouble());
-    assert_eq!(stage.engine.take_exited(), []);
-    assert_eq!(stage.engine.find(sleeper.id().pid), Some(client));
+    over_fake.engine.manage(client, sleeper.id()).unwrap();
+    over_fake.kernel.begin_to_eject();
+    eventually(|| over_fake.kernel.is_heard().then_some(()));
+    over_fake.kernel.eject("runnable task stall");
+    eventually(|| over_fake.trouble());
+    assert_eq!(over_fake.engine.take_exited(), []);
+    assert_eq!(over_fake.engine.find(sleeper.id().pid), Some(client));
 }
 
 #[test]
@@ -332,28 +355,28 @@ fn a_scheduler_unloaded_by_an_administrator_stays_unloaded() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let client = stage.client(300);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(300);
     let sleeper = Sleeper::start();
-    stage.engine.manage(client, sleeper.id()).unwrap();
-    stage.kernel.eject("disabled by sysrq-S");
-    let told = eventually(|| stage.trouble());
+    over_fake.engine.manage(client, sleeper.id()).unwrap();
+    over_fake.kernel.eject("disabled by sysrq-S");
+    let told = eventually(|| over_fake.trouble());
     assert!(told.contains("sysrq"), "{told}");
-    assert_eq!(stage.kernel.books().loads, 1);
+    assert_eq!(over_fake.kernel.books().loads, 1);
     assert_eq!(policy_of(sleeper.id().pid), OTHER);
 }
 
 #[test]
 fn a_scheduler_that_cannot_be_loaded_again_is_told() {
-    let stage = Stage::new();
-    stage.kernel.books().most_loads = 1;
-    stage.kernel.eject("runtime error");
-    let told = eventually(|| stage.trouble());
+    let over_fake = EngineOverFake::new();
+    over_fake.kernel.books().most_loads = 1;
+    over_fake.kernel.eject("runtime error");
+    let told = eventually(|| over_fake.trouble());
     assert!(
         told.contains("runtime error") && told.contains("scx_other"),
         "{told}"
     );
-    assert_eq!(stage.engine.status().mechanism, "none");
+    assert_eq!(over_fake.engine.status().mechanism, "none");
 }
 
 #[test]
@@ -361,8 +384,8 @@ fn the_next_daemon_finds_members_and_their_policies() {
     if !is_root() {
         return;
     }
-    let stage = Stage::new();
-    let client = stage.client(300);
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(300);
     let tree = Sleeper::with_children(1);
     let adopter = Sleeper::with_children(1);
     let mut command = Command::new("sleep");
@@ -373,24 +396,24 @@ fn the_next_daemon_finds_members_and_their_policies() {
     for member in members {
         BATCH.set(member).unwrap();
     }
-    stage.engine.manage(client, tree.id()).unwrap();
-    stage.engine.adopt(client, adopter.id()).unwrap();
-    assert_eq!(orphans.map(|pid| stage.engine.find(pid)), [None, None]);
-    assert_eq!(stage.engine.manage_marked(client, 0, 0), 2);
-    let found = |stage: &Stage| members.map(|pid| stage.engine.find(pid));
-    assert_eq!(found(&stage), [Some(client); 4]);
-    assert_eq!(stage.engine.find(adopter.id().pid), None);
-    let Stage {
+    over_fake.engine.manage(client, tree.id()).unwrap();
+    over_fake.engine.adopt(client, adopter.id()).unwrap();
+    assert_eq!(orphans.map(|pid| over_fake.engine.find(pid)), [None, None]);
+    assert_eq!(over_fake.engine.manage_marked(client, 0, 0), 2);
+    let found = |over_fake: &EngineOverFake| members.map(|pid| over_fake.engine.find(pid));
+    assert_eq!(found(&over_fake), [Some(client); 4]);
+    assert_eq!(over_fake.engine.find(adopter.id().pid), None);
+    let EngineOverFake {
         engine,
         kernel,
         dispatcher,
         directory,
-    } = stage;
+    } = over_fake;
     // As if killed: nothing is let go.
     engine.shared.end.ring();
     std::mem::forget(engine);
     let ledger = lock(&dispatcher).ledger().clone();
-    let successor = Stage::with(ledger, kernel, directory);
+    let successor = EngineOverFake::with(ledger, kernel, directory);
     assert!(members.into_iter().all(|pid| policy_of(pid) == MARK));
     assert_eq!(found(&successor), [None; 4]);
     successor.engine.manage(client, tree.id()).unwrap();

@@ -132,10 +132,7 @@ fn only_a_parent_adopts_the_orphans_of_its_child() {
         adopts: true,
     };
     let message = world.refused(ALICE, adopt(100));
-    assert!(
-        message.contains("process 90 cannot adopt"),
-        "{message}"
-    );
+    assert!(message.contains("process 90 cannot adopt"), "{message}");
     assert!(matches!(world.ask(ALICE, adopt(91)), Response::Client(_)));
     assert_eq!(world.engine.books().adopters.len(), 1);
     assert!(world.engine.books().adopters.contains_key(&ASKER));

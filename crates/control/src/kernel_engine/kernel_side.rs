@@ -18,19 +18,20 @@ use prorata_user::procfs::LastBorn;
 
 use super::client::Client;
 use super::policies::Policies;
-use super::projection::{Projection, Step};
+use super::projection::{KernelStep, Projection};
 use super::scheduler::InKernel;
 use crate::engine::{ClientAccount, EngineError, lock};
 use crate::process::ProcessId;
 
 /// Loads a scheduler.
-pub(super) type Load = Box<dyn Fn(&Options) -> Result<Box<dyn InKernel>, KernelError> + Send>;
+pub(super) type LoadScheduler =
+    Box<dyn Fn(&Options) -> Result<Box<dyn InKernel>, KernelError> + Send>;
 
 /// The scheduler, its clients, and how both came there.
-pub(super) struct Room {
+pub(super) struct KernelSide {
     /// None once it was unloaded for good.
     pub(super) scheduler: Option<Box<dyn InKernel>>,
-    load: Load,
+    load: LoadScheduler,
     options: Options,
     pub(super) projection: Projection,
     /// Nodes without an object that the kernel cannot forget yet.
@@ -56,10 +57,10 @@ pub(super) struct Room {
     reloaded: bool,
 }
 
-impl Room {
+impl KernelSide {
     /// Loads a scheduler and tells it the whole ledger.
     pub fn open(
-        load: Load,
+        load: LoadScheduler,
         options: Options,
         policies: Policies,
         socket: PathBuf,
@@ -67,7 +68,7 @@ impl Room {
         ledger: &Ledger,
     ) -> Result<Self, EngineError> {
         let scheduler = load(&options)?;
-        let mut room = Self {
+        let mut side = Self {
             scheduler: Some(scheduler),
             load,
             options,
@@ -85,10 +86,10 @@ impl Room {
             earlier_decisions: 0,
             reloaded: false,
         };
-        room.fund_everybody_else();
-        let steps = room.projection.begin(ledger);
-        room.tell(steps);
-        Ok(room)
+        side.fund_everybody_else();
+        let steps = side.projection.begin(ledger);
+        side.tell(steps);
+        Ok(side)
     }
 
     /// Releases all clients in order, as far as possible.
@@ -120,17 +121,17 @@ impl Room {
                 currency: BASE,
                 amount: u64::from(self.user_funding),
             };
-            self.tell(vec![Step::Fund {
+            self.tell(vec![KernelStep::Fund {
                 node: ROOT_CGROUP,
                 tickets: vec![ticket],
             }]);
         }
     }
 
-    fn tell(&mut self, steps: Vec<Step>) {
+    fn tell(&mut self, steps: Vec<KernelStep>) {
         for step in steps {
             match step {
-                Step::Fund { node, tickets } => {
+                KernelStep::Fund { node, tickets } => {
                     let told = self
                         .scheduler
                         .as_ref()
@@ -142,7 +143,7 @@ impl Room {
                         ));
                     }
                 }
-                Step::Remove(node) => self.lingering.push(node),
+                KernelStep::Remove(node) => self.lingering.push(node),
             }
         }
         self.remove_lingering();

@@ -15,14 +15,14 @@ pub(super) const SOCKET: &str = "/nonexistent/kernel/socket";
 const LONG: Duration = Duration::from_secs(60);
 
 /// An engine over a fake, with a ledger.
-pub(super) struct Stage {
+pub(super) struct EngineOverFake {
     pub engine: ForKernel,
     pub kernel: Kernel,
     pub dispatcher: Arc<Mutex<Dispatcher>>,
     pub directory: Arc<tempfile::TempDir>,
 }
 
-impl Stage {
+impl EngineOverFake {
     pub fn new() -> Self {
         let ledger = Ledger::new(LIMITS);
         Self::with(
@@ -83,7 +83,7 @@ impl Stage {
     }
 
     pub fn node(&self, client: ClientId) -> u32 {
-        self.engine.room().projection.node(client).unwrap()
+        self.engine.side().projection.node(client).unwrap()
     }
 
     /// Waits until it is told that these clients have exited.
