@@ -9,9 +9,9 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{Account, Options, Policy as Kind, Ticket};
 use prorata_user::{Bell, Policy, ProcessId, procfs};
 
+use crate::kernel_engine::kernel_side::NOTHING;
 use crate::kernel_engine::policies::SCHED_EXT;
 use crate::kernel_engine::scheduler::InKernel;
-use crate::kernel_engine::kernel_side::NOTHING;
 
 /// What a member has in place of `SCHED_EXT`, which there is not here.
 pub(super) const MARK: Policy = Policy(SCHED_EXT);
