@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::ids::ClientId;
@@ -24,8 +25,22 @@ pub(crate) struct FakeEngine {
     exits: Arc<(PipeReader, PipeWriter)>,
     /// Whether to manage processes only that really exist.
     strict: bool,
+    /// Writes a file when the engine is dropped.
+    end_note: Option<Arc<EndNote>>,
     /// Those that it knows.
     policies: &'static [PolicyName],
+}
+
+/// A pid about which the engine panics when asked.
+pub(crate) const CURSED: u32 = 4_000_000;
+
+#[derive(Debug)]
+struct EndNote(PathBuf);
+
+impl Drop for EndNote {
+    fn drop(&mut self) {
+        std::fs::write(&self.0, "").unwrap();
+    }
 }
 
 #[derive(Default, Debug)]
@@ -53,6 +68,7 @@ impl Default for FakeEngine {
             books: Arc::default(),
             exits: Arc::new(std::io::pipe().unwrap()),
             strict: false,
+            end_note: None,
             policies: POLICIES,
         }
     }
@@ -64,6 +80,15 @@ impl FakeEngine {
         Self {
             strict: true,
             ..Self::default()
+        }
+    }
+
+    /// The same; it writes a file at `note` when it is dropped, as an engine is
+    /// however the daemon ends.
+    pub fn noting_its_end(note: PathBuf) -> Self {
+        Self {
+            end_note: Some(Arc::new(EndNote(note))),
+            ..Self::strict()
         }
     }
 
@@ -104,7 +129,10 @@ impl FakeEngine {
         ) else {
             return;
         };
-        let engine = self.clone();
+        let engine = Self {
+            end_note: None,
+            ..self.clone()
+        };
         std::thread::spawn(move || {
             while poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).is_err() {}
             engine.end(process);
@@ -176,6 +204,7 @@ impl Engine for FakeEngine {
     }
 
     fn find(&self, pid: u32) -> Option<ClientId> {
+        assert_ne!(pid, CURSED, "a bug");
         let books = self.books();
         let found = books
             .clients

@@ -22,6 +22,8 @@ use crate::report::RunningChoice;
 use crate::roots::RootWatch;
 use crate::state::State;
 
+#[cfg(test)]
+pub(crate) use engine::CURSED;
 pub(crate) use engine::FakeEngine;
 pub(crate) use host::FakeHost;
 

@@ -9,45 +9,15 @@ use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 use prorata_protocol::{Funding, Request, Response, TransferPortion};
 use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
-use super::harness::{Daemon, Sleeper, directory, eventually, lend_ten, refusal, tickets};
+use super::harness::{
+    Daemon, Elsewhere, Sleeper, directory, eventually, lend_ten, refusal, tickets,
+};
 use crate::control::Control;
-use crate::host::{Host, Linux, UserAccount};
 use crate::journal::Journal;
 use crate::peer::Peer;
-use crate::process::{ProcessId, ProcessInfo};
+use crate::process::ProcessId;
 use crate::testing::requests::below;
 use crate::testing::{FakeEngine, ask, control, fast_directory, image};
-
-/// This machine without daemon, and with the processes that have ended since.
-#[derive(Clone, Default)]
-struct Elsewhere(BTreeMap<u32, ProcessInfo>);
-
-impl Elsewhere {
-    fn add(&mut self, sleeper: &Sleeper) -> ProcessId {
-        let process = ProcessInfo::read(sleeper.pid()).unwrap();
-        let id = process.id;
-        self.0.insert(sleeper.pid(), process);
-        id
-    }
-}
-
-impl Host for Elsewhere {
-    fn process(&self, pid: u32) -> Option<ProcessInfo> {
-        self.0.get(&pid).cloned()
-    }
-    fn account_named(&self, name: &str) -> Option<UserAccount> {
-        Linux.account_named(name)
-    }
-    fn account_of(&self, uid: u32) -> Option<UserAccount> {
-        Linux.account_of(uid)
-    }
-    fn own_pid(&self) -> u32 {
-        u32::MAX
-    }
-    fn own_uid(&self) -> u32 {
-        Linux.own_uid()
-    }
-}
 
 /// All that a daemon tells of itself.
 fn reports_of(daemon: &Daemon) -> Vec<Response> {
@@ -168,7 +138,9 @@ fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
 fn a_confirmed_change_survives_kill_9() {
     const SEED: u64 = 1;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
-    let mut host = Elsewhere::default();
+    let mut host = Elsewhere {
+        processes: Some(BTreeMap::new()),
+    };
     let mut sleepers: Vec<Sleeper> = (0..6).map(|_| Sleeper::start()).collect();
     for sleeper in &sleepers {
         host.add(sleeper);

@@ -3,25 +3,24 @@
 //! A daemon refuses to manage its own descendants, and must be killed and
 //! limited without harm to the tests: so it is this program, run again.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use prorata_core::ids::ClientId;
 use prorata_protocol::{
-    ClientReport, ClientState, Connection, DaemonPaths, EngineChoice, Funding, KernelChoice,
-    Request, Response, SocketPath, StatusReport, TransferPortion,
+    ClientReport, Connection, DaemonPaths, EngineChoice, Funding, KernelChoice, Request, Response,
+    SocketPath, StatusReport, TransferPortion,
 };
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::Timing;
 use crate::daemon::{DaemonOptions, serve};
-use crate::engine::{Engine, EngineError, EngineStatus};
-use crate::process::ProcessId;
+use crate::host::{Host, Linux, UserAccount};
+use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::FakeEngine;
 
 const DIRECTORY: &str = "PRORATA_TEST_DAEMON_DIRECTORY";
@@ -88,10 +87,8 @@ fn daemon_process() {
         if refuses && choice != EngineChoice::User {
             return Err("there is no sched_ext".into());
         }
-        Ok(Box::new(Mortal {
-            engine: FakeEngine::strict(),
-            obituary: setup.directory.with_file_name("released"),
-        }))
+        let note = setup.directory.with_file_name("released");
+        Ok(Box::new(FakeEngine::noting_its_end(note)))
     };
     let kernel = EngineChoice::Kernel(KernelChoice::default());
     let options = DaemonOptions {
@@ -103,67 +100,42 @@ fn daemon_process() {
     std::process::exit(code);
 }
 
-/// A pid about which the engine of a test daemon panics when asked.
-pub(super) const CURSED: u32 = 4_000_000;
-
-/// Leaves a file when it is dropped, as it should be, however the daemon ends.
-struct Mortal {
-    engine: FakeEngine,
-    obituary: PathBuf,
+/// This machine's users, with its processes or made-up ones. The daemon is not
+/// among them.
+#[derive(Clone, Default)]
+pub(super) struct Elsewhere {
+    pub processes: Option<BTreeMap<u32, ProcessInfo>>,
 }
 
-impl Drop for Mortal {
-    fn drop(&mut self) {
-        std::fs::write(&self.obituary, "").unwrap();
+impl Elsewhere {
+    /// Adds a real process to the made-up ones, where it never ends.
+    pub fn add(&mut self, sleeper: &Sleeper) -> ProcessId {
+        let process = ProcessInfo::read(sleeper.pid()).unwrap();
+        let id = process.id;
+        let processes = self.processes.get_or_insert_default();
+        processes.insert(sleeper.pid(), process);
+        id
     }
 }
 
-impl Engine for Mortal {
-    fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        self.engine.manage(client, root)
+impl Host for Elsewhere {
+    fn process(&self, pid: u32) -> Option<ProcessInfo> {
+        match &self.processes {
+            Some(processes) => processes.get(&pid).cloned(),
+            None => Linux.process(pid),
+        }
     }
-    fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
-        self.engine.adopt(client, parent)
+    fn account_named(&self, name: &str) -> Option<UserAccount> {
+        Linux.account_named(name)
     }
-    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
-        self.engine.manage_marked(client, user, since_ticks)
+    fn account_of(&self, uid: u32) -> Option<UserAccount> {
+        Linux.account_of(uid)
     }
-    fn release(&self, client: ClientId) {
-        self.engine.release(client);
+    fn own_pid(&self) -> u32 {
+        u32::MAX
     }
-    fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {
-        self.engine.set_client_quantum(client, quantum_ns);
-    }
-    fn suspend(&self, client: ClientId) -> bool {
-        self.engine.suspend(client)
-    }
-    fn resume(&self, client: ClientId) {
-        self.engine.resume(client);
-    }
-    fn nudge(&self) {
-        self.engine.nudge();
-    }
-    fn exits(&self) -> BorrowedFd<'_> {
-        self.engine.exits()
-    }
-    fn take_exited(&self) -> Vec<ClientId> {
-        self.engine.take_exited()
-    }
-    fn find(&self, pid: u32) -> Option<ClientId> {
-        assert_ne!(pid, CURSED, "a bug");
-        self.engine.find(pid)
-    }
-    fn processes(&self, client: ClientId) -> Vec<ProcessId> {
-        self.engine.processes(client)
-    }
-    fn state(&self, client: ClientId) -> Option<ClientState> {
-        self.engine.state(client)
-    }
-    fn status(&self) -> EngineStatus {
-        self.engine.status()
-    }
-    fn failure(&self) -> Option<String> {
-        self.engine.failure()
+    fn own_uid(&self) -> u32 {
+        Linux.own_uid()
     }
 }
 

@@ -12,9 +12,10 @@ use prorata_protocol::{
 use rustix::process::Signal;
 
 use super::harness::{
-    CURSED, DEMANDS_KERNEL, Daemon, GATE, LONG, REFUSES_KERNEL, Sleeper, WAITS_TO_START, directory,
+    DEMANDS_KERNEL, Daemon, GATE, LONG, REFUSES_KERNEL, Sleeper, WAITS_TO_START, directory,
     eventually, paths, refusal, tickets,
 };
+use crate::testing::CURSED;
 
 const SHORT: Duration = Duration::from_millis(200);
 

@@ -5,33 +5,12 @@ use std::path::Path;
 use prorata_core::ids::ClientId;
 use prorata_protocol::{Request, Response};
 
-use super::harness::{Sleeper, eventually, tickets};
+use super::harness::{Elsewhere, Sleeper, eventually, tickets};
 use crate::control::Control;
-use crate::host::{Host, Linux, UserAccount};
+use crate::host::{Host, Linux};
 use crate::peer::Peer;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::{ALICE, ASKER, FakeEngine, FakeHost, ask, control, fast_directory, user};
-
-/// This machine, as if the daemon were a process that is not there.
-struct Live;
-
-impl Host for Live {
-    fn process(&self, pid: u32) -> Option<ProcessInfo> {
-        Linux.process(pid)
-    }
-    fn account_named(&self, name: &str) -> Option<UserAccount> {
-        Linux.account_named(name)
-    }
-    fn account_of(&self, uid: u32) -> Option<UserAccount> {
-        Linux.account_of(uid)
-    }
-    fn own_pid(&self) -> u32 {
-        u32::MAX
-    }
-    fn own_uid(&self) -> u32 {
-        Linux.own_uid()
-    }
-}
 
 fn register(control: &mut Control, peer: &Peer, pid: u32) -> ClientId {
     let request = Request::Register {
@@ -52,7 +31,7 @@ fn id(sleeper: &Sleeper) -> ProcessId {
 }
 
 fn restart(directory: &Path, engine: &FakeEngine) -> Control {
-    let mut control = control(directory, Live, engine);
+    let mut control = control(directory, Elsewhere::default(), engine);
     control.manage_again();
     control
 }
@@ -61,7 +40,7 @@ fn restart(directory: &Path, engine: &FakeEngine) -> Control {
 fn a_client_whose_root_has_ended_is_found_by_its_other_processes() {
     let directory = fast_directory();
     let engine = FakeEngine::strict();
-    let mut first = control(directory.path(), Live, &engine);
+    let mut first = control(directory.path(), Elsewhere::default(), &engine);
     let (root, other) = (Sleeper::start(), Sleeper::start());
     let other_id = id(&other);
     let me = user(Linux.own_uid());
@@ -95,7 +74,7 @@ fn a_client_whose_root_has_ended_is_found_by_its_other_processes() {
 fn a_client_without_roots_is_found_by_its_marker() {
     let directory = fast_directory();
     let engine = FakeEngine::strict();
-    let mut first = control(directory.path(), Live, &engine);
+    let mut first = control(directory.path(), Elsewhere::default(), &engine);
     let me = user(Linux.own_uid());
     let root = Sleeper::start();
     let client = register(&mut first, &me, root.pid());
@@ -160,7 +139,7 @@ fn an_adopter_inherits_orphans_after_a_restart_too() {
 fn a_clients_quantum_survives_a_restart() {
     let directory = fast_directory();
     let engine = FakeEngine::strict();
-    let mut first = control(directory.path(), Live, &engine);
+    let mut first = control(directory.path(), Elsewhere::default(), &engine);
     let me = user(Linux.own_uid());
     let programs = [Sleeper::start(), Sleeper::start()];
     let clients = [0, 1].map(|index: usize| register(&mut first, &me, programs[index].pid()));
