@@ -1,7 +1,7 @@
 //! The daemon with the user engine, on real processes.
 //!
-//! Daemons here are this program run again, started apart as `prorata` starts
-//! them; so it has a `main` of its own.
+//! Daemons here are this program, run again and started as `prorata` starts
+//! them. So it has its own `main`.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -16,10 +16,10 @@ use prorata_protocol::{
 };
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
-/// Which mechanism a daemon is to use; set for those that are one.
+/// The mechanism of a daemon; set only in a daemon's process.
 const MECHANISM: &str = "PRORATA_TEST_MECHANISM";
 
-/// Longest wait for anything. None of these waits for it to pass.
+/// Longest wait for anything. No test waits for its end.
 const LONG: Duration = Duration::from_secs(60);
 
 fn main() {
@@ -58,7 +58,7 @@ fn daemon(mechanism: &str) {
         mechanism: (mechanism == "stop").then_some(Mechanism::Stop),
         ..DaemonOptions::default()
     };
-    // Its words go to the starter and to the log.
+    // The starter and the log get its messages.
     let code = daemon_main(paths, options).map_or(1, |()| 0);
     std::process::exit(code);
 }
@@ -120,7 +120,7 @@ impl Setting {
 
 impl Drop for Setting {
     fn drop(&mut self) {
-        // Whatever the test has left.
+        // The daemon that the test has left.
         if let Ok(mut connection) = Connection::open(&self.paths.socket) {
             let _ = connection.call(&Request::Stop);
         }

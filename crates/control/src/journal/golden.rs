@@ -1,5 +1,5 @@
-//! The form in which journals are written: it must not change unnoticed, as
-//! another version would take a journal for damaged, or misread it.
+//! The form of journals. It must not change unnoticed: another version would
+//! take a journal for damaged, or misread it.
 
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Target};
@@ -9,8 +9,8 @@ use super::{Image, record};
 use crate::process::ProcessId;
 use crate::state::{Change, Settings, State};
 
-/// A journal of the present format: its first line, an image, and a line for
-/// each change that led to it.
+/// A journal of the present form: its first line, an image, and a line for each
+/// change that led to it.
 const GOLDEN: &str = include_str!("golden.txt");
 
 /// Every change and every operation, in an order that makes sense.

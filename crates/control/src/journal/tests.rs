@@ -96,14 +96,14 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Writes those of `changes` that make sense. Returns the state after each
-/// record, the first one's included, and where in the file each ends.
+/// Writes the sensible ones of `changes`. Returns the state after each record,
+/// the first one included, and the end of each record in the file.
 fn keep(journal: &mut Journal, state: &mut State, changes: Vec<Change>) -> Vec<(String, u64)> {
     journal.rewrite(state).unwrap();
     let mut states = vec![(image(state), journal.length)];
     for change in changes {
         let mut next = state.clone();
-        // What the daemon decodes: an operation is checked, the rest fits it.
+        // As the daemon decodes: an operation is checked, and the rest fits it.
         if next.apply(&change).is_ok() {
             journal
                 .append(std::slice::from_ref(&change), state)
@@ -194,7 +194,7 @@ fn a_flipped_bit_loses_only_later_records() {
         );
         prop_assert!(damage.is_some());
 
-        // The next journal does not overwrite it, unless its tail was torn.
+        // The next journal overwrites it only if its tail was torn.
         let state = found.map_or_else(|| State::new(0, 0), |(state, _)| state);
         journal.append(&[Change::Hold], &state).unwrap();
         let aside = fs::read(path.with_extension("damaged-1")).ok();
@@ -272,8 +272,8 @@ fn a_refused_change_is_never_found_in_the_journal() {
         let mut journal = opened(directory.path()).journal;
         let mut state = State::new(0, 0);
         journal.rewrite(&state).unwrap();
-        // Of a record that was written and could not be taken back: as long as
-        // no journal can be written, what it says may be found.
+        // A record was written and could not be taken back. Until a new journal can
+        // be written, a reader may find it.
         let mut doubtful = image(&state);
         for (change, faults) in changes {
             let was_good = journal.file.is_some();
@@ -299,7 +299,7 @@ fn a_refused_change_is_never_found_in_the_journal() {
                 prop_assert!(sensible.contains(&&found), "{:?}", faults);
             }
         }
-        // With room again, all is as it was confirmed.
+        // With room again, the journal holds exactly the confirmed changes.
         journal.append(&[Change::Hold], &state).unwrap();
         prop_assert_eq!(found(opened(directory.path())), Some(image(&state)));
     });

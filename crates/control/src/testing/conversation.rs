@@ -1,5 +1,4 @@
-//! A daemon without socket that is asked one thing after another, and what
-//! must hold after each.
+//! A daemon without a socket, a series of requests, and what holds after each.
 
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus};
 use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
@@ -23,7 +22,7 @@ pub(crate) fn frame(request: Request) -> Vec<u8> {
     .unwrap()
 }
 
-/// Everything that can be seen of a state, however it came about.
+/// The visible part of a state, apart from its history.
 fn visible(state: &State) -> String {
     let ledger = &state.ledger;
     let views = (
@@ -38,7 +37,8 @@ fn visible(state: &State) -> String {
     )
 }
 
-/// A daemon that is asked for a long time, and what it should remember.
+/// A daemon with many requests behind it, and the state that it should
+/// remember.
 pub(crate) struct Conversation {
     pub control: Control,
     engine: FakeEngine,
@@ -65,7 +65,7 @@ impl Conversation {
         }
     }
 
-    /// Asks and checks what must always hold.
+    /// Sends a request and checks all invariants.
     pub fn ask(&mut self, who: &Peer, bytes: &[u8], context: &str) {
         let outgoing = self.control.handle(who, bytes);
         let image_after = image(&self.control.state);
@@ -83,7 +83,7 @@ impl Conversation {
             "no fix in {message:?}"
         );
         if message.contains("it has just ended") {
-            // Something was made and destroyed, which uses up identifiers.
+            // Something was created and destroyed, which uses up identifiers.
             let before = serde_json::from_str(&self.image).unwrap();
             assert_eq!(
                 visible(&before),
@@ -96,7 +96,7 @@ impl Conversation {
         }
     }
 
-    /// What happens unasked: connections close, processes end.
+    /// Events without a request: connections close, processes end.
     pub fn happen(&mut self) {
         let held: Vec<_> = self.control.state.held.iter().copied().collect();
         let processes: Vec<_> = self
@@ -123,7 +123,7 @@ impl Conversation {
         let ledger = serde_json::to_string(&self.control.state.ledger).unwrap();
         let shared = serde_json::to_string(lock(&self.control.dispatcher).ledger()).unwrap();
         assert_eq!(ledger, shared, "{context}: the dispatcher's ledger differs");
-        // A successor reads in the journal what this one remembers.
+        // The next daemon reads from the journal what this one remembers.
         let successor = control(
             self.directory.path(),
             FakeHost::new(0),

@@ -17,17 +17,17 @@ use crate::process::{ProcessId, ProcessInfo};
 /// A process with this pid cannot be managed.
 pub(crate) const UNMANAGEABLE: u32 = 199;
 
-/// Notices when real processes end, and no more.
+/// An engine that notices when real processes end, and does no more.
 #[derive(Clone, Debug)]
 pub(crate) struct FakeEngine {
     books: Arc<Mutex<Books>>,
     /// Holds a byte for each client in `Books::exited`.
     exits: Arc<(PipeReader, PipeWriter)>,
-    /// Whether to manage processes only that really exist.
+    /// Whether it manages only real processes.
     strict: bool,
     /// Writes a file when the engine is dropped.
     end_note: Option<Arc<EndNote>>,
-    /// Those that it knows.
+    /// The policies that it knows.
     policies: &'static [PolicyName],
 }
 
@@ -51,14 +51,14 @@ pub(crate) struct Books {
     /// Clients in the order in which they were managed.
     pub order: Vec<ClientId>,
     pub adopters: BTreeMap<u32, ClientId>,
-    /// Of those that it was told of: none is that of all.
+    /// The quanta that it was told; none is the common one.
     pub quanta_ns: BTreeMap<ClientId, Option<u64>>,
-    /// What `manage_marked` finds.
+    /// The processes that `manage_marked` finds.
     pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
-    /// What it was last told.
+    /// The last settings that it was told.
     pub configured: Option<(u64, PolicyName)>,
-    /// The account that it keeps, if it does.
+    /// Its account of any client, if it keeps accounts.
     pub account: Option<ClientAccount>,
 }
 
@@ -75,7 +75,7 @@ impl Default for FakeEngine {
 }
 
 impl FakeEngine {
-    /// One that manages no made-up processes.
+    /// An engine that manages only real processes.
     pub fn strict() -> Self {
         Self {
             strict: true,
@@ -83,8 +83,7 @@ impl FakeEngine {
         }
     }
 
-    /// The same; it writes a file at `note` when it is dropped, as an engine is
-    /// however the daemon ends.
+    /// The same; writes a file at `note` when it is dropped.
     pub fn noting_its_end(note: PathBuf) -> Self {
         Self {
             end_note: Some(Arc::new(EndNote(note))),
@@ -92,7 +91,7 @@ impl FakeEngine {
         }
     }
 
-    /// One that knows these policies only.
+    /// An engine that knows only these policies.
     pub fn knowing(policies: &'static [PolicyName]) -> Self {
         Self {
             policies,
@@ -121,7 +120,7 @@ impl FakeEngine {
         }
     }
 
-    /// Follows a process that really exists to its end.
+    /// Follows a real process to its end.
     fn follow(&self, process: ProcessId) {
         let Ok(pidfd) = pidfd_open(
             Pid::from_raw(process.pid as i32).unwrap(),

@@ -16,8 +16,9 @@ pub(crate) struct FakeHost {
 }
 
 impl FakeHost {
-    /// Whose daemon runs as `daemon_uid`. Processes 100 to 199 are alice's,
-    /// 200 to 299 bob's, 300 to 309 root's; 2 is the kernel's; 90 asks and has the child 91.
+    /// A machine on which the daemon runs as `daemon_uid`. Processes 100 to 199
+    /// are alice's, 200 to 299 bob's, 300 to 309 root's; 2 is the kernel's; 90
+    /// asks and has the child 91.
     pub fn new(daemon_uid: u32) -> Self {
         let mut host = Self {
             daemon_uid,
@@ -51,7 +52,7 @@ impl FakeHost {
     pub fn add(&mut self, pid: u32, parent: u32, uid: u32, name: &str) {
         let id = ProcessId {
             pid,
-            // One that no real process has.
+            // No real process started then.
             start_time_ticks: u64::MAX / 2 + u64::from(pid),
         };
         let name = name.to_owned();

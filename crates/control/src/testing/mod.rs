@@ -1,5 +1,5 @@
-//! A made-up machine, and an engine that enforces nothing, for tests of
-//! everything above them.
+//! A made-up machine, and an engine that enforces nothing, for the tests above
+//! them.
 
 pub(crate) mod conversation;
 mod engine;
@@ -31,10 +31,10 @@ pub(crate) use host::FakeHost;
 pub(crate) const ALICE: u32 = 1000;
 pub(crate) const BOB: u32 = 1001;
 
-/// A process that is asking.
+/// The asking process.
 pub(crate) const ASKER: u32 = 90;
 
-/// Someone without supplementary groups.
+/// A user without supplementary groups.
 pub(crate) fn user(uid: u32) -> Peer {
     Peer {
         principal: Principal {
@@ -45,7 +45,7 @@ pub(crate) fn user(uid: u32) -> Peer {
     }
 }
 
-/// A daemon without socket on a made-up machine, with its journal in
+/// A daemon without a socket on a made-up machine, with its journal in
 /// `directory`.
 pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &FakeEngine) -> Control {
     let opened = Journal::open(directory.join("journal"), "boot".into()).unwrap();
@@ -70,7 +70,7 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
     }
 }
 
-/// Asks as a client would, and gets what it would get.
+/// Sends a request like a client, and returns the answer.
 pub(crate) fn ask(control: &mut Control, who: &Peer, request: Request) -> Response {
     let envelope = Envelope {
         version: PROTOCOL_VERSION,
@@ -81,12 +81,12 @@ pub(crate) fn ask(control: &mut Control, who: &Peer, request: Request) -> Respon
         .response
 }
 
-/// All that a control remembers, to compare.
+/// The whole memory of a daemon, for comparison.
 pub(crate) fn image(state: &State) -> String {
     serde_json::to_string(state).unwrap()
 }
 
-/// Flushing files here costs nothing.
+/// A directory in which flushing costs nothing.
 pub(crate) fn fast_directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())

@@ -1,4 +1,4 @@
-//! Requests at random, most of which make some sense.
+//! Random requests, most of which make some sense.
 
 use prorata_core::rng::{Rng, Xoshiro256PlusPlus};
 use prorata_protocol::{Funding, POLICIES, Request, TransferPortion};
@@ -113,8 +113,8 @@ const USERS: &[&str] = &[
     "",
 ];
 
-/// One request; names, identifiers and pids fit those that other such requests
-/// bring into being.
+/// A request. Its names, identifiers and pids fit the objects that other random
+/// requests create.
 pub(crate) fn request(random: &mut Random) -> Request {
     match below(random, 27) {
         0 => Request::Status,

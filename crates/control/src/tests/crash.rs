@@ -19,7 +19,7 @@ use crate::process::ProcessId;
 use crate::testing::requests::below;
 use crate::testing::{FakeEngine, ask, control, fast_directory, image};
 
-/// All that a daemon tells of itself.
+/// The daemon's whole report.
 fn reports_of(daemon: &Daemon) -> Vec<Response> {
     let mut connection = daemon.connect();
     [
@@ -32,21 +32,22 @@ fn reports_of(daemon: &Daemon) -> Vec<Response> {
     .into()
 }
 
-/// All that it remembers, which is more: it decides about identifiers to come.
+/// What the daemon remembers: more than its report, since it determines later
+/// identifiers.
 fn remembered(daemon: &Daemon) -> String {
     let journal = daemon.paths.state.join("journal");
     let opened = Journal::open(journal, String::new()).unwrap();
     image(&opened.found.unwrap().0)
 }
 
-/// What a daemon has gone through.
+/// A past event of a daemon.
 #[derive(Clone)]
 enum Event {
     Asked(Request),
     Ended(ProcessId),
 }
 
-/// A daemon without crashes to compare with.
+/// A daemon without crashes, for comparison.
 struct Reference {
     control: Control,
     engine: FakeEngine,
@@ -131,9 +132,9 @@ fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
     }
 }
 
-/// Kills the daemon with `kill -9` while it works, again and again. Whatever
-/// it confirmed is there afterwards, and of the rest at most the one request
-/// that it was killed over.
+/// Kills the daemon with `kill -9` during its work, again and again. Every
+/// confirmed change is there afterwards, and of the others at most the one
+/// request during which it was killed.
 #[test]
 fn a_confirmed_change_survives_kill_9() {
     const SEED: u64 = 1;
@@ -151,7 +152,7 @@ fn a_confirmed_change_survives_kill_9() {
     for round in 0..12 {
         let mut reference = Reference::after(&history, &host);
         let mut connection = daemon.connect();
-        // So many answers, however fast the machine, and a moment more.
+        // A number of answers, on any machine, and a moment more.
         let answers = 3 + 2 * (round % 5);
         let delay = Duration::from_micros(random.next_u64() % 5_000);
         let (answered, heard) = std::sync::mpsc::channel();
@@ -171,10 +172,10 @@ fn a_confirmed_change_survives_kill_9() {
                 Err(_) => break Event::Asked(request),
             }
             history.push(Event::Asked(request));
-            // The killer listens only so long.
+            // The killer listens only for so long.
             let _ = answered.send(());
         };
-        // If the daemon ended before its time, the killer fails, not waits.
+        // If the daemon ended early, the killer fails instead of waiting.
         drop(answered);
         killer.join().unwrap();
 
@@ -242,7 +243,7 @@ fn clients_do_not_outlive_the_boot_of_their_processes() {
     assert!(matches!(daemon.ask(create), Response::Created(_)));
     daemon.signal(Signal::KILL);
     daemon.wait();
-    // The same journal, as if written before the machine started anew.
+    // The same journal, as if written before a boot.
     let path = daemon.paths.state.join("journal");
     let opened = Journal::open(path, "another boot".into()).unwrap();
     let (state, _) = opened.found.unwrap();
@@ -257,8 +258,8 @@ fn clients_do_not_outlive_the_boot_of_their_processes() {
     assert!(currencies.iter().any(|currency| currency.name == "lasting"));
 }
 
-/// Limits the daemon's files to `bytes`, which refuses writes as a full disk
-/// does: what still fits is written.
+/// Limits the daemon's files to `bytes`. Like a full disk, this refuses writes,
+/// and bytes that still fit are written.
 fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
     let limit = Rlimit {
         current: bytes,
@@ -280,7 +281,8 @@ fn on_a_full_disk_only_changes_are_refused() {
     daemon.register(&first, "first");
     daemon.register(&second, "second");
     let before = reports_of(&daemon);
-    // Every number of bytes that still fit of a record of about a hundred.
+    // Every number of bytes that may still fit, for a record of about a
+    // hundred.
     for spare in (0..80).step_by(9) {
         let length = journal_length(&daemon);
         limit_files(&daemon, Some(length + spare));
@@ -299,7 +301,7 @@ fn on_a_full_disk_only_changes_are_refused() {
     }
     assert!(daemon.is_alive());
 
-    // Asking is possible, and what happens by itself is noticed.
+    // Requests that change nothing are answered, and exits are noticed.
     drop(first);
     eventually(|| (daemon.client_names() == ["second"]).then_some(()));
 
@@ -314,7 +316,7 @@ fn on_a_full_disk_only_changes_are_refused() {
     let mut daemon = daemon.succeed();
     assert_eq!(reports_of(&daemon), before);
 
-    // It can be stopped; then it is only the journal that knows no better.
+    // The daemon can be stopped; only its journal does not know it.
     limit_files(&daemon, Some(journal_length(&daemon)));
     assert_eq!(daemon.ask(Request::Stop), Response::Done);
     assert_eq!(daemon.wait().code(), Some(0));
@@ -328,7 +330,7 @@ fn a_daemon_starts_and_answers_on_a_full_disk() {
     daemon.register(&sleeper, "sleeper");
     let before = reports_of(&daemon);
     let length = journal_length(&daemon);
-    // A directory in the way of the new journal: it cannot be written.
+    // A directory in the way keeps the new journal from being written.
     let in_the_way = daemon.paths.state.join("journal.new");
     fs::create_dir(&in_the_way).unwrap();
     let daemon = daemon.succeed();
@@ -385,7 +387,7 @@ fn a_damaged_journal_is_set_aside_and_the_daemon_goes_on() {
     let log = fs::read_to_string(daemon.paths.log()).unwrap();
     assert!(log.contains("the journal is damaged"), "{log}");
 
-    // Beyond recognition, and once more.
+    // A second time, beyond recognition.
     fs::write(&journal, b"nothing of a journal").unwrap();
     let daemon = daemon.succeed();
     assert!(daemon.client_names().is_empty());

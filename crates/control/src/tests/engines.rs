@@ -13,7 +13,7 @@ fn configure(policy: PolicyName) -> Request {
     }
 }
 
-/// One that knows two policies.
+/// An engine that knows two policies.
 fn engine_of_two() -> FakeEngine {
     FakeEngine::knowing(&[PolicyName::Lottery, PolicyName::Stride])
 }
@@ -54,7 +54,7 @@ fn a_policy_of_another_engine_gives_way_for_good() {
     assert_eq!(engine.books().configured, told);
     assert_eq!(after.state.settings.policy, PolicyName::Lottery);
     drop(after);
-    // The journal has it.
+    // The journal has the new policy.
     let mut later = control(directory.path(), FakeHost::new(0), &any);
     later.configure_again(later.state.settings.clone());
     assert_eq!(any.books().configured, told);

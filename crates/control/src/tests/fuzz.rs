@@ -1,5 +1,5 @@
-//! Whatever comes in, nothing panics, a refusal changes nothing, and journal,
-//! own ledger and dispatcher agree.
+//! Arbitrary input causes no panic, a refusal changes nothing, and journal, own
+//! ledger and dispatcher agree.
 
 use prorata_core::rng::{Rng, Xoshiro256PlusPlus};
 
@@ -7,8 +7,8 @@ use crate::testing::conversation::{Conversation, askers, frame};
 use crate::testing::requests::{below, mutate, request};
 use crate::testing::{ALICE, user};
 
-/// Asks for a long time, with `spoil` applied to each frame. Returns how many
-/// requests were accepted.
+/// Sends many requests, with `spoil` applied to each frame. Returns the number
+/// of accepted ones.
 fn converse(
     seed: u64,
     steps: usize,

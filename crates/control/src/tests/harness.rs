@@ -1,7 +1,7 @@
 //! Daemons in processes of their own, and processes for them to manage.
 //!
-//! A daemon refuses to manage its own descendants, and must be killed and
-//! limited without harm to the tests: so it is this program, run again.
+//! A daemon refuses to manage its own descendants, and tests kill and limit
+//! daemons. So a daemon is this program, run again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,10 +39,10 @@ pub(super) const WAITS_TO_START: &str = "PRORATA_TEST_DAEMON_WAITS_TO_START";
 /// See [`WAITS_TO_START`].
 pub(super) const GATE: &str = "gate";
 
-/// Longest wait for anything in these tests; none waits for it to pass.
+/// Longest wait for anything in these tests. No test waits for its end.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// How long an impatient daemon waits for clients that are slow.
+/// How long an impatient daemon waits for slow clients.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A directory for a daemon, gone with the last copy.
@@ -60,7 +60,7 @@ pub(super) fn paths(directory: &Path) -> DaemonPaths {
     }
 }
 
-/// Not a test: what the process of a [`Daemon`] does.
+/// Not a test: the process of a [`Daemon`].
 #[test]
 #[ignore = "this is the daemon that other tests start"]
 fn daemon_process() {
@@ -68,7 +68,7 @@ fn daemon_process() {
         return;
     };
     std::thread::spawn(|| {
-        // Closed when the tests end, however they do.
+        // The pipe closes when the tests end in any way.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(4);
     });
@@ -100,15 +100,15 @@ fn daemon_process() {
     std::process::exit(code);
 }
 
-/// This machine's users, with its processes or made-up ones. The daemon is not
-/// among them.
+/// This machine's users, with its processes or made-up ones, and without the
+/// daemon's.
 #[derive(Clone, Default)]
 pub(super) struct Elsewhere {
     pub processes: Option<BTreeMap<u32, ProcessInfo>>,
 }
 
 impl Elsewhere {
-    /// Adds a real process to the made-up ones, where it never ends.
+    /// Adds a real process, which never ends here.
     pub fn add(&mut self, sleeper: &Sleeper) -> ProcessId {
         let process = ProcessInfo::read(sleeper.pid()).unwrap();
         let id = process.id;
@@ -154,7 +154,7 @@ impl Daemon {
         daemon
     }
 
-    /// The same, but it waits for slow clients no longer than [`PATIENCE`].
+    /// The same; the daemon waits for slow clients no longer than [`PATIENCE`].
     pub fn start_impatient(directory: &Arc<tempfile::TempDir>) -> Daemon {
         let linger = LONG;
         let patience = PATIENCE;
@@ -240,7 +240,7 @@ impl Daemon {
         Daemon::start(&self.directory)
     }
 
-    /// Whether it serves still.
+    /// Whether it still serves.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
             && matches!(self.ask(Request::Status), Response::Status(_))
@@ -286,15 +286,15 @@ impl Drop for Daemon {
     }
 }
 
-/// A process that does nothing until it is dropped.
+/// A process that sleeps until it is dropped.
 pub(super) struct Sleeper(Child);
 
 impl Sleeper {
     pub fn start() -> Sleeper {
         let mut sleep = Command::new("sleep");
         sleep.arg("600");
-        // SAFETY: between fork and exec one system call is made. The signal
-        // comes when the thread that starts it ends, which is its test.
+        // SAFETY: between fork and exec there is one system call. The signal comes
+        // when the starting thread ends, which is its test's.
         unsafe {
             sleep.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
         }
@@ -342,8 +342,7 @@ pub(super) fn refusal(response: Response) -> String {
     message
 }
 
-/// Tries until there is a result. The wait ends early in every test that
-/// passes.
+/// Repeats the attempt until it succeeds.
 pub(super) fn eventually<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LONG;
     loop {
@@ -355,7 +354,7 @@ pub(super) fn eventually<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A raw connection, for what no [`Connection`] would send.
+/// A raw connection, for bytes that no [`Connection`] sends.
 pub(super) fn raw(paths: &DaemonPaths) -> std::os::unix::net::UnixStream {
     let connect = || std::os::unix::net::UnixStream::connect(paths.socket.path());
     let stream = eventually(|| connect().ok());

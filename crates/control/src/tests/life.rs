@@ -1,4 +1,4 @@
-//! How daemons start and end.
+//! The start and the end of daemons.
 
 use std::fs;
 use std::io;
@@ -39,7 +39,7 @@ fn has_currency(daemon: &Daemon, name: &str) -> bool {
 fn an_idle_daemon_ends() {
     let directory = directory();
     let begun = Instant::now();
-    // Without any connection it waits longer than that.
+    // A daemon without any connection lingers longer.
     let mut daemon = Daemon::spawn(&directory, SHORT);
     daemon.connect();
     assert_eq!(daemon.wait().code(), Some(0));

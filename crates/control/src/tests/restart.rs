@@ -1,4 +1,4 @@
-//! Which processes a restarted daemon finds again, and how.
+//! The processes that a restarted daemon finds again.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn a_client_whose_root_has_ended_is_found_by_its_other_processes() {
     let other_id = id(&other);
     let me = user(Linux.own_uid());
     let client = register(&mut first, &me, root.pid());
-    // The engine has seen the root start it.
+    // The engine has seen the root start this process.
     engine
         .books()
         .clients
@@ -101,7 +101,7 @@ fn a_client_within_another_stays_its_own() {
     let engine = FakeEngine::default();
     control(directory.path(), FakeHost::new(0), &engine).manage_again();
     let order: Vec<ClientId> = engine.books().order.clone();
-    // The outer one takes along all its descendants that have no client.
+    // The outer client takes along all its descendants without a client.
     assert_eq!(order, [inner, outer]);
 }
 

@@ -1,5 +1,5 @@
-//! Clients that misbehave at the socket: one clear sentence where possible,
-//! and the daemon goes on.
+//! Clients that misbehave at the socket: the daemon answers with a clear
+//! sentence where possible, and goes on.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ fn a_request_is_read_up_to_the_limit_and_not_past_it() {
     stream.write_all(&framed(&longest)).unwrap();
     assert!(matches!(read_response(&stream), Some(Response::Status(_))));
 
-    // Refused by its header; what follows is not even read.
+    // Refused by its header: the daemon does not read the body.
     longest.push(b' ');
     let _ = stream.write_all(&framed(&longest));
     let message = refusal(read_response(&stream).unwrap());
@@ -175,8 +175,8 @@ fn a_client_that_never_reads_is_dropped() {
     let mut daemon = Daemon::start_impatient(&directory());
     let mut stream = raw(&daemon.paths);
     let frame = framed(&envelope(Request::Currencies));
-    // Writes until the daemon takes no more, because its answers are not
-    // taken, and on until it hangs up.
+    // Writes until the daemon reads no more, since its answers are not taken,
+    // and then until it hangs up.
     let failure = loop {
         if let Err(error) = stream.write_all(&frame) {
             break error;
@@ -215,8 +215,7 @@ fn requests_sent_ahead_are_answered_in_order() {
 #[test]
 fn connections_are_served_up_to_the_limit_and_not_past_it() {
     let daemon = Daemon::start(&directory());
-    // The one that waited for the daemon's start may not have been noticed as
-    // closed yet.
+    // The daemon may not yet have noticed that the first connection is closed.
     let limit = match prorata_protocol::DaemonPaths::is_of_root() {
         true => MAX_CONNECTIONS,
         false => MAX_CONNECTIONS_FOR_OWNER,

@@ -11,18 +11,18 @@ use crate::server::{MAX_CONNECTIONS, MAX_CONNECTIONS_FOR_OTHERS, MAX_CONNECTIONS
 /// A user without an account.
 const STRANGER: u32 = 4_711;
 
-/// Runs on a thread of its own as another user. (The system call concerns the
-/// calling thread alone; the C library would have changed them all.)
+/// Runs on its own thread as another user. (The system call affects only the
+/// calling thread; the C library's function would affect all.)
 fn as_stranger<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     as_user(STRANGER, work)
 }
 
-/// The same as a user of any number.
+/// The same as the user with this number.
 fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let stranger = scope.spawn(|| {
-            // SAFETY: the call takes numbers, and the thread that changes its
-            // user shares no work with others and ends below.
+            // SAFETY: the call takes numbers. The thread that changes its user
+            // shares no work with others and ends below.
             let results = unsafe {
                 [
                     libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()),
@@ -37,7 +37,7 @@ fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// A directory through which others may go, if this can be tested at all.
+/// A directory that other users may enter, if the test can act as one.
 fn shared_directory() -> Option<Arc<tempfile::TempDir>> {
     if !DaemonPaths::is_of_root() {
         assert!(
@@ -119,10 +119,11 @@ fn one_other_user_does_not_take_all_connections() {
     drop(kept);
 }
 
-/// So many connections, and that one more is refused with these words.
+/// Opens so many connections, and expects one more to be refused with these
+/// words.
 fn fill(daemon: &Daemon, count: usize, words: &str) -> Vec<Connection> {
     let open = || Connection::open(&daemon.paths.socket);
-    // A connection that was closed may not have been noticed yet.
+    // The daemon may not yet have noticed a closed connection.
     let one = || eventually(|| open().ok());
     let connections = (0..count).map(|_| one()).collect();
     let Err(ConnectError::Refused { message, .. }) = open() else {

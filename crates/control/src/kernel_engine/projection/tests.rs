@@ -1,5 +1,4 @@
-//! Random histories of a ledger, followed by a kernel that is as simple as can
-//! be.
+//! Random histories of a ledger, followed by the simplest possible kernel.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -9,7 +8,7 @@ use prorata_core::ledger::{Limits, Mode, Operation, Portion, Principal};
 
 use super::*;
 
-/// Small enough that histories run into every one of them.
+/// Small limits, so that histories reach each of them.
 const LIMITS: Limits = Limits {
     currencies: 8,
     tickets: 40,
@@ -21,7 +20,7 @@ const LIMITS: Limits = Limits {
     name_bytes: 8,
 };
 
-/// What a kernel that was told all steps holds.
+/// A kernel that was told all steps.
 #[derive(Default, Debug)]
 struct Kernel {
     nodes: BTreeMap<u32, Vec<Ticket>>,
@@ -97,7 +96,7 @@ struct History {
     ledger: Ledger,
     projection: Projection,
     kernel: Kernel,
-    /// Names that were given, so that each is new.
+    /// Names that were given, so that each new one differs.
     names: u32,
 }
 
@@ -115,7 +114,7 @@ impl History {
             };
             ledger.execute(&Principal::ROOT, create).unwrap();
         }
-        // Something to transfer.
+        // A ticket for a transfer.
         for index in 0..3 {
             let create = Operation::CreateClient {
                 name: None,
@@ -141,7 +140,7 @@ impl History {
 
     fn execute(&mut self, wish: &Wish) {
         if let Some(operation) = self.resolve(wish) {
-            // Refusals are part of life.
+            // Random operations are often refused.
             let _ = self.ledger.execute(&Principal::ROOT, operation);
         }
     }
@@ -216,7 +215,7 @@ impl History {
         })
     }
 
-    /// Tells the kernel, and sees that each step is one that it can take.
+    /// Tells the kernel, and checks that it can take each step.
     fn follow(&mut self) {
         let changed = self.ledger.take_funding_changes();
         for step in self.projection.follow(&self.ledger, changed) {
@@ -227,7 +226,7 @@ impl History {
         }
     }
 
-    /// Whatever runs is worth the same on both sides.
+    /// Every running client has the same value on both sides.
     fn compare(&mut self, running: u8) {
         let clients: Vec<ClientId> = self.ledger.clients().map(|client| client.id).collect();
         let mut nodes = BTreeSet::new();
@@ -264,7 +263,8 @@ impl History {
             .for_each(|client| self.ledger.deactivate(*client));
     }
 
-    /// A kernel that was told all at once holds the same, numbers apart.
+    /// A kernel that was told everything at once holds the same, except for
+    /// numbers.
     fn compare_with_new_kernel(&self) {
         let mut projection = Projection::new(&self.ledger);
         let mut kernel = Kernel::default();
@@ -311,7 +311,7 @@ fn pick<T: Copy>(index: &Index, from: &[T]) -> Option<T> {
     (!from.is_empty()).then(|| *index.get(from))
 }
 
-/// An operation; what it concerns is settled when it happens.
+/// An operation; its objects are chosen when it happens.
 #[derive(Clone, Debug)]
 struct Wish {
     kind: u8,
@@ -340,8 +340,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Several operations may pass before the kernel is told, as in a request
-    /// that takes several.
+    /// Several operations may happen before the kernel is told, as in one
+    /// request.
     #[test]
     fn the_kernel_holds_what_the_ledger_holds(
         batches in prop::collection::vec((prop::collection::vec(wish(), 1..5), any::<u8>()), 1..60),
@@ -426,7 +426,7 @@ fn the_kernel_has_room_up_to_its_limit_and_not_past_it() {
     assert_eq!(without.len(), 1, "the last one");
     assert_eq!(numbers.iter().flatten().max(), Some(&(CGROUP_NODES - 1)));
     assert!(projection.is_full());
-    // When one goes, the one that was left out comes in.
+    // When one object goes, the one without a node gets one.
     let first = ledger.clients().next().unwrap().id;
     let last = ledger.clients().last().unwrap().id;
     let destroy = Operation::DestroyClient { client: first };

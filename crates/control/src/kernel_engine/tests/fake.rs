@@ -13,10 +13,10 @@ use crate::kernel_engine::kernel_side::NOTHING;
 use crate::kernel_engine::policies::SCHED_EXT;
 use crate::kernel_engine::scheduler::InKernel;
 
-/// What a member has in place of `SCHED_EXT`, which there is not here.
+/// A member's policy in place of `SCHED_EXT`, which this kernel lacks.
 pub(super) const MARK: Policy = Policy(SCHED_EXT);
 
-/// Everything that schedulers were told, over their loadings.
+/// Everything that all schedulers, one after another, were told.
 #[derive(Clone)]
 pub(super) struct Kernel {
     books: Arc<Mutex<Books>>,
@@ -28,19 +28,19 @@ pub(super) struct Books {
     pub nodes: BTreeMap<u32, Vec<Ticket>>,
     pub quanta_ns: BTreeMap<u32, u64>,
     pub members: HashMap<u32, (ProcessId, u32)>,
-    /// Threads that were taken back, so that they inherit nothing any more.
+    /// Threads that were taken back: they inherit nothing any more.
     taken_back: HashMap<u32, ProcessId>,
     pub accounts: HashMap<u32, Account>,
     exited: Vec<u32>,
     pub failure: Option<KernelError>,
-    /// Whether all tasks were let go, as when the scheduler is being unloaded.
+    /// Whether all tasks were released, as during an unload.
     unloading: bool,
     pub options: Option<Options>,
     pub loads: u32,
     /// The node of tasks in no other one, where all of the machine is
     /// scheduled.
     pub group: Option<u32>,
-    /// Loads that succeed, and then none.
+    /// So many loads succeed, and later ones fail.
     pub most_loads: u32,
 }
 
@@ -60,7 +60,7 @@ impl Kernel {
         self.books.lock().unwrap()
     }
 
-    /// A scheduler that knows nothing, as after each load.
+    /// A scheduler without any knowledge, as after each load.
     pub fn load(&self, options: &Options) -> Result<Box<dyn InKernel>, KernelError> {
         let mut books = self.books();
         if books.loads == books.most_loads {
@@ -78,8 +78,7 @@ impl Kernel {
         Ok(Box::new(self.clone()))
     }
 
-    /// The kernel begins to unload the scheduler, which looks as if all tasks
-    /// had ended.
+    /// The kernel begins to unload the scheduler: all tasks seem to have ended.
     pub fn begin_to_eject(&self) {
         let mut books = self.books();
         books.unloading = true;
@@ -87,12 +86,12 @@ impl Kernel {
         self.exits.ring();
     }
 
-    /// Whether all exits have been asked for.
+    /// Whether the engine has asked for all exits.
     pub fn is_heard(&self) -> bool {
         self.books().exited.is_empty()
     }
 
-    /// The kernel unloads the scheduler; members go on as they are.
+    /// The kernel unloads the scheduler; members keep their policy.
     pub fn eject(&self, reason: &str) {
         self.books().failure = Some(KernelError::Ejected {
             name: "fake",

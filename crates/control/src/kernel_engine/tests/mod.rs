@@ -39,7 +39,7 @@ fn the_kernel_gets_funding_before_tasks_and_changes_at_once() {
     over_fake.apply(Operation::SetAmount { ticket, amount: 7 });
     over_fake.engine.nudge();
     assert_eq!(over_fake.kernel.books().nodes[&node], funded(7));
-    // A client that is gone is forgotten once its tasks were let go.
+    // A removed client is forgotten once its tasks are released.
     over_fake.engine.release(client);
     over_fake.apply(Operation::DestroyClient { client });
     over_fake.engine.nudge();
@@ -221,8 +221,8 @@ fn the_kernels_account_continues_after_a_reload() {
         over_fake.engine.state(clients[0]),
         Some(ClientState::Running)
     );
-    // The dispatcher says what each is worth. One thread each has two CPUs to
-    // itself, so both get one.
+    // The dispatcher knows the values. Each client's one thread has one of the
+    // two CPUs to itself, so both get one.
     {
         let dispatcher = lock(&over_fake.dispatcher);
         let shares = clients.map(|client| dispatcher.usage(client).share);
@@ -273,7 +273,8 @@ fn an_unloaded_scheduler_is_loaded_again_once_with_all_its_members() {
         assert_eq!(books.members.len(), 3);
     }
     assert_eq!(over_fake.engine.status().mechanism, "partial");
-    // And not a second time: all go on as if never managed, and it is said.
+    // No second time: all programs continue as if never managed, and the status
+    // says so.
     over_fake.kernel.eject("runnable task stall");
     let told = eventually(|| {
         over_fake
@@ -323,10 +324,10 @@ fn a_clients_quantum_survives_a_reload() {
     assert_eq!(told(), [(of(0), 5_000_000), (of(2), 7_000_000)].into());
     over_fake.kernel.eject("runnable task stall");
     eventually(|| (over_fake.kernel.books().loads == 2).then_some(()));
-    // Its lock is held until all is told.
+    // The scheduler's lock is held until everything is told.
     drop(over_fake.engine.side());
     assert_eq!(told(), [(of(0), 5_000_000), (of(2), 7_000_000)].into());
-    // A client that is gone has none.
+    // A client that is gone has no state.
     over_fake.engine.release(clients[0]);
     set(0, Some(8_000_000));
     assert_eq!(told().get(&of(0)), Some(&5_000_000));
@@ -409,7 +410,7 @@ fn the_next_daemon_finds_members_and_their_policies() {
         dispatcher,
         directory,
     } = over_fake;
-    // As if killed: nothing is let go.
+    // As if killed: nothing is released.
     engine.shared.end.ring();
     std::mem::forget(engine);
     let ledger = lock(&dispatcher).ledger().clone();
@@ -418,7 +419,7 @@ fn the_next_daemon_finds_members_and_their_policies() {
     assert_eq!(found(&successor), [None; 4]);
     successor.engine.manage(client, tree.id()).unwrap();
     successor.engine.adopt(client, adopter.id()).unwrap();
-    // A marker counts only from the client's beginning on.
+    // A marker counts only from the client's start on.
     assert_eq!(successor.engine.manage_marked(client, 0, u64::MAX), 1);
     assert_eq!(successor.engine.manage_marked(client, 0, 0), 1);
     assert_eq!(found(&successor), [Some(client); 4]);

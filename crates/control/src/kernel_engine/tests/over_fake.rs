@@ -86,7 +86,7 @@ impl EngineOverFake {
         self.engine.side().projection.node(client).unwrap()
     }
 
-    /// Waits until it is told that these clients have exited.
+    /// Waits for the exits of these clients.
     pub fn wait_for_exits(&self, expected: &[ClientId]) {
         let deadline = Instant::now() + LONG;
         let mut exited = Vec::new();
@@ -115,7 +115,7 @@ impl EngineOverFake {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(super) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LONG;
     loop {
@@ -127,12 +127,12 @@ pub(super) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether members get their policies back here: only root may.
+/// Whether members get their policies back here: only root may set them.
 pub(super) fn is_root() -> bool {
     rustix::process::getuid().is_root()
 }
 
-/// A process that sleeps, ended when dropped with all that it started.
+/// A sleeping process, which ends with all its children when it is dropped.
 pub(super) struct Sleeper(pub Child);
 
 impl Sleeper {

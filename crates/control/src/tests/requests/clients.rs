@@ -300,7 +300,7 @@ fn a_clients_quantum_is_within_the_common_limits() {
     }
     let message = world.refused(ALICE, set_quantum("plyer", None));
     assert!(message.contains("did you mean 'player'?"), "{message}");
-    // It goes with the client.
+    // The quantum goes with the client.
     world.done(ALICE, set_quantum("player", Some(1_000_000)));
     let release = Request::Release {
         client: "player".into(),

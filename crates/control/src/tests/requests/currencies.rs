@@ -190,6 +190,6 @@ fn funding_resizes_what_backs_a_user() {
         let message = world.refused(0, set(nobody, 1));
         assert!(message.starts_with("no user named"), "{message}");
     }
-    // On a daemon of her own alice owns the base.
+    // On her own daemon, alice owns the base currency.
     World::of(ALICE).done(ALICE, set("alice", 10));
 }

@@ -1,4 +1,4 @@
-//! Requests to the daemon itself, and what happens unasked.
+//! Requests to the daemon itself, and events without a request.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn settings_change_live_within_their_limits() {
     );
     let quantum_ns = world.control.dispatcher.lock().unwrap().quantum_ns();
     assert_eq!(quantum_ns, 1_000_000_000);
-    // Asking for what is so already is asking for the status.
+    // Any user may ask for the settings that hold already.
     assert!(matches!(
         world.ask(BOB, configure(None, None)),
         Response::Status(_)

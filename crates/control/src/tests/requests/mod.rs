@@ -1,4 +1,4 @@
-//! What each request does, and whom it is refused, on a made-up machine.
+//! The effect and the refusals of each request, on a made-up machine.
 
 mod clients;
 mod currencies;
@@ -25,7 +25,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Root's daemon, which serves everybody.
+    /// Root's daemon, which serves every user.
     pub fn of_root() -> World {
         Self::of(0)
     }

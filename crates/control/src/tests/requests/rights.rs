@@ -153,7 +153,7 @@ fn one_user_does_not_fill_the_ledger_for_all() {
         message.starts_with("user 1000 has 512 currencies, the most"),
         "{message}"
     );
-    // Others have room, and what takes no more of it is not refused.
+    // Other users have room, and requests that take none are accepted.
     world.created(BOB, number_of(9_999));
     world.created(0, number_of(10_000));
     let message = world.refused(ALICE, issue(1, "alice", None));
@@ -166,7 +166,7 @@ fn one_user_does_not_fill_the_ledger_for_all() {
         },
     );
     world.created(ALICE, number_of(9_998));
-    // The daemon's owner has it all.
+    // The daemon's owner may fill the ledger.
     let mut world = World::of(ALICE);
     for n in 0..=LIMITS.currencies / QUOTA {
         world.created(ALICE, number_of(n));
