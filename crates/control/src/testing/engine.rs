@@ -26,7 +26,7 @@ pub(crate) struct FakeEngine {
     /// Whether it manages only real processes.
     strict: bool,
     /// Writes a file when the engine is dropped.
-    end_note: Option<Arc<EndNote>>,
+    _end_note: Option<Arc<EndNote>>,
     /// The policies that it knows.
     policies: &'static [PolicyName],
 }
@@ -68,7 +68,7 @@ impl Default for FakeEngine {
             books: Arc::default(),
             exits: Arc::new(std::io::pipe().unwrap()),
             strict: false,
-            end_note: None,
+            _end_note: None,
             policies: POLICIES,
         }
     }
@@ -86,7 +86,7 @@ impl FakeEngine {
     /// The same; writes a file at `note` when it is dropped.
     pub fn noting_its_end(note: PathBuf) -> Self {
         Self {
-            end_note: Some(Arc::new(EndNote(note))),
+            _end_note: Some(Arc::new(EndNote(note))),
             ..Self::strict()
         }
     }
@@ -129,7 +129,7 @@ impl FakeEngine {
             return;
         };
         let engine = Self {
-            end_note: None,
+            _end_note: None,
             ..self.clone()
         };
         std::thread::spawn(move || {
