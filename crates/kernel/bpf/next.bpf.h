@@ -55,14 +55,14 @@ static bool wakes_next(const struct task *task, struct task *running_task, u64 k
 }
 
 /* Whether a task runs next after the one that now replaces it, which is of its node. */
-static bool follows_next(struct task *task)
+static bool follows_next(const struct task *task, u64 slice)
 {
 	struct rank rank = rank_at(task, next_here.key), end = next_here;
 
 	if (!next_here.exists || next_here.node != task->node ||
 	    scx_bpf_dsq_nr_queued(DSQ_LOCAL) != 1)
 		return false;
-	end.progress += progress_of(slice_until(0, entity_of(task)), task->held);
+	end.progress += progress_of(slice, task->held);
 	return !precedes(&end, &rank);
 }
 
@@ -113,7 +113,7 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 	u64 key;
 
 	if (bpf_get_current_task_btf() == p) {
-		if (vacant || node->in_line || !follows_next(task) || scx_bpf_dsq_nr_queued(0))
+		if (vacant || node->in_line || !follows_next(task, slice) || scx_bpf_dsq_nr_queued(0))
 			return false;
 		compared = false;
 		key = key_of(&node->client, node->client.pass);

@@ -81,7 +81,7 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task *task = task_of(p), *running_task;
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
 	u64 slice;
 
 	if (!task) {
@@ -96,7 +96,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		else if (!one_cpu)
 			dispense_turn_on(cpu);
 		join(p, task, scx_bpf_now());
-	} else {
+	} else if (is_changed(p, task)) {
 		follow_changes(p, task, scx_bpf_now());
 	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
@@ -127,7 +127,8 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	/* Charged first, so that the others of its node stand where the node stands now. */
 	if (task) {
 		charge(prev, task, now);
-		follow_changes(prev, task, now);
+		if (is_changed(prev, task))
+			follow_changes(prev, task, now);
 	}
 	fill_vacancies();
 	reorder_if_due(task, now);

@@ -189,8 +189,6 @@ static bool is_changed(const struct task_struct *p, const struct task *task)
 
 static void follow_changes(struct task_struct *p, struct task *task, u64 now)
 {
-	if (!is_changed(p, task))
-		return;
 	leave(p, task);
 	join(p, task, now);
 }
@@ -231,12 +229,12 @@ static void dispense_turn_on(s32 cpu)
 }
 
 /* Charges a competing task for the CPU time that it used since the last charge. */
-__noinline int charge(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull, u64 now)
+static __always_inline void charge(struct task_struct *p, struct task *task, u64 now)
 {
 	u64 service_ns = p->se.sum_exec_runtime - task->charged_ns;
 
 	if (!service_ns)
-		return 0;
+		return;
 	task->charged_ns += service_ns;
 	dispense_for(task, task->charged_ns);
 	if (service_ns > MAX_SERVICE_NS)
@@ -251,7 +249,6 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task *task __a
 			catch_up(scx_bpf_task_cpu(p));
 	}
 	charge_entity(entity_of(task), p->pid, service_ns, now);
-	return 0;
 }
 
 /* Adds a turn that has ended to the accounts. */
