@@ -1,9 +1,8 @@
 //! A client, as the engine knows it beside the kernel.
 
-use prorata_kernel::scheduler::Account;
+use prorata_kernel::scheduler::{Account, BUCKETS};
 use prorata_user::ownership::Users;
 
-use super::kernel_side::NOTHING;
 use crate::process::ProcessId;
 
 /// A client in the kernel.
@@ -32,5 +31,34 @@ impl Client {
             now: NOTHING,
             earlier: NOTHING,
         }
+    }
+}
+
+/// An account of nothing.
+pub(super) const NOTHING: Account = Account {
+    received_ns: 0,
+    specified_ns: 0,
+    runnable: 0,
+    tasks: 0,
+    dispatches: 0,
+    migrations: 0,
+    waited_ns: 0,
+    waits: [0; BUCKETS],
+};
+
+/// The sum of an account and its continuation.
+pub(super) fn sum(earlier: &Account, now: &Account) -> Account {
+    let mut waits = earlier.waits;
+    for (wait, now) in waits.iter_mut().zip(now.waits) {
+        *wait += now;
+    }
+    Account {
+        received_ns: earlier.received_ns + now.received_ns,
+        specified_ns: earlier.specified_ns + now.specified_ns,
+        dispatches: earlier.dispatches + now.dispatches,
+        migrations: earlier.migrations + now.migrations,
+        waited_ns: earlier.waited_ns + now.waited_ns,
+        waits,
+        ..*now
     }
 }

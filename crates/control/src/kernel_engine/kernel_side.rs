@@ -16,7 +16,7 @@ use prorata_kernel::scheduler::{
 use prorata_protocol::{ClientState, PolicyName};
 use prorata_user::procfs::LastBorn;
 
-use super::client::Client;
+use super::client::{Client, NOTHING, sum};
 use super::policies::Policies;
 use super::projection::{KernelStep, Projection};
 use super::scheduler::InKernel;
@@ -441,35 +441,6 @@ impl KernelSide {
             waited_ns: account.waited_ns,
             waits: account.waits.to_vec(),
         })
-    }
-}
-
-/// An account of nothing.
-pub(super) const NOTHING: Account = Account {
-    received_ns: 0,
-    specified_ns: 0,
-    runnable: 0,
-    tasks: 0,
-    dispatches: 0,
-    migrations: 0,
-    waited_ns: 0,
-    waits: [0; prorata_kernel::scheduler::BUCKETS],
-};
-
-/// The sum of an account and its continuation.
-fn sum(earlier: &Account, now: &Account) -> Account {
-    let mut waits = earlier.waits;
-    for (wait, now) in waits.iter_mut().zip(now.waits) {
-        *wait += now;
-    }
-    Account {
-        received_ns: earlier.received_ns + now.received_ns,
-        specified_ns: earlier.specified_ns + now.specified_ns,
-        dispatches: earlier.dispatches + now.dispatches,
-        migrations: earlier.migrations + now.migrations,
-        waited_ns: earlier.waited_ns + now.waited_ns,
-        waits,
-        ..*now
     }
 }
 

@@ -11,8 +11,8 @@ use prorata_user::ownership::{Kinship, client_by_birth, is_left_of};
 use prorata_user::procfs::{self, Stat};
 use prorata_user::{Policy, marked_client};
 
-use super::client::Client;
-use super::kernel_side::{KernelSide, NOTHING};
+use super::client::{Client, NOTHING};
+use super::kernel_side::KernelSide;
 use super::policies::SCHED_EXT;
 use super::scheduler::InKernel;
 use crate::process::ProcessId;

@@ -9,7 +9,7 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{Account, Options, Policy as Kind, Ticket};
 use prorata_user::{Bell, Policy, ProcessId, procfs};
 
-use crate::kernel_engine::kernel_side::NOTHING;
+use crate::kernel_engine::client::NOTHING;
 use crate::kernel_engine::policies::SCHED_EXT;
 use crate::kernel_engine::scheduler::InKernel;
 

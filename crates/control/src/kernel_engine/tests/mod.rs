@@ -9,7 +9,7 @@ use prorata_core::ledger::Operation;
 use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
 use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
 
-use super::kernel_side::NOTHING;
+use super::client::NOTHING;
 use super::*;
 use fake::MARK;
 use over_fake::{EngineOverFake, SOCKET, Sleeper, eventually, is_root, policy_of};
