@@ -124,7 +124,11 @@ pub(crate) fn simulated(
         has_turn: vec![false; count as usize],
     }];
     points.extend(measures.series().iter().map(|point| {
-        let now = point.service.iter().map(|s| s.0 as f64 / 1e9).collect();
+        let now = point
+            .received_ns
+            .iter()
+            .map(|ns| *ns as f64 / 1e9)
+            .collect();
         let before = std::mem::replace(&mut received, now);
         CoursePoint {
             at_s: point.time_ns as f64 / 1e9,

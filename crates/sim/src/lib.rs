@@ -36,6 +36,6 @@ pub mod sweep;
 pub mod trace;
 
 pub use machine::{Machine, Simulation};
-pub use measures::{ClientMeasures, Measures, Point, PoolMeasures};
+pub use measures::{Measures, PoolMeasures};
 pub use observer::Observer;
 pub use report::report;

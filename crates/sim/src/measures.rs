@@ -1,58 +1,20 @@
 //! What is measured: service against the ideal, response times, latencies,
 //! waiting at mutexes, switches, migrations and queue lengths.
 
-use std::collections::BTreeMap;
-
 use prorata_scenario::event::{Event, Why};
-use prorata_scenario::measure::{AbsoluteError, RelativeError, Times, Told};
+use prorata_scenario::measure::{
+    AbsoluteError, ClientMeasures, PointReport, RelativeError, RunMeasures,
+};
 use prorata_scenario::plan::client_id;
 
 use crate::machine::Machine;
 use crate::observer::Observer;
 
-/// Everything measured of one client.
-#[derive(Clone, Default, Debug)]
-pub struct ClientMeasures {
-    /// Difference between service received and due.
-    pub absolute_error: AbsoluteError,
-    /// From the end of one turn up to and including the end of another
-    /// (1995, 5.3).
-    pub response_times: Times,
-    /// From a wake, or a start, to the CPU.
-    pub dispatch_latencies: Times,
-    /// Turns that it had.
-    pub turns: u64,
-    /// Times that a thread of it began to wait or to sleep.
-    pub blocks: u64,
-    /// Times that a thread of it went on on another CPU.
-    pub migrations: u64,
-    last_turn_end_ns: Option<u64>,
-}
-
-/// A point of the time series.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Point {
-    /// When.
-    pub time_ns: u64,
-    /// By client: CPU time received, and due.
-    pub service: Vec<(u64, u64)>,
-    /// By pair: relative error in quanta.
-    pub relative_errors: Vec<f64>,
-    /// Threads that could run but had no CPU.
-    pub waiting_threads: u64,
-    /// The same by pool of CPUs; empty where they are one pool.
-    pub waiting_in_pools: Vec<u64>,
-}
-
 /// Measures a run.
 #[derive(Debug, Default)]
 pub struct Measures {
-    clients: Vec<ClientMeasures>,
-    pairs: Vec<RelativeError>,
-    told: Told,
-    series: Vec<Point>,
-    /// Service received by each client at the times that assertions speak of.
-    marks: BTreeMap<u64, Vec<u64>>,
+    /// What any engine measures.
+    pub(crate) run: RunMeasures,
     /// By thread: woke and has had no CPU since.
     woken: Vec<bool>,
     queue: QueueLength,
@@ -109,22 +71,12 @@ impl Measures {
 
     /// By client.
     pub fn clients(&self) -> &[ClientMeasures] {
-        &self.clients
-    }
-
-    /// The pairs that the scenario asks for.
-    pub fn pairs(&self) -> &[RelativeError] {
-        &self.pairs
-    }
-
-    /// Waits at mutexes and for services, and what the ledger refused.
-    pub fn told(&self) -> &Told {
-        &self.told
+        &self.run.clients
     }
 
     /// The time series, empty unless the scenario asks for one.
-    pub fn series(&self) -> &[Point] {
-        &self.series
+    pub fn series(&self) -> &[PointReport] {
+        &self.run.series
     }
 
     /// Mean and largest number of threads that could run but had no CPU.
@@ -137,65 +89,50 @@ impl Measures {
         &self.pools
     }
 
-    /// CPU time that a client had received at a time that an assertion speaks
-    /// of, or at the end.
-    pub fn received_ns_at(&self, time_ns: u64, client: u32) -> u64 {
-        let at = self
-            .marks
-            .get(&time_ns)
-            .and_then(|received| received.get(client as usize));
-        at.copied().unwrap_or(0)
-    }
-
     fn client(&mut self, client: u32) -> &mut ClientMeasures {
-        let index = client as usize;
-        if index >= self.clients.len() {
-            self.clients.resize_with(index + 1, ClientMeasures::default);
-        }
-        &mut self.clients[index]
+        &mut self.run.clients[client as usize]
     }
 
     fn turn_began(&mut self, client: u32, machine: &Machine) {
         let error = &mut self.client(client).absolute_error;
         look_at_client(error, client, machine);
-        for pair in &mut self.pairs {
-            if pair.clients.0 == client || pair.clients.1 == client {
-                look_at_pair(pair, machine);
-            }
+        for pair in self.pairs_of(client) {
+            look_at_pair(pair, machine);
         }
     }
 
     fn turn_ended(&mut self, now_ns: u64, client: u32, used_ns: u64, machine: &Machine) {
         let measures = self.client(client);
-        measures.turns += 1;
         look_at_client(&mut measures.absolute_error, client, machine);
-        measures.absolute_error.count_turn();
-        if let Some(last_ns) = measures.last_turn_end_ns.replace(now_ns) {
-            measures.response_times.record(now_ns - last_ns);
+        measures.end_turn(now_ns);
+        for pair in self.pairs_of(client) {
+            pair.count_turn(client, used_ns, machine.spec().quantum.0);
+            look_at_pair(pair, machine);
         }
-        for pair in &mut self.pairs {
-            if pair.clients.0 == client || pair.clients.1 == client {
-                pair.count_turn(client, used_ns, machine.spec().quantum.0);
-                look_at_pair(pair, machine);
-            }
-        }
+    }
+
+    fn pairs_of(&mut self, client: u32) -> impl Iterator<Item = &mut RelativeError> {
+        let pairs = self.run.pairs.iter_mut();
+        pairs.filter(move |pair| pair.clients.0 == client || pair.clients.1 == client)
     }
 
     fn mark(&mut self, now_ns: u64, machine: &Machine) {
         let received = (0..machine.client_count()).map(|client| machine.received_ns(client));
-        self.marks.insert(now_ns, received.collect());
+        self.run.mark(now_ns, received.collect());
     }
 
     fn sample(&mut self, now_ns: u64, machine: &Machine) {
-        let service = (0..machine.client_count()).map(|client| {
-            let usage = machine.dispatcher().usage(machine.client_id(client));
-            (usage.received_ns, usage.specified_ns)
-        });
-        self.series.push(Point {
+        let usages = (0..machine.client_count())
+            .map(|client| machine.dispatcher().usage(machine.client_id(client)));
+        let (received_ns, specified_ns) = usages
+            .map(|usage| (usage.received_ns, usage.specified_ns))
+            .unzip();
+        self.run.series.push(PointReport {
             time_ns: now_ns,
-            service: service.collect(),
-            relative_errors: self.pairs.iter().map(|pair| pair.last).collect(),
-            waiting_threads: machine.waiting_threads(),
+            received_ns,
+            specified_ns,
+            relative_errors: self.run.pairs.iter().map(|pair| pair.last).collect(),
+            waiting_threads: Some(machine.waiting_threads()),
             waiting_in_pools: (0..self.pools.len() as u32)
                 .map(|pool| machine.waiting_in(pool))
                 .collect(),
@@ -219,13 +156,7 @@ impl Observer for Measures {
         }
         match event {
             Event::Began => {
-                self.clients
-                    .resize_with(machine.client_count() as usize, ClientMeasures::default);
-                self.pairs = machine
-                    .pairs()
-                    .iter()
-                    .map(|pair| RelativeError::new(*pair))
-                    .collect();
+                self.run = RunMeasures::new(machine.client_count(), machine.pairs());
                 if machine.pool_count() > 1 {
                     self.pools
                         .resize(machine.pool_count() as usize, PoolMeasures::default());
@@ -267,7 +198,7 @@ impl Observer for Measures {
             } => self.client(client).blocks += 1,
             Event::Sample => self.sample(now_ns, machine),
             Event::Mark | Event::Finished => self.mark(now_ns, machine),
-            _ => self.told.note(event),
+            _ => self.run.told.note(event),
         }
     }
 }

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{RelativeError, Times};
-use crate::file::{Assertion, Scenario, Time, TimeBound};
+use super::{ClientMeasures, Ran, Times};
+use crate::file::{Assertion, Time, TimeBound};
+use crate::plan::find_clients;
 
 /// An assertion with what was measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -32,71 +33,33 @@ impl Verdict {
     }
 }
 
-/// What an engine measured in a run that is over. Where it gives nothing, it
-/// does not measure that.
-pub trait Measured {
-    /// The numbers of a client's copies, or of the one copy of that name.
-    fn find_clients(&self, name: &str) -> Option<Range<u32>>;
-
-    /// Number of clients.
-    fn client_count(&self) -> u32;
-
-    /// CPU time that a client had received at a time that an assertion speaks
-    /// of, or at the end.
-    fn received_ns_at(&self, time_ns: u64, client: u32) -> u64;
-
-    /// A client's largest absolute error, in quanta.
-    fn absolute_error(&self, client: u32) -> Option<f64>;
-
-    /// The largest relative error of each pair that the scenario asks for.
-    fn relative_errors(&self) -> Option<&[RelativeError]>;
-
-    /// From a wake, or a start, to the CPU.
-    fn dispatch_latencies(&self, client: u32) -> Option<&Times>;
-
-    /// From the end of one turn to the end of the next.
-    fn response_times(&self, client: u32) -> Option<&Times>;
-
-    /// Whether no value and no CPU time came or went.
-    fn conserves(&self) -> Option<bool>;
+/// All assertions of a scenario against a run of it.
+pub(super) fn judge(ran: &Ran<'_>) -> Vec<Verdict> {
+    let assertions = ran.scenario.assertions.iter();
+    let judge = Judge { ran };
+    assertions
+        .map(|assertion| judge.verdict(assertion))
+        .collect()
 }
 
-/// All assertions of a scenario against a run of it that is over.
-pub fn judge(scenario: &Scenario, measured: &impl Measured) -> Vec<Verdict> {
-    let judge = Judge {
-        measured,
-        end_ns: scenario.duration.0,
-    };
-    let verdicts = scenario.assertions.iter();
-    verdicts.map(|assertion| judge.verdict(assertion)).collect()
+struct Judge<'a> {
+    ran: &'a Ran<'a>,
 }
 
-struct Judge<'a, M> {
-    measured: &'a M,
-    end_ns: u64,
-}
-
-/// What there is to compare an assertion with.
-enum Reading {
-    /// The engine does not measure it.
-    Unknown,
-    /// What it measured, if there was anything to measure.
-    Known(Option<f64>),
-}
-
-impl<M: Measured> Judge<'_, M> {
+impl Judge<'_> {
     fn verdict(&self, assertion: &Assertion) -> Verdict {
         match assertion {
             Assertion::Share(share) => {
                 let span = self.span(share.from, share.to);
-                let total = self.received_ns(0..self.measured.client_count(), &span);
+                let everybody = 0..self.ran.service_ns.len() as u32;
+                let total = self.received_ns(everybody, &span);
                 let received = self.received_ns(self.clients(&share.client), &span);
                 verdict(
                     format!(
                         "share of {} is {} within {}",
                         share.client, share.is, share.within
                     ),
-                    Reading::Known(quotient(received, total)),
+                    quotient(received, total),
                     "of the CPU time received",
                     |measured| (measured - share.is).abs() <= share.within,
                 )
@@ -113,7 +76,7 @@ impl<M: Measured> Judge<'_, M> {
                         "{first} to {second} is {} within {}",
                         ratio.is, ratio.within
                     ),
-                    Reading::Known(measured),
+                    measured,
                     "to 1",
                     |measured| (measured / ratio.is - 1.0).abs() <= ratio.within,
                 )
@@ -140,97 +103,90 @@ impl<M: Measured> Judge<'_, M> {
                 )
             }
             Assertion::DispatchLatency(bound) => {
-                let times = self.times(bound, |client| self.measured.dispatch_latencies(client));
+                let times = self.times(bound, |client| &client.dispatch_latencies);
                 percentile("dispatch latency", bound, times)
             }
             Assertion::ResponseTime(bound) => {
-                let times = self.times(bound, |client| self.measured.response_times(client));
+                if !self.ran.sees_turns {
+                    return Verdict {
+                        judged: false,
+                        ..percentile("response time", bound, None)
+                    };
+                }
+                let times = self.times(bound, |client| &client.response_times);
                 percentile("response time", bound, times)
             }
             Assertion::Conservation(wanted) => {
-                let conserves = self.measured.conserves();
-                let reading = conserves.map_or(Reading::Unknown, |conserves| {
-                    Reading::Known(Some(f64::from(u8::from(conserves))))
-                });
+                let conserves = (self.ran.conserves)();
                 verdict(
                     "value and CPU time are conserved".to_owned(),
-                    reading,
+                    Some(f64::from(u8::from(conserves))),
                     "(1 if so)",
-                    |_| conserves == Some(*wanted),
+                    |_| conserves == *wanted,
                 )
             }
         }
     }
 
     fn clients(&self, name: &str) -> Range<u32> {
-        self.measured.find_clients(name).unwrap_or(0..0)
+        find_clients(self.ran.groups, name).unwrap_or(0..0)
     }
 
     fn span(&self, from: Option<Time>, to: Option<Time>) -> Range<u64> {
-        from.map_or(0, |time| time.0)..to.map_or(self.end_ns, |time| time.0)
+        from.map_or(0, |time| time.0)..to.map_or(self.ran.scenario.duration.0, |time| time.0)
     }
 
     fn received_ns(&self, clients: Range<u32>, span: &Range<u64>) -> u64 {
         let received = clients.map(|client| {
-            let at = |time_ns| self.measured.received_ns_at(time_ns, client);
+            let at = |time_ns| self.ran.measures.received_ns_at(time_ns, client);
             at(span.end) - at(span.start)
         });
         received.sum()
     }
 
-    fn absolute_error(&self, client: &str) -> Reading {
-        let errors = self
-            .clients(client)
-            .map(|c| self.measured.absolute_error(c));
-        let errors: Option<Vec<f64>> = errors.collect();
-        errors.map_or(Reading::Unknown, |errors| {
-            Reading::Known(errors.into_iter().reduce(f64::max))
-        })
+    fn measures(&self, name: &str) -> impl Iterator<Item = &ClientMeasures> {
+        let clients = self.clients(name).map(|client| client as usize);
+        clients.map(|client| &self.ran.measures.clients[client])
     }
 
-    fn relative_error(&self, first: &str, second: &str) -> Reading {
+    fn absolute_error(&self, client: &str) -> Option<f64> {
+        let errors = self.measures(client).map(|c| c.absolute_error.largest);
+        errors.reduce(f64::max)
+    }
+
+    fn relative_error(&self, first: &str, second: &str) -> Option<f64> {
         let clients = (self.clients(first).start, self.clients(second).start);
-        let errors = self.measured.relative_errors();
-        errors.map_or(Reading::Unknown, |errors| {
-            let pair = errors.iter().find(|pair| pair.clients == clients);
-            Reading::Known(pair.map(|pair| pair.largest))
-        })
+        let mut pairs = self.ran.measures.pairs.iter();
+        let pair = pairs.find(|pair| pair.clients == clients);
+        pair.map(|pair| pair.largest)
     }
 
     /// A percentile of the times of all copies together.
-    fn times<'b>(&self, bound: &TimeBound, of: impl Fn(u32) -> Option<&'b Times>) -> Reading {
+    fn times(&self, bound: &TimeBound, of: impl Fn(&ClientMeasures) -> &Times) -> Option<f64> {
         let mut all = Times::default();
-        for client in self.clients(&bound.client) {
-            match of(client) {
-                Some(times) => all.merge(times),
-                None => return Reading::Unknown,
-            }
-        }
+        self.measures(&bound.client)
+            .for_each(|client| all.merge(of(client)));
         let measured = all.percentile_ns(bound.percentile);
-        Reading::Known(measured.map(|time_ns| time_ns as f64))
+        measured.map(|time_ns| time_ns as f64)
     }
 }
 
 fn verdict(
     assertion: String,
-    reading: Reading,
+    measured: Option<f64>,
     unit: &'static str,
     holds: impl FnOnce(f64) -> bool,
 ) -> Verdict {
-    let (judged, measured) = match reading {
-        Reading::Unknown => (false, None),
-        Reading::Known(measured) => (true, measured),
-    };
     Verdict {
         assertion,
         measured,
         unit,
-        judged,
+        judged: true,
         holds: measured.is_some_and(holds),
     }
 }
 
-fn percentile(what: &str, bound: &TimeBound, times: Reading) -> Verdict {
+fn percentile(what: &str, bound: &TimeBound, measured: Option<f64>) -> Verdict {
     let TimeBound {
         client,
         percentile,
@@ -238,7 +194,7 @@ fn percentile(what: &str, bound: &TimeBound, times: Reading) -> Verdict {
     } = bound;
     verdict(
         format!("{what} of {client}, percentile {percentile}, is at most {at_most}"),
-        times,
+        measured,
         "ns",
         |measured| measured <= at_most.0 as f64,
     )

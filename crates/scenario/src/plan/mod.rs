@@ -9,6 +9,7 @@ mod pools;
 mod rights;
 mod timeline;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -181,6 +182,21 @@ impl Group {
         let exists = self.copies && self.clients.contains(&client);
         // What is parsed could have been written in more than one way.
         (exists && self.copy_name(client) == name).then_some(client)
+    }
+}
+
+/// The line of the file that a client comes from.
+pub fn group_of(groups: &[Group], client: u32) -> &Group {
+    let index = groups.partition_point(|group| group.clients.end <= client);
+    &groups[index]
+}
+
+/// A client's name; that of a copy is the file's and the copy's number.
+pub fn client_name(groups: &[Group], client: u32) -> Cow<'_, str> {
+    let group = group_of(groups, client);
+    match group.copies {
+        true => group.copy_name(client).into(),
+        false => group.name.as_str().into(),
     }
 }
 

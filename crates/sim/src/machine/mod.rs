@@ -39,7 +39,9 @@ use prorata_scenario::RunError;
 use prorata_scenario::event::Event;
 use prorata_scenario::file::{MachineSpec, Quanta, Scenario, ScenarioError};
 use prorata_scenario::measure::Counts;
-use prorata_scenario::plan::{Code, Deed, Group, Plan, client_id, find_clients};
+use prorata_scenario::plan::{
+    Code, Deed, Group, Plan, client_id, client_name, find_clients, group_of,
+};
 use prorata_scenario::queue::EventQueue;
 use prorata_scenario::threads::{Thread, Threads};
 use prorata_scenario::world::{Objects, Rules};
@@ -378,11 +380,7 @@ impl Machine {
 
     /// A client's name; that of a copy is the file's and its number.
     pub fn client_name(&self, client: u32) -> Cow<'_, str> {
-        let group = self.group(client);
-        match group.copies {
-            true => group.copy_name(client).into(),
-            false => group.name.as_str().into(),
-        }
+        client_name(&self.groups, client)
     }
 
     /// A client's identifier in the ledger.
@@ -400,6 +398,10 @@ impl Machine {
         self.groups
             .iter()
             .map(|group| (group.name.as_str(), group.clients.clone()))
+    }
+
+    pub(crate) fn parts(&self) -> (&[Group], &Objects) {
+        (&self.groups, &self.objects)
     }
 
     /// Names of the mutexes, by number.
@@ -425,10 +427,7 @@ impl Machine {
 
     /// Which line of the scenario a client comes from.
     fn group(&self, client: u32) -> &Group {
-        let place = self
-            .groups
-            .partition_point(|group| group.clients.end <= client);
-        &self.groups[place]
+        group_of(&self.groups, client)
     }
 
     fn is_aligned(&self) -> bool {

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use prorata_scenario::plan::Group;
+use prorata_scenario::plan::{Group, client_name};
 use prorata_scenario::world::Objects;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -87,10 +87,7 @@ impl Crew {
         let mut clients = Vec::new();
         for group in groups {
             clients.extend(group.clients.clone().map(|client| Client {
-                name: match group.copies {
-                    true => group.copy_name(client),
-                    false => group.name.clone(),
-                },
+                name: client_name(groups, client).into_owned(),
                 program: group.program,
                 ..Client::default()
             }));

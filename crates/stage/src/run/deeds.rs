@@ -20,9 +20,9 @@ impl Run {
                 self.do_deed(deed, watch)?;
             }
             Due::Rule { client } => self.rule_due(client, time_ns),
-            Due::Mark => self.measures.mark(time_ns),
+            Due::Mark => self.looks.mark(time_ns),
             Due::Sample => {
-                let point = self.measures.sample(time_ns);
+                let point = self.looks.sample(time_ns);
                 watch.sampled(&self.stage, self.clock.real_ns(), point);
                 if let Some(every_ns) = self.sample_every_ns {
                     self.plan(time_ns + every_ns, Due::Sample);

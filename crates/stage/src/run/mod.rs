@@ -3,7 +3,7 @@
 mod clock;
 mod crew;
 mod deeds;
-mod measures;
+mod looks;
 mod report;
 mod scene;
 
@@ -20,7 +20,7 @@ use prorata_scenario::{Report, Scenario};
 
 use self::clock::Clock;
 use self::crew::{Crew, permit_sockets};
-use self::measures::Measures;
+use self::looks::Looks;
 use self::scene::Scene;
 use crate::cast::Cast;
 use crate::engine::ProcessEngine;
@@ -81,7 +81,7 @@ struct Run {
     stage: Stage,
     kind: &'static ProcessEngine,
     clock: Clock,
-    measures: Measures,
+    looks: Looks,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
     /// Entries of `due` so far: what is due at one time happens in the order
     /// in which it was said.
@@ -145,7 +145,8 @@ impl Run {
         cast: Option<Cast>,
     ) -> Result<Run> {
         let objects = Objects::new(&mut plan, seed);
-        let measures = Measures::new(&plan.groups, &plan.pairs);
+        let clients = plan.groups.last().map_or(0, |group| group.clients.end);
+        let looks = Looks::new(clients, &plan.pairs);
         let rules = Rules::new(&plan.groups, seed);
         let name = plan.machine.policy;
         let (cpus, quantum_ns) = (plan.machine.cpus, plan.machine.quantum.0);
@@ -162,7 +163,7 @@ impl Run {
             clock: Clock::new(stage.cpus()),
             kind,
             stage,
-            measures,
+            looks,
             due: BinaryHeap::new(),
             said: 0,
             code: plan.code,
@@ -240,7 +241,7 @@ impl Run {
                 self.happen(time_ns, due, watch)?;
             }
             if self.clock.now_ns() >= self.end_ns {
-                self.measures.mark(self.end_ns);
+                self.looks.mark(self.end_ns);
                 self.took_ns = self.clock.real_ns();
                 return Ok(());
             }
@@ -262,7 +263,7 @@ impl Run {
         let blocked = !(0..clients).any(|client| self.stage.competes(client_id(client)));
         let now_ns = self.clock.look(received_ns.iter().sum(), blocked);
         let dispatcher = self.stage.dispatcher();
-        self.measures.look(&received_ns, usages, &dispatcher);
+        self.looks.look(&received_ns, usages, &dispatcher);
         let quantum = Duration::from_nanos(dispatcher.quantum_ns());
         drop(dispatcher);
         self.next_look = Instant::now() + quantum.clamp(LOOK.1, LOOK.0);
@@ -314,7 +315,7 @@ impl Run {
         let client = speaker.client;
         match message::Report::receive(&speaker.socket) {
             Ok(None | Some(message::Report::Ready)) => {}
-            Ok(Some(message::Report::Woke(late_ns))) => self.measures.woke(client, late_ns),
+            Ok(Some(message::Report::Woke(late_ns))) => self.looks.woke(client, late_ns),
             Ok(Some(message::Report::Meets(instruction))) => {
                 speaker.instruction = instruction;
                 self.meet(thread, instruction);
@@ -357,8 +358,8 @@ impl Run {
     }
 
     fn play_scene<'a>(&'a mut self, action: impl FnOnce(&mut Scene<'a>)) {
-        let (crew, measures) = (&mut self.crew, &mut self.measures);
-        Scene::play(&self.stage, crew, &self.code, measures, action);
+        let (crew, looks) = (&mut self.crew, &mut self.looks);
+        Scene::play(&self.stage, crew, &self.code, looks, action);
     }
 
     /// Compares what everybody was charged with what the clocks show. A kernel's account
@@ -372,8 +373,7 @@ impl Run {
         self.stage.look();
         let received_ns = self.crew.received_ns();
         let quantum_ns = self.stage.dispatcher().quantum_ns();
-        self.measures
-            .compare(&received_ns, &self.usages(), quantum_ns);
+        self.looks.compare(&received_ns, &self.usages(), quantum_ns);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use prorata_scenario::plan::{Code, Instruction};
 use prorata_scenario::world::{Objects, Waiting, World};
 
 use super::crew::Crew;
-use super::measures::Measures;
+use super::looks::Looks;
 use crate::message::Order;
 use crate::stage::Stage;
 use crate::worker::monotonic_ns;
@@ -20,7 +20,7 @@ use crate::worker::monotonic_ns;
 pub(super) struct Scene<'a> {
     crew: &'a mut Crew,
     code: &'a Code,
-    measures: &'a mut Measures,
+    looks: &'a mut Looks,
     dispatcher: MutexGuard<'a, Dispatcher>,
     now_ns: u64,
     /// Orders to threads.
@@ -35,13 +35,13 @@ impl<'a> Scene<'a> {
         stage: &'a Stage,
         crew: &'a mut Crew,
         code: &'a Code,
-        measures: &'a mut Measures,
+        looks: &'a mut Looks,
         action: impl FnOnce(&mut Scene<'a>),
     ) {
         let mut scene = Scene {
             crew,
             code,
-            measures,
+            looks,
             dispatcher: stage.dispatcher(),
             now_ns: monotonic_ns(),
             orders: Vec::new(),
@@ -108,7 +108,7 @@ impl World for Scene<'_> {
                 Some(self.dispatcher.apply(checked))
             }
             Err(error) => {
-                self.measures.told.note(Event::Refused { error: &error });
+                self.looks.run.told.note(Event::Refused { error: &error });
                 None
             }
         }
@@ -141,6 +141,6 @@ impl World for Scene<'_> {
     }
 
     fn tell(&mut self, event: Event<'_>) {
-        self.measures.told.note(event);
+        self.looks.run.told.note(event);
     }
 }

@@ -7,8 +7,9 @@ use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_report::plot::{Series, SharePlot};
 use prorata_report::svg::{SERIES_COLOURS, Svg};
 use prorata_scenario::Report;
+use prorata_scenario::measure::ClientMeasures;
 use prorata_scenario::measure::{PointReport, Times};
-use prorata_sim::{ClientMeasures, Measures};
+use prorata_sim::Measures;
 
 /// Largest number of lines that a reader can tell apart.
 const LINES: usize = 12;
