@@ -1,4 +1,4 @@
-//! Durations drawn, the same on every machine: integers, basic IEEE
+//! Random durations. They are the same on every machine: computed with integers, basic IEEE
 //! operations, and transcendental functions in software.
 
 use std::f64::consts::TAU;
@@ -20,7 +20,7 @@ pub enum Draw {
     Exponential(f64),
     /// With this mean and standard deviation, zero where it would be negative.
     Normal(f64, f64),
-    /// One after the other, then from the first again.
+    /// The times in order; after the last comes the first again.
     Trace {
         /// At least one.
         times_ns: Box<[u64]>,
@@ -55,7 +55,7 @@ fn unit(rng: &mut SplitMix64) -> f64 {
     ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// To the nearest nanosecond. The conversion takes what is negative to zero.
+/// Rounds to the nearest nanosecond. The conversion takes negative values to zero.
 fn whole_ns(ns: f64) -> u64 {
     ((ns + 0.5) as u64).min(Time::MAX.0)
 }
@@ -84,7 +84,7 @@ mod tests {
         (mean, variance.sqrt())
     }
 
-    /// Asserts mean and deviation within `within` of what they are to be.
+    /// Asserts that mean and deviation are within `within` of the expected ones.
     fn assert_moments(draw: &Draw, mean: f64, deviation: f64, within: f64) {
         let (is_mean, is_deviation) = mean_and_deviation(&draw_all(draw, 100_000));
         assert!(
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn draws_are_the_same_for_ever() {
-        // Computed apart, in Python.
+        // Computed separately, in Python.
         let exponential = draw_all(&Draw::Exponential(1e9), 3);
         assert_eq!(exponential, [482_810_541, 1_001_526_022, 23_539_266]);
         let normal = draw_all(&Draw::Normal(1e9, 1e9), 3);

@@ -18,9 +18,9 @@ pub enum Event<'a> {
         /// Which.
         client: u32,
     },
-    /// A thread can run from now on: it woke, or is new.
+    /// A thread becomes runnable: it woke, or is new.
     Ready {
-        /// Whose.
+        /// The thread's or turn's client.
         client: u32,
         /// Which.
         thread: u32,
@@ -47,7 +47,7 @@ pub enum Event<'a> {
         /// Whether it ran elsewhere before.
         migrated: bool,
     },
-    /// A thread used CPU time, until now.
+    /// A thread used CPU time until now.
     Ran {
         /// Whose.
         client: u32,
@@ -58,7 +58,7 @@ pub enum Event<'a> {
         /// For how long.
         used_ns: u64,
     },
-    /// A thread left its CPU, having run until now.
+    /// A thread left its CPU; it ran until now.
     Left {
         /// Whose.
         client: u32,
@@ -87,7 +87,7 @@ pub enum Event<'a> {
         /// For how long it waited.
         waited_ns: u64,
     },
-    /// A thread gave a mutex up.
+    /// A thread released a mutex.
     Released {
         /// Whose.
         client: u32,
@@ -103,7 +103,7 @@ pub enum Event<'a> {
     },
     /// A call was answered.
     Answered {
-        /// Who called.
+        /// The caller.
         client: u32,
         /// Which service.
         service: u32,
@@ -124,21 +124,21 @@ pub enum Event<'a> {
         /// To which pool.
         pool: u32,
     },
-    /// The ledger refused something; the run goes on without it.
+    /// The ledger refused an operation; the run continues without it.
     Refused {
         /// Why.
         error: &'a LedgerError,
     },
     /// Time for a point of the time series.
     Sample,
-    /// A time that an assertion of the scenario speaks of.
+    /// A time that an assertion of the scenario names.
     Mark,
     /// The run is over.
     Finished,
 }
 
 impl Event<'_> {
-    /// Whom it happened to, if to one client.
+    /// The client concerned, if it is one.
     pub fn client(&self) -> Option<u32> {
         match *self {
             Event::Started { client }
@@ -167,9 +167,9 @@ impl Event<'_> {
 /// Why a thread left its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// The turn ended; it can still run.
+    /// Its turn ended; it stays runnable.
     TurnEnded,
-    /// It gave the rest of the turn away; it can still run.
+    /// It gave the rest of its turn away; it stays runnable.
     Yielded,
     /// It sleeps.
     Sleeps,
@@ -177,6 +177,6 @@ pub enum Why {
     Waits,
     /// It waits for a mutex.
     WaitsForMutex,
-    /// It is gone.
+    /// It exited.
     Exited,
 }

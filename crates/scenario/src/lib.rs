@@ -1,6 +1,5 @@
-//! Scenarios: what a file says, the plan that is made of it, what threads do to
-//! one another, what is measured and whether it is as asserted. The same for the
-//! simulator and for real processes.
+//! Scenarios for the simulator and for real processes alike: the file, the plan made of it,
+//! the rules by which threads meet, the measures, and the verdicts on assertions.
 
 pub mod draw;
 pub mod event;

@@ -5,7 +5,7 @@ use crate::file::Time;
 /// A run that cannot go on.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum RunError {
-    /// Programs that go on without using time.
+    /// Programs that continue without using time.
     #[error(
         "at {at} no time passes any more, {client} goes round and round: \
          put a step into its program that computes or sleeps"
@@ -13,7 +13,7 @@ pub enum RunError {
     Stuck {
         /// When.
         at: Time,
-        /// Who took the last step.
+        /// The client that took the last step.
         client: String,
     },
     /// Programs that fork without end.
@@ -24,7 +24,7 @@ pub enum RunError {
     TooManyThreads {
         /// When.
         at: Time,
-        /// Who.
+        /// The client.
         client: String,
     },
 }

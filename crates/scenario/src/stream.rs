@@ -1,13 +1,13 @@
-//! One seed, many streams of random numbers: each purpose and each client has
-//! its own, so that one more client does not change what the others draw.
+//! Many streams of random numbers from one seed. Each purpose and each client has a stream
+//! of its own, so that another client does not change the draws of the others.
 
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 pub use rand_xoshiro::SplitMix64;
 
-/// What random numbers are for.
+/// The purpose of random numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// The policy's lotteries; by how many policies there were before.
+    /// The policy's lotteries; by the number of earlier policies.
     Policy = 1,
     /// Lotteries for mutexes; by mutex.
     Mutex = 2,
@@ -17,13 +17,13 @@ pub enum Purpose {
     Durations = 4,
     /// Trials of fault mode.
     Faults = 5,
-    /// Which of those that spin gets a lock.
+    /// Which spinning CPU gets a lock.
     Locks = 6,
 }
 
 /// A seed for stream `index` of a purpose.
 pub(crate) fn split(seed: u64, purpose: Purpose, index: u64) -> u64 {
-    // Each word is stirred into the state that the one before has left.
+    // Each word is mixed into the state that the word before left.
     let stir = |state: u64, word: u64| SplitMix64::seed_from_u64(state ^ word).next_u64();
     stir(stir(stir(0, seed), purpose as u64), index)
 }
@@ -33,7 +33,7 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(split(seed, purpose, index))
 }
 
-/// A generator of 8 bytes, for where there are many.
+/// A generator of 8 bytes, for use where many are needed.
 pub fn small_stream(seed: u64, purpose: Purpose, index: u64) -> SplitMix64 {
     SplitMix64::seed_from_u64(split(seed, purpose, index))
 }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn streams_are_the_same_for_ever() {
-        // Computed apart, in Python.
+        // Computed separately, in Python.
         assert_eq!(split(1, Purpose::Policy, 0), 6_301_985_355_436_268_297);
         let mut stream = small_stream(1, Purpose::Durations, 2);
         assert_eq!(stream.next_u64(), 12_835_125_697_315_198_167);

@@ -5,43 +5,43 @@ use rand_xoshiro::SplitMix64;
 use crate::draw::Draw;
 use crate::plan::Entry;
 
-/// What a thread does now.
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadState {
-    /// Gone; its number can be given to another.
+    /// Exited; its number is free.
     Free,
-    /// Gone, but an event to wake it is still under way.
+    /// Exited, but an event that wakes it is still queued.
     Dying,
-    /// Could run, but has no CPU.
+    /// Runnable, without a CPU.
     Ready,
-    /// Has a CPU.
+    /// Running.
     Running,
     /// Sleeps; an event will wake it.
     Sleeping,
-    /// Waits for what its last instruction names.
+    /// Waits for the object that its last instruction names.
     Waiting,
 }
 
 /// One thread: 48 bytes, there can be millions.
 #[derive(Debug)]
 pub struct Thread {
-    /// Whose it is.
+    /// Its client.
     pub client: u32,
-    /// The next one in its client's list of ready or of running threads.
+    /// The next thread in its client's list of ready or of running threads.
     pub next: u32,
     /// The instruction that comes next.
     pub instruction: u32,
-    /// Where its registers are; [`NO_THREAD`] if its program needs none.
+    /// Index of its registers; [`NO_THREAD`] if its program needs none.
     registers: u32,
-    /// Where it runs, or ran last; [`NO_CPU`] before that.
+    /// The CPU on which it runs or ran last; [`NO_CPU`] before that.
     pub cpu: u16,
-    /// What it does now.
+    /// Its state.
     pub state: ThreadState,
     /// CPU time until the present step is done.
     pub remaining_ns: u64,
-    /// Since when it is ready or waits.
+    /// The time since which it is ready or waits.
     pub since_ns: u64,
-    /// Where its durations come from.
+    /// The source of its durations.
     pub rng: SplitMix64,
 }
 
@@ -50,33 +50,33 @@ pub const NO_CPU: u16 = u16::MAX;
 /// No thread.
 pub const NO_THREAD: u32 = u32::MAX;
 
-/// All threads, by number; numbers are used again, the last freed first.
+/// All threads, by number. Numbers are reused, the last freed first.
 #[derive(Debug, Default)]
 pub struct Threads {
-    /// Those that are free included.
+    /// Includes free ones.
     pub all: Vec<Thread>,
     free: Vec<u32>,
-    /// Counters of loops and traces, of the threads that have any.
+    /// Counters of loops and traces, for the threads that have any.
     registers: Vec<Box<[u32]>>,
     free_registers: Vec<u32>,
-    /// How many were ever made.
+    /// Number of threads ever made.
     pub made: u64,
 }
 
 impl Threads {
-    /// So many threads are going to be there: makes room for no more.
+    /// Makes room for exactly so many threads.
     pub fn reserve(&mut self, threads: usize) {
         self.all.reserve_exact(threads);
     }
 
     /// Threads that are not free.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[allow(clippy::len_without_is_empty, reason = "no caller needs it")]
     #[inline]
     pub fn len(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    /// A thread at the beginning of a program.
+    /// Adds a thread at the beginning of a program.
     #[inline]
     pub fn add(&mut self, client: u32, program: Entry, rng: SplitMix64) -> u32 {
         let thread = Thread {
@@ -103,7 +103,7 @@ impl Threads {
         }
     }
 
-    /// A thread is gone: its number can be given to another.
+    /// Frees the number of a thread that exited.
     #[inline]
     pub fn free(&mut self, thread: u32) {
         let state = &mut self.all[thread as usize];
@@ -139,7 +139,7 @@ impl Threads {
         &mut self.registers[registers as usize][usize::from(register)]
     }
 
-    /// The next time that a thread draws.
+    /// The next duration that a thread draws.
     #[inline]
     pub fn draw(&mut self, thread: u32, draw: &Draw) -> u64 {
         let thread = &mut self.all[thread as usize];

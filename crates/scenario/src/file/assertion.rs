@@ -1,18 +1,18 @@
-//! What must hold after a run: the same assertions in every engine.
+//! Assertions on a run: the same for every engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Time;
 
-/// A condition on what was measured. A client named with a count stands for
-/// the sum, or the worst, of all its copies.
+/// A condition on the measures. A client named with a count stands for the sum, or the
+/// worst, of all its copies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assertion {
-    /// A client's part of the CPU time that all received.
+    /// A client's part of the CPU time of all clients.
     Share(Share),
-    /// CPU time of one client over that of another.
+    /// CPU time of one client divided by that of another.
     Ratio(Ratio),
     /// A client's largest absolute error (1995, 2).
     AbsoluteError(ClientBound),
@@ -31,16 +31,16 @@ pub enum Assertion {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Share {
-    /// Whose.
+    /// The client.
     pub client: String,
-    /// How much, 0 to 1.
+    /// The expected share, 0 to 1.
     pub is: f64,
     /// Largest difference, in parts of the whole.
     pub within: f64,
-    /// Start of the time looked at; without it, that of the scenario.
+    /// Start of the span; without it, the start of the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Time>,
-    /// End of the time looked at; without it, that of the scenario.
+    /// End of the span; without it, the end of the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Time>,
 }
@@ -49,9 +49,9 @@ pub struct Share {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ratio {
-    /// Of the first to the second.
+    /// The first client and the second.
     pub of: (String, String),
-    /// How much.
+    /// The expected quotient.
     pub is: f64,
     /// Largest difference, in parts of `is`.
     pub within: f64,
@@ -77,7 +77,7 @@ pub struct ClientBound {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PairBound {
-    /// Which two.
+    /// The two clients.
     pub of: (String, String),
     /// Largest error allowed, in quanta.
     pub at_most: f64,
@@ -89,7 +89,7 @@ pub struct PairBound {
 pub struct TimeBound {
     /// Whose.
     pub client: String,
-    /// Of all its times, which: 50 is the median, 100 the longest.
+    /// The percentile: 50 is the median, 100 the longest time.
     pub percentile: f64,
     /// Longest time allowed.
     pub at_most: Time,

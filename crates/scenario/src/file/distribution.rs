@@ -15,7 +15,7 @@ use super::Time;
 pub enum Distribution {
     /// Always the same.
     Fixed(Time),
-    /// Different each time.
+    /// Another time each time.
     Varying(Varying),
 }
 
@@ -23,22 +23,22 @@ pub enum Distribution {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Varying {
-    /// Every nanosecond from the first to the second is as likely.
+    /// Uniform: from the first time to the second, both included.
     Uniform(Time, Time),
     /// Exponential with this mean.
     Exponential(Time),
-    /// Normal, but zero where it would be negative.
+    /// Normal; negative times become zero.
     Normal(Normal),
-    /// One after the other, each thread from the first on; after the last
-    /// comes the first again.
+    /// The times in order, each thread from the first one; after the last comes the first
+    /// again.
     Trace(Trace),
 }
 
-/// A bell curve.
+/// A normal distribution.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Normal {
-    /// Where it is highest.
+    /// Its mean.
     pub mean: Time,
     /// Its standard deviation.
     pub deviation: Time,
@@ -53,8 +53,8 @@ pub struct Normal {
 pub enum Trace {
     /// In the scenario itself.
     Times(Vec<Time>),
-    /// In a CSV file beside the scenario: the first column of each line is a
-    /// time; empty lines and those that begin with # are passed over.
+    /// In a CSV file beside the scenario: the first column of each line is a time; empty
+    /// lines and lines that begin with # do not count.
     File(PathBuf),
 }
 

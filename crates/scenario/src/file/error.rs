@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and where.
+//! Errors of a scenario and their places in the file.
 
 use core::fmt;
 use std::path::PathBuf;
@@ -25,19 +25,19 @@ pub enum Problem {
         kind: &'static str,
         /// The name.
         name: String,
-        /// Those that there are, or how to make one.
+        /// The known names, or how to make one.
         fix: String,
     },
     /// A name that two things have.
     #[error("\"{0}\" names two things: give one of them another name")]
     Duplicate(String),
-    /// A name that cannot be one.
+    /// A name of the wrong form.
     #[error("\"{0}\" is no name: use 1 to {MAX_NAME_BYTES} bytes without spaces")]
     Name(String),
     /// A number that is too small or too large.
     #[error("{what} is {is}: it must be {low} to {high}")]
     Range {
-        /// What has the value.
+        /// The quantity.
         what: &'static str,
         /// The value.
         is: String,
@@ -46,7 +46,7 @@ pub enum Problem {
         /// Largest value allowed.
         high: String,
     },
-    /// Pools that are more or less than the machine.
+    /// Pools with more or fewer CPUs than the machine.
     #[error("the pools have {pools} CPUs together, the machine has {cpus}: let `cpus` be {pools}")]
     Pools {
         /// Sum over the pools.
@@ -68,16 +68,16 @@ pub enum Problem {
 /// Longest name of anything in a scenario.
 pub const MAX_NAME_BYTES: usize = 48;
 
-/// Where in a scenario: keys and list positions, from the outside in.
+/// A place in a scenario file: keys and list positions, from the outside in.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct KeyPath(pub Vec<Segment>);
 
 /// One step of a [`KeyPath`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Segment {
-    /// Of a table.
+    /// A key of a table.
     Key(String),
-    /// Of a list, from 0.
+    /// A position in a list, from 0.
     Index(usize),
 }
 
@@ -98,7 +98,7 @@ impl KeyPath {
         KeyPath(segments)
     }
 
-    /// What is wrong here.
+    /// The error of a problem at this place.
     pub fn problem(&self, problem: impl Into<Problem>) -> ScenarioError {
         ScenarioError {
             place: self.clone(),

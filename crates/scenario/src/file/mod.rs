@@ -1,9 +1,8 @@
-//! Scenarios: a machine, programs with their rights, and what happens to them.
+//! Scenario files: a machine, clients with programs and rights, and a timeline of events.
 //!
-//! A scenario is written in TOML and read by every engine; the simulator runs
-//! it to the nanosecond. The types here are the file's own shape. What they
-//! cannot express wrongly is checked while reading, everything else when a
-//! [`crate::plan::Plan`] is made; both name the line and the fix.
+//! A scenario is written in TOML and read by every engine; the simulator runs it to the
+//! nanosecond. The types have the shape of the file. Reading checks the shape; making a
+//! [`crate::plan::Plan`] checks all other rules. Both name the line and the fix.
 
 mod assertion;
 mod distribution;
@@ -33,23 +32,23 @@ pub use timeline::{Action, At, Move, SetTickets, Transfer, Unfund};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
-    /// What it shows, in a line.
+    /// What the scenario shows, in a line.
     pub title: String,
     /// How long it runs.
     pub duration: Time,
-    /// From which all randomness comes, unless another seed is asked for.
+    /// The source of all randomness, unless the command line names another seed.
     #[serde(default)]
     pub seed: u32,
-    /// What is shared out, and how.
+    /// The machine and its scheduler.
     #[serde(default)]
     pub machine: MachineSpec,
     /// Currencies beside the base currency, in any order.
     #[serde(default, rename = "currency")]
     pub currencies: Vec<Currency>,
-    /// Who competes.
+    /// The clients.
     #[serde(rename = "client")]
     pub clients: Vec<Client>,
-    /// What clients do, by name.
+    /// The programs of clients, by name.
     #[serde(default, rename = "program")]
     pub programs: BTreeMap<String, Program>,
     /// Mutexes, by name.
@@ -58,38 +57,38 @@ pub struct Scenario {
     /// Pipes, by name.
     #[serde(default, rename = "pipe")]
     pub pipes: BTreeMap<String, Pipe>,
-    /// What happens from outside.
+    /// The timeline of events.
     #[serde(default, rename = "at")]
     pub timeline: Vec<At>,
-    /// What is measured beyond what always is.
+    /// Optional measures.
     #[serde(default)]
     pub measure: Measure,
-    /// What must hold afterwards.
+    /// The assertions on the run.
     #[serde(default, rename = "assert")]
     pub assertions: Vec<Assertion>,
-    /// What paper it is from and what is printed there. Engines pass over it;
-    /// `prorata reproduce` reads it.
+    /// The paper that the scenario is from and its printed figures. Engines ignore the
+    /// table; `prorata reproduce` reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub reproduces: Option<toml::Table>,
 }
 
-/// What is shared out, and how.
+/// The machine and its scheduler.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct MachineSpec {
     /// CPUs, all alike.
     pub cpus: u32,
-    /// What the CPUs are divided into; without it, they are one pool.
+    /// The pools that the CPUs are divided into; without it, there is one pool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<Pool>,
     /// Length of a standard quantum.
     pub quantum: Time,
     /// When turns end.
     pub quanta: Quanta,
-    /// Who runs next.
+    /// The policy that chooses the next client.
     pub policy: PolicyName,
-    /// What the machine spends on itself.
+    /// Time that the machine itself takes.
     pub costs: Costs,
 }
 
@@ -110,10 +109,9 @@ impl Default for MachineSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pool {
-    /// By which clients name it.
+    /// The name by which clients name it.
     pub name: String,
-    /// How many of the machine's CPUs are its own. The first pool has the
-    /// first ones.
+    /// The number of its CPUs. The first pool has the machine's first CPUs.
     pub cpus: u32,
 }
 
@@ -121,24 +119,23 @@ pub struct Pool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quanta {
-    /// Each a quantum after it began, as in a kernel.
+    /// Each turn ends a quantum after it began, as in a kernel.
     #[default]
     Own,
-    /// All together at every multiple of the quantum, as in the user engine.
-    /// Who is given a CPU in between has it until then.
+    /// All turns end together at every multiple of the quantum, as in the user engine. A
+    /// turn that begins in between ends at the next multiple.
     Aligned,
 }
 
-/// What the machine spends on itself, beside what programs use.
+/// Time that the machine itself takes, beside the time of programs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Costs {
-    /// A CPU goes from one thread to another: so long nobody runs on it.
+    /// Time of a context switch; no thread runs on the CPU meanwhile.
     pub context_switch: Time,
-    /// A thread goes on on another CPU: so much of its CPU time does nothing
-    /// but refill the cache.
+    /// CPU time that a thread loses to cache misses after it migrates.
     pub cache_refill: Time,
-    /// An idle CPU is given work: so long it takes to hear of it.
+    /// Time until an idle CPU hears of new work.
     pub interrupt: Time,
 }
 
@@ -146,14 +143,14 @@ pub struct Costs {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Currency {
-    /// Other than those of the clients. Copies are named by it and a number from 1.
+    /// Its name; no client may have it. A copy's name is this name and a number from 1.
     pub name: String,
-    /// Copies; without it, one without a number. Where amounts name the copies
-    /// together, as `100.users`, each copy of a client or a currency has its own
-    /// of the copy that has its number, counted round where there are fewer.
+    /// Number of copies; without it, there is one without a number. An amount such as
+    /// `100.users` names all copies: each copy of a client or currency then has tickets of
+    /// the copy with its own number, modulo the number of copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// What backs it.
+    /// Its backing tickets.
     #[serde(default)]
     pub tickets: Vec<Amount>,
 }
@@ -162,22 +159,23 @@ pub struct Currency {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Client {
-    /// Its name. Copies are named by it and a number from 1.
+    /// Its name. A copy's name is this name and a number from 1.
     pub name: String,
-    /// Copies, each with the same tickets; without it, one without a number.
+    /// Number of copies, each with the same tickets; without it, there is one without a
+    /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// What funds it.
+    /// Its tickets.
     #[serde(default)]
     pub tickets: Tickets,
-    /// What it does; without it, it computes.
+    /// Its program; without it, the client computes.
     #[serde(default = "compute")]
     pub program: String,
     /// When it starts.
     #[serde(default)]
     pub start: Time,
-    /// The pool of CPUs that it belongs to; without it, each copy in turn is
-    /// given to the pool with the fewest tickets a CPU.
+    /// Its pool of CPUs; without it, each copy in turn joins the pool with the fewest
+    /// tickets a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
@@ -186,20 +184,20 @@ fn compute() -> String {
     COMPUTE.to_owned()
 }
 
-/// What is measured beyond what always is.
+/// Optional measures.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Measure {
     /// Time between two points of the time series; without it, there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Time>,
-    /// Pairs of clients whose relative error is followed.
+    /// Pairs of clients whose relative error is measured.
     pub pairs: Vec<(String, String)>,
 }
 
-/// The JSON schema of scenario files: what tools can check without us. Rules
-/// that span several places, such as names that must be known, are beyond it.
-/// `R` is what [`Scenario::reproduces`] is read as by those who read it.
+/// The JSON schema of scenario files, for other tools. It has no rules that span several
+/// places, such as names that must be known. `R` is the type as which `prorata reproduce`
+/// reads [`Scenario::reproduces`].
 pub fn schema<R: JsonSchema>() -> serde_json::Value {
     let mut generator = schemars::SchemaGenerator::default();
     let mut schema = generator.root_schema_for::<Scenario>().to_value();

@@ -1,39 +1,39 @@
-//! Programs: what a thread does, step by step.
+//! Programs: the steps of a thread.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Distribution;
 
-/// Name of the program that computes for ever, which need not be written.
+/// Name of the built-in program, which computes for ever.
 pub const COMPUTE: &str = "compute";
 
-/// The steps of a thread; it exits after the last.
+/// The steps of a thread, which exits after the last.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Program {
-    /// One after the other.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// What a thread can do. All steps but `compute` take no CPU time themselves.
+/// A step of a thread. Only `compute` takes CPU time itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// Uses so much CPU time.
+    /// Uses this much CPU time.
     Compute(Distribution),
-    /// Blocks for so long.
+    /// Sleeps for this long.
     Sleep(Distribution),
-    /// Waits for a signal of this name; one that came before counts.
+    /// Waits for a signal of this name; an earlier signal counts.
     Wait(String),
-    /// Lets one thread that waits, now or later, go on.
+    /// Wakes one thread that waits for the signal, now or later.
     Signal(String),
     /// Acquires a mutex, waiting while another thread holds it.
     Lock(String),
     /// Releases a mutex.
     Unlock(String),
-    /// Calls a service and waits for the reply. Meanwhile the client's
-    /// tickets fund who serves the call (1994, 4.6).
+    /// Calls a service and waits for the reply. Meanwhile the client's tickets fund the
+    /// server of the call (1994, 4.6).
     Call(String),
     /// Waits for a call, serves it and replies.
     Serve(Serve),
@@ -41,7 +41,7 @@ pub enum Step {
     Send(String),
     /// Takes a message out of a pipe, waiting while it is empty.
     Receive(String),
-    /// Gives the rest of the turn away.
+    /// Gives up the rest of the turn.
     Yield,
     /// Starts another thread of the same client with this program.
     Fork(String),
@@ -55,9 +55,9 @@ pub enum Step {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Serve {
-    /// Whose calls are served.
+    /// The service.
     pub service: String,
-    /// What is done for each call; the reply follows the last.
+    /// The steps for each call; the reply follows the last.
     pub steps: Vec<Step>,
 }
 
@@ -65,14 +65,14 @@ pub struct Serve {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Loop {
-    /// How often; without it, and without a chance, endlessly.
+    /// Number of times; without it, and without a chance, the loop is endless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// Instead of a number, the chance that there is another time, each time
-    /// drawn anew, the first time too: from 0 to less than 1.
+    /// Instead of a number, the chance of another time, from 0 to less than 1. It is drawn
+    /// anew each time, also before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
-    /// What is repeated.
+    /// The steps to repeat.
     pub steps: Vec<Step>,
 }
 
@@ -80,24 +80,24 @@ pub struct Loop {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Mutex {
-    /// Who gets it next.
+    /// The rule for the next holder.
     #[serde(default)]
     pub kind: MutexKind,
-    /// Whoever gives it up goes on. Else, where there was a lottery, it yields
-    /// the CPU (1994, 6.1).
+    /// The thread that releases it continues. Otherwise, after a lottery, that thread
+    /// yields the CPU (1994, 6.1).
     #[serde(default)]
     pub keeps_cpu: bool,
 }
 
-/// Who gets a mutex next.
+/// The rule for the next holder of a mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MutexKind {
-    /// Who has waited longest.
+    /// The thread that has waited longest.
     #[default]
     Fifo,
-    /// The winner of a lottery among those that wait, whose tickets fund the
-    /// holder meanwhile (1994, 6.1).
+    /// The winner of a lottery among the waiting threads, whose tickets fund the holder
+    /// meanwhile (1994, 6.1).
     Lottery,
 }
 
@@ -105,6 +105,6 @@ pub enum MutexKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pipe {
-    /// Messages that it holds.
+    /// Number of messages that it can hold.
     pub capacity: u32,
 }

@@ -1,4 +1,4 @@
-//! From a file to a scenario, with the line of whatever is wrong.
+//! Reads scenarios from files; errors name the line.
 
 use std::fs::File;
 use std::io::Read;
@@ -22,14 +22,13 @@ struct Source<'a> {
 }
 
 impl Scenario {
-    /// Reads a scenario and the traces that it names, which lie beside it,
-    /// and checks all that can be checked before it runs.
+    /// Reads a scenario and its trace files, which lie beside it, and checks all rules that
+    /// can be checked before a run.
     pub fn read(path: &Path) -> Result<Scenario, ReadError> {
         Scenario::read_for(path, |_| Ok(()))
     }
 
-    /// Like [`Scenario::read`], for an engine that cannot do everything:
-    /// `check` says what it refuses.
+    /// Like [`Scenario::read`], for an engine with further rules, which `check` checks.
     pub fn read_for(
         path: &Path,
         check: impl FnOnce(&Scenario) -> Result<(), ScenarioError>,
@@ -38,8 +37,8 @@ impl Scenario {
         Scenario::parse_for(path, text, check)
     }
 
-    /// Like [`Scenario::read`], but from text. `path` is for messages, and
-    /// where traces are looked for.
+    /// Like [`Scenario::read`], but from text. `path` stands in messages; trace files lie
+    /// beside it.
     pub fn parse(path: &Path, text: String) -> Result<Scenario, ReadError> {
         Scenario::parse_for(path, text, |_| Ok(()))
     }
@@ -70,8 +69,7 @@ impl Scenario {
 }
 
 impl Source<'_> {
-    /// Finds the place of an error in the text: the innermost part of it that
-    /// is written down.
+    /// Finds an error's place in the text: the innermost part that the file has.
     fn locate(&self, error: &ScenarioError) -> ReadError {
         let start = DeTable::parse(&self.text).map_or(0, |table| offset(&table, &error.place));
         self.error_at(start, error.to_string())

@@ -12,7 +12,7 @@ use prorata_core::rng::{Rng, below};
 
 use super::Time;
 
-/// Name of the currency that all value comes from.
+/// Name of the base currency, the source of all value.
 pub const BASE: &str = "base";
 
 /// A ticket: `300` (of the base currency) or `"100.alice"`.
@@ -80,13 +80,13 @@ impl fmt::Display for Amount {
     }
 }
 
-/// What funds a client or a currency: one amount, a list of amounts of
-/// different currencies, or, for a client, a [`Rule`].
+/// The funding of a client or a currency: an amount, a list of amounts in different
+/// currencies, or, for a client, a [`Rule`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Tickets {
-    /// These, until an event changes them.
+    /// Fixed until an event changes them.
     Fixed(Vec<Amount>),
-    /// As the rule says.
+    /// Changed by a rule.
     Ruled(Rule),
 }
 
@@ -96,7 +96,7 @@ impl Default for Tickets {
     }
 }
 
-/// Tickets that change by themselves, from the client's start on.
+/// A rule that changes tickets from the client's start on.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -130,7 +130,7 @@ pub struct MonteCarloRule {
     pub trial: Time,
     /// Time between two changes.
     pub every: Time,
-    /// 2 in the paper; its footnote 6 speaks of 1 and 3.
+    /// 2 in the paper; its footnote 6 names 1 and 3.
     #[serde(default = "square")]
     pub power: u32,
     /// Denomination.
@@ -147,8 +147,8 @@ impl Rule {
         }
     }
 
-    /// How many tickets a client has by it from now on that has received so
-    /// much CPU time. What is random is drawn from `lots`.
+    /// The new tickets of a client that has received so much CPU time. Random tickets are
+    /// drawn from `lots`.
     pub fn tickets(&self, lots: &mut impl Rng, received_ns: u64) -> u32 {
         match self {
             Rule::Random(rule) => {
@@ -164,7 +164,7 @@ impl Rule {
         }
     }
 
-    /// Denomination of the ticket that it changes.
+    /// Denomination of the changed ticket.
     pub fn currency(&self) -> &str {
         match self {
             Rule::Random(rule) => &rule.currency,

@@ -37,8 +37,8 @@ const UNITS: [(&str, u64); 6] = [
 impl Time {
     /// No time.
     pub const ZERO: Time = Time(0);
-    /// The longest time that a scenario speaks of, some 31 years; sums of a
-    /// few of them still fit in 64 bits.
+    /// The longest time in a scenario, some 31 years; sums of a few of them still fit in 64
+    /// bits.
     pub const MAX: Time = Time(1_000_000_000_000_000_000);
 
     /// So many milliseconds.

@@ -1,4 +1,4 @@
-//! What happens to a scenario from outside, at given times.
+//! The timeline of a scenario: events from outside at given times.
 
 use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
@@ -6,43 +6,43 @@ use serde::{Deserialize, Serialize};
 
 use super::{Amount, Time};
 
-/// Something that happens at a time.
+/// An event at a time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct At {
-    /// When. What is to happen at the same time happens in the order of the file.
+    /// Its time. Events of the same time happen in the order of the file.
     pub time: Time,
-    /// What.
+    /// The event.
     #[serde(rename = "do")]
     pub action: Action,
 }
 
-/// What can happen. A client named with a count stands for all its copies.
+/// An event. A client named with a count stands for all its copies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Starts a client that has exited or was stopped, from its first step.
     Start(String),
-    /// Ends all threads of a client. Locks that it holds are released, calls
-    /// that it serves are answered.
+    /// Ends all threads of a client. They release their mutexes and answer the calls that
+    /// they serve.
     Stop(String),
-    /// Gives the ticket that a client or a currency holds in the amount's
-    /// currency this new face value: inflation and deflation (1994, 3.2). If
-    /// it holds none, one is issued and funds it.
+    /// Sets the face value of the ticket that a client or a currency holds in the amount's
+    /// currency: inflation and deflation (1994, 3.2). Without such a ticket, a new one is
+    /// issued.
     SetTickets(SetTickets),
     /// Destroys the tickets that a client or a currency holds in a currency.
     Unfund(Unfund),
     /// Moves tickets from a client until the transfer ends (1994, 3.1).
     Transfer(Transfer),
-    /// Undoes a transfer.
+    /// Ends a transfer.
     EndTransfer(String),
-    /// Takes a client to another pool of CPUs.
+    /// Moves a client to another pool of CPUs.
     Move(Move),
-    /// Goes on under another policy.
+    /// Changes the policy.
     Policy(PolicyName),
-    /// Goes on with another quantum.
+    /// Changes the quantum.
     Quantum(Time),
-    /// Lets one thread that waits, now or later, go on.
+    /// Wakes one thread that waits for the signal, now or later.
     Signal(String),
 }
 
@@ -52,7 +52,7 @@ pub enum Action {
 pub struct SetTickets {
     /// A client or a currency.
     pub of: String,
-    /// What it holds from now on.
+    /// Its new amount.
     pub tickets: Amount,
 }
 
@@ -62,7 +62,7 @@ pub struct SetTickets {
 pub struct Unfund {
     /// A client or a currency.
     pub of: String,
-    /// Denomination of the tickets that it loses.
+    /// Denomination of the destroyed tickets.
     pub currency: String,
 }
 
@@ -70,14 +70,14 @@ pub struct Unfund {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Transfer {
-    /// By which `end-transfer` names it.
+    /// The name for `end-transfer`.
     pub name: String,
     /// The client that gives.
     pub from: String,
     /// Clients or currencies that receive.
     pub to: Vec<String>,
-    /// What each receives; without it, all that the giver holds is shared
-    /// equally.
+    /// The amount for each receiver; without it, the receivers share all tickets of the
+    /// giver equally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tickets: Option<Amount>,
 }
@@ -86,8 +86,8 @@ pub struct Transfer {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Move {
-    /// Who moves.
+    /// The client that moves.
     pub client: String,
-    /// The pool that it belongs to from now on.
+    /// Its new pool.
     pub to: String,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Counts {
     /// Events handled.
     pub events: u64,
-    /// Turns given, that is, decisions by the policy.
+    /// Turns, that is, decisions by the policy.
     pub turns: u64,
     /// Times that a thread was put on a CPU.
     pub dispatches: u64,
@@ -22,6 +22,6 @@ pub struct Counts {
     pub busy_ns: u64,
     /// CPU time spent on context switches and interrupts.
     pub overhead_ns: u64,
-    /// CPU time of CPUs that had nobody to run, up to when they had again.
+    /// Idle CPU time, counted when the CPU gets work again.
     pub idle_ns: u64,
 }

@@ -1,5 +1,4 @@
-//! A run over time as CSV: a line for each figure, so that every figure has its
-//! own name and none an empty cell.
+//! A run over time as CSV. Each figure has a line of its own, so that no cell is empty.
 
 use std::fmt::Display;
 use std::io;
@@ -41,12 +40,11 @@ fn cell(name: &str) -> String {
 }
 
 impl Report {
-    /// Writes the time series as CSV: `time_ns,measure,of,value`. The measures
-    /// are `received-ns`, `specified-ns` and `error-quanta` of each client,
-    /// `relative-error-quanta` of each pair (`A/B`), and `waiting-threads`, of
-    /// nobody in particular and of each pool, where the engine measures them.
-    /// Without a series, what is known
-    /// of the clients at the end.
+    /// Writes the time series as CSV: `time_ns,measure,of,value`. The measures are
+    /// `received-ns`, `specified-ns` and `error-quanta` of each client,
+    /// `relative-error-quanta` of each pair (`A/B`), and `waiting-threads` of the machine
+    /// and of each pool, where the engine measures them. Without a series, the lines give
+    /// the clients' figures at the end.
     ///
     /// # Errors
     ///

@@ -1,21 +1,20 @@
-//! How far service strays from the ideal, in quanta (1995, 2).
+//! The errors of service against the ideal, in quanta (1995, 2).
 
 use prorata_core::dispatcher::Usage;
 use serde::Serialize;
 
-/// The absolute error of a client: the difference between what it received
-/// and what it is due.
+/// The absolute error of a client: the difference between its received and its specified
+/// CPU time.
 ///
-/// What a client is due grows steadily, what it received grows when a turn of
-/// its own is charged. So its error is largest just before one of its own
-/// turns is charged or just after, and nothing is missed by looking at it only
-/// when its turns begin and end.
+/// Specified time grows steadily; received time grows when a turn of the client is charged.
+/// So the error is largest just before or just after one of its turns is charged, and looks
+/// at the beginnings and ends of turns miss nothing.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AbsoluteError {
     /// Largest so far.
     pub largest: f64,
-    /// When it was looked at last; positive for a client ahead of its due.
+    /// The error at the last look; positive for a client ahead of its due.
     pub last: f64,
     /// Mean magnitude over the ends of its turns.
     #[serde(skip)]
@@ -52,13 +51,13 @@ impl AbsoluteError {
 /// only the two.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RelativeError {
-    /// Which two.
+    /// The two clients.
     pub clients: (u32, u32),
     /// Largest so far, in quanta.
     pub largest: f64,
     /// Now; positive if the first is ahead.
     pub last: f64,
-    /// What they were worth when both competed last.
+    /// Their values when both competed last.
     values: Option<(f64, f64)>,
     /// By how much the first is ahead.
     ahead_ns: f64,
@@ -81,19 +80,18 @@ impl RelativeError {
         self.values = None;
     }
 
-    /// Notes what both are worth from now on, and whether both compete.
+    /// Notes the values of both from now on, and whether both compete.
     pub fn note(&mut self, first: f64, second: f64, both_compete: bool) {
         if first > 0.0 && second > 0.0 {
             self.values = Some((first, second));
         } else if !both_compete {
-            // One of them is away: what the other gets is no error. The turn
+            // While one of them is away, the service of the other is no error. The turn
             // that just ended is counted before this.
             self.values = None;
         }
     }
 
-    /// Counts what one of the two used in a turn, with the values from before
-    /// that ended.
+    /// Counts the CPU time of a turn of one of the two, by the values from before its end.
     pub fn count_turn(&mut self, client: u32, used_ns: u64, quantum_ns: u64) {
         let Some((first, second)) = self.values else {
             return;

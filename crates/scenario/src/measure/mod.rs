@@ -1,5 +1,5 @@
-//! What is measured: service against the ideal, response times, latencies,
-//! waiting at mutexes, switches, migrations and queue lengths.
+//! Measures: service against the ideal, response times, latencies, waiting at mutexes,
+//! switches, migrations and queue lengths.
 
 mod counts;
 mod csv;

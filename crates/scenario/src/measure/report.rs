@@ -11,17 +11,17 @@ use super::{Bucket, Counts, Summary, Verdict};
 pub struct Report {
     /// What the scenario shows.
     pub title: String,
-    /// What ran it: `sim`, or an engine for real processes.
+    /// The engine: `sim`, or one for real processes.
     pub engine: &'static str,
-    /// How an engine for real processes keeps the others from running.
+    /// How an engine for real processes enforces its decisions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanism: Option<&'static str>,
-    /// For how long it went on, where time is real.
+    /// The real time that it took, on real processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,
-    /// All that chance came from.
+    /// The source of all randomness.
     pub seed: u64,
-    /// How long it ran.
+    /// Length of the run.
     pub duration_ns: u64,
     /// CPUs.
     pub cpus: u32,
@@ -50,7 +50,7 @@ pub struct Report {
     pub services: Vec<WaitReport>,
     /// The time series, if the scenario asks for one.
     pub series: Vec<PointReport>,
-    /// What the ledger refused, the first few.
+    /// The ledger's first few refusals.
     pub refused: Vec<String>,
     /// The scenario's assertions.
     pub verdicts: Vec<Verdict>,
@@ -74,11 +74,11 @@ pub struct PoolReport {
     pub most_waiting_threads: u64,
 }
 
-/// A client in figures. What the engine does not measure is left out.
+/// A client in figures. Figures that the engine does not measure are left out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClientReport {
-    /// Who.
+    /// Its name.
     pub name: String,
     /// The pool of CPUs that it belongs to at the end, where there are
     /// several.
@@ -100,7 +100,7 @@ pub struct ClientReport {
     /// Times that a thread of it began to wait or to sleep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
-    /// Times that a thread of it went on on another CPU.
+    /// Times that a thread of it continued on another CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
     /// From the end of one turn to the end of the next.
@@ -117,7 +117,7 @@ pub struct ClientReport {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PairReport {
-    /// Who.
+    /// Their names.
     pub clients: (String, String),
     /// Largest relative error, in quanta.
     pub largest_error: f64,
@@ -129,7 +129,7 @@ pub struct PairReport {
 pub struct WaitReport {
     /// Which mutex or service.
     pub name: String,
-    /// Who waited, or called.
+    /// The client that waited, or called.
     pub client: String,
     /// From lock to acquisition, or from call to reply.
     pub times: Option<Summary>,
@@ -155,8 +155,8 @@ pub struct PointReport {
 }
 
 impl Report {
-    /// Whether no assertion fails, of those that the engine can judge. If it
-    /// can judge none of those that there are, that is no success either.
+    /// Whether no assertion fails that the engine can judge. A run with assertions of which
+    /// the engine can judge none does not hold.
     pub fn holds(&self) -> bool {
         let any_judged = self.verdicts.iter().any(|verdict| verdict.judged);
         !self.verdicts.iter().any(Verdict::fails) && (any_judged || self.verdicts.is_empty())

@@ -1,4 +1,4 @@
-//! What is measured of a run, on any engine, and the report of a run that is over.
+//! The measures of a run on any engine, and the report of a run that is over.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl ClientMeasures {
     }
 }
 
-/// What is measured of a run, whatever its engine.
+/// The measures of a run on any engine.
 #[derive(Debug, Default)]
 pub struct RunMeasures {
     /// By client.

@@ -1,19 +1,18 @@
-//! Distributions of times, as compact as they are narrow.
+//! Distributions of times. Narrow distributions take little memory.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Significant bits of a time that are told apart: to less than one part in a
-/// thousand, and exactly below 2048 ns.
+/// Significant bits of a time: precise to less than one part in a thousand, and exact below
+/// 2048 ns.
 const PRECISION_BITS: u32 = 11;
-/// The same for those who want to see the distribution.
+/// Significant bits of a time in a histogram.
 const HISTOGRAM_BITS: u32 = 4;
 
-/// Times in nanoseconds, counted in buckets of a relative width below 2^-10.
-/// Count, sum and longest are exact. Mean and variance come from exact
-/// integers, of which only the last step is rounded (as long as the squares
-/// of all times sum to less than 2^128 ns^2).
+/// Times in nanoseconds, counted in buckets of a relative width below 2^-10. Count, sum and
+/// longest are exact. Mean and variance come from exact integers; only the last step rounds
+/// (as long as the squares of all times sum to less than 2^128 ns^2).
 #[derive(Clone, Default, Debug)]
 pub struct Times {
     buckets: BTreeMap<u64, u64>,
@@ -31,7 +30,7 @@ pub struct Summary {
     pub count: u64,
     /// Arithmetic mean.
     pub mean_ns: f64,
-    /// Standard deviation, of all times there were.
+    /// Standard deviation of all times.
     pub deviation_ns: f64,
     /// Shortest, to the precision of a bucket: never too long.
     pub shortest_ns: u64,
@@ -49,9 +48,9 @@ pub struct Summary {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Bucket {
-    /// Shortest that would be counted here.
+    /// Shortest time that counts here.
     pub from_ns: u64,
-    /// Longest that would be counted here.
+    /// Longest time that counts here.
     pub to_ns: u64,
     /// How many there were.
     pub count: u64,
@@ -96,8 +95,8 @@ impl Times {
             .map(|(time_ns, count)| (*time_ns, *count))
     }
 
-    /// Wider buckets, in ascending order, eight to a doubling of the time and
-    /// of a nanosecond each below 16 ns; those without times are left out.
+    /// Wider buckets, in ascending order: eight to a doubling of the time, and of a
+    /// nanosecond each below 16 ns. Empty buckets are left out.
     pub fn histogram(&self) -> Vec<Bucket> {
         let mut histogram: Vec<Bucket> = Vec::new();
         for (&time_ns, &count) in &self.buckets {
@@ -125,15 +124,15 @@ impl Times {
         self.sum as f64 / self.count as f64
     }
 
-    /// Standard deviation of all times there were; zero without times.
+    /// Standard deviation of all times; zero without times.
     pub fn deviation_ns(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
         }
-        // With sum = whole * count + rest, the squares of the distances from
-        // the mean sum to squares - whole * (sum + rest) - rest^2 / count.
-        // What the floats lose is below the last bit of that: integers at
-        // distances from a fraction sum to more than half of it.
+        // With sum = whole * count + rest, the squares of the distances from the mean sum
+        // to squares - whole * (sum + rest) - rest^2 / count. Floating point loses less
+        // than the last bit of that: squared distances of integers from a fraction sum to
+        // more than half of it.
         let count = u128::from(self.count);
         let (whole, rest) = (self.sum / count, self.sum % count);
         let at_whole = whole.saturating_mul(self.sum + rest);
@@ -142,10 +141,9 @@ impl Times {
         ((integral as f64 - fraction) / count as f64).sqrt()
     }
 
-    /// A time that `percentile` of a hundred are at most: the longest that is
-    /// counted together with the shortest such time, and none longer than the
-    /// longest there was, so that it is never too short, and less than one part
-    /// in a thousand too long. Nothing without times.
+    /// The percentile, rounded up to the end of its bucket, and at most the longest time.
+    /// So it is never too short, and less than one part in a thousand too long. Nothing
+    /// without times.
     pub fn percentile_ns(&self, percentile: f64) -> Option<u64> {
         if percentile >= 100.0 {
             return (self.count > 0).then_some(self.largest_ns);
@@ -177,19 +175,18 @@ impl Times {
     }
 }
 
-/// The shortest time that is counted together with this one, if so many bits
-/// are told apart.
+/// The shortest time of this one's bucket, at a precision of so many bits.
 fn bucket(time_ns: u64, precision_bits: u32) -> u64 {
     let dropped = dropped_bits(time_ns, precision_bits);
     time_ns >> dropped << dropped
 }
 
-/// The longest time that is counted together with this one.
+/// The longest time of this one's bucket.
 fn last_of_bucket(time_ns: u64, precision_bits: u32) -> u64 {
     time_ns | ((1 << dropped_bits(time_ns, precision_bits)) - 1)
 }
 
-/// Low bits of a time that its bucket passes over.
+/// Low bits of a time that its bucket ignores.
 fn dropped_bits(time_ns: u64, precision_bits: u32) -> u32 {
     let bits = u64::BITS - time_ns.leading_zeros();
     bits.saturating_sub(precision_bits)
@@ -236,7 +233,7 @@ mod tests {
         let median = times.percentile_ns(50.0).expect("there are times");
         assert_eq!(median, last_of_bucket(3_000_002));
         assert!((3_000_002..=3_002_931).contains(&median));
-        // Nothing there was is longer than the longest.
+        // No percentile is longer than the longest time.
         assert_eq!(times.percentile_ns(99.0), Some(9_000_000));
         assert_eq!(times.percentile_ns(100.0), Some(9_000_000));
     }
@@ -284,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_has_eight_buckets_to_a_doubling_and_loses_nobody() {
+    fn a_histogram_has_eight_buckets_to_a_doubling_and_counts_every_time() {
         let mut times = Times::default();
         (0..100_000).for_each(|time| times.record(time));
         let histogram = times.histogram();

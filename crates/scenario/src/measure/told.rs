@@ -1,12 +1,12 @@
-//! What threads tell of their waits, and the ledger of what it refused: the
-//! same wherever the threads live.
+//! Waiting times of threads and refusals of the ledger, as events tell them. The same for
+//! simulated threads and real ones.
 
 use std::collections::BTreeMap;
 
 use super::{Times, WaitReport};
 use crate::event::Event;
 
-/// Most refusals of the ledger that are kept word for word.
+/// Most refusals that are kept.
 const REFUSALS: usize = 16;
 
 /// By mutex or service, and client.
@@ -21,7 +21,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Notes what an event tells of these, if anything.
+    /// Notes an event of these kinds; ignores all others.
     pub fn note(&mut self, event: Event<'_>) {
         match event {
             Event::Acquired {
@@ -50,8 +50,8 @@ impl Told {
         }
     }
 
-    /// Waiting times for each mutex, of each client that acquired it. Mutexes
-    /// are named in the order of their numbers.
+    /// Waiting times for each mutex and each client that acquired it. `names` are in the
+    /// order of the mutexes' numbers.
     pub fn mutexes<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -60,8 +60,8 @@ impl Told {
         reports(&self.mutex_waits, names, client_name)
     }
 
-    /// Times from call to reply of each service, of each client that called
-    /// it. Services are named in the order of their numbers.
+    /// Times from call to reply for each service and each client that called it. `names`
+    /// are in the order of the services' numbers.
     pub fn services<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -70,7 +70,7 @@ impl Told {
         reports(&self.call_times, names, client_name)
     }
 
-    /// What the ledger refused, the first few.
+    /// The ledger's first few refusals.
     pub fn refused(&self) -> &[String] {
         &self.refused
     }

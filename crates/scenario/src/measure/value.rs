@@ -4,22 +4,22 @@ use prorata_core::ledger::{Ledger, Value};
 
 use crate::plan::client_id;
 
-/// Clients are worth other than what is active of the base currency: a bug.
+/// The clients' values do not sum to the active base amount: a bug.
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 #[error("active clients are worth {clients} base units, active base tickets {base}")]
 pub struct ValueLost {
-    /// What the clients are worth.
+    /// Sum of the clients' values.
     pub clients: f64,
-    /// What they should be worth.
+    /// The active base amount.
     pub base: f64,
 }
 
-/// Checks that the clients, which are numbered from zero, are worth what is
-/// active of the base currency. O(clients).
+/// Checks that the values of the clients, which are numbered from zero, sum to the active
+/// base amount. O(clients).
 ///
 /// # Errors
 ///
-/// What they are worth, and should be.
+/// The sum and the amount.
 pub fn check_value(ledger: &Ledger, clients: u32) -> Result<(), ValueLost> {
     let clients: u128 = (0..clients).map(|c| ledger.value(client_id(c)).0).sum();
     let base = u128::from(ledger.active_base_amount()) << Value::FRACTION_BITS;

@@ -1,4 +1,4 @@
-//! Whether what was measured is what the scenario asserts.
+//! Verdicts: whether the measures are as the scenario asserts.
 
 use std::ops::Range;
 
@@ -8,26 +8,25 @@ use super::{ClientMeasures, Ran, Times};
 use crate::file::{Assertion, Time, TimeBound};
 use crate::plan::find_clients;
 
-/// An assertion with what was measured.
+/// An assertion with the measured figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Verdict {
     /// The assertion in words.
     pub assertion: String,
-    /// What was measured; nothing if there was nothing to measure, which
-    /// holds for no assertion.
+    /// The measured figure; nothing if there was nothing to measure, and then the assertion
+    /// does not hold.
     pub measured: Option<f64>,
-    /// In what the measured figure is counted.
+    /// The unit of the measured figure.
     pub unit: &'static str,
-    /// Whether the engine can tell. If not, nothing is said of the assertion,
-    /// and `holds` is false.
+    /// Whether the engine can judge the assertion. If not, `holds` is false.
     pub judged: bool,
     /// Whether the assertion holds.
     pub holds: bool,
 }
 
 impl Verdict {
-    /// Whether the engine can tell that the assertion does not hold.
+    /// Whether the engine judged the assertion, and it does not hold.
     pub fn fails(&self) -> bool {
         self.judged && !self.holds
     }

@@ -1,19 +1,19 @@
-//! Programs, made ready to run: one flat list of instructions.
+//! Compiled programs: one flat list of instructions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::draw::Draw;
 
-/// What a thread does next. Numbers index the tables of a [`super::Plan`].
+/// The next action of a thread. Numbers index the tables of a [`super::Plan`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Instruction {
-    /// Uses as much CPU time as is drawn.
+    /// Uses a drawn amount of CPU time.
     Compute(u32),
-    /// Sleeps for as long as is drawn.
+    /// Sleeps for a drawn time.
     Sleep(u32),
     /// Waits for a signal.
     Wait(u32),
-    /// Lets one that waits for a signal go on.
+    /// Wakes a thread that waits for a signal.
     Signal(u32),
     /// Acquires a mutex.
     Lock(u32),
@@ -29,7 +29,7 @@ pub enum Instruction {
     Send(u32),
     /// Takes a message out of a pipe.
     Receive(u32),
-    /// Gives the rest of the turn away.
+    /// Gives up the rest of the turn.
     Yield,
     /// Starts a thread with this program.
     Fork(u32),
@@ -42,27 +42,25 @@ pub enum Instruction {
         /// Its new value.
         to: u32,
     },
-    /// Takes one off a register, and goes to an instruction unless that
-    /// leaves zero.
+    /// Decrements a register, and jumps unless it is zero then.
     Again {
         /// Which.
         register: u8,
-        /// Where to.
+        /// The target.
         to: u32,
     },
-    /// Goes to an instruction.
+    /// Jumps to an instruction.
     Jump(u32),
-    /// Goes to an instruction unless a draw from the thread's stream, of 32
-    /// bits, is below a chance.
+    /// Jumps unless a draw of 32 bits from the thread's stream is below a chance.
     Unless {
         /// In 2^32.
         chance: u32,
-        /// Where to.
+        /// The target.
         to: u32,
     },
 }
 
-/// Where a program begins and what its threads need.
+/// The beginning of a program and the needs of its threads.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// First instruction.
@@ -74,17 +72,16 @@ pub struct Entry {
 /// All programs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Code {
-    /// Those of all programs.
+    /// The instructions of all programs.
     pub instructions: Vec<Instruction>,
-    /// What durations are drawn from.
+    /// The sources of durations.
     pub draws: Vec<Draw>,
     /// By program.
     pub entries: Vec<Entry>,
 }
 
 impl Code {
-    /// Programs whose threads, or the threads that they fork, take calls of a
-    /// service.
+    /// Programs whose threads, or forked threads, take calls of a service.
     pub(crate) fn servers(&self, service: u32) -> Vec<u32> {
         let mut servers: Vec<u32> = Vec::new();
         loop {
@@ -105,7 +102,7 @@ impl Code {
         }
     }
 
-    /// The instructions of a program, which stand in one piece.
+    /// The instructions of a program; they are contiguous.
     fn of(&self, program: u32) -> &[Instruction] {
         let start = self.entries[program as usize].start as usize;
         let starts = self.entries.iter().map(|entry| entry.start as usize);

@@ -1,6 +1,6 @@
-//! From steps to instructions. What cannot make sense is refused here: a
-//! mutex locked twice or left locked at the end of a loop's body, a wait that
-//! nobody can end, an endless loop that takes no time.
+//! Compiles steps to instructions. Refuses programs that cannot make sense: a mutex locked
+//! twice or left locked at the end of a loop's body, a wait for a signal that is never
+//! sent, an endless loop that takes no time.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::file::{
 
 type Result<T> = core::result::Result<T, ScenarioError>;
 
-/// What programs can name.
+/// The names known to programs.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     pub(crate) programs: Names,
@@ -65,7 +65,7 @@ pub(crate) fn compile(
     Ok(code)
 }
 
-/// Computes for ever, in steps too long to be noticed.
+/// The built-in program. It computes for ever, in the longest steps.
 fn built_in(code: &mut Code) {
     let start = code.instructions.len() as u32;
     let draw = code.draws.len() as u32;
@@ -78,7 +78,7 @@ fn built_in(code: &mut Code) {
     });
 }
 
-/// Services and signals need no declaration: serving and signalling make them.
+/// Services and signals need no declaration: steps that serve or signal create them.
 fn declare(steps: &[Step], words: &mut Vocabulary) {
     for step in steps {
         match step {
@@ -98,13 +98,13 @@ fn declare(steps: &[Step], words: &mut Vocabulary) {
 struct Compiler<'a> {
     words: &'a Vocabulary,
     code: &'a mut Code,
-    /// Given away so far.
+    /// Registers in use so far.
     registers: u8,
     /// Mutexes held at this point, in the order of locking.
     held: Vec<u32>,
     /// Whether this point lies between a call and its reply.
     serving: bool,
-    /// Of the program, so far.
+    /// Steps of the program so far.
     steps: usize,
 }
 
@@ -258,8 +258,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Steps that may be carried out again, and so must leave mutexes as they
-    /// found them.
+    /// Steps that may repeat, and so must leave mutexes as they found them.
     fn body(&mut self, steps: &[Step], place: &KeyPath) -> Result<()> {
         let held = self.held.clone();
         self.block(steps, place)?;
@@ -311,7 +310,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether time can pass in these steps.
+/// Whether these steps can take time.
 fn takes_time(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Signal(_) | Step::Unlock(_) | Step::Yield | Step::Fork(_) => false,

@@ -1,4 +1,4 @@
-//! How large a scenario may be.
+//! Limits on the size of a scenario.
 
 use core::fmt::Display;
 
@@ -8,18 +8,18 @@ use crate::file::{KeyPath, Problem, ScenarioError};
 pub const CPUS: u32 = 4096;
 /// Pools that the CPUs of a machine are divided into.
 pub const POOLS: u32 = prorata_core::dispatcher::MAX_POOLS as u32;
-/// Clients, copies counted.
+/// Clients, including copies.
 pub const CLIENTS: u32 = 1 << 20;
 /// Threads at any one time.
 pub const THREADS: u32 = 1 << 22;
-/// Currencies, those of mutexes and the base currency included.
+/// Currencies, including the base currency and those of mutexes.
 pub const CURRENCIES: u32 = 1 << 16;
-/// Programs, mutexes and pipes: of each so many.
+/// Programs, and likewise mutexes and pipes.
 pub const OBJECTS: u32 = 1 << 16;
-/// Steps of a program, those within others counted.
+/// Steps of a program, including nested ones.
 pub const STEPS: u32 = 4096;
-/// Steps that may be taken without any time passing, and so many more for each
-/// thread: programs which wake one another for ever are found out.
+/// Steps without any time passing, and as many more for each thread. The limit finds
+/// programs that wake one another for ever.
 pub const STEPS_AT_ONCE: u64 = 1 << 16;
 /// Counted loops and traces of a program.
 pub const REGISTERS: u32 = 64;
@@ -31,7 +31,7 @@ pub const PIPE: u32 = 1 << 24;
 pub const TIMELINE: u32 = 1 << 20;
 /// Points of the time series.
 pub const POINTS: u32 = 1 << 20;
-/// Pairs whose relative error is followed.
+/// Pairs whose relative error is measured.
 pub const PAIRS: u32 = 1 << 10;
 
 /// Refuses a number of things above a limit.

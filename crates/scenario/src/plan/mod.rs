@@ -1,5 +1,5 @@
-//! A scenario made ready to run: every name looked up, every rule checked,
-//! the ledger filled.
+//! A plan: a scenario made ready to run. All names are looked up, all rules checked, and
+//! the ledger is filled.
 
 mod code;
 mod compile;
@@ -31,18 +31,18 @@ use crate::file::{
 /// A scenario that is ready to run once.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is shared out, and how.
+    /// The machine of the file.
     pub machine: MachineSpec,
     /// At least one.
     pub pools: Vec<PoolPlan>,
-    /// By client, its pool; empty if there is but one.
+    /// The pool of each client; empty if there is only one pool.
     pub homes: Vec<u8>,
     /// How long it runs.
     pub duration_ns: u64,
-    /// Everybody's rights. Clients are numbered as in the scenario, copies one
-    /// by one; none is active.
+    /// The rights of all clients. Clients are numbered as in the scenario, each copy by
+    /// itself; none is active.
     pub ledger: Ledger,
-    /// What clients do.
+    /// The programs.
     pub code: Code,
     /// The scenario's clients, in its order.
     pub groups: Vec<Group>,
@@ -52,15 +52,15 @@ pub struct Plan {
     pub pipes: Vec<u32>,
     /// By number.
     pub services: Vec<ServicePlan>,
-    /// How many there are.
+    /// Number of signals.
     pub signals: usize,
-    /// In the order of time, and for equal times of the file.
+    /// Events in the order of their times, and for equal times in the order of the file.
     pub timeline: Vec<(u64, Deed)>,
-    /// Times that assertions speak of.
+    /// Times that assertions name.
     pub marks_ns: BTreeSet<u64>,
     /// Time between two points of the time series, if there is one.
     pub sample_every_ns: Option<u64>,
-    /// Pairs whose relative error is followed.
+    /// Pairs whose relative error is measured.
     pub pairs: Vec<(u32, u32)>,
 }
 
@@ -69,16 +69,16 @@ pub struct Plan {
 pub struct Group {
     /// As in the file.
     pub name: String,
-    /// Their indexes, in the ledger as in every engine.
+    /// Their numbers, in the ledger as in every engine.
     pub clients: Range<u32>,
-    /// Whether they are copies: those have no names in the ledger, which would
-    /// take more room than the clients do.
+    /// Whether they are copies. Copies have no names in the ledger: names would take more
+    /// room than the clients.
     pub copies: bool,
-    /// What they do.
+    /// Their program.
     pub program: u32,
     /// When they begin.
     pub start_ns: u64,
-    /// How their tickets change.
+    /// The rule that changes their tickets.
     pub rule: Option<Rule>,
     /// The tickets that the rule changes, by client.
     pub ruled: Vec<TicketId>,
@@ -89,10 +89,10 @@ pub struct Group {
 pub struct MutexPlan {
     /// As in the file.
     pub name: String,
-    /// The mutex currency and the inheritance ticket issued in it, if those
-    /// that wait hold lotteries (1994, 6.1).
+    /// The mutex currency and the inheritance ticket issued in it, if waiting threads hold
+    /// lotteries (1994, 6.1).
     pub lottery: Option<(CurrencyId, TicketId)>,
-    /// Whoever gives it up after a lottery does not yield.
+    /// A thread that releases it after a lottery does not yield.
     pub keeps_cpu: bool,
 }
 
@@ -161,7 +161,8 @@ impl Plan {
     }
 }
 
-/// Clients are the ledger's first objects of their kind, and never destroyed.
+/// A client's identifier: clients are the ledger's first objects of their kind, and never
+/// destroyed.
 pub fn client_id(index: u32) -> ClientId {
     ClientId::from_parts(index, 0)
 }
@@ -180,7 +181,7 @@ impl Group {
             .start
             .checked_add(u32::checked_sub(number, 1)?)?;
         let exists = self.copies && self.clients.contains(&client);
-        // What is parsed could have been written in more than one way.
+        // A number can be written in several ways; only one of them is the copy's name.
         (exists && self.copy_name(client) == name).then_some(client)
     }
 }
@@ -248,8 +249,8 @@ fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
     )
 }
 
-/// A quantum is a microsecond at least, so that no event is shorter than what
-/// the machine can tell apart.
+/// A quantum is at least a microsecond, so that no turn is shorter than the machine's
+/// resolution.
 fn check_quantum(quantum: Time, place: &KeyPath) -> Result<(), ScenarioError> {
     limits::within(
         "quantum",

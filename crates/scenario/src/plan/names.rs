@@ -12,7 +12,7 @@ const NAMES_IN_MESSAGE: usize = 8;
 pub(crate) struct Names {
     /// In the singular, for messages.
     kind: &'static str,
-    /// What to do where there are none, for messages.
+    /// How to make one, for messages.
     make: &'static str,
     numbers: BTreeMap<String, u32>,
 }
@@ -26,7 +26,7 @@ impl Names {
         }
     }
 
-    /// The number of a name, which is given one if it has none.
+    /// The number of a name; a new name gets the next number.
     pub(crate) fn number(&mut self, name: &str) -> u32 {
         let next = self.numbers.len() as u32;
         match self.numbers.get(name) {
@@ -35,7 +35,7 @@ impl Names {
         }
     }
 
-    /// The number of a name that must be known.
+    /// The number of a known name.
     pub(crate) fn find(&self, name: &str, place: &KeyPath) -> Result<u32, ScenarioError> {
         let number = self.numbers.get(name).copied();
         number.ok_or_else(|| place.problem(self.unknown(name)))

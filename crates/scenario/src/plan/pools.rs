@@ -1,4 +1,4 @@
-//! Pools of CPUs, and which client belongs to which.
+//! Pools of CPUs and the clients that belong to each.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::file::{Client, KeyPath, MachineSpec, Problem, ScenarioError};
 /// CPUs with a run queue of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PoolPlan {
-    /// Empty for the one pool that all CPUs are where the scenario has none.
+    /// Empty for the only pool of a scenario that names none.
     pub name: String,
     /// Their numbers.
     pub cpus: Range<u32>,
@@ -66,11 +66,10 @@ pub(super) fn names(machine: &MachineSpec) -> Names {
     names
 }
 
-/// The pool of each client: the one that the file says, else the one with the
-/// least value a CPU so far, and of such with the fewest clients a CPU, and of
-/// such the first. Values are those while everybody competes. Clients that the
-/// file gives to a pool come before all others, which come in its order. Empty
-/// if there is one pool.
+/// The pool of each client: the one in the file, or else the pool with the least value a
+/// CPU so far. Among equal pools, the fewest clients a CPU decide, then the order of the
+/// file. Values are those while all clients compete. Clients with a pool in the file are
+/// placed first. Empty if there is one pool.
 pub(super) fn homes(
     clients: &[Client],
     groups: &[Group],
@@ -115,7 +114,7 @@ pub(super) fn homes(
     Ok(homes)
 }
 
-/// What stands in a pool so far.
+/// The clients of a pool so far.
 #[derive(Clone, Copy, Default)]
 struct Load {
     value: u128,

@@ -1,5 +1,4 @@
-//! Filling the ledger: currencies, clients, tickets, and the currencies of
-//! mutexes.
+//! Fills the ledger: currencies, clients, tickets, and the currencies of mutexes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::file::{
 
 type Result<T> = core::result::Result<T, ScenarioError>;
 
-/// Enough for a scenario at all its limits, transfers included.
+/// Enough for a scenario at all its limits, including transfers.
 const LIMITS: Limits = Limits {
     currencies: limits::CURRENCIES,
     tickets: 8 * limits::CLIENTS,
@@ -30,7 +29,7 @@ const LIMITS: Limits = Limits {
 /// A ledger in the making.
 pub(super) struct Builder {
     ledger: Ledger,
-    /// How many copies there are of a currency that has any.
+    /// Number of copies of each currency that has copies.
     copies: BTreeMap<String, u32>,
     groups: Vec<Group>,
 }
@@ -53,8 +52,7 @@ impl Builder {
         (self.ledger, self.groups)
     }
 
-    /// Makes all currencies before any ticket, so that they can stand in any
-    /// order.
+    /// Makes all currencies before any ticket, so that the file may list them in any order.
     pub(super) fn currencies(&mut self, currencies: &[Currency]) -> Result<()> {
         let root = KeyPath::default().key("currency");
         for (i, currency) in currencies.iter().enumerate() {
@@ -160,7 +158,7 @@ impl Builder {
         place: &KeyPath,
     ) -> Result<()> {
         for (i, amount) in amounts.iter().enumerate() {
-            // An amount alone is written without a list.
+            // A single amount is written without a list.
             let place = if amounts.len() > 1 {
                 place.index(i)
             } else {
@@ -214,7 +212,7 @@ impl Builder {
         self.issue(currency, initial, Some(holder), &place)
     }
 
-    /// The currency that a name means in what funds a copy of this number, from 0.
+    /// The currency that a name means for the copy of this number, from 0.
     fn currency(&self, name: &str, copy: u32, place: &KeyPath) -> Result<CurrencyId> {
         let found = match self.copies.get(name) {
             None => self.ledger.find_currency(name),
@@ -270,7 +268,7 @@ impl Builder {
     }
 }
 
-/// Copies are counted from 1 where people see it.
+/// People see copies numbered from 1.
 fn copy_name(name: &str, copy: u32) -> String {
     format!("{name}{}", copy + 1)
 }

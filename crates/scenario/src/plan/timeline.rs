@@ -1,4 +1,4 @@
-//! What happens from outside, with its names looked up.
+//! The timeline, with its names looked up.
 
 use std::ops::Range;
 
@@ -12,43 +12,43 @@ use crate::file::{Action, Amount, Assertion, At, KeyPath, Problem, Scenario, Sce
 
 type Result<T> = core::result::Result<T, ScenarioError>;
 
-/// Something that happens from outside.
+/// An event from outside.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Deed {
     /// Starts these clients, unless they have threads.
     Start(Range<u32>),
     /// Ends all threads of these clients.
     Stop(Range<u32>),
-    /// A new face value for a holder's ticket in a currency.
+    /// Sets the face value of holders' tickets in a currency.
     SetTickets(Vec<Target>, CurrencyId, u32),
-    /// Takes holders' tickets in a currency away.
+    /// Destroys holders' tickets in a currency.
     Unfund(Vec<Target>, CurrencyId),
-    /// Lends tickets.
+    /// Begins a transfer.
     Transfer(PlannedTransfer),
     /// Ends the transfer that this event began.
     EndTransfer(String),
     /// Moves these clients to a pool.
     Move(Range<u32>, u8),
-    /// Goes on under another policy.
+    /// Changes the policy.
     Policy(PolicyName),
-    /// Goes on with a quantum of so many nanoseconds.
+    /// Changes the quantum, in nanoseconds.
     Quantum(u64),
-    /// Lets one thread that waits, now or later, go on.
+    /// Wakes one thread that waits for the signal, now or later.
     Signal(u32),
 }
 
 /// A loan of tickets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedTransfer {
-    /// By which it is ended.
+    /// The name by which it ends.
     pub name: String,
     /// The client that gives.
     pub from: u32,
-    /// What, and to whom.
+    /// The amounts and their receivers.
     pub portion: Portion,
 }
 
-/// Where names are looked up.
+/// The tables of names.
 pub(super) struct Directory<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) groups: &'a [Group],
@@ -188,7 +188,7 @@ fn portion(
     })
 }
 
-/// Every transfer that is ended must have begun; a name means one transfer.
+/// Checks that every ended transfer has begun, and that a name means one transfer.
 fn check_transfers(timeline: &[At], root: &KeyPath) -> Result<()> {
     let mut begun: Vec<&str> = Vec::new();
     for (i, at) in timeline.iter().enumerate() {

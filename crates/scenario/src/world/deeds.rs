@@ -1,4 +1,4 @@
-//! What is done to rights from outside.
+//! Changes of rights by the timeline.
 
 use prorata_core::ids::{CurrencyId, TicketId};
 use prorata_core::ledger::{Operation, Outcome, Target};

@@ -1,10 +1,9 @@
-//! What threads and clients do to one another: lock, call, send, signal, lend
-//! tickets. The same wherever they live, on the simulated machine or as real
-//! processes on a stage: a [`World`] says who is there and lets threads wait
-//! and go on; who waits for what, and whose tickets work for whom meanwhile, is
-//! said here once.
+//! The rules by which threads and clients lock, call, send, signal and lend tickets. They
+//! hold for simulated threads and for real processes alike. A [`World`] knows its threads,
+//! blocks them and wakes them; this module decides which threads wait, and which tickets
+//! are lent meanwhile.
 //!
-//! Threads and clients are small numbers, given away by the world.
+//! Threads and clients are small numbers that the world assigns.
 
 mod deeds;
 mod objects;
@@ -26,21 +25,21 @@ use crate::plan::{Instruction, client_id};
 
 /// Where threads live.
 pub trait World {
-    /// Whether all who wait to send into a pipe are woken once it has room, and
-    /// each sends anew. Else the room goes to who has waited longest.
+    /// Whether all waiting senders of a pipe wake once it has room, and each sends anew.
+    /// Otherwise the sender that has waited longest gets the room.
     const WAKES_ALL_SENDERS: bool = false;
 
-    /// What they meet at; at first [`Objects::new`].
+    /// The objects at which threads meet; at first [`Objects::new`].
     fn objects(&mut self) -> &mut Objects;
 
-    /// Everybody's rights.
+    /// The ledger of all rights.
     fn ledger(&self) -> &Ledger;
 
-    /// Applies an operation as the super-user. What the ledger refuses is
-    /// told as an [`Event::Refused`], and nothing has changed.
+    /// Applies an operation as the super-user. If the ledger refuses it, nothing changes,
+    /// and an [`Event::Refused`] is told.
     fn apply(&mut self, operation: Operation) -> Option<Outcome>;
 
-    /// Whose a thread is.
+    /// The client of a thread.
     fn client_of(&self, thread: u32) -> u32;
 
     /// How many threads a client has.
@@ -49,22 +48,22 @@ pub trait World {
     /// The instruction in which a thread waits.
     fn waits_in(&self, thread: u32) -> Instruction;
 
-    /// For how long a thread that waits has done so.
+    /// For how long a waiting thread has waited.
     fn waited_ns(&self, thread: u32) -> u64;
 
-    /// A thread that ran waits until [`World::ready`].
+    /// Blocks a running thread until [`World::ready`].
     fn block(&mut self, thread: u32, why: Why);
 
-    /// A thread that waited can go on.
+    /// Wakes a waiting thread.
     fn ready(&mut self, thread: u32);
 
-    /// A thread that waited takes the step in which it did anew. Only where
+    /// Wakes a waiting thread, which takes the step in which it waited anew. Only where
     /// [`World::WAKES_ALL_SENDERS`].
     fn repeat(&mut self, thread: u32) {
         unreachable!("thread {thread} goes on with the next step");
     }
 
-    /// Something has happened.
+    /// Tells of an event.
     fn tell(&mut self, event: Event<'_>);
 
     /// A client's identifier in the ledger.

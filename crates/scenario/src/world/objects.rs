@@ -1,5 +1,5 @@
-//! What threads meet at: mutexes, pipes, services and signals, and what those
-//! who wait there have lent.
+//! The objects at which threads meet: mutexes, pipes, services and signals; and the loans
+//! of the threads that wait there.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,13 +25,12 @@ pub struct Objects {
     pub(super) lending: BTreeMap<u32, u32>,
     /// Transfers from outside, by name.
     pub(super) transfers: BTreeMap<String, TransferId>,
-    /// The thread whose call is served, by the thread that serves it.
+    /// The calling thread, by the thread that serves the call.
     pub(super) callers: BTreeMap<u32, u32>,
 }
 
 impl Objects {
-    /// Those of a plan, which it gives away. Mutexes with lotteries draw from
-    /// streams of the seed.
+    /// Takes the objects of a plan. Mutexes with lotteries draw from streams of the seed.
     pub fn new(plan: &mut Plan, seed: u64) -> Objects {
         let mutexes = std::mem::take(&mut plan.mutexes).into_iter().zip(0..);
         let services = std::mem::take(&mut plan.services).into_iter();
@@ -61,11 +60,11 @@ impl Objects {
 #[derive(Debug)]
 pub(super) struct Mutex {
     pub(super) name: String,
-    /// Which thread has it; [`NONE`] while it is free.
+    /// The thread that holds it; [`NONE`] while it is free.
     pub(super) holder: u32,
     /// Threads that wait, first come first.
     pub(super) waiters: VecDeque<u32>,
-    /// What a lottery among them needs, if there is one.
+    /// The rights for a lottery among them, if there is one.
     pub(super) lottery: Option<MutexLottery>,
     pub(super) keeps_cpu: bool,
 }
@@ -73,9 +72,9 @@ pub(super) struct Mutex {
 /// The rights of a lottery-scheduled mutex (1994, 6.1).
 #[derive(Debug)]
 pub(super) struct MutexLottery {
-    /// Funded by those that wait.
+    /// The waiting threads fund it.
     pub(super) currency: CurrencyId,
-    /// Issued in it, funds the holder.
+    /// It is issued in the currency and funds the holder.
     pub(super) inheritance: TicketId,
     pub(super) lots: Xoshiro256PlusPlus,
 }
@@ -120,7 +119,7 @@ impl Pipe {
 #[derive(Debug)]
 pub(super) struct Service {
     name: String,
-    /// Threads whose call nobody serves yet, first come first.
+    /// Threads whose call waits to be served, first come first.
     pub(super) calls: VecDeque<u32>,
     pub(super) workers: VecDeque<u32>,
     /// The clients that take its calls.
@@ -138,7 +137,7 @@ impl Service {
     }
 }
 
-/// Signals that nobody waited for, or threads that wait.
+/// Signals kept for later waits, or threads that wait.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Signal {
     pub(super) kept: u64,

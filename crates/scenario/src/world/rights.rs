@@ -1,4 +1,4 @@
-//! Rights that move with what threads wait for (1994, 4.6 and 6.1).
+//! Loans of tickets while threads wait (1994, 4.6 and 6.1).
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,10 @@ use prorata_core::rng::below_wide;
 use super::World;
 use super::objects::NONE;
 
-/// Loans of those who wait.
+/// Loans of waiting threads.
 pub trait Rights: World {
-    /// While a thread waits, its part of its client's tickets works for whom
-    /// it waits for. Each thread has as large a part as any other; that of a
-    /// client's only thread is all.
+    /// While a thread waits, it lends its part of its client's tickets to the receivers.
+    /// All threads of a client have equal parts; a client's only thread lends all.
     fn lend(&mut self, thread: u32, mut to: Vec<Target>) {
         let client = self.client_of(thread);
         let from = self.client_id(client);
@@ -40,7 +39,7 @@ pub trait Rights: World {
         self.objects().loans.insert(thread, loan);
     }
 
-    /// What a client holds itself, by currency.
+    /// A client's own tickets, by currency.
     fn holdings(&self, client: ClientId) -> BTreeMap<CurrencyId, u64> {
         let ledger = self.ledger();
         let mut holdings = BTreeMap::new();
@@ -50,8 +49,8 @@ pub trait Rights: World {
         holdings
     }
 
-    /// Ends what a thread has lent, if anything. It may have ended already,
-    /// with a transfer from outside that it was part of.
+    /// Ends the loan of a thread, if there is one. The loan may have ended already,
+    /// together with a transfer from outside that it was part of.
     fn end_loan(&mut self, thread: u32) {
         if let Some(loan) = self.objects().loans.remove(&thread) {
             let client = self.client_of(thread);
@@ -89,14 +88,14 @@ pub trait Rights: World {
         self.apply(operation);
     }
 
-    /// Who of those that wait for a mutex gets it.
+    /// The waiting thread that gets a mutex next.
     fn next_holder(&mut self, mutex: u32) -> Option<u32> {
         let state = &self.objects().mutexes[mutex as usize];
         let first = *state.waiters.front()?;
         let Some(lottery) = &state.lottery else {
             return Some(first);
         };
-        // What backs the mutex currency is what the waiters have lent to it.
+        // The loans of the waiting threads back the mutex currency.
         let currency = lottery.currency;
         let ledger = self.ledger();
         let mut values: BTreeMap<TransferId, u128> = BTreeMap::new();
@@ -129,8 +128,8 @@ pub trait Rights: World {
 
 impl<W: World> Rights for W {}
 
-/// An amount in equal shares, the first ones getting the odd tickets; who
-/// would get none is left out.
+/// Divides an amount into equal shares; the first ones get the odd tickets. Receivers
+/// without a ticket are left out.
 fn split(amount: u64, to: &[Target]) -> Vec<(Target, u32)> {
     let receivers = to.len() as u64;
     let amount = amount.min(u32::MAX.into());

@@ -1,4 +1,4 @@
-//! Tickets that change by rules, as long as their client has threads.
+//! Tickets that change by rules while their client has threads.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::file::Rule;
 use crate::plan::Group;
 use crate::stream::{Purpose, stream};
 
-/// The rules of a scenario's clients, and how far each has come.
+/// The rules of a scenario's clients and their progress.
 #[derive(Debug)]
 pub struct Rules {
     /// By client.
@@ -22,14 +22,14 @@ struct RuleState {
     rule: Rule,
     ticket: TicketId,
     lots: Xoshiro256PlusPlus,
-    /// Whether its next change is due some time.
+    /// Whether its next change is scheduled.
     pending: bool,
 }
 
 /// A change by a rule.
 #[derive(Debug)]
 pub struct Change {
-    /// What to apply now.
+    /// The operation to apply now.
     pub operation: Operation,
     /// The new amount.
     pub amount: u32,
@@ -38,7 +38,7 @@ pub struct Change {
 }
 
 impl Rules {
-    /// Of a plan's groups, before anybody has started.
+    /// The rules of a plan's groups before any client starts.
     pub fn new(groups: &[Group], seed: u64) -> Rules {
         let ruled = groups.iter().filter_map(|group| {
             let rule = group.rule.as_ref()?;
@@ -64,21 +64,21 @@ impl Rules {
         }
     }
 
-    /// Whether a client that starts is to be changed at once: it has a rule,
-    /// and no change is due from before.
+    /// Whether a starting client changes at once: it has a rule, and no earlier change is
+    /// scheduled.
     pub fn begins(&self, client: u32) -> bool {
         self.states.get(&client).is_some_and(|state| !state.pending)
     }
 
-    /// A change is due, but the client has no thread: nothing more is due.
+    /// A change is due, but the client has no thread: its rule rests.
     pub fn rest(&mut self, client: u32) {
         if let Some(state) = self.states.get_mut(&client) {
             state.pending = false;
         }
     }
 
-    /// What is due to a client that has received so much CPU time; nothing if
-    /// it has no rule.
+    /// The next change of a client that has received so much CPU time; nothing if it has no
+    /// rule.
     pub fn follow(&mut self, client: u32, received_ns: u64) -> Option<Change> {
         let state = self.states.get_mut(&client)?;
         state.pending = true;

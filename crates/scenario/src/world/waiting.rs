@@ -1,4 +1,4 @@
-//! What threads wait for: mutexes, calls, pipes and signals.
+//! Waits of threads: for mutexes, calls, pipes and signals.
 
 use prorata_core::ledger::Target;
 
@@ -7,14 +7,14 @@ use super::{Rights, World};
 use crate::event::{Event, Why};
 use crate::plan::Instruction;
 
-/// The steps that involve other threads. Where they return whether the thread
-/// goes on, false means that it waits.
+/// The steps that involve other threads. Where they return whether the thread continues,
+/// false means that it waits.
 pub trait Waiting: Rights {
-    /// Takes such a step. Returns whether the thread goes on at once.
+    /// Takes such a step. Returns how the thread continues.
     ///
     /// # Panics
     ///
-    /// If the instruction involves nobody else.
+    /// If the instruction involves no other thread.
     fn meet(&mut self, thread: u32, instruction: Instruction) -> Onwards {
         let goes_on = match instruction {
             Instruction::Wait(signal) => self.wait(thread, signal),
@@ -40,7 +40,7 @@ pub trait Waiting: Rights {
             }
             Instruction::Send(pipe) => self.send(thread, pipe),
             Instruction::Receive(pipe) => self.receive(thread, pipe),
-            other => unreachable!("{other:?} involves nobody else"),
+            other => unreachable!("{other:?} involves no other thread"),
         };
         match goes_on {
             true => Onwards::GoesOn,
@@ -60,7 +60,7 @@ pub trait Waiting: Rights {
         false
     }
 
-    /// Lets one thread that waits, now or later, go on.
+    /// Wakes one thread that waits for the signal, now or later.
     fn signal(&mut self, signal: u32) {
         let state = &mut self.objects().signals[signal as usize];
         match state.waiters.pop_front() {
@@ -97,7 +97,7 @@ pub trait Waiting: Rights {
             self.wake_senders(pipe);
             return true;
         }
-        // The place goes to the next sender, message and all.
+        // The next sender's message takes the room at once.
         match state.senders.pop_front() {
             Some(sender) => self.ready(sender),
             None => state.messages -= 1,
@@ -105,8 +105,8 @@ pub trait Waiting: Rights {
         true
     }
 
-    /// All who wait to send do so anew. Who came last is woken first, as Linux's
-    /// `add_wait_queue()` puts it at the head.
+    /// Wakes all waiting senders, and each sends anew. The last to wait wakes first,
+    /// because Linux's `add_wait_queue()` puts it at the head.
     fn wake_senders(&mut self, pipe: u32) {
         while let Some(sender) = self.objects().pipes[pipe as usize].senders.pop_back() {
             self.repeat(sender);
@@ -131,8 +131,8 @@ pub trait Waiting: Rights {
         false
     }
 
-    /// Gives a mutex up. Returns whether the thread is to yield its CPU: so it
-    /// is where there was a lottery (1994, 6.1), unless the mutex says otherwise.
+    /// Releases a mutex. Returns whether the thread is to yield its CPU. It yields after a
+    /// lottery (1994, 6.1) unless the mutex says otherwise.
     fn unlock(&mut self, thread: u32, mutex: u32) -> bool {
         let client = self.client_of(thread);
         self.tell(Event::Released { client, mutex });
@@ -153,7 +153,7 @@ pub trait Waiting: Rights {
         yields
     }
 
-    /// A thread has a mutex.
+    /// Tells that a thread has a mutex.
     fn tell_acquired(&mut self, thread: u32, mutex: u32, waited_ns: u64) {
         let client = self.client_of(thread);
         self.tell(Event::Acquired {
@@ -183,10 +183,10 @@ pub trait Waiting: Rights {
         }
     }
 
-    /// While no worker is free, a call funds all who could take it: "This
-    /// would accelerate all server threads, decreasing the delay until one
-    /// becomes available" (1994, footnote 4). So a server without tickets of
-    /// its own gets to where it takes calls, too.
+    /// While no worker is free, a call funds all clients that could take it: "This would
+    /// accelerate all server threads, decreasing the delay until one becomes available"
+    /// (1994, footnote 4). So even a server without tickets of its own reaches the step
+    /// that takes calls.
     fn servers(&mut self, service: u32) -> Vec<Target> {
         let servers = self.objects().services[service as usize].servers.clone();
         let alive = servers.into_iter().filter(|c| self.threads_of(*c) > 0);
@@ -209,7 +209,7 @@ pub trait Waiting: Rights {
         false
     }
 
-    /// A worker takes a call; the caller's tickets work for it from now on.
+    /// A worker takes a call; the caller lends it tickets from now on.
     fn serve(&mut self, worker: u32, caller: u32) {
         self.objects().callers.insert(worker, caller);
         let client = self.client_of(worker);
@@ -217,13 +217,13 @@ pub trait Waiting: Rights {
         self.lend(caller, vec![Target::Client(self.client_id(client))]);
     }
 
-    /// Ends the call that a worker serves, unless the caller is gone.
+    /// Ends the call that a worker serves, unless the caller has exited.
     fn reply(&mut self, worker: u32) {
         let Some(caller) = self.objects().callers.remove(&worker) else {
             return;
         };
         let Instruction::Call(service) = self.waits_in(caller) else {
-            unreachable!("who is answered has called");
+            unreachable!("a thread that is answered has called");
         };
         let (client, took_ns) = (self.client_of(caller), self.waited_ns(caller));
         self.end_loan(caller);
@@ -235,7 +235,7 @@ pub trait Waiting: Rights {
         self.ready(caller);
     }
 
-    /// A thread that waits is about to go.
+    /// A waiting thread is about to exit.
     fn stop_waiting(&mut self, thread: u32) {
         let instruction = self.waits_in(thread);
         let objects = self.objects();
@@ -246,16 +246,16 @@ pub trait Waiting: Rights {
             Instruction::Receive(pipe) => &mut objects.pipes[pipe as usize].receivers,
             Instruction::Accept(service) => &mut objects.services[service as usize].workers,
             Instruction::Call(service) => {
-                // Whoever serves it already finishes for nobody.
+                // A worker that serves the call already will answer no thread.
                 objects.callers.retain(|_, caller| *caller != thread);
                 &mut objects.services[service as usize].calls
             }
-            other => unreachable!("nobody waits in {other:?}"),
+            other => unreachable!("no thread waits in {other:?}"),
         };
         list.retain(|waiter| *waiter != thread);
     }
 
-    /// A thread is about to go: what others wait for from it happens now.
+    /// A thread is about to exit: it releases its mutexes and answers its call now.
     fn drop_obligations(&mut self, thread: u32) {
         self.end_loan(thread);
         self.reply(thread);
@@ -269,12 +269,12 @@ pub trait Waiting: Rights {
 
 impl<W: World> Waiting for W {}
 
-/// How a thread goes on after a step that involved others.
+/// How a thread continues after a step that involved others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Onwards {
-    /// With the next step.
+    /// It takes the next step.
     GoesOn,
-    /// With the next step, once it has given its CPU away.
+    /// It yields its CPU, then takes the next step.
     Yields,
     /// It waits.
     Waits,
