@@ -1,4 +1,4 @@
-//! What clients received over time, whatever engine gave it to them.
+//! CPU time of clients over time, on any engine.
 
 use prorata_scenario::Scenario;
 use prorata_sim::Measures;
@@ -19,7 +19,7 @@ pub(crate) struct Course {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct CoursePoint {
-    /// Seconds of the scenario, also where it is gone through faster.
+    /// Seconds of the scenario, also where the run is faster.
     pub at_s: f64,
     /// CPU time by client, since the start.
     pub received: Vec<f64>,
@@ -78,8 +78,8 @@ impl Course {
         (all > 0.0).then(|| received / all)
     }
 
-    /// The last moments before a client's turns. The first turn is left out:
-    /// nobody may have waited for it.
+    /// The last moments before a client's turns. The first turn is left out: the client may
+    /// not have waited for it.
     fn begins(&self, client: usize) -> Vec<&CoursePoint> {
         let spans = self.points.windows(2);
         let begins = spans.filter(|span| !span[0].has_turn[client] && span[1].has_turn[client]);
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn whole_waits_begin_and_end_with_a_turn() {
-        // A has a turn up to the first second, the third and fourth, the
-        // seventh and eighth and from the ninth on, and a sliver in between;
-        // B has all others but the ninth, when nobody has one.
+        // A has a turn up to the first second, the third and fourth, the seventh and eighth
+        // and from the ninth on, and a sliver in between; B has all others but the ninth,
+        // when neither has one.
         let a = [0.0, 0.5, 0.5, 1.5, 2.5, 2.5, 2.51, 3.51, 4.51, 4.51, 5.0];
         let b = [0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.99, 2.99, 2.99, 2.99, 2.99];
         let has_turn = "-ABAABBAA-A".chars();

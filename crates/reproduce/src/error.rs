@@ -73,7 +73,7 @@ pub enum ReproduceError {
         /// Why it failed.
         error: io::Error,
     },
-    /// Somebody wants it to end.
+    /// The watcher ends it.
     #[error("interrupted")]
     Interrupted,
 }

@@ -52,7 +52,7 @@ pub struct Differs {
     pub because: String,
 }
 
-/// What is to be said of a number.
+/// The verdict on a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -14,7 +14,7 @@ use crate::experiment::Experiment;
 pub struct Figure {
     /// Path below `scenarios/` without its ending: `1994/figure-4`.
     pub id: String,
-    /// What is run, or the first of several variants.
+    /// The scenario, or the first of several variants.
     pub scenario: Scenario,
     pub(crate) reproduces: Reproduces,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Reproduces {
     pub paper: u32,
     /// Figure, table or section.
     pub figure: String,
-    /// What it shows, in a sentence or two; why it differs, where it does.
+    /// What the figure shows, in a sentence or two; why ours differs, where it does.
     pub notes: Vec<String>,
     pub experiment: Experiment,
     /// Expectations in rows and columns.
@@ -36,7 +36,7 @@ pub(crate) struct Reproduces {
     /// Expectations one by one.
     #[serde(default)]
     pub printed: Vec<Expectation>,
-    /// Which of ours are known to be others, and why.
+    /// Known differences of our numbers, with reasons.
     #[serde(default)]
     pub differences: Vec<Difference>,
     #[serde(default)]
@@ -49,26 +49,24 @@ pub(crate) struct Reproduces {
 pub(crate) struct OnProcesses {
     /// By default: in less time.
     pub short: Pace,
-    /// Runs in less time, of which the mean is judged; as many as in the paper
-    /// if those are more. Where lotteries decide, a single run keeps within
-    /// two standard deviations in 95 % of cases, and all numbers of a figure do
-    /// less often.
+    /// Number of short runs, of which the mean is judged; at least as many as in the paper.
+    /// Under lotteries, a single run keeps within two standard deviations in 95 % of cases,
+    /// and all numbers of a figure do so less often.
     #[serde(default)]
     pub runs: u32,
-    /// Time in which they find their pace before they are looked at. A policy's
-    /// beginning is over then: stride scheduling has everyone wait a whole
-    /// stride for the first turn (1995, Figure 1).
+    /// Time to settle before measuring starts. It covers a policy's beginning: under stride
+    /// scheduling each client waits a whole stride for its first turn (1995, Figure 1).
     #[serde(default)]
     pub settle: Time,
-    /// As the paper does.
+    /// At the paper's pace.
     pub full: Pace,
 }
 
-/// How fast a scenario is gone through.
+/// The pace of a run.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Pace {
-    /// All times but the quantum are divided by it.
+    /// Divisor of all times but the quantum.
     pub times: u32,
     pub quantum: Time,
 }

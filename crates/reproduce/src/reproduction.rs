@@ -43,7 +43,7 @@ pub struct Settings {
     pub full: bool,
 }
 
-/// Somebody who waits for it.
+/// A watcher of a reproduction.
 pub trait Watch {
     /// Something begins; an empty name if it is only one more of the same.
     fn step(&mut self, what: &str);
@@ -54,7 +54,7 @@ pub trait Watch {
     }
 }
 
-/// Waits without a word.
+/// Watches nothing.
 impl Watch for () {
     fn step(&mut self, _: &str) {}
 }
@@ -79,7 +79,7 @@ pub struct Reproduction {
     pub metrics: Vec<Metric>,
     /// The same under other policies.
     pub beyond: Vec<Beyond>,
-    /// What is to be said about it.
+    /// Remarks.
     pub notes: Vec<String>,
     /// The figure as the paper draws it.
     #[serde(skip)]

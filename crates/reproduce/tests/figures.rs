@@ -133,7 +133,7 @@ fn figures_are_found_by_name_year_and_file() {
 }
 
 #[test]
-fn a_claim_on_nothing_is_refused_with_what_there_is() {
+fn an_expectation_of_an_unknown_metric_is_refused_and_names_the_known_ones() {
     let path = root().join("scenarios/1995/figure-2.toml");
     let text = std::fs::read_to_string(path).expect("readable");
     let directory = tempfile::tempdir().expect("there is room");
@@ -150,7 +150,7 @@ fn a_claim_on_nothing_is_refused_with_what_there_is() {
 }
 
 #[test]
-fn a_claim_that_does_not_say_where_it_is_from_is_refused() {
+fn an_expectation_without_a_source_is_refused() {
     let path = root().join("scenarios/1995/section-4.toml");
     let text = std::fs::read_to_string(path).expect("readable");
     let directory = tempfile::tempdir().expect("there is room");

@@ -87,10 +87,10 @@ fn what_does_not_scale_under_mq_is_a_seventh_of_the_work() {
     }
 }
 
-/// By the locks of Chat (20,200) under one run queue (2001, Table 3) and its speedups on eight
-/// CPUs over two (Table 5) the lock is asked for more often for each message: who asks
-/// finds it held for such a part of the time as the n - 1 other CPUs hold it, and the time
-/// that all hold it over the mean hold is how often it is taken.
+/// By the locks of Chat (20,200) under one run queue (2001, Table 3) and its speedups on
+/// eight CPUs over two (Table 5) each message takes the lock more often. A CPU that asks
+/// finds the lock held for the part of the time that the n - 1 other CPUs hold it. The time
+/// that all CPUs hold it, divided by the mean hold, is the number of acquisitions.
 #[test]
 fn locks_are_asked_for_more_often_for_each_message_on_more_cpus() {
     // Contention, and mean hold in microseconds.

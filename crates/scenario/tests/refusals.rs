@@ -353,6 +353,6 @@ fn pools_make_up_the_machine() {
     let to = "[[at]]\ntime = \"1ms\"\ndo = { move = { client = \"A\", to = \"c\" } }\n";
     let two = pools(5, &format!("{a}, {b}"));
     assert_refused(&format!("{two}{to}"), 6, "name one of a, b");
-    let who = "[[at]]\ntime = \"1ms\"\ndo = { move = { client = \"Z\", to = \"a\" } }\n";
-    assert_refused(&format!("{two}{who}"), 6, "there is no client \"Z\"");
+    let unknown = "[[at]]\ntime = \"1ms\"\ndo = { move = { client = \"Z\", to = \"a\" } }\n";
+    assert_refused(&format!("{two}{unknown}"), 6, "there is no client \"Z\"");
 }

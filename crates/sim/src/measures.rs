@@ -1,5 +1,4 @@
-//! What is measured: service against the ideal, response times, latencies,
-//! waiting at mutexes, switches, migrations and queue lengths.
+//! The measures of a simulated run: those of any engine, and queue lengths.
 
 use prorata_scenario::event::{Event, Why};
 use prorata_scenario::measure::{
@@ -13,7 +12,7 @@ use crate::observer::Observer;
 /// Measures a run.
 #[derive(Debug, Default)]
 pub struct Measures {
-    /// What any engine measures.
+    /// The measures of any engine.
     pub(crate) run: RunMeasures,
     /// By thread: woke and has had no CPU since.
     woken: Vec<bool>,
@@ -208,7 +207,7 @@ fn look_at_client(error: &mut AbsoluteError, client: u32, machine: &Machine) {
     error.note(usage, machine.spec().quantum.0);
 }
 
-/// Reads what both are worth, if both compete.
+/// Reads the values of both, and whether both compete.
 fn look_at_pair(pair: &mut RelativeError, machine: &Machine) {
     let (first, second) = pair.clients;
     if machine.pool_of(first) != machine.pool_of(second) {

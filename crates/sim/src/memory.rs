@@ -1,9 +1,8 @@
 //! Memory of large simulations.
 //!
-//! Among a million clients nearly every look at one goes to another page, and
-//! the processor knows the addresses of only so many. With pages of 2 MiB
-//! instead of 4 KiB such a simulation is about 1.4 times as fast. Linux gives
-//! them, by default, only to memory for which a program asks.
+//! Among a million clients nearly every access goes to another page and misses the TLB.
+//! With pages of 2 MiB instead of 4 KiB such a simulation is about 1.4 times as fast. By
+//! default, Linux gives huge pages only where a program asks for them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -11,13 +10,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 /// wanted in one piece. For a program to declare as its global allocator.
 pub struct HugePages;
 
-/// From so many bytes on: less would be wasted than is gained.
+/// Smallest allocation that asks for huge pages; smaller ones would waste more than they
+/// gain.
 const MUCH: usize = 4 << 20;
 /// Advice is given on whole pages.
 const PAGE: usize = 4096;
 
-/// Asks for huge pages for memory just allocated, if it is much. It is only
-/// advice: where there are none, all is as before.
+/// Asks for huge pages for a large new allocation. This is only advice, and its failure
+/// does no harm.
 #[inline]
 fn advise(memory: *mut u8, bytes: usize) {
     if bytes >= MUCH && !memory.is_null() {

@@ -4,7 +4,7 @@ use prorata_scenario::event::Event;
 
 use crate::machine::Machine;
 
-/// Somebody who watches. Static dispatch: watching nothing costs nothing.
+/// An observer of a run. Dispatch is static: observing nothing costs nothing.
 pub trait Observer {
     /// Whether events are wanted at all.
     const WATCHES: bool = true;
@@ -13,14 +13,14 @@ pub trait Observer {
     fn observe(&mut self, now_ns: u64, event: Event<'_>, machine: &Machine);
 }
 
-/// Watches nothing.
+/// Observes nothing.
 impl Observer for () {
     const WATCHES: bool = false;
 
     fn observe(&mut self, _: u64, _: Event<'_>, _: &Machine) {}
 }
 
-/// Two that watch the same run.
+/// Two observers of the same run.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const WATCHES: bool = A::WATCHES || B::WATCHES;
 
@@ -38,7 +38,7 @@ impl<O: Observer> Observer for &mut O {
     }
 }
 
-/// Watches if it is there.
+/// Observes if present.
 impl<O: Observer> Observer for Option<O> {
     const WATCHES: bool = O::WATCHES;
 

@@ -1,5 +1,5 @@
-//! Against exact fluid shares: generalised processor sharing, where everyone
-//! who can run is served at once, at a rate in proportion to its tickets.
+//! Against exact fluid shares: generalised processor sharing, where everyone each runnable
+//! client is served at once, at a rate in proportion to its tickets.
 
 mod common;
 

@@ -152,9 +152,9 @@ fn pairs() {
     });
 }
 
-/// All threads but one begin at once, and there are as many as there may be.
-/// The one that comes a microsecond later is one too many. (Who forks it has its
-/// CPU from the beginning.)
+/// All threads but one begin at once, and there are as many as there may be. The one that
+/// comes a microsecond later is one too many. (The thread that forks it has a CPU from the
+/// beginning.)
 #[test]
 fn threads() {
     const FORKS: usize = 1778;

@@ -72,7 +72,7 @@ fn nobody_runs_outside_of_its_pool() {
 
 /// What a pool cannot use stays unused: there is no balancing among pools.
 #[test]
-fn a_pools_idle_cpus_are_nobody_elses() {
+fn clients_of_other_pools_do_not_use_a_pools_idle_cpus() {
     let clients = r#"
 client = [
     { name = "A", tickets = 1, pool = "small" },
@@ -121,7 +121,7 @@ client = [
 }
 
 #[test]
-fn a_move_changes_who_is_competed_with() {
+fn a_client_that_moves_competes_in_its_new_pool() {
     let events = "[[at]]\ntime = \"6s\"\ndo = { move = { client = \"B\", to = \"large\" } }\n";
     let report = report(&text(FIVE, events));
     let client = |name: &str| {

@@ -1,4 +1,4 @@
-//! Sweeps run every point once, in whatever order, and go on where they stopped.
+//! Sweeps run every point once, in whatever order, and resume where they stopped.
 
 use std::num::NonZero;
 use std::path::PathBuf;

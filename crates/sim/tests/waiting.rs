@@ -112,7 +112,7 @@ fn acquisitions(kind: &str, rest: &str) -> Vec<(f64, String)> {
 }
 
 #[test]
-fn a_fifo_mutex_goes_to_who_has_waited_longest() {
+fn a_fifo_mutex_goes_to_the_thread_that_has_waited_longest() {
     let order = acquisitions("fifo", "machine = { cpus = 2 }\n");
     assert_eq!(
         order,
@@ -130,7 +130,7 @@ fn a_lottery_mutex_goes_to_the_better_funded_most_of_the_time() {
 }
 
 #[test]
-fn the_holder_of_a_lottery_mutex_inherits_what_the_waiters_hold() {
+fn the_holder_of_a_lottery_mutex_inherits_the_waiters_tickets() {
     // One CPU and a hog with as many tickets as the rich waiter: without
     // inheritance the holder would get a thousandth of the CPU.
     let hog = "machine = { quantum = \"1ms\" }\n[[client]]\nname = \"hog\"\ntickets = 1000\nstart = \"5ms\"\n";
@@ -238,7 +238,7 @@ fn each_thread_lends_its_own_part() {
 
 #[test]
 fn who_is_stopped_leaves_nothing_undone() {
-    // The server, a holder and a caller are stopped; everybody else goes on.
+    // The server, a holder and a caller are stopped; all others continue.
     let report = report(
         r#"
         title = "t"

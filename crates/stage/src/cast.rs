@@ -9,7 +9,7 @@ use std::io;
 pub struct Cast {
     /// The program's file, or its name to be looked for in `PATH`.
     pub program: String,
-    /// What the program is called, and its arguments.
+    /// The program's name for itself, and its arguments.
     pub arguments: Vec<String>,
     /// Where output and errors of each client's program go, by client.
     pub outputs: Vec<File>,

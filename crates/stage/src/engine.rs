@@ -15,16 +15,16 @@ use prorata_core::policy::PolicyName;
 pub type StartEngine =
     fn(Arc<Mutex<Dispatcher>>, PathBuf, Vec<u32>) -> Result<Box<dyn Engine>, EngineError>;
 
-/// An engine for processes: how it is started, and what it can do.
+/// An engine for processes: its start and its abilities.
 #[derive(Debug)]
 pub struct ProcessEngine {
-    /// How people call it.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// Whether it asks the dispatcher who runs.
+    /// Whether it asks the dispatcher for each decision.
     pub decides_here: bool,
-    /// Whether who yields its CPU gives the rest of its turn away.
+    /// Whether a yielding thread gives up the rest of its turn.
     pub sees_yields: bool,
-    /// What it can decide by.
+    /// The policies that it knows.
     pub policies: &'static [PolicyName],
     /// Shortest and longest quantum.
     pub quanta_ns: RangeInclusive<u64>,
@@ -40,8 +40,7 @@ pub struct ProcessEngine {
 pub const USER: ProcessEngine = ProcessEngine {
     name: "user",
     decides_here: true,
-    // It looks at CPU clocks and at who wants to run; a yield shows in
-    // neither.
+    // It looks at CPU clocks and runnable threads; a yield shows in neither.
     sees_yields: false,
     policies: &[
         PolicyName::Stride,

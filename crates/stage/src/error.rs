@@ -27,7 +27,7 @@ pub enum StageError {
     /// The system refuses.
     #[error("cannot {doing}: {error}")]
     System {
-        /// What was to be done.
+        /// The action that failed.
         doing: &'static str,
         /// Why it failed.
         error: io::Error,
@@ -35,7 +35,7 @@ pub enum StageError {
     /// A process ended that should not have.
     #[error("a process of client {client} ended before its time ({status}): is something short?")]
     ProcessLost {
-        /// Whose.
+        /// The client.
         client: String,
         /// How it ended.
         status: std::process::ExitStatus,
@@ -43,7 +43,7 @@ pub enum StageError {
     /// Programs that fork without end.
     #[error("{client} starts thread number {number}, and the {engine} engine runs {most} at most: let threads exit", most = number - 1)]
     TooManyThreads {
-        /// Who.
+        /// The client.
         client: String,
         /// One too many.
         number: u32,
@@ -57,7 +57,7 @@ pub enum StageError {
         policy: PolicyName,
         /// Which engine.
         engine: &'static str,
-        /// What it knows.
+        /// The policies that it knows.
         known: String,
     },
     /// Other programs take nearly everything.
@@ -71,7 +71,7 @@ pub enum StageError {
         /// How much of that it had.
         had_s: u64,
     },
-    /// Somebody wants it to end.
+    /// The watcher ends it.
     #[error("interrupted")]
     Interrupted,
 }

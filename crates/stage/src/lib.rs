@@ -1,17 +1,17 @@
-//! The same scenarios on real processes: each client is a process that does
-//! what its program says, and an engine shares the CPUs out between them.
+//! Runs scenarios on real processes: each client is a process that runs its program, and an
+//! engine shares the CPUs out among them.
 //!
 //! ```text
-//!   scenario file -> plan (prorata-sim) -> run ---- messages ----> processes
+//! scenario file -> plan -> run ---- messages ----> processes
 //!                                           |                         ^
 //!                                         stage: dispatcher, engine --+
 //!                                           |
 //!                                         report, verdicts (prorata-sim)
 //! ```
 //!
-//! What threads do to one another, what a timeline does to rights, and whether
-//! an assertion holds is said in `prorata-sim`, once for every engine. Here
-//! stands what is real: processes, clocks, sockets.
+//! `prorata-scenario` has the rules by which threads meet, the timeline, the measures and
+//! the verdicts, once for every engine. This crate has the real parts: processes, clocks,
+//! sockets.
 //!
 //! A program that runs scenarios calls `prorata_user::guardian_entry` and
 //! [`client_entry`] first thing in `main`.

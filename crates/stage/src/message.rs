@@ -1,5 +1,5 @@
-//! What the threads of a process and the run say to each other: messages of
-//! sixteen bytes over a socket that each thread has to itself.
+//! Messages between the threads of a process and the run. Each has sixteen bytes over a
+//! socket that each thread has to itself.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,32 +11,30 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// What a thread says.
+/// A message from a thread.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It waits to begin.
     Ready,
-    /// It takes the instruction of this number, which involves others, and
-    /// waits to be told to go on.
+    /// It takes the instruction of this number, which involves others, and waits for an
+    /// order.
     Meets(u32),
-    /// It starts a thread, which has the other end of this socket, and waits to
-    /// be told to go on.
+    /// It starts a thread, which has the other end of this socket, and waits for an order.
     Forks(OwnedFd),
-    /// It had a CPU so many nanoseconds after it could go on.
+    /// It had a CPU so many nanoseconds after it became runnable.
     Woke(u64),
 }
 
-/// What a thread is told.
+/// A message to a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// To begin; its durations are drawn from the stream of this number.
     Begin(u64),
-    /// To go on at once.
+    /// To continue at once.
     GoOn,
-    /// To go on once it has yielded the CPU.
+    /// To yield the CPU and continue.
     Yield,
-    /// To go on after a wait that was over at this time of the monotonic
-    /// clock.
+    /// To continue after a wait that ended at this time of the monotonic clock.
     Wake(u64),
 }
 
@@ -66,7 +64,7 @@ impl Report {
         retry(|| sendmsg(&socket, &message, &mut control, SendFlags::NOSIGNAL)).map(drop)
     }
 
-    /// What has been said, if anything was; an end of file is an error.
+    /// Receives a message, if there is one; an end of file is an error.
     pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Report>> {
         let mut bytes = [0; BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -106,7 +104,7 @@ impl Order {
         }
     }
 
-    /// Says it. A thread that is gone does not hear it.
+    /// Sends the order. A thread that has exited does not receive it.
     pub(crate) fn send(self, socket: impl AsFd) -> io::Result<()> {
         let bytes = self.words().map(u64::to_le_bytes);
         let flags = SendFlags::NOSIGNAL;
@@ -116,7 +114,7 @@ impl Order {
         }
     }
 
-    /// Waits until something is said; nothing if nobody is there any more.
+    /// Waits for an order; nothing if the run has ended.
     pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Order>> {
         let mut bytes = [0; BYTES];
         let (received, _) = retry(|| rustix::net::recv(&socket, &mut bytes, RecvFlags::empty()))?;

@@ -1,4 +1,4 @@
-//! Processes of ours, as whoever started them sees them.
+//! Processes of a run.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -13,21 +13,20 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    /// CPU time that is not counted: what it used to get ready.
+    /// CPU time before it was ready, which does not count.
     before_ns: u64,
 }
 
 impl Process {
-    /// Starts our own program under another name, by which it is to know what
-    /// to do; `configure` gives it arguments and the like. It is bound to
-    /// these CPUs, and in a process group of its own: the terminal's signals
-    /// are for us.
+    /// Starts our own program under another name, which tells it its part; `configure` adds
+    /// arguments. The process is bound to these CPUs, and in a process group of its own:
+    /// the terminal's signals are for us.
     pub(crate) fn start(
         name: &str,
         cpus: &[u32],
         configure: impl FnOnce(&mut Command),
     ) -> io::Result<Process> {
-        // By this link it is found even where the file itself was replaced.
+        // The link finds our program even if the file was replaced.
         let mut command = Command::new("/proc/self/exe");
         command.arg0(name).process_group(0);
         configure(&mut command);
@@ -41,12 +40,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Who it is, for the engine.
+    /// Its identity, for the engine.
     pub(crate) fn id(&self) -> Result<ProcessId, EngineError> {
         ProcessId::of(self.child.id())
     }
 
-    /// What it used up to now was to get ready, and was nobody's turn.
+    /// CPU time counts from now on.
     pub(crate) fn is_ready(&mut self) {
         self.before_ns = cpu_time_ns(self.child.id()).unwrap_or(0);
     }
@@ -63,7 +62,7 @@ impl Process {
         let _ = self.child.kill();
     }
 
-    /// Whether it has ended. What it used can still be asked for.
+    /// Whether it has ended. Its CPU time can still be read.
     pub(crate) fn has_ended(&self) -> bool {
         let pid = WaitId::Pid(Pid::from_child(&self.child));
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;

@@ -1,5 +1,5 @@
-//! What a scenario may ask of the simulator, but not of real processes: refused
-//! before anything starts, with its place in the file.
+//! Checks that real processes can run a scenario, before any process starts. Errors name
+//! the place in the file.
 
 use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
@@ -10,7 +10,7 @@ use crate::stage::own_cpus;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// Refuses what the engine cannot do with real processes on this machine.
+/// Refuses scenarios that the engine cannot run on this machine.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
     for (name, mutex) in &scenario.mutexes {
         if mutex.kind == MutexKind::Lottery && !mutex.keeps_cpu {
             return Err(root.key("mutex").key(name).problem(Problem::Step(
-                "this engine cannot see who gives it up yield the CPU: say keeps-cpu = true",
+                "this engine cannot see the releasing thread yield the CPU: say keeps-cpu = true",
             )));
         }
     }

@@ -1,5 +1,4 @@
-//! A place for processes: some CPUs, and an engine of its own that shares them
-//! out.
+//! A stage for processes: some CPUs, and an engine that shares them out.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +17,8 @@ use crate::engine::ProcessEngine;
 use crate::error::StageError;
 use crate::process::Process;
 
-/// An engine and what it works on. Dropped, it leaves all processes to the
-/// plain kernel.
+/// An engine with its dispatcher and CPUs. Dropping it leaves all processes to the plain
+/// kernel.
 pub struct Stage {
     // Dropped in this order: nothing is enforced any more, then its directory.
     engine: Box<dyn Engine>,
@@ -95,33 +94,32 @@ impl Stage {
         &self.cpus
     }
 
-    /// What decides. Not to be held for longer than it takes to look
-    /// something up or to change it: the engine waits for it.
+    /// The dispatcher. Callers hold it only for a short time: the engine waits for it.
     pub fn dispatcher(&self) -> MutexGuard<'_, Dispatcher> {
         self.dispatcher
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rights have changed: the engine is to decide now. Not to be called
-    /// while the dispatcher is held.
+    /// Rights have changed: the engine decides now. Callers must not hold the dispatcher.
     pub fn nudge(&self) {
         self.engine.nudge();
     }
 
-    /// The engine decides like this from now on; the dispatcher has been told.
-    /// Not to be called while the dispatcher is held.
+    /// Passes the policy and the dispatcher's quantum on to the engine. Callers must not
+    /// hold the dispatcher.
     pub fn configure(&self, policy: PolicyName) {
         let quantum_ns = self.dispatcher().quantum_ns();
         self.engine.configure(quantum_ns, policy);
     }
 
-    /// Brings up to date what the following methods say.
+    /// Updates the answers of the following methods.
     pub fn look(&self) {
         self.engine.look();
     }
 
-    /// What a client has received and was due: the account of whoever decides.
+    /// Received and specified CPU time of a client, by the account of the engine or else of
+    /// the dispatcher.
     pub fn usage(&self, client: ClientId) -> Usage {
         let usage = self.dispatcher().usage(client);
         match self.engine.account(client) {
@@ -134,8 +132,8 @@ impl Stage {
         }
     }
 
-    /// Whether each turn shows in [`Dispatcher::runs`]. Else the kernel alone
-    /// knows who runs.
+    /// Whether each turn shows in [`Dispatcher::runs`]. Otherwise only the kernel knows the
+    /// running tasks.
     pub fn shows_turns(&self) -> bool {
         self.kind.decides_here
     }
@@ -159,11 +157,11 @@ impl Stage {
         self.engine.state(client).is_some()
     }
 
-    /// That the engine still works.
+    /// Checks that the engine still works.
     ///
     /// # Errors
     ///
-    /// If it has failed: what follows would not be its work.
+    /// If the engine has failed.
     pub fn check(&self) -> Result<(), StageError> {
         match self.engine.failure() {
             None => Ok(()),

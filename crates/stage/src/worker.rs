@@ -1,8 +1,8 @@
-//! The processes of a run, as they see it themselves: our own program, started
-//! again under another name, does what the scenario says of one client.
+//! The processes of a run, as they see it themselves: our own program, started again under
+//! another name, plays one client of the scenario.
 //!
 //! ```text
-//!   standard input    a socket: what the first thread says and is told
+//!   standard input    a socket: messages of the first thread
 //!   standard output   a file in memory: all programs, and the seed
 //!   argument          the number of this client's program
 //!   more arguments    a program of the system to run instead, see `Cast`
@@ -32,10 +32,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{Order, Report, pair};
 
-/// What such a process is called, by which it knows itself.
+/// The name by which such a process knows its part.
 pub(crate) const NAME: &str = "prorata-client";
 
-/// What all processes of a run are told.
+/// The programs and the seed, for all processes of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Script {
     pub(crate) code: Code,
@@ -56,16 +56,16 @@ impl Script {
     }
 }
 
-/// If this process was started to do what a scenario's client does, does that
-/// and ends the process; returns at once otherwise. To be called first thing
-/// in `main` by every program that runs scenarios on processes.
+/// If this process was started to play a client, plays it and ends the process; returns at
+/// once otherwise. To be called first thing in `main` by every program that runs scenarios
+/// on processes.
 pub fn client_entry() {
     let mut arguments = std::env::args();
     if arguments.next().as_deref() != Some(NAME) {
         return;
     }
     let program = arguments.next().and_then(|program| program.parse().ok());
-    // Whatever goes wrong, nobody is there to hear of it but the exit code.
+    // Only the exit code can tell of an error.
     let lived = program.is_some_and(|program| live(program, arguments.collect()).is_ok());
     std::process::exit(i32::from(!lived));
 }
@@ -76,7 +76,7 @@ fn live(program: u32, cast: Vec<String>) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let script = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    // Of what is heard to end, there must be one descriptor only.
+    // The run sees the end of a socket only if no other descriptor of it is open.
     rustix::stdio::dup2_stdin(&script)?;
     if !cast.is_empty() {
         return Err(become_program(socket, &cast));
@@ -120,7 +120,7 @@ fn become_program(socket: OwnedFd, cast: &[String]) -> io::Error {
     }
 }
 
-/// A thread before it begins. Dropping its socket tells that it is gone.
+/// A thread before it begins. Dropping its socket tells the run that it has exited.
 struct Thread {
     script: Arc<Script>,
     socket: OwnedFd,
@@ -128,7 +128,7 @@ struct Thread {
     threads: Threads,
 }
 
-/// What a thread keeps in mind.
+/// The state of a thread.
 struct Mind {
     /// Number of the instruction that comes next.
     next: u32,
@@ -137,7 +137,7 @@ struct Mind {
 }
 
 impl Thread {
-    /// Does its program to the end, or until nobody is there any more.
+    /// Runs its program to the end, or until the run ends.
     fn live(self) -> io::Result<()> {
         Report::Ready.send(&self.socket)?;
         let Some(Order::Begin(number)) = Order::receive(&self.socket)? else {
@@ -219,7 +219,7 @@ impl Thread {
         Ok(true)
     }
 
-    /// It could have gone on since then.
+    /// It was runnable since then.
     fn woke(&self, since_ns: u64) -> io::Result<()> {
         Report::Woke(monotonic_ns().saturating_sub(since_ns)).send(&self.socket)
     }
@@ -247,7 +247,7 @@ impl Mind {
     }
 }
 
-/// Uses so much CPU time of this thread's.
+/// Uses so much CPU time of this thread.
 fn burn(time_ns: u64) {
     let end_ns = thread_cpu_ns().saturating_add(time_ns);
     let mut number = 1u64;

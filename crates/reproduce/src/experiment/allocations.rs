@@ -16,7 +16,7 @@ use crate::turns::TurnLog;
 pub struct Allocations {
     /// Policies.
     pub panels: Vec<Panel>,
-    /// Who runs, quantum by quantum, again and again, where it is periodic.
+    /// The period of turns, quantum by quantum, where the sequence is periodic.
     pub order: Vec<String>,
 }
 

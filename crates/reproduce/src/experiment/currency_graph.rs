@@ -1,5 +1,5 @@
-//! 1994, Figure 3: who is worth what in a graph of currencies. The ledger is
-//! the simulator's at the end of the scenario.
+//! 1994, Figure 3: values in a graph of currencies. The ledger is the simulator's at the
+//! end of the scenario.
 
 use prorata_core::ledger::{Ledger, Target};
 use prorata_report::graph::{Edge, GraphDrawing, Kind, Node};

@@ -1,4 +1,5 @@
-//! 1994, 6.2: an inverse lottery says who gives up a page. Drives it directly.
+//! 1994, 6.2: an inverse lottery chooses the client that gives up a page. Drives the
+//! lottery directly.
 
 use prorata_core::policy::inverse::InverseLottery;
 use prorata_core::policy::{ClientIndex, Policy};

@@ -65,7 +65,7 @@ impl ListSearch {
         }
         let lots = Rigged::new(self.winning_ticket, total);
         let mut lottery = ListLottery::new(ListOrder::MoveToFront, lots);
-        // Who joins goes to the front.
+        // A joining client goes to the front.
         for (client, &tickets) in tickets.iter().enumerate().rev() {
             let joined = lottery.join(ClientIndex(client as u32), tickets);
             joined.map_err(|error| context.malformed(error.to_string()))?;

@@ -61,7 +61,7 @@ pub enum Experiment {
     Overhead(overhead::Overhead),
     /// Waiting at a mutex (1994, Figure 11).
     Mutex(mutex::MutexWaits),
-    /// Who loses pages (1994, 6.2).
+    /// Losses of pages (1994, 6.2).
     InverseLottery(inverse_lottery::Pages),
     /// Passes over time (1995, Figure 2).
     Passes(passes::Passes),
@@ -225,7 +225,7 @@ impl Context<'_> {
         Ok(simulation.into_parts())
     }
 
-    /// What each client had received by and by, on the engine in question.
+    /// The course of a run on the engine in question.
     pub fn course(&mut self, scenario: &Scenario, seed: u64) -> Result<Course> {
         let Some(kind) = self.engine.for_processes() else {
             return course::simulated(self, scenario, seed);
@@ -266,7 +266,7 @@ impl Context<'_> {
     ///
     /// # Errors
     ///
-    /// If nobody wants it any more.
+    /// If the watcher ends it.
     pub fn step(&mut self, what: &str) -> Result<()> {
         self.watch.step(what);
         if self.watch.is_over() {

@@ -1,9 +1,8 @@
 //! 1994, Figure 6: Monte-Carlo integrations that start one after the other,
 //! each with tickets in proportion to the square of its relative error.
 //!
-//! That error is one over the root of the trials. So each one's rate is in
-//! proportion to one over its trials, and the squares of trials of all who
-//! run grow alike.
+//! That error is one over the root of the trials. So each one's rate is in proportion to
+//! one over its trials, and the squares of trials of all running integrations grow alike.
 
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;

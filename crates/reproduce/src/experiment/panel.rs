@@ -27,7 +27,7 @@ pub struct Panel {
     /// Allocations after which the schedule repeats, where it does.
     #[serde(default)]
     pub period: Option<u32>,
-    /// Whom it is about; without it, the first client.
+    /// The observed client; without it, the first one.
     #[serde(default)]
     pub client: Option<String>,
     /// Allocations drawn; without it, all.

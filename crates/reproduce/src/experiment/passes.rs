@@ -16,7 +16,7 @@ use crate::finding::Findings;
 pub struct Passes {
     /// The stride of a single ticket, as it is drawn.
     pub stride1: u32,
-    /// Who runs, quantum by quantum, again and again.
+    /// The period of turns, quantum by quantum.
     pub order: Vec<String>,
     /// Quanta drawn.
     pub quanta: u32,

@@ -1,5 +1,5 @@
-//! 1994, Figures 8 and 9: what clients have received by and by, and the
-//! ratios of their shares between times.
+//! 1994, Figures 8 and 9: CPU time of clients over time, and the ratios of their shares
+//! between times.
 
 use prorata_report::chart::{Axis, Chart, Curve, Rule, Shape};
 use prorata_scenario::Scenario;
@@ -19,7 +19,7 @@ pub struct Progress {
     pub label: String,
     /// So much of it is done in a second of the CPU.
     pub per_cpu_second: f64,
-    /// Whose progress is drawn; without it, everybody's.
+    /// Clients whose progress is drawn; without it, all.
     #[serde(default)]
     pub shown: Option<Vec<String>>,
     /// Ratios that the paper speaks of.
@@ -51,7 +51,7 @@ pub struct Ratio {
 pub struct Rate {
     /// What it is called.
     pub metric: String,
-    /// Who, and when.
+    /// Clients and a span.
     pub of: Sum,
 }
 
@@ -59,7 +59,7 @@ pub struct Rate {
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sum {
-    /// Who.
+    /// The clients.
     pub clients: Vec<String>,
     /// From when on.
     pub from: Time,

@@ -1,5 +1,5 @@
-//! How fast the simulator is, and how much memory a client takes: on one core,
-//! with nobody watching.
+//! How fast the simulator is, and how much memory a client takes: on one core, without an
+//! observer.
 
 mod peers;
 

@@ -1,5 +1,4 @@
-//! Faults: operations on the ledger, sensible or not, and what else can come
-//! from outside.
+//! Faults: operations on the ledger, sensible or not, and other events from outside.
 
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Ledger, Mode, Operation, Portion, Target};
@@ -36,8 +35,8 @@ pub(super) fn fault<O: Observer>(simulation: &mut Simulation<O>, lots: &mut Lots
     }
 }
 
-/// An operation on what there is, or now and then on what there is not.
-/// Clients are neither made nor destroyed: they are the machine's.
+/// An operation on existing objects, or now and then on missing ones. Clients are neither
+/// made nor destroyed: they are the machine's.
 fn operation(ledger: &Ledger, client: u32, lots: &mut Lots) -> Operation {
     let target = |lots: &mut Lots| match below(lots, 3) {
         0 => Target::Currency(currency(ledger, lots)),

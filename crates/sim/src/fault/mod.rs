@@ -1,12 +1,12 @@
-//! Fault mode: random scenarios under random changes of rights, everything
-//! checked at every event; then quiet, in which everybody must get on. After
-//! the VOPR of TigerBeetle: a seed is a whole trial, and replays it.
+//! Fault mode: random scenarios under random changes of rights, with all checks at every
+//! event; then quiet, in which every client must progress. After the VOPR of TigerBeetle: a
+//! seed is a whole trial and replays it.
 //!
 //! ```text
 //!   chaos   events, with operations on the ledger, starts, stops and changes
 //!           of policy, quantum and pool thrown in; after each the books must balance
 //!   heal    transfers end, all clients run and hold equal tickets
-//!   quiet   nobody may be lost: each client goes on
+//!   quiet   no client starves: each receives CPU time
 //!   steady  all threads end and all clients do nothing but compute: each gets
 //!           what is due to it, but for a bounded error
 //! ```
@@ -37,7 +37,7 @@ pub struct Survived {
     pub events: u64,
     /// Operations on the ledger and other faults.
     pub faults: u64,
-    /// Those of them that the ledger refused, as it must.
+    /// Operations that the ledger refused, as it must.
     pub refused: u64,
 }
 
@@ -53,10 +53,10 @@ pub struct Failure {
     pub fault: Fault,
 }
 
-/// What can go wrong.
+/// Faults that a trial can find.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Fault {
-    /// The run could not go on.
+    /// The run could not continue.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The books do not balance.
@@ -65,18 +65,18 @@ pub enum Fault {
     /// A client got nothing although it should have.
     #[error("{client} got no CPU time in the quiet")]
     Starved {
-        /// Who.
+        /// The client.
         client: String,
     },
     /// A client that did nothing but compute got much more or less than was
     /// due to it.
     #[error("the error of {client} grew by {quanta} quanta in the steady state, more than {bound}")]
     Error {
-        /// Who.
+        /// The client.
         client: String,
         /// By how much.
         quanta: f64,
-        /// What is allowed.
+        /// The bound.
         bound: f64,
     },
     /// Nothing is left to happen although clients run.
@@ -86,13 +86,13 @@ pub enum Fault {
 
 /// Events of the chaos.
 const CHAOS_EVENTS: u64 = 400;
-/// Of so many events one has a fault thrown in.
+/// One event in so many brings a fault.
 const FAULT_EVERY: u64 = 3;
-/// Length of quiet and of steady state each: so many quanta of one CPU for each client. That
-/// somebody with an equal part of the tickets then wins no lottery among
-/// [`scenarios::MAX_CLIENTS`] has a probability below 10^-11.
+/// Length of quiet and of steady state each, in quanta of one CPU for each client. Within
+/// it, a client with an equal part of the tickets loses all lotteries among
+/// [`scenarios::MAX_CLIENTS`] with a probability below 10^-11.
 const QUIET_QUANTA: u64 = 25;
-/// So many times that long debts of before are paid back.
+/// Earlier debts are paid back within so many times that length.
 const REPAYMENT: u64 = 6;
 /// Tickets of each client in the quiet.
 const QUIET_TICKETS: u32 = 100;
@@ -151,8 +151,8 @@ impl<O: Observer> Trial<O> {
         self.simulation.machine()
     }
 
-    /// One event, and a look at everything. Before time passes, everything due
-    /// has happened, so no CPU may be idle that somebody could use.
+    /// One event, and a look at everything. Before time passes, everything due has
+    /// happened, so no CPU may be idle that a client could use.
     fn step(&mut self) -> Result<(), Fault> {
         if self.simulation.is_settled() {
             self.machine().check_settled()?;
@@ -188,8 +188,8 @@ impl<O: Observer> Trial<O> {
         simulation.do_deed(Deed::Start(all));
     }
 
-    /// Everybody gets on. That is all that can be said of clients which block:
-    /// who wants less than its share while it competes falls behind for good.
+    /// Checks that every client progresses. Nothing more holds for clients that block: a
+    /// client that wants less than its share while it competes falls behind for good.
     fn quiet(&mut self) -> Result<(), Fault> {
         let before = self.services();
         self.run_for(self.quiet_ns())?;
@@ -203,21 +203,21 @@ impl<O: Observer> Trial<O> {
         Ok(())
     }
 
-    /// Everybody gets what is due to it.
+    /// Checks that every client gets its due.
     fn steady(&mut self) -> Result<(), Fault> {
         let all = 0..self.machine().client_count();
         self.simulation.do_deed(Deed::Stop(all.clone()));
         if self.machine().spec().policy == PolicyName::Eevdf {
-            // It never forgets a debt, and paying one back may take longer than
-            // all that came before.
+            // EEVDF never forgets a debt, and repayment may take longer than the whole
+            // trial so far.
             let afresh = Deed::Policy(PolicyName::Eevdf);
             self.simulation.do_deed(afresh);
         }
         self.simulation.let_all_compute();
         self.simulation.do_deed(Deed::Start(all.clone()));
         let quantum_ns = self.machine().spec().quantum.0;
-        // Who fell behind before is paid back first, under hierarchical stride
-        // by its neighbours in the tree one after the other.
+        // Clients that fell behind before are paid back first. Under hierarchical stride
+        // their neighbours in the tree pay one after the other.
         self.run_for(REPAYMENT * self.quiet_ns())?;
         let before = self.services();
         let steady_ns = self.quiet_ns();
@@ -265,7 +265,7 @@ impl<O: Observer> Trial<O> {
     }
 }
 
-/// What a client received, and what was due to it.
+/// CPU time that a client received, and its due.
 struct Service {
     received_ns: u64,
     specified_ns: u64,
@@ -277,11 +277,11 @@ impl Service {
     }
 }
 
-/// By how many quanta a client's error may grow in the steady state of its pool. That of
-/// stride is O(n) for n clients (1995, 2); a turn under way on each CPU is not yet
-/// due to anybody. A lottery's is a sum of independent draws, one a quantum at
-/// most, each with a standard deviation of half a quantum at most (1994, 2);
-/// six of them allow for some 10^9 trials.
+/// The bound on a client's error, in quanta, in the steady state of its pool. The error of
+/// stride is O(n) for n clients (1995, 2), and a turn under way on each CPU is not yet
+/// accounted for. The error of a lottery is a sum of independent draws, at most one a
+/// quantum, each with a standard deviation of at most half a quantum (1994, 2). Six
+/// standard deviations allow for some 10^9 trials.
 fn bound(machine: &Machine, pool: u32, quiet_ns: u64) -> f64 {
     let spec = machine.spec();
     let clients = (0..machine.client_count()).filter(|client| machine.pool_of(*client) == pool);

@@ -1,7 +1,6 @@
-//! Random scenarios in which everybody can always get on: mutexes are locked
-//! in one order and nobody waits for anything else inside, calls are served by
-//! somebody who calls nobody, and who waits for a message or a signal waits
-//! for a client that sends for ever.
+//! Random scenarios in which every client can always progress. Mutexes are locked in one
+//! order, and their holders wait for nothing else. Servers make no calls. Messages and
+//! signals come from clients that send for ever.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +34,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
             steps: vec![Step::Compute(duration(lots, 300))],
         },
     );
-    // Those that others rely on come first.
+    // Programs that others rely on come first.
     let mut bodies = vec![
         vec![
             Step::Sleep(duration(lots, 3000)),
@@ -100,7 +99,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         )]
         .into(),
         timeline: Vec::new(),
-        // Something happens even where everybody has stopped.
+        // An event happens even where all clients have stopped.
         measure: Measure {
             every: Some(Time::from_ms(7)),
             pairs: Vec::new(),
@@ -164,7 +163,7 @@ pub(super) fn pick<T: Clone>(lots: &mut Lots, of: &[T]) -> Option<T> {
     (!of.is_empty()).then(|| of[below(lots, of.len() as u64) as usize].clone())
 }
 
-/// Each backed by the base currency or by those before it.
+/// Each currency is backed by the base currency or by earlier ones.
 fn currencies(lots: &mut Lots) -> Vec<Currency> {
     let mut currencies: Vec<Currency> = Vec::new();
     for i in 0..below(lots, 4) {
@@ -221,7 +220,7 @@ fn mutexes(lots: &mut Lots) -> BTreeMap<String, Mutex> {
     mutexes.collect()
 }
 
-/// A few steps of somebody on whom nobody relies.
+/// A few steps of a program on which no other relies.
 fn body(lots: &mut Lots) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..1 + below(lots, 3) {
@@ -230,7 +229,7 @@ fn body(lots: &mut Lots) -> Vec<Step> {
             1 => steps.push(Step::Call(SERVICE.to_owned())),
             2 => steps.push(Step::Wait(SIGNAL.to_owned())),
             3 => steps.push(Step::Yield),
-            // Who sleeps between forks can always afford its jobs.
+            // A client that sleeps between forks can always afford its jobs.
             4 => steps.extend([
                 Step::Fork(JOB.to_owned()),
                 Step::Sleep(duration(lots, 20_000)),

@@ -22,7 +22,7 @@ pub enum Imbalance {
         /// On all CPUs.
         passed_ns: u64,
     },
-    /// Clients received other than what CPUs gave.
+    /// The clients' received time differs from the CPUs' busy time.
     #[error("clients received {received_ns} ns, CPUs were busy for {busy_ns} ns")]
     Service {
         /// Sum over the clients.
@@ -68,7 +68,7 @@ pub enum Imbalance {
         /// Where it runs.
         cpu: u32,
     },
-    /// A CPU idles while somebody with tickets in its pool waits for one.
+    /// A CPU idles while a client with tickets in its pool waits for one.
     #[error("a CPU is idle while client {client} waits for one")]
     Idle {
         /// Which client.
@@ -82,7 +82,7 @@ impl Machine {
         self.counts
     }
 
-    /// Threads of a client that can run, those that do included.
+    /// Runnable threads of a client, including running ones.
     pub fn runnable_threads(&self, client: u32) -> u32 {
         self.clients[client as usize].runnable
     }
@@ -105,9 +105,8 @@ impl Machine {
         self.check_pools()
     }
 
-    /// Checks also that no CPU idles while somebody could use it. Holds when
-    /// everything due at a time has happened, so not between two events of
-    /// the same time.
+    /// Checks also that no CPU idles while a client could use it. Holds when everything due
+    /// at a time has happened, so not between two events of the same time.
     ///
     /// # Errors
     ///

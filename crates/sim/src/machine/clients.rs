@@ -9,9 +9,9 @@ use super::NONE;
 pub(super) struct Client {
     /// Threads that can run but have no CPU, first come first.
     pub(super) ready: Fifo,
-    /// Threads that are not gone.
+    /// Threads that have not exited.
     pub(super) threads: u32,
-    /// Threads that can run: those ready and those running.
+    /// Runnable threads: ready or running.
     pub(super) runnable: u32,
     /// Its turn, by number; [`NONE`] while it has none. It has CPUs only in a
     /// turn.

@@ -7,14 +7,14 @@ use super::NONE;
 /// One CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
-    /// Who runs; [`NONE`] while idle.
+    /// The running thread; [`NONE`] while idle.
     pub(super) thread: u32,
-    /// Who ran last, gone or not; [`NONE`] if nobody did.
+    /// The thread that ran last, exited or not; [`NONE`] at first.
     pub(super) last: u32,
-    /// Told apart by this, an event for an earlier thread is void.
+    /// It marks events: one with an older stamp is void.
     pub(super) stamp: u32,
-    /// Up to when its thread's time was accounted for, or when the thread will
-    /// begin to run; since when it is idle.
+    /// The time up to which its thread is accounted for, or at which the thread will begin
+    /// to run; while idle, the time since when.
     pub(super) since_ns: u64,
 }
 
@@ -89,7 +89,7 @@ impl Cpus {
         (cpu < cpus.end).then_some(cpu)
     }
 
-    /// A CPU has nobody to run.
+    /// A CPU becomes idle.
     pub(super) fn release(&mut self, cpu: u32, now_ns: u64) {
         self.idle[cpu as usize / 64] |= 1 << (cpu % 64);
         self.idle_count += 1;

@@ -1,4 +1,4 @@
-//! What happens from outside.
+//! Events of the timeline.
 
 use prorata_core::policy::PolicyName;
 use prorata_scenario::file::Time;

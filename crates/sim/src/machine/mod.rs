@@ -11,9 +11,9 @@
 //!   free CPUs are given away: dispatcher.next(cpu, now) -+
 //! ```
 //!
-//! Time is whole nanoseconds. All that is due at one time happens, in the
-//! order in which it became due, before anybody is given a CPU at that time;
-//! so who wakes together competes together.
+//! Time is whole nanoseconds. All events of one time happen, in the order in which they
+//! were queued, before any CPU is given away at that time. So threads that wake together
+//! compete together.
 //!
 //! The hot loop (turns end and begin, threads sleep and wake) allocates only
 //! while tables grow; calls, mutexes with lotteries and changes of rights go
@@ -54,8 +54,8 @@ use turn_table::TurnTable;
 
 use crate::observer::Observer;
 
-/// From so many clients on memory is fetched ahead of its use: fewer stay in
-/// the caches, and asking for them would only take time.
+/// From so many clients on, memory is prefetched. Fewer clients stay in the caches, and
+/// prefetching would only take time.
 const MANY_CLIENTS: usize = 1 << 13;
 
 /// No thread, no CPU.
@@ -118,14 +118,14 @@ pub struct Machine {
     finished: bool,
 }
 
-/// A run: a machine and whoever watches it.
+/// A run: a machine and its observer.
 pub struct Simulation<O = ()> {
     machine: Machine,
     observer: O,
 }
 
 impl Simulation {
-    /// A run that nobody watches.
+    /// A run without an observer.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl<O: Observer> Simulation<O> {
         Ok(Simulation::of(Plan::new(scenario)?, seed, observer))
     }
 
-    /// A run of a plan. All randomness comes from `seed`; the scenario's own
-    /// seed is for whoever has no other.
+    /// A run of a plan. All randomness comes from `seed`, which may differ from the
+    /// scenario's own.
     pub fn of(plan: Plan, seed: u64, observer: O) -> Self {
         let mut simulation = Simulation {
             machine: Machine::new(plan, seed),
@@ -160,7 +160,7 @@ impl<O: Observer> Simulation<O> {
     ///
     /// # Errors
     ///
-    /// If the run cannot go on.
+    /// If the run cannot continue.
     pub fn step(&mut self) -> Result<bool, RunError> {
         let due = match self.machine.queue.pop() {
             Some(due) => due,
@@ -188,28 +188,28 @@ impl<O: Observer> Simulation<O> {
     ///
     /// # Errors
     ///
-    /// If the run cannot go on.
+    /// If the run cannot continue.
     pub fn run(&mut self) -> Result<(), RunError> {
         while self.step()? {}
         Ok(())
     }
 
-    /// The machine as it is now.
+    /// The machine now.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// Who watches, to take from it what it saw.
+    /// The observer, to take its records.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// The machine and who watched it.
+    /// The machine and the observer.
     pub fn into_parts(self) -> (Machine, O) {
         (self.machine, self.observer)
     }
@@ -363,7 +363,7 @@ impl Machine {
         self.end_ns
     }
 
-    /// What decides here: the ledger, and what each client is due.
+    /// The dispatcher: the ledger, and the due of each client.
     pub fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
@@ -414,7 +414,7 @@ impl Machine {
         self.objects.service_names()
     }
 
-    /// Pairs of clients whose relative error the scenario asks for.
+    /// Pairs of clients whose relative error is measured.
     pub fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs
     }

@@ -163,7 +163,7 @@ impl Machine {
             return self.cpus.take_idle(wanted, 0..self.machine.cpus);
         }
         let cpus = self.pool_cpus(self.pool_of(client));
-        // Who has moved wants a CPU of another pool.
+        // A client that moved may want a CPU of its old pool.
         let wanted = if cpus.contains(&wanted) { wanted } else { NONE };
         self.cpus.take_idle(wanted, cpus)
     }

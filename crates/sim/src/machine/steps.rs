@@ -1,4 +1,4 @@
-//! What threads do: the instructions of their programs.
+//! Instructions of threads.
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::rng::Rng as _;
@@ -105,9 +105,8 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// The rest of the turn goes to the client's other threads if any waits,
-    /// else to whom the policy chooses. A client that runs on other CPUs too
-    /// keeps them all.
+    /// The rest of the turn goes to the client's other threads if any waits, else to the
+    /// policy's choice. A client that runs on other CPUs too keeps them all.
     fn give_way(&mut self, cpu: u32, thread: u32) -> bool {
         let client = self.machine.threads.all[thread as usize].client;
         let state = &self.machine.clients[client as usize];
@@ -144,7 +143,7 @@ impl<O: Observer> Simulation<O> {
         self.go_on(thread);
     }
 
-    /// The thread on a CPU is gone.
+    /// The thread on a CPU exits.
     fn exit(&mut self, cpu: u32, thread: u32) {
         let client = self.machine.threads.all[thread as usize].client;
         self.drop_obligations(thread);
@@ -177,7 +176,7 @@ impl<O: Observer> Simulation<O> {
 
     /// From their next start on all clients do nothing but compute.
     pub(crate) fn let_all_compute(&mut self) {
-        // The built-in program is the last, as no scenario at hand has its own.
+        // The built-in program is the last: no scenario of this mode has its own.
         let machine = &mut self.machine;
         let built_in = machine.code.entries.len() as u32 - 1;
         for group in &mut machine.groups {
@@ -259,7 +258,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// The run cannot go on.
+    /// The run cannot continue.
     fn fail(&mut self, client: u32, error: impl FnOnce(Time, String) -> RunError) {
         let at = Time(self.machine.now_ns);
         let name = self.machine.client_name(client).into_owned();

@@ -1,4 +1,4 @@
-//! Turns: who is given CPUs, for how long, and what it used.
+//! Turns of clients on CPUs: their choice, length and use.
 
 use prorata_core::choice::{Choice, Reason};
 use prorata_scenario::event::{Event, Why};
@@ -10,8 +10,8 @@ use prorata_core::prefetch::prefetch;
 use super::{Due, MANY_CLIENTS, NONE, Simulation};
 use crate::observer::Observer;
 
-/// So many winners ahead memory is fetched: long enough before for it to come,
-/// and not so long that it is gone again.
+/// Memory is prefetched so many winners ahead: early enough to arrive, and late enough to
+/// stay in the cache.
 const WINNERS_AHEAD: usize = 16;
 
 impl<O: Observer> Simulation<O> {
@@ -101,8 +101,8 @@ impl<O: Observer> Simulation<O> {
         delay_ns
     }
 
-    /// Lets the thread on a CPU go on, and when it leaves another one of the
-    /// same client, until one computes or there is none.
+    /// Continues the thread on a CPU, and when it leaves, the client's next one, until a
+    /// thread computes or none is left.
     pub(super) fn drive(&mut self, cpu: u32) {
         loop {
             let machine = &self.machine;
@@ -167,7 +167,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// A client's turn is over; its threads could go on.
+    /// A client's turn is over; its threads stay runnable.
     pub(super) fn end_turn(&mut self, client: u32) {
         loop {
             let machine = &mut self.machine;
@@ -285,9 +285,9 @@ impl super::Machine {
         })
     }
 
-    /// Has the memory of those fetched who are likely to win soon in the pool
-    /// of one who just did: first what the dispatcher knows of them, then what
-    /// the machine does, then the thread, which can be known by then.
+    /// Prefetches the memory of the likely next winners in a winner's pool: first the
+    /// dispatcher's, then the machine's, then that of the thread, whose number is known by
+    /// then.
     #[inline]
     fn prefetch_winners(&self, winner: u32) {
         if self.clients.len() >= MANY_CLIENTS {

@@ -47,8 +47,8 @@ impl<W: io::Write> Events<W> {
         }));
     }
 
-    /// Something that lasts from one time to another, with what there is to be
-    /// said of it. Nothing if that is no time.
+    /// A slice of a track from one time to another, with its arguments. Empty slices are
+    /// left out.
     pub fn slice(&mut self, track: Track, name: &str, (from_ns, to_ns): (u64, u64), args: &Value) {
         if to_ns > from_ns {
             self.write(&json!({

@@ -13,12 +13,12 @@ pub use events::{Events, Track};
 use crate::machine::Machine;
 use crate::observer::Observer;
 
-/// Writes the trace while the run goes on.
+/// Writes the trace during the run.
 pub struct Perfetto<W> {
     events: Events<W>,
     /// By CPU: its pool, and since when its thread runs.
     cpus: Vec<(u32, u64)>,
-    /// By pool: threads that wait, once told.
+    /// By pool: waiting threads, as last written.
     waiting: Vec<Option<u64>>,
 }
 

@@ -1,8 +1,7 @@
 //! Sweeps: one scenario under a grid of settings and seeds, over all cores.
 //!
-//! Results are kept as lines of JSON in a file, one a run, as runs end. A
-//! sweep that was broken off is taken up where it stopped: runs whose line is
-//! there are not repeated.
+//! Each run that ends adds its result to a file as a line of JSON. An interrupted sweep
+//! resumes where it stopped: runs that have a line do not repeat.
 
 mod results;
 mod setting;
@@ -117,7 +116,7 @@ pub enum SweepError {
         /// Why.
         error: io::Error,
     },
-    /// A run cannot go on.
+    /// A run cannot continue.
     #[error("seed {seed}: {error}")]
     Run {
         /// Its seed.
@@ -270,7 +269,7 @@ impl Sweep {
                 progress(finished, total);
                 Ok(())
             });
-            // The threads find nothing left to do, or nobody to tell.
+            // The threads find no run left, or no receiver.
             next.store(left.len(), Ordering::Relaxed);
             drop(receiver);
             written

@@ -15,12 +15,12 @@ use super::{GridPoint, SweepError};
 pub(super) struct Line<'a> {
     #[serde(flatten)]
     pub(super) point: &'a GridPoint,
-    /// What the run came from, see [`super::fingerprint`].
+    /// The source of the run, see [`super::fingerprint`].
     pub(super) scenario: &'a str,
     pub(super) report: &'a Report,
 }
 
-/// What of a line tells which run it is of, and how that ended.
+/// The part of a line that names the run and its end.
 #[derive(Deserialize)]
 struct Kept {
     #[serde(flatten)]

@@ -43,8 +43,8 @@ impl Axis {
     }
 }
 
-/// Where a setting stands: keys, and for lists numbers, so that it is the same
-/// for all names of the place. What a scenario does not hold is as it is named.
+/// The place of a setting: keys, and numbers for lists, so that all names of a place give
+/// the same. A place that the scenario lacks is as named.
 pub(super) fn place(table: &Table, setting: &str) -> Vec<String> {
     let segments = setting.split('.').filter(|segment| !segment.is_empty());
     let mut place = Vec::new();

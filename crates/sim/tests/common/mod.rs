@@ -106,7 +106,7 @@ pub fn kept(
     run_checked(&parse(text), 1, Keep(Vec::new(), keep)).1.0
 }
 
-/// Who is given a CPU, and when.
+/// Clients and CPUs of all dispatches, with their times.
 pub fn dispatches(text: &str) -> Vec<(f64, String)> {
     kept(text, |event, machine| match event {
         Event::Dispatched { client, cpu, .. } => {

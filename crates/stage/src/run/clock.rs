@@ -2,27 +2,25 @@
 
 use std::time::Instant;
 
-/// Passes as the shared CPUs have time for the run's processes: what other
-/// programs take from them while any of those wants to run does not count. So a
-/// scenario comes to as many quanta on a busy machine as on a quiet one, and its
-/// tolerances, which are counted in quanta, hold on both. It is never ahead of
-/// the real time.
+/// The clock of a run. While a process of the run is runnable, time that other programs
+/// take from the shared CPUs does not count. So a run has as many quanta on a busy machine
+/// as on a quiet one, and tolerances in quanta hold on both. The clock is never ahead of
+/// real time.
 #[derive(Debug)]
 pub(super) struct Clock {
     begin: Instant,
     cpus: Vec<u32>,
     now_ns: u64,
-    /// Time that there was for the processes; without what the last tick of a
-    /// CPU's idle time says too late, that is the time now.
+    /// Time available to the processes. It may run ahead by a tick of a CPU's idle time.
     had_ns: u64,
     last: Reading,
 }
 
-/// What was read at a look.
+/// The readings of a look.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reading {
     real_ns: u64,
-    /// Of all CPUs together; nothing if nobody knows.
+    /// Of all CPUs together; nothing if unknown.
     idle_ns: Option<u64>,
     received_ns: u64,
     blocked: bool,
@@ -54,14 +52,14 @@ impl Clock {
         };
         let real_ns = now.real_ns - self.last.real_ns;
         self.had_ns += match (now.idle_ns, self.last.idle_ns) {
-            // Nobody took anything from anybody.
+            // No process wanted a CPU.
             _ if now.blocked && self.last.blocked => real_ns,
             (Some(idle_ns), Some(idle_before_ns)) => {
                 let used_ns = received_ns.saturating_sub(self.last.received_ns);
                 let idle_ns = idle_ns.saturating_sub(idle_before_ns);
                 (used_ns + idle_ns) / self.cpus.len() as u64
             }
-            // Nobody knows what others take.
+            // Idle time is unknown.
             _ => real_ns,
         };
         self.last = now;

@@ -47,7 +47,7 @@ pub(super) struct Thread {
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) program: u32,
-    /// Threads that have begun and are not gone.
+    /// Threads that have begun and not exited.
     pub(super) threads: u32,
     /// The process, and its first thread's socket until that begins.
     pub(super) process: Option<(Process, Option<OwnedFd>)>,
@@ -55,18 +55,18 @@ pub(super) struct Client {
     past_ns: u64,
 }
 
-/// Everybody.
+/// All processes and threads of a run.
 #[derive(Debug)]
 pub(super) struct Crew {
     pub(super) clients: Vec<Client>,
     /// By number; numbers are used again.
     pub(super) threads: Vec<Option<Thread>>,
-    /// Numbers of threads that are gone.
+    /// Numbers of threads that exited.
     free: BinaryHeap<Reverse<u32>>,
     /// Watches the threads' sockets, by their numbers.
     ears: OwnedFd,
     pub(super) objects: Objects,
-    /// Processes about to end, whether because we ended them, and whose.
+    /// Processes about to end: client, whether we end it, process.
     ending: Vec<(u32, bool, Process)>,
     script: File,
     cast: Option<Cast>,
@@ -74,7 +74,7 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Nobody has a process yet.
+    /// A crew without processes.
     pub(super) fn new(
         groups: &[Group],
         objects: Objects,
@@ -164,23 +164,23 @@ impl Crew {
         Ok(number)
     }
 
-    /// Threads that have begun and are not gone.
+    /// Threads that have begun and not exited.
     pub(super) fn thread_count(&self) -> u32 {
         (self.threads.len() - self.free.len()) as u32
     }
 
-    /// Waits for so long at most; gives back who has spoken, some of them if many
-    /// have, or is gone.
+    /// Waits for a message, at most for the timeout. Returns threads that sent one or
+    /// exited, some of them if there are many.
     pub(super) fn listen(&self, timeout: Duration) -> Vec<u32> {
         let mut events = Vec::with_capacity(AT_ONCE);
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
-        // Interrupted by a signal: nobody has spoken.
+        // Interrupted by a signal: no message came.
         let _ = epoll::wait(&self.ears, spare_capacity(&mut events), Some(&timeout));
         let events = events.iter();
         events.map(|event| event.data.u64() as u32).collect()
     }
 
-    /// A thread that has begun and is not gone.
+    /// A thread that has begun and not exited.
     pub(super) fn thread(&self, thread: u32) -> &Thread {
         let thread = self.threads.get(thread as usize).and_then(Option::as_ref);
         thread.expect("only threads that live are named")
@@ -201,7 +201,7 @@ impl Crew {
         its.map(|(number, _)| number).collect()
     }
 
-    /// A thread is gone; its process goes with the last.
+    /// A thread exited; the process ends with its last thread.
     pub(super) fn remove(&mut self, thread: u32) {
         if let Some(gone) = self.threads[thread as usize].take() {
             self.free.push(Reverse(thread));

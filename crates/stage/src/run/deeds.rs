@@ -1,4 +1,4 @@
-//! What happens at its time: starts, deeds from outside, rules, marks.
+//! Scheduled events: starts, the timeline, rules, marks.
 
 use prorata_scenario::plan::Deed;
 use prorata_scenario::policy;

@@ -1,5 +1,5 @@
-//! What is measured of real processes: their CPU clocks, their dues by the account of
-//! the engine, and the waits of their threads.
+//! The measures of real processes: their CPU clocks, their dues by the engine's account,
+//! and the waits of their threads.
 
 use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_scenario::measure::{PointReport, RunMeasures, check_value};
@@ -8,7 +8,7 @@ use prorata_scenario::plan::client_id;
 /// Measures a run, look by look.
 #[derive(Debug)]
 pub(super) struct Looks {
-    /// What any engine measures.
+    /// The measures of any engine.
     pub(super) run: RunMeasures,
     /// At the last look: by the processes' clocks.
     received_ns: Vec<u64>,

@@ -32,9 +32,9 @@ use crate::worker::Script;
 
 type Result<T> = std::result::Result<T, StageError>;
 
-/// Somebody who waits for it.
+/// A watcher of a run.
 pub trait Watch {
-    /// So much of the scenario's time is over. Returns whether it is to go on.
+    /// So much of the scenario's time is over. Returns whether the run is to continue.
     fn goes_on(&mut self, now_ns: u64, end_ns: u64) -> bool;
 
     /// A point of the time series was measured, so long after the beginning in real
@@ -42,7 +42,7 @@ pub trait Watch {
     fn sampled(&mut self, _stage: &Stage, _real_ns: u64, _point: &PointReport) {}
 }
 
-/// Waits without a word.
+/// Watches nothing.
 impl Watch for () {
     fn goes_on(&mut self, _: u64, _: u64) -> bool {
         true
@@ -52,8 +52,7 @@ impl Watch for () {
 /// Longest time without a look at the clocks, and shortest between two.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(5));
 
-/// A scenario may take so many times longer than it should, and this much
-/// more.
+/// A run may take so many times its length, plus so many nanoseconds.
 const TOO_BUSY: (u64, u64) = (50, 120_000_000_000);
 
 /// How long it may take an engine to notice that all processes have ended.
@@ -83,8 +82,8 @@ struct Run {
     clock: Clock,
     looks: Looks,
     due: BinaryHeap<Reverse<(u64, u64, Due)>>,
-    /// Entries of `due` so far: what is due at one time happens in the order
-    /// in which it was said.
+    /// Number of entries of `due` so far: events of one time happen in the order in which
+    /// they were scheduled.
     said: u64,
     code: Code,
     groups: Vec<Group>,
@@ -95,7 +94,7 @@ struct Run {
     seed: u64,
     /// Threads so far.
     made: u64,
-    /// The policy of now, and how many there were.
+    /// The current policy, and the number of policies so far.
     policy: (PolicyName, u64),
     next_look: Instant,
     /// Real time that it took, once it is over.
@@ -106,8 +105,8 @@ struct Run {
 ///
 /// # Errors
 ///
-/// If the engine cannot do what the scenario asks for, or the run cannot go on
-/// to its end; not if an assertion fails.
+/// If the engine cannot do what the scenario asks for, or the run cannot continue to its
+/// end; not if an assertion fails.
 pub fn run(
     scenario: &Scenario,
     seed: u64,
@@ -204,8 +203,8 @@ impl Run {
         self.due.push(Reverse((time_ns, self.said, due)));
     }
 
-    /// Starts the processes of all clients that will start by themselves, so
-    /// that later nobody has to wait for that.
+    /// Starts the processes of all clients that will start by themselves, so that no later
+    /// event waits for them.
     fn prepare(&mut self, watch: &mut dyn Watch) -> Result<()> {
         let soon = self.groups.iter().filter(|g| g.start_ns < self.end_ns);
         let clients: Vec<u32> = soon.flat_map(|group| group.clients.clone()).collect();
@@ -278,7 +277,7 @@ impl Run {
         Ok(())
     }
 
-    /// What each client has received and was due.
+    /// Received and specified CPU time of each client.
     fn usages(&self) -> Vec<Usage> {
         let clients = 0..self.crew.clients.len() as u32;
         clients
@@ -286,7 +285,7 @@ impl Run {
             .collect()
     }
 
-    /// Hears what threads say until it is time for the next look.
+    /// Handles messages of threads until the next look is due.
     fn listen(&mut self) -> Result<()> {
         loop {
             let next_ns = self.due.peek().map_or(self.end_ns, |Reverse(due)| due.0);
@@ -307,7 +306,7 @@ impl Run {
         }
     }
 
-    /// Hears one thing that a thread says, unless it is gone by now.
+    /// Handles one message of a thread, unless the thread has exited.
     fn hear(&mut self, thread: u32) -> Result<()> {
         let Some(Some(speaker)) = self.crew.threads.get_mut(thread as usize) else {
             return Ok(());
@@ -334,7 +333,7 @@ impl Run {
                 self.begin(new);
                 self.play_scene(|scene| scene.order(thread, Order::GoOn));
             }
-            // Its socket closes when it is gone.
+            // The socket closes when the thread exits.
             Err(_) => self.play_scene(|scene| scene.remove(thread)),
         }
         Ok(())
@@ -362,9 +361,9 @@ impl Run {
         Scene::play(&self.stage, crew, &self.code, looks, action);
     }
 
-    /// Compares what everybody was charged with what the clocks show. A kernel's account
-    /// is complete at each look; what threads use as they end is on no clock of their
-    /// process.
+    /// Compares the charges of all clients with their clocks. A kernel's account is
+    /// complete at each look; CPU time that threads use while exiting is on no clock of
+    /// their process.
     fn finish(&mut self) -> Result<()> {
         if self.kind.decides_here {
             self.end_all()?;
@@ -377,8 +376,8 @@ impl Run {
         Ok(())
     }
 
-    /// Ends all processes, and waits until the engine has noticed: it charges for what
-    /// they used last as it does so.
+    /// Ends all processes, and waits until the engine has noticed and charged their last
+    /// CPU time.
     fn end_all(&mut self) -> Result<()> {
         self.crew.end();
         let deadline = Instant::now() + TIME_TO_NOTICE;

@@ -61,13 +61,13 @@ impl<'a> Scene<'a> {
         }
         for (thread, order) in orders {
             if let Some(Some(thread)) = crew.threads.get(thread as usize) {
-                // Whoever cannot hear it is found to be gone.
+                // A thread that has exited is found by its closed socket.
                 let _ = order.send(&thread.socket);
             }
         }
     }
 
-    /// What decides.
+    /// The dispatcher.
     pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
         &mut self.dispatcher
     }
@@ -82,7 +82,7 @@ impl<'a> Scene<'a> {
         self.changed = true;
     }
 
-    /// A thread goes: what others wait for from it happens now.
+    /// A thread exits: it releases its mutexes and answers its call now.
     pub(super) fn remove(&mut self, thread: u32) {
         if self.crew.thread(thread).since_ns.is_some() {
             self.stop_waiting(thread);

@@ -1,6 +1,5 @@
-//! All that programs and timelines can do, done by processes. What is asserted
-//! depends on no share: how much CPU time was asked for, in which order things
-//! can happen, who is gone.
+//! All steps and events, on processes. The assertions depend on no share: they are on CPU
+//! time used, order, and exited clients.
 
 use libtest_mimic::{Failed, Trial};
 use prorata_scenario::Report;
@@ -77,7 +76,7 @@ fn computes_and_ends() -> Result<(), Failed> {
     assert_received(&report, "loops", 30.0);
     assert_received(&report, "forks", 65.0);
     assert!(report.verdicts[0].judged && report.verdicts[0].holds);
-    // What is not measured is not judged.
+    // A figure that is not measured is not judged.
     assert!(!report.verdicts[1].judged && !report.verdicts[1].holds);
     assert!(report.holds());
     Ok(())
@@ -86,7 +85,7 @@ fn computes_and_ends() -> Result<(), Failed> {
 fn meetings() -> Result<(), Failed> {
     let report = played(
         r#"
-        title = "who waits goes on"
+        title = "waiting threads continue"
         duration = "1.5s"
         [mutex.plain]
         [mutex.fair]

@@ -1,5 +1,5 @@
-//! The conformance suite on real processes: every scenario file of it, judged as
-//! on the simulator. And what a run leaves behind: nothing.
+//! The conformance suite on real processes: every scenario file of it, judged as on the
+//! simulator. And checks that a run leaves nothing behind.
 //!
 //! Time passes in a scenario as the machine has time for it, so other load only
 //! makes it take longer. What a scenario misses while the machine kept threads
@@ -39,13 +39,13 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// What the engine cannot do, and must refuse, with the place.
+/// Scenarios that the engine must refuse, with the place.
 const REFUSED: [(&str, &str); 2] = [
     ("compensation-yielding", ":12:51: "),
     ("latency", ":15:51: "),
 ];
 
-/// What has more threads than the engine looks after.
+/// The scenario with more threads than the engine manages.
 const TOO_MANY_THREADS: &str = "ten-thousand-tasks";
 
 fn conforms(file: &Path) -> Result<(), Failed> {
