@@ -14,7 +14,7 @@ use crate::statistics::{deviation, largest, mean};
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Queries {
-    /// The calling clients; the first makes a certain number of queries and ends.
+    /// Clients that call. The first makes a certain number of queries and ends.
     pub clients: Vec<String>,
     /// Runs that are averaged; the first is drawn.
     pub runs: u32,
@@ -85,7 +85,7 @@ impl Queries {
                 .map(|name| machine.find_clients(name).map(|found| found.start))
                 .collect();
             let clients = clients
-                .ok_or_else(|| context.malformed("speaks of clients whom the scenario lacks"))?;
+                .ok_or_else(|| context.malformed("names clients that the scenario lacks"))?;
             runs.push(self.metrics(&clients, &answers.0));
             if run == 0 {
                 let end_s = scenario.duration.as_secs_f64();
@@ -111,7 +111,7 @@ impl Queries {
         let first_ends_s = largest(of_first.map(|a| a.at_s));
         let times = |client: u32, before: bool| -> Vec<f64> {
             let own = answers.iter().filter(|a| a.client == client);
-            // Those under way when the first ends belong to neither time.
+            // Queries in progress when the first ends belong to neither time.
             let within = own.filter(|a| {
                 if before {
                     a.at_s <= first_ends_s
