@@ -146,12 +146,6 @@ impl Chooser {
         self.cpus.clone()
     }
 
-    /// Whether any of its CPUs is not given to a client.
-    #[inline]
-    pub fn has_free_cpus(&self) -> bool {
-        self.cpus_free > 0
-    }
-
     /// The turns that last, in no order.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
@@ -178,7 +172,11 @@ impl Chooser {
     /// before, its place in the policy is kept (1995, 2.2).
     #[inline]
     pub fn leave(&mut self, client: ClientIndex) {
-        let used_ns = self.close_turn(client);
+        let used_ns = match self.client(client).turn() {
+            Some(place) => Some(self.close_turn(client, place)),
+            None if self.outside_ns.is_empty() => None,
+            None => self.outside_ns.remove(&client),
+        };
         self.clients[client.0 as usize] = Client::ABSENT;
         expect(match used_ns {
             Some(used_ns) => self
@@ -235,9 +233,8 @@ impl Chooser {
     /// Cost: a charge of the policy.
     #[inline]
     pub fn end_turn(&mut self, client: ClientIndex) {
-        if self.runs(client)
-            && let Some(used_ns) = self.close_turn(client)
-        {
+        if let Some(place) = self.client(client).turn() {
+            let used_ns = self.close_turn(client, place);
             expect(self.policy.charge(client, used_ns, self.quantum_ns));
         }
     }
@@ -260,9 +257,21 @@ impl Chooser {
     /// O(CPUs) for a CPU that only clients with a turn can use.
     #[inline]
     pub fn next(&mut self, cpu: u32, now_ns: u64) -> Option<Choice> {
-        if self.cpus_free == 0 || !self.cpus.contains(&cpu) {
-            return None;
+        match self.can_give(cpu) {
+            true => self.give(now_ns),
+            false => None,
         }
+    }
+
+    /// Whether a CPU is one of its own, and one of these is free.
+    #[inline]
+    pub(crate) fn can_give(&self, cpu: u32) -> bool {
+        self.cpus_free > 0 && self.cpus.contains(&cpu)
+    }
+
+    /// As [`Self::next`], for a CPU that it can give.
+    #[inline]
+    pub(crate) fn give(&mut self, now_ns: u64) -> Option<Choice> {
         if self.further.is_some()
             && let choice @ Some(_) = self.next_further()
         {
@@ -289,7 +298,9 @@ impl Chooser {
         });
         self.turn_threads += u64::from(threads);
         let why = Reason::Policy;
-        self.keep_further(client, threads.min(self.cpus_free) - 1, why);
+        if threads > 1 && self.cpus_free > 1 {
+            self.keep_further(client, threads.min(self.cpus_free) - 1, why);
+        }
         self.cpus_free -= 1;
         Some(Choice {
             client,
@@ -344,15 +355,10 @@ impl Chooser {
         self.next_further()
     }
 
-    /// Ends a turn if there is one. Returns what the policy is to be told of a
-    /// turn, or of time outside one.
-    fn close_turn(&mut self, client: ClientIndex) -> Option<u64> {
-        let Some(place) = self.client(client).turn() else {
-            return match self.outside_ns.is_empty() {
-                true => None,
-                false => self.outside_ns.remove(&client),
-            };
-        };
+    /// Ends the client's turn, which is at `place`. Returns the CPU time to be
+    /// charged.
+    #[inline]
+    fn close_turn(&mut self, client: ClientIndex, place: usize) -> u64 {
         let turn = self.turns.swap_remove(place);
         self.cpus_free += turn.cpus;
         self.turn_threads -= u64::from(turn.threads);
@@ -363,7 +369,7 @@ impl Chooser {
         if self.further.is_some_and(|further| further.client == client) {
             self.further = None;
         }
-        Some(turn.used_ns)
+        turn.used_ns
     }
 
     /// Goes on under another policy, in which all `competing` clients start

@@ -193,13 +193,13 @@ impl Dispatcher {
             _ => self.pool_with(cpu),
         };
         let chooser = self.choosers.get(pool)?;
-        if !chooser.has_free_cpus() {
+        if !chooser.can_give(cpu) {
             return None;
         }
         if !chooser.has_further() {
             self.refresh(pool);
         }
-        self.choosers[pool].next(cpu, now_ns)
+        self.choosers[pool].give(now_ns)
     }
 
     /// Which of several pools a CPU is in.

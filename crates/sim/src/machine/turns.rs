@@ -56,6 +56,8 @@ impl<O: Observer> Simulation<O> {
 
     /// Puts a thread, neither ready nor running, on a CPU taken for it.
     /// Returns the time that passes before it runs.
+    // For every turn, as `queue_up`.
+    #[inline(always)]
     pub(super) fn place(&mut self, cpu: u32, thread: u32) -> u64 {
         let machine = &mut self.machine;
         let now_ns = machine.now_ns;
