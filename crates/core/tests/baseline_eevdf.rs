@@ -58,7 +58,7 @@ proptest! {
         }
     }
 
-    /// However clients come, go and change, whoever can run does, and in the
+    /// However clients come, go and change, a client that can run does, and in the
     /// end they share as their tickets say.
     #[test]
     fn any_history_ends_in_fair_shares(

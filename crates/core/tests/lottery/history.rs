@@ -1,4 +1,4 @@
-//! Random histories of every operation: against plain books of who stands
+//! Random histories of every operation: against plain books of which client stands
 //! where, and of the lotteries against one another.
 
 use std::collections::BTreeMap;
