@@ -11,23 +11,23 @@ use crate::request::PolicyName;
 pub enum Response {
     /// Done, nothing to tell.
     Done,
-    /// To [`Request::Status`] and [`Request::Configure`].
+    /// To [`Request::Status`](crate::Request::Status) and [`Request::Configure`](crate::Request::Configure).
     Status(StatusReport),
-    /// The new client, to [`Request::Register`].
+    /// The new client, to [`Request::Register`](crate::Request::Register).
     Client(ClientReport),
-    /// To [`Request::Suspend`]: whether the engine had stopped the client's
+    /// To [`Request::Suspend`](crate::Request::Suspend): whether the engine had stopped the client's
     /// processes, so that they may have missed the terminal's stop signal.
     Suspended {
         /// Whether to send the signal again.
         was_stopped: bool,
     },
-    /// To [`Request::Clients`].
+    /// To [`Request::Clients`](crate::Request::Clients).
     Clients(Vec<ClientReport>),
-    /// To [`Request::Currencies`].
+    /// To [`Request::Currencies`](crate::Request::Currencies).
     Currencies(Vec<CurrencyReport>),
-    /// To [`Request::Tickets`].
+    /// To [`Request::Tickets`](crate::Request::Tickets).
     Tickets(Vec<TicketReport>),
-    /// To [`Request::Transfers`].
+    /// To [`Request::Transfers`](crate::Request::Transfers).
     Transfers(Vec<TransferReport>),
     /// A new currency, ticket or transfer, by identifier.
     Created(String),

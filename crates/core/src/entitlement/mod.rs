@@ -178,7 +178,7 @@ impl Entitlements {
     /// Works out the tickets in force of a pool's clients.
     ///
     /// Cost: more than O(1) only if something changed that weights depend on,
-    /// see [`Pool::refresh`].
+    /// see `pool.rs`.
     #[inline]
     pub fn refresh(&mut self, pool: usize, tell: &mut impl FnMut(usize, ClientIndex, u32)) {
         if self.ledger.has_changes() {
