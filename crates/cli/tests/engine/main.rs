@@ -35,10 +35,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("the_daemon_s_decisions_are_traced", traced::traced),
     ("all_of_the_machine_s_are_allowed", traced::all_allowed),
     ("what_cannot_be_traced_is_refused", traced::refused),
-    (
-        "clients_share_with_services",
-        quarantine::clients_share_with_services,
-    ),
+    ("clients_share_with_services", whole::clients),
     ("an_administrator_s_unloading_is_told", endings::unloaded),
     ("after_a_stall_it_is_loaded_again", endings::stalled),
     (
