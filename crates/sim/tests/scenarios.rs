@@ -57,19 +57,10 @@ fn runs_under_every_policy_are_the_same_for_ever() {
         "conformance/latency",
         "conformance/transfer-by-call",
     ];
-    const POLICIES: [PolicyName; 7] = [
-        PolicyName::Stride,
-        PolicyName::Lottery,
-        PolicyName::HierarchicalStride,
-        PolicyName::ListLottery,
-        PolicyName::TreeLottery,
-        PolicyName::ClassLottery,
-        PolicyName::Eevdf,
-    ];
     let mut fingerprints = String::new();
     for name in FILES {
         let mut scenario = read(&directory().join(format!("{name}.toml")));
-        for policy in POLICIES {
+        for policy in PolicyName::ALL {
             scenario.machine.policy = policy;
             let seed = scenario.seed.into();
             let (_, fingerprint) = run(&scenario, seed, Fingerprint::default());
