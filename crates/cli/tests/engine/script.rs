@@ -165,10 +165,15 @@ pub fn near(
 
 /// Checks that times are proportional to tickets, and long enough to judge.
 pub fn by_tickets(pairs: &[(f64, f64)]) -> bool {
+    by_tickets_within(pairs, TOLERANCE_NS)
+}
+
+/// As [`by_tickets`], with another tolerance.
+pub fn by_tickets_within(pairs: &[(f64, f64)], tolerance_ns: f64) -> bool {
     let total_ns: f64 = pairs.iter().map(|(time, _)| time).sum();
     let tickets: f64 = pairs.iter().map(|(_, tickets)| tickets).sum();
     let is_near =
-        |(time, held): &(f64, f64)| (time - total_ns * held / tickets).abs() < TOLERANCE_NS;
+        |(time, held): &(f64, f64)| (time - total_ns * held / tickets).abs() < tolerance_ns;
     total_ns > SECONDS / 4.0 * 1e9 && pairs.iter().all(is_near)
 }
 

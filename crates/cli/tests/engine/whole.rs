@@ -86,8 +86,7 @@ pub fn clients() -> Result<(), Failed> {
     let shown = play("--all", &script)?;
     let [a, b, client, machine] = used(&shown, ["before", "after"])?;
     let pairs = [(machine - client, 1.0), (client, 1.0)];
-    let near = by_tickets(&pairs)
-        || quarantine::CLIENT_BESIDE_SERVICES.holds(client, machine / 2.0, machine);
+    let near = by_tickets(&pairs) || quarantine::CLIENT_BESIDE_SERVICES.holds(&pairs);
     check(near, "the client's share", &shown)?;
     check(by_tickets(&[(a, 1.0), (b, 1.0)]), "services", &shown)
 }
