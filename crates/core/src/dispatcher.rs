@@ -203,6 +203,7 @@ impl Dispatcher {
     }
 
     /// Which of several pools a CPU is in.
+    #[inline]
     fn pool_with(&self, cpu: u32) -> usize {
         self.choosers
             .partition_point(|chooser| chooser.cpus().end <= cpu)
@@ -218,6 +219,7 @@ impl Dispatcher {
     }
 
     /// As [`Chooser::has_further`], of a pool.
+    #[inline]
     pub fn has_further(&self, pool: u32) -> bool {
         let chooser = self.choosers.get(pool as usize);
         chooser.is_some_and(Chooser::has_further)

@@ -122,12 +122,14 @@ impl Competitors {
     }
 
     /// Nothing for a client that has never competed.
+    #[inline]
     pub(super) fn get(&self, client: ClientId) -> Option<&Competitor> {
         let competitor = self.0.get(client.index() as usize)?.as_ref();
         competitor.filter(|c| c.is(client))
     }
 
     /// Nothing for a client that has never competed.
+    #[inline]
     pub(super) fn get_mut(&mut self, client: ClientId) -> Option<&mut Competitor> {
         let competitor = self.0.get_mut(client.index() as usize)?.as_mut();
         competitor.filter(|c| c.is(client))

@@ -73,12 +73,15 @@ impl Cpus {
         self.idle_count -= 1;
     }
 
+    /// Whether at least one CPU is idle.
+    #[inline]
+    pub(super) fn any_idle(&self) -> bool {
+        self.idle_count > 0
+    }
+
     /// The first CPU of a range that is idle.
     #[inline]
     pub(super) fn first_idle(&self, cpus: Range<u32>) -> Option<u32> {
-        if self.idle_count == 0 {
-            return None;
-        }
         let mut word = cpus.start as usize / 64;
         let mut idle = self.idle.get(word)? & !0 << (cpus.start % 64);
         while idle == 0 {

@@ -136,11 +136,12 @@ impl Machine {
     /// first, after the pool of a client that is due further CPUs.
     #[inline]
     pub(super) fn next_choice(&mut self) -> Option<Choice> {
+        // Most calls end here: one more is made than there are choices.
+        if !self.cpus.any_idle() {
+            return None;
+        }
         match self.pools.as_slice() {
-            [pool] => {
-                let cpu = self.cpus.first_idle(pool.cpus.clone())?;
-                self.dispatcher.next(cpu, self.now_ns)
-            }
+            [_] => self.next_choice_in(0),
             _ => self.next_choice_of_pools(),
         }
     }
@@ -148,11 +149,21 @@ impl Machine {
     fn next_choice_of_pools(&mut self) -> Option<Choice> {
         let pools = 0..self.pools.len();
         let has_further = |pool: &usize| self.dispatcher.has_further(*pool as u32);
-        let first = pools.clone().find(has_further);
-        first.into_iter().chain(pools).find_map(|pool| {
-            let cpu = self.cpus.first_idle(self.pools[pool].cpus.clone())?;
-            self.dispatcher.next(cpu, self.now_ns)
-        })
+        if let Some(pool) = pools.clone().find(has_further) {
+            return self.next_choice_in(pool);
+        }
+        for pool in pools {
+            if let choice @ Some(_) = self.next_choice_in(pool) {
+                return choice;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn next_choice_in(&mut self, pool: usize) -> Option<Choice> {
+        let cpu = self.cpus.first_idle(self.pools[pool].cpus.clone())?;
+        self.dispatcher.next(cpu, self.now_ns)
     }
 
     /// Takes an idle CPU of a client's pool: `wanted` if it is one, else the
