@@ -7,16 +7,22 @@ use std::thread;
 use prorata_sim::fault::{Survived, trial};
 use prorata_sim::trace::Fingerprint;
 
-const TRIALS: u64 = 3000;
+/// Trials of a short run, where `SHORT_TESTS` is set, and of any other.
+const FEW_TRIALS: u64 = 1000;
+const ALL_TRIALS: u64 = 3000;
 
 #[test]
 fn random_scenarios_survive_random_faults() {
+    let trials = match std::env::var_os("SHORT_TESTS") {
+        Some(_) => FEW_TRIALS,
+        None => ALL_TRIALS,
+    };
     let next = AtomicU64::new(0);
     let work = || {
         let mut total = Survived::default();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= TRIALS {
+            if seed >= trials {
                 return total;
             }
             let survived = trial(seed, ())
@@ -35,8 +41,8 @@ fn random_scenarios_survive_random_faults() {
     });
     // The trials are worth something: much happens, and most of it is allowed.
     let sum = |of: fn(&Survived) -> u64| total.iter().map(of).sum::<u64>();
-    assert!(sum(|t| t.events) > 1000 * TRIALS);
-    assert!(sum(|t| t.faults) > 100 * TRIALS);
+    assert!(sum(|t| t.events) > 1000 * trials);
+    assert!(sum(|t| t.faults) > 100 * trials);
     assert!(sum(|t| t.refused) < sum(|t| t.faults) / 2);
 }
 

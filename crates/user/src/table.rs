@@ -13,7 +13,9 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -41,9 +43,12 @@ pub(crate) const MAX_RECORDS: u32 = 1 << 15;
 const HEADER_BYTES: usize = 4096;
 const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
 
+/// How long a new engine waits for an engine that lives: it may be about to end.
+const PATIENCE_WITH_ENGINE: Duration = Duration::from_secs(1);
+
 /// How long a new engine waits for its predecessor's guardian, which takes some milliseconds
 /// unless the machine stands still.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_WITH_GUARDIAN: Duration = Duration::from_secs(10);
 
 /// Deeds, and what a record holds.
 pub(crate) mod flag {
@@ -67,6 +72,9 @@ struct Header {
     alive_until_ns: AtomicU64,
     /// How often the guardian undid all deeds while the engine stalled. Raised before it begins.
     releases: AtomicU64,
+    /// The engine that locked the file last.
+    engine_pid: AtomicU64,
+    engine_start_time_ticks: AtomicU64,
 }
 
 /// Other fields than `flags` and the CPUs change only while their flag is not set. So a reader
@@ -113,22 +121,14 @@ impl Table {
     /// Opens or makes the table in a directory and locks it. It keeps the records of a dead
     /// engine, unless they are from before a reboot.
     pub(crate) fn open(directory: &Path) -> Result<Table, EngineError> {
-        Self::open_within(directory, PATIENCE)
-    }
-
-    fn open_within(directory: &Path, patience: Duration) -> Result<Table, EngineError> {
         let unusable = |source| EngineError::StateDirectory {
             path: directory.to_owned(),
             source,
         };
         std::fs::create_dir_all(directory).map_err(unusable)?;
         let file = open_file(&directory.join(FILE_NAME)).map_err(unusable)?;
-        let deadline = Instant::now() + patience;
-        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            if Instant::now() > deadline {
-                return Err(EngineError::AlreadyRunning(directory.to_owned()));
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if !lock(&file) {
+            return Err(EngineError::AlreadyRunning(directory.to_owned()));
         }
         let boot = boot_id().map_err(unusable)?;
         let fits = file.metadata().map_err(unusable)?.len() == TABLE_BYTES as u64;
@@ -140,6 +140,7 @@ impl Table {
         if !table.is_of_boot(boot) {
             table.initialise(boot);
         }
+        table.note_engine()?;
         Ok(table)
     }
 
@@ -179,6 +180,19 @@ impl Table {
             let first = self.memory.add(HEADER_BYTES).cast::<Record>();
             std::slice::from_raw_parts(first.as_ptr(), MAX_RECORDS as usize)
         }
+    }
+
+    /// This process is the engine from now on.
+    fn note_engine(&self) -> Result<(), EngineError> {
+        let engine = ProcessId::of(std::process::id())?;
+        let header = self.header();
+        header
+            .engine_pid
+            .store(engine.pid.into(), Ordering::Relaxed);
+        header
+            .engine_start_time_ticks
+            .store(engine.start_time_ticks, Ordering::Relaxed);
+        Ok(())
     }
 
     fn is_of_boot(&self, boot: [u64; 2]) -> bool {
@@ -259,6 +273,35 @@ impl Table {
     pub(crate) fn releases(&self) -> u64 {
         self.header().releases.load(Ordering::SeqCst)
     }
+}
+
+/// Locks the file of a table. Waits while an engine or its guardian has it locked, and returns
+/// whether they let go of it in time.
+fn lock(file: &File) -> bool {
+    let begun = Instant::now();
+    while rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let patience = match engine_of(file).is_some_and(ProcessId::is_alive) {
+            true => PATIENCE_WITH_ENGINE,
+            false => PATIENCE_WITH_GUARDIAN,
+        };
+        if begun.elapsed() > patience {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// The engine that locked the file of a table last.
+fn engine_of(file: &File) -> Option<ProcessId> {
+    let mut words = [[0; 8]; 2];
+    let start = offset_of!(Header, engine_pid) as u64;
+    file.read_exact_at(words.as_flattened_mut(), start).ok()?;
+    let [pid, start_time_ticks] = words.map(u64::from_ne_bytes);
+    Some(ProcessId {
+        pid: pid.try_into().ok()?,
+        start_time_ticks,
+    })
 }
 
 impl AsFd for Table {
@@ -492,7 +535,7 @@ mod tests {
     fn two_engines_cannot_share_a_directory() {
         let directory = tempfile::tempdir().expect("a directory");
         let _table = Table::open(directory.path()).expect("opens");
-        let second = Table::open_within(directory.path(), Duration::ZERO);
+        let second = Table::open(directory.path());
         assert!(matches!(second, Err(EngineError::AlreadyRunning(_))));
     }
 }

@@ -190,7 +190,8 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Loads the scheduler. This needs root, and some 0.2 s.
+    /// Loads the scheduler. This needs root, and some 0.2 s: 450 million instructions, four
+    /// tenths of them libbpf's linear search of the kernel's types.
     pub fn load(options: &Options) -> Result<Self, KernelError> {
         check_quantum(options.quantum_ns)?;
         let loaded = Loaded::new(options, false)?;
