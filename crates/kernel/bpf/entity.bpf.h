@@ -113,9 +113,8 @@ static s64 first_wait(const struct entity *entity)
 
 	if (!entity->home || !mantissa_of(node->bound_worth))
 		return wait_after(quantum_ns, entity->stride);
-	return keep_remain(node->bound_pass - present_at(node->bound_home),
-			   node->bound_worth,
-			   entity->worth);
+	return keep_remain(
+		node->bound_pass - present_at(node->bound_home), node->bound_worth, entity->worth);
 }
 
 /* The first task of an entity competes. */
@@ -232,8 +231,8 @@ static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 no
  */
 static void forgive_lead(struct entity *entity)
 {
-	u64 furthest_ahead = present_at(entity->home) +
-			     wait(entity->stride, quantum_of(node_at(entity->node)));
+	u64 furthest_ahead =
+		present_at(entity->home) + wait(entity->stride, quantum_of(node_at(entity->node)));
 
 	if (before(furthest_ahead, entity->pass))
 		entity->pass = furthest_ahead;

@@ -19,7 +19,8 @@ static inline void insert(struct task_struct *p, u64 queue, u64 slice, u64 enq_f
 }
 
 /* Puts a task into a queue in the order of keys. */
-static inline void insert_by_key(struct task_struct *p, u64 queue, u64 slice, u64 key, u64 enq_flags)
+static inline void insert_by_key(struct task_struct *p, u64 queue, u64 slice, u64 key,
+				 u64 enq_flags)
 {
 	if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime)) {
 		struct scx_bpf_dsq_insert_vtime_args args = {

@@ -113,7 +113,8 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 	u64 key;
 
 	if (bpf_get_current_task_btf() == p) {
-		if (vacant || node->in_line || !follows_next(task, slice) || scx_bpf_dsq_nr_queued(0))
+		if (vacant || node->in_line || !follows_next(task, slice) ||
+		    scx_bpf_dsq_nr_queued(0))
 			return false;
 		compared = false;
 		key = key_of(&node->client, node->client.pass);

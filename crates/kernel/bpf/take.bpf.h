@@ -35,8 +35,8 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 		if (!task || !task->competes) {
 			if (only_look || (rival->exists && !before(key, rival->key)))
 				return NO_TASK;
-			return scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN :
-											    AGAIN;
+			return scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN
+											  : AGAIN;
 		}
 		pass = pass_for(task);
 		/* The last attempt takes a task even if its place is outdated. */
