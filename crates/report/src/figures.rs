@@ -56,29 +56,20 @@ pub struct Figure {
 
 /// A failure to read or write figures.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum FiguresError {
-    /// The file system refuses.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// File or directory.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// Not an array of figures.
     #[error("{path} contains no figures ({source}): run the bench again")]
     Malformed {
-        /// File.
         path: PathBuf,
-        /// Where and why.
         source: serde_json::Error,
     },
-    /// Larger than [`MAX_FILE_BYTES`].
     #[error("{path} is larger than {MAX_FILE_BYTES} bytes: delete it and run the bench again")]
-    TooLarge {
-        /// File.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
 }
 
 /// The directory of the benches' figures: `bench` in the target directory. A

@@ -12,7 +12,6 @@ use prorata_scenario::plan::limits;
 use prorata_scenario::{Plan, RunError, Scenario};
 use prorata_sim::Simulation;
 
-/// A scenario with one client.
 fn smallest() -> Scenario {
     common::parse("title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"A\"\n")
 }

@@ -8,7 +8,6 @@
 
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
 
-/// No CPU.
 const NOBODY: u32 = u32::MAX;
 
 /// All spin locks of a machine.

@@ -11,7 +11,6 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// A message from a thread.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It waits to begin.
@@ -25,7 +24,6 @@ pub(crate) enum Report {
     Woke(u64),
 }
 
-/// A message to a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// To begin; its durations are drawn from the stream of this number.
@@ -50,7 +48,6 @@ impl Report {
         }
     }
 
-    /// Says it.
     pub(crate) fn send(&self, socket: impl AsFd) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);

@@ -30,7 +30,6 @@ pub fn under(options: &Options, measure: impl FnOnce(&Scheduler)) {
     }
 }
 
-/// Writes the figures of a bench.
 pub fn keep(bench: &str, figures: &[Figure]) {
     let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
     figures::write(&place.join(format!("{bench}.json")), figures).expect("figures can be written");

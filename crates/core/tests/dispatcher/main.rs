@@ -118,7 +118,6 @@ impl Bench {
         self.dispatcher.decide(0, &mut self.winners);
     }
 
-    /// Quanta received.
     fn received(&self, client: ClientId) -> f64 {
         self.dispatcher.usage(client).received_ns as f64 / QUANTUM_NS as f64
     }

@@ -12,7 +12,6 @@ const PRICES_A_QUANTUM: u64 = 8;
 const LONGEST_PRICE_NS: u64 = 1_000_000;
 const MOST_OWED_NS: u64 = 4_000_000_000;
 
-/// All quanta in force.
 pub struct Quanta {
     /// The quantum of the nodes that have none of their own.
     all_ns: u64,

@@ -20,7 +20,6 @@ const ENOUGH: u64 = 100;
 
 type Take<'a> = &'a dyn Fn() -> Result<Trace, KernelError>;
 
-/// All that is decided in this time.
 fn record(take: Take, time: Duration, decisions: &mut Vec<Decision>) -> Result<(), Failed> {
     let begin = Instant::now();
     while begin.elapsed() < time {

@@ -129,7 +129,6 @@ impl ChatRooms {
         Ok(findings)
     }
 
-    /// All sizes of the machine.
     fn sizes(&self) -> Vec<u32> {
         self.cpus.iter().chain(&self.cpus_past).copied().collect()
     }

@@ -72,7 +72,6 @@ impl LargeMachines {
         Ok(findings)
     }
 
-    /// Sizes on which a layout is measured.
     fn measured_on(&self, layout: LayoutName, cpus: &[u32]) -> impl Iterator<Item = u32> {
         let scans = layout == LayoutName::MultiQueue;
         let is_measured = move |cpus: &u32| !scans || *cpus <= self.largest_scan;
@@ -163,7 +162,6 @@ fn chart(context: &Context<'_>, curves: Vec<Curve>) -> Chart {
     }
 }
 
-/// The time of a round on its CPU.
 fn round_us(simulation: &SmpSimulation, cpus: u32) -> f64 {
     let counts = simulation.counts();
     let rounds = (counts.yields + counts.sends).max(1) as f64;

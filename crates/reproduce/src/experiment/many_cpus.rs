@@ -114,7 +114,6 @@ pub(super) fn paper_points(
     })
 }
 
-/// Machines that are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
     /// Begins the names of all metrics.

@@ -40,7 +40,6 @@ fn one() -> u32 {
 }
 
 impl Panel {
-    /// Its scenario.
     pub(super) fn scenario(&self, context: &Context<'_>) -> Result<Scenario> {
         let mut scenario = context.figure.scenario.clone();
         scenario.machine.policy = self.policy;
@@ -60,7 +59,6 @@ impl Panel {
         self.client.as_deref().unwrap_or_else(first)
     }
 
-    /// A metric of it.
     pub fn metric(&self, what: &str) -> String {
         format!("({}) {what}", self.panel)
     }

@@ -42,7 +42,6 @@ pub fn parse(text: &str) -> Scenario {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a scenario to its end.
 pub fn run<O: Observer>(scenario: &Scenario, seed: u64, observer: O) -> (Machine, O) {
     let mut simulation = Simulation::watched(scenario, seed, observer).expect("checked");
     simulation.run().unwrap_or_else(|error| panic!("{error}"));

@@ -16,7 +16,6 @@ pub(super) struct Clock {
     last: Reading,
 }
 
-/// The readings of a look.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reading {
     real_ns: u64,

@@ -102,12 +102,10 @@ impl Pty {
         }
     }
 
-    /// Types keys.
     pub fn keys(&mut self, keys: &str) {
         self.terminal().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types a line.
     pub fn line(&mut self, line: &str) {
         self.keys(&format!("{line}\n"));
     }

@@ -44,7 +44,6 @@ impl Words {
         self.word(DecisionKind::Look, cpu, 0, 0);
     }
 
-    /// A CPU looks, and takes one.
     fn takes(&mut self, cpu: u32, task: u32, pass_ms: i64) {
         self.says(cpu);
         self.word(DecisionKind::Take, cpu, task, pass_ms * 1_000_000);
