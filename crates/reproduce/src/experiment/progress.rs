@@ -137,24 +137,18 @@ impl Progress {
             let start_s = scenario.clients[client].start.as_secs_f64();
             let points = course.curve(client).into_iter();
             let points = points.filter(|(at_s, _)| *at_s >= start_s);
-            Curve {
-                name: name.clone(),
-                shape: Shape::Line,
-                colour: client,
-                points: points.map(|(at_s, done)| (at_s, done * scale)).collect(),
-            }
+            Curve::new(
+                Shape::Line,
+                client,
+                name,
+                points.map(|(at_s, done)| (at_s, done * scale)),
+            )
         });
         Chart {
             title: scenario.title.clone(),
             caption: String::new(),
-            x: Axis {
-                label: "time (s)".to_owned(),
-                end: Some(course.end_s()),
-            },
-            y: Axis {
-                label: self.label.clone(),
-                end: None,
-            },
+            x: Axis::up_to(course.end_s(), "time (s)"),
+            y: Axis::of(self.label.clone()),
             curves: curves.collect(),
             rules: vec![Rule {
                 x: self.change.as_secs_f64(),
