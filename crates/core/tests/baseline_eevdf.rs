@@ -138,16 +138,6 @@ fn a_client_without_tickets_does_not_run() {
 }
 
 #[test]
-fn on_two_cpus_a_taken_client_is_not_picked_again() {
-    let mut policy = with_clients(&[2, 1]);
-    assert_eq!(policy.pick(), Some(A));
-    policy.take(A).unwrap();
-    assert_eq!(policy.pick(), Some(B));
-    policy.take(B).unwrap();
-    assert_eq!(policy.pick(), None);
-}
-
-#[test]
 fn a_tenth_of_a_quantum_counts_for_a_tenth() {
     let mut policy = with_clients(&[1, 1]);
     let mut used = [0u64; 2];
