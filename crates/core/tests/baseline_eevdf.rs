@@ -151,7 +151,7 @@ fn a_tenth_of_a_quantum_counts_for_a_tenth() {
 }
 
 #[test]
-fn what_is_wrong_is_refused() {
+fn wrong_calls_are_refused() {
     let mut policy = with_clients(&[1]);
     assert_eq!(policy.join(A, 1), Err(PolicyError::AlreadyJoined(A)));
     assert_eq!(policy.leave(B), Err(PolicyError::NotJoined(B)));

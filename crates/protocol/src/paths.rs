@@ -377,12 +377,12 @@ mod tests {
             SocketPath::new("/tmp/.."),
             Err(PathError::NotAbsolute(_))
         ));
-        let nobody = Surroundings {
+        let homeless = Surroundings {
             uid: 7,
             ..Surroundings::default()
         };
         assert!(matches!(
-            DaemonPaths::in_surroundings(&nobody),
+            DaemonPaths::in_surroundings(&homeless),
             Err(PathError::NoHome)
         ));
     }

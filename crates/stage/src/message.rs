@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn messages_survive_the_socket() {
         let (ours, theirs) = pair().expect("there is room");
         assert!(Report::receive(&ours).expect("open").is_none());
         Report::Ready.send(&theirs).expect("open");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_or_cut_off_is_an_error() {
+    fn malformed_and_cut_messages_are_errors() {
         let (ours, theirs) = pair().expect("there is room");
         for [kind, value] in [[9, 0], [1, 1 << 32], [2, 0]] {
             let bytes = [kind, value].map(u64::to_le_bytes);

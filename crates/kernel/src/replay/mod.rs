@@ -51,7 +51,7 @@ pub enum Disallowed {
         off_ns: i64,
     },
     /// A lottery decides, and a lottery allows every pick.
-    #[error("after pick {pick} a lottery decides, which may pick anybody")]
+    #[error("after pick {pick} a lottery decides, which may pick any client")]
     Drawn { pick: u64 },
     /// The core refuses the decision: the trace lacks an earlier one.
     #[error("the trace is not whole at client {node}: {error}")]

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_limits_is_refused() {
+    fn values_outside_the_limits_are_refused() {
         let graph = chain(1);
         let wrong = |node, currency, amount| graph.check(node, &[Ticket { currency, amount }]);
         assert!(matches!(wrong(BASE, 1, 1), Err(KernelError::Base)));

@@ -163,8 +163,8 @@ impl Progress {
 /// of one's own that is a rate; elsewhere it does not depend on what others
 /// leave.
 fn share(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64> {
-    let everybody = 0..course.clients.len();
-    let all: f64 = everybody
+    let all_clients = 0..course.clients.len();
+    let all: f64 = all_clients
         .map(|client| course.between(client, sum.span()))
         .sum();
     Ok(received_by(context, course, sum)? / all)
@@ -176,7 +176,7 @@ fn received_by(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64>
     for name in &sum.clients {
         let client = course.find(name);
         let client = client
-            .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?;
+            .ok_or_else(|| context.malformed(format!("speaks of '{name}', which it lacks")))?;
         received += course.between(client, sum.span());
     }
     Ok(received)

@@ -76,7 +76,7 @@ impl Responses {
             .iter()
             .position(|client| client.name == name);
         let client = client
-            .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?
+            .ok_or_else(|| context.malformed(format!("speaks of '{name}', which it lacks")))?
             as u32;
         let mut outcome = Outcome {
             shortest: u64::MAX,

@@ -37,9 +37,13 @@ pub fn read(path: &Path) -> Scenario {
     Scenario::read(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A scenario from its text without the title.
 pub fn parse(text: &str) -> Scenario {
-    Scenario::parse(Path::new("test.toml"), text.to_owned())
-        .unwrap_or_else(|error| panic!("{error}"))
+    parse_whole(format!("title = \"t\"\n{text}"))
+}
+
+pub fn parse_whole(text: String) -> Scenario {
+    Scenario::parse(Path::new("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub fn run<O: Observer>(scenario: &Scenario, seed: u64, observer: O) -> (Machine, O) {

@@ -275,7 +275,7 @@ fn transfers() {
 
 #[test]
 #[should_panic(expected = "the ledger has changed since the operation was checked")]
-fn what_was_checked_before_another_operation_is_not_applied() {
+fn an_operation_checked_before_another_is_not_applied() {
     let mut scene = scene();
     let root = Principal::ROOT;
     let checked = scene
@@ -305,7 +305,7 @@ fn activity_between_check_and_apply_does_not_matter() {
 }
 
 #[test]
-fn what_does_not_exist_has_no_value_and_does_not_wake() {
+fn an_unknown_client_has_no_value_and_does_not_wake() {
     let mut scene = scene();
     let epoch = scene.fixture.ledger.epoch();
     let never = ClientId::from_parts(9, 9);
