@@ -14,15 +14,20 @@
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
+#[path = "../tests/operations/mod.rs"]
+mod operations;
+
 use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use prorata_core::ids::{ClientId, CurrencyId};
-use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
+use prorata_core::ledger::{Ledger, Limits, Target};
 use prorata_report::figures::{self, Figure};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use operations::{create_client, create_currency, execute, issue};
 
 const CLIENTS: usize = 100_000;
 /// Short enough that most batches pass without the kernel running something else.
@@ -87,63 +92,20 @@ impl World {
     }
 }
 
-fn run(ledger: &mut Ledger, operation: Operation) -> Outcome {
-    ledger
-        .execute(&Principal::ROOT, operation)
-        .expect("a world within its limits")
-}
-
 fn grow(ledger: &mut Ledger, parent: CurrencyId, fan_outs: &[usize]) {
     let [fan_out, below @ ..] = fan_outs else {
         return;
     };
     for number in 0..*fan_out {
         let name = format!("{parent}/{number}");
-        let target = if below.is_empty() {
-            client(ledger, name)
+        if below.is_empty() {
+            let client = operations::client(execute(ledger, create_client(Some(name))));
+            execute(ledger, issue(parent, 100, Target::Client(client)));
         } else {
-            currency(ledger, name)
-        };
-        run(
-            ledger,
-            Operation::Issue {
-                currency: parent,
-                amount: 100,
-                target: Some(target),
-            },
-        );
-        if let Target::Currency(child) = target {
+            let child = operations::currency(execute(ledger, create_currency(name)));
+            execute(ledger, issue(parent, 100, Target::Currency(child)));
             grow(ledger, child, below);
         }
-    }
-}
-
-fn currency(ledger: &mut Ledger, name: String) -> Target {
-    let mode = Mode::DEFAULT;
-    match run(
-        ledger,
-        Operation::CreateCurrency {
-            name,
-            owner: 0,
-            group: 0,
-            mode,
-        },
-    ) {
-        Outcome::Currency(currency) => Target::Currency(currency),
-        outcome => unreachable!("{outcome:?}"),
-    }
-}
-
-fn client(ledger: &mut Ledger, name: String) -> Target {
-    match run(
-        ledger,
-        Operation::CreateClient {
-            name: Some(name),
-            owner: 0,
-        },
-    ) {
-        Outcome::Client(client) => Target::Client(client),
-        outcome => unreachable!("{outcome:?}"),
     }
 }
 

@@ -46,7 +46,9 @@ impl Panel {
         for (name, tickets) in &self.tickets {
             let client = scenario.clients.iter_mut().find(|c| c.name == *name);
             let client = client.ok_or_else(|| {
-                context.malformed(format!("has tickets for '{name}', which the scenario lacks"))
+                context.malformed(format!(
+                    "has tickets for '{name}', which the scenario lacks"
+                ))
             })?;
             client.tickets = tickets.clone();
         }
