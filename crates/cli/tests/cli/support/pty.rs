@@ -116,6 +116,21 @@ impl Pty {
         self.expect(PROMPT)
     }
 
+    /// Stops the job in the foreground.
+    #[track_caller]
+    pub fn stop_job(&mut self) {
+        self.keys(CTRL_Z);
+        self.expect("Stopped ");
+        self.prompt();
+    }
+
+    /// Waits for the exit code of the last command.
+    #[track_caller]
+    pub fn expect_code(&mut self, code: i32) {
+        self.line("echo code=$?");
+        self.expect(&format!("code={code}"));
+    }
+
     /// Waits until a process's job is in the terminal's foreground.
     #[track_caller]
     pub fn foreground(&mut self, pid: u32) {
