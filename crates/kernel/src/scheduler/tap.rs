@@ -50,7 +50,7 @@ impl Tap {
         })
     }
 
-    /// As [`Scheduler::take_decisions`]. Counts the decisions lost since this was opened.
+    /// As [`take_decisions`](super::Scheduler::take_decisions) of a scheduler. Counts the decisions lost since this was opened.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         if !attach::is_loaded() {
             return Err(KernelError::Trace("it was unloaded".to_owned()));
