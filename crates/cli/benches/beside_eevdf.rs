@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
-use prorata_report::figures::{Figure, Quantity};
+use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
 /// The current series.
@@ -100,20 +100,14 @@ fn compare() -> ExitCode {
             format!("{:.4}", stride.0),
             percent(stride.1),
         ]);
-        all.push(Figure {
-            name: format!("control groups, {name}, off by"),
-            paper: None,
-            peer: Some(Quantity::Words(format!("EEVDF: {}", percent(eevdf.1)))),
-            measured: stride.1,
-            unit: "%".to_owned(),
-            target: Some(Quantity::Words(format!("at most {most}"))),
-            ok: stride.1 <= most,
-        });
+        let name = format!("control groups, {name}, off by");
+        let figure = Figure::at_most(name, stride.1, "%", most);
+        all.push(figure.beside(format!("EEVDF: {}", percent(eevdf.1))));
     }
     for line in table.lines(None) {
         println!("{line}");
     }
-    machine::keep("beside_eevdf", &all);
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "beside_eevdf", &all);
     ExitCode::SUCCESS
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use prorata_core::feasible::{Demand, feasible_weights};
 use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
-use prorata_report::figures::{Figure, Quantity};
+use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
 /// The current series.
@@ -114,20 +114,14 @@ fn compare() -> ExitCode {
             |errors: Errors| [errors.most, errors.misplaced, errors.after_change].map(percent);
         let row = [cpus.to_string()].into_iter();
         table.row(row.chain(columns(eevdf)).chain(columns(stride)).collect());
-        all.push(Figure {
-            name: format!("shares on {cpus} CPUs, off by at most"),
-            paper: None,
-            peer: Some(Quantity::Words(format!("EEVDF: {}", percent(eevdf.most)))),
-            measured: stride.most,
-            unit: "%".to_owned(),
-            target: Some(Quantity::Words(format!("at most {TARGET}"))),
-            ok: stride.most <= TARGET,
-        });
+        let name = format!("shares on {cpus} CPUs, off by at most");
+        let figure = Figure::at_most(name, stride.most, "%", TARGET);
+        all.push(figure.beside(format!("EEVDF: {}", percent(eevdf.most))));
     }
     for line in table.lines(None) {
         println!("{line}");
     }
-    machine::keep("processors", &all);
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "processors", &all);
     ExitCode::SUCCESS
 }
 

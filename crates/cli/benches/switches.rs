@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use prorata_kernel::Floor;
 use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
-use prorata_report::figures::{Figure, Quantity};
+use prorata_report::figures::{self, Figure, Quantity};
 
 /// The oldest supported series, so that figures stay comparable.
 const KERNEL: &str = "6.18";
@@ -118,7 +118,7 @@ fn compare() -> ExitCode {
             });
         }
     }
-    machine::keep("switches", &all);
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "switches", &all);
     ExitCode::SUCCESS
 }
 

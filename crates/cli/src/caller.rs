@@ -76,7 +76,7 @@ impl Caller {
     }
 }
 
-/// Tells the person who waits for a daemon how far it is.
+/// Tells the waiting user how far the daemon is.
 fn tell_of_start(text: &str) {
     eprintln!("prorata: waiting: {text}");
 }

@@ -15,7 +15,6 @@ pub fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }
 
-/// Writes text to standard output.
 pub fn write(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -53,7 +52,6 @@ pub fn table(table: &Table, nothing: &str) -> Result<()> {
     table.lines(limit).iter().try_for_each(|text| line(text))
 }
 
-/// Creates an output file.
 pub fn create(path: &Path) -> Result<BufWriter<File>> {
     let file = File::create(path).with_context(|| cannot_write(path))?;
     Ok(BufWriter::new(file))
@@ -91,7 +89,6 @@ pub fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
-/// Seconds of CPU time.
 pub fn seconds(time_ns: u64) -> String {
     format!("{:.2} s", time_ns as f64 / 1e9)
 }

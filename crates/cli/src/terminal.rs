@@ -67,7 +67,6 @@ impl ProgressLine {
         }
     }
 
-    /// Replaces the line.
     pub fn show(&self, line: &str) {
         if self.is_shown {
             // A failure to show progress must not end the command.
@@ -75,7 +74,6 @@ impl ProgressLine {
         }
     }
 
-    /// Empties the line.
     pub fn clear(&self) {
         self.show("");
     }

@@ -14,15 +14,20 @@
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
+#[path = "../tests/operations/mod.rs"]
+mod operations;
+
 use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use prorata_core::ids::{ClientId, CurrencyId};
-use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_core::ledger::{Ledger, Limits, Target};
+use prorata_report::figures::{self, Figure};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use operations::{create_client, create_currency, execute, issue};
 
 const CLIENTS: usize = 100_000;
 /// Short enough that most batches pass without the kernel running something else.
@@ -87,63 +92,20 @@ impl World {
     }
 }
 
-fn run(ledger: &mut Ledger, operation: Operation) -> Outcome {
-    ledger
-        .execute(&Principal::ROOT, operation)
-        .expect("a world within its limits")
-}
-
 fn grow(ledger: &mut Ledger, parent: CurrencyId, fan_outs: &[usize]) {
     let [fan_out, below @ ..] = fan_outs else {
         return;
     };
     for number in 0..*fan_out {
         let name = format!("{parent}/{number}");
-        let target = if below.is_empty() {
-            client(ledger, name)
+        if below.is_empty() {
+            let client = operations::client(execute(ledger, create_client(Some(name))));
+            execute(ledger, issue(parent, 100, Target::Client(client)));
         } else {
-            currency(ledger, name)
-        };
-        run(
-            ledger,
-            Operation::Issue {
-                currency: parent,
-                amount: 100,
-                target: Some(target),
-            },
-        );
-        if let Target::Currency(child) = target {
+            let child = operations::currency(execute(ledger, create_currency(name)));
+            execute(ledger, issue(parent, 100, Target::Currency(child)));
             grow(ledger, child, below);
         }
-    }
-}
-
-fn currency(ledger: &mut Ledger, name: String) -> Target {
-    let mode = Mode::DEFAULT;
-    match run(
-        ledger,
-        Operation::CreateCurrency {
-            name,
-            owner: 0,
-            group: 0,
-            mode,
-        },
-    ) {
-        Outcome::Currency(currency) => Target::Currency(currency),
-        outcome => unreachable!("{outcome:?}"),
-    }
-}
-
-fn client(ledger: &mut Ledger, name: String) -> Target {
-    match run(
-        ledger,
-        Operation::CreateClient {
-            name: Some(name),
-            owner: 0,
-        },
-    ) {
-        Outcome::Client(client) => Target::Client(client),
-        outcome => unreachable!("{outcome:?}"),
     }
 }
 
@@ -168,18 +130,8 @@ fn measure<R>(name: &str, world: &mut World, mut call: impl FnMut(&mut World) ->
     batches[BATCHES / 2]
 }
 
-fn figure(name: String, measured: f64) -> Figure {
-    const TARGET_NS: f64 = 200.0;
-    Figure {
-        name,
-        paper: None,
-        peer: None,
-        measured,
-        unit: "ns".to_owned(),
-        target: Some(Quantity::Words(format!("below {TARGET_NS}"))),
-        ok: measured < TARGET_NS,
-    }
-}
+/// The most that a block and a wake together may take.
+const TARGET_NS: f64 = 200.0;
 
 fn block_and_wake(criterion: &mut Criterion) {
     let mut reached = Vec::new();
@@ -188,7 +140,7 @@ fn block_and_wake(criterion: &mut Criterion) {
         let name = format!("ledger, {CLIENTS} clients, depth 3, {shape}");
         let pair = format!("{name}, block and wake");
         let median = measure(&pair, &mut world, World::pair);
-        reached.push(figure(pair, median));
+        reached.push(Figure::at_most(pair, median, "ns", TARGET_NS));
         measure(
             &format!("{name}, block, wake and value"),
             &mut world,
@@ -203,8 +155,7 @@ fn block_and_wake(criterion: &mut Criterion) {
         });
         group.finish();
     }
-    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
-    figures::write(&place.join("ledger.json"), &reached).unwrap();
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "ledger", &reached);
 }
 
 criterion_group!(benches, block_and_wake);

@@ -23,7 +23,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use prorata_core::policy::lottery::{ClassLottery, ListLottery, ListOrder, TreeLottery};
 use prorata_core::policy::{ClientIndex, Policy};
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus, below};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_report::figures::{self, Figure};
 use rand_distr::Distribution;
 use rand_distr::weighted::WeightedTreeIndex;
 
@@ -305,48 +305,32 @@ fn compare(tickets: Tickets) -> Vec<Figure> {
 }
 
 fn faster(tickets: Tickets, what: &str, target: f64, peer: &[f64], ours: &[f64]) -> Figure {
-    let measured = ratio(peer, ours);
-    Figure {
-        name: format!(
-            "constant-time lottery, 1,000,000 clients, {}: {what}",
-            tickets.name()
-        ),
-        paper: None,
-        peer: Some(Quantity::Words(format!(
-            "WeightedTreeIndex {:.0} ns, ours {:.0} ns",
-            median(&mut peer.to_vec()),
-            median(&mut ours.to_vec())
-        ))),
-        measured,
-        unit: "times faster".to_owned(),
-        target: Some(Quantity::Words(format!("at least {target}"))),
-        ok: measured >= target,
-    }
+    let name = format!(
+        "constant-time lottery, 1,000,000 clients, {}: {what}",
+        tickets.name()
+    );
+    let figure = Figure::at_least(name, ratio(peer, ours), "times faster", target);
+    figure.beside(format!(
+        "WeightedTreeIndex {:.0} ns, ours {:.0} ns",
+        median(&mut peer.to_vec()),
+        median(&mut ours.to_vec())
+    ))
 }
 
 fn growth(tickets: Tickets, smallest: f64, largest: f64) -> Figure {
     /// A thousand times the clients do not fit the processor's caches: one
     /// read from memory, and no more, may be added.
     const NEARLY_FLAT: f64 = 3.0;
-    let measured = largest / smallest;
-    Figure {
-        name: format!(
-            "constant-time lottery, {}: pick at 1,000,000 clients",
-            tickets.name()
-        ),
-        paper: None,
-        peer: None,
-        measured,
-        unit: "times that at 1,000".to_owned(),
-        target: Some(Quantity::Words(format!("at most {NEARLY_FLAT}"))),
-        ok: measured <= NEARLY_FLAT,
-    }
+    let name = format!(
+        "constant-time lottery, {}: pick at 1,000,000 clients",
+        tickets.name()
+    );
+    Figure::at_most(name, largest / smallest, "times that at 1,000", NEARLY_FLAT)
 }
 
 fn lotteries(criterion: &mut Criterion) {
     let reached: Vec<Figure> = Tickets::ALL.into_iter().flat_map(compare).collect();
-    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
-    figures::write(&place.join("lottery.json"), &reached).unwrap();
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "lottery", &reached);
     let mut group = criterion.benchmark_group("lottery");
     let mut rng = generator();
     let held: Vec<u32> = (0..SIZES[3])

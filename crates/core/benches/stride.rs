@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::time::Instant;
 
 use prorata_core::policy::{ClientIndex, HierarchicalStride, Policy, Race, STRIDE1, Stride};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_report::figures::{self, Figure};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -218,19 +218,12 @@ fn distinct(clients: u32) -> Vec<u32> {
 
 /// `turns[0]` is stride's own.
 fn figure(tickets: &str, target: f64, turns: &[Turn], peer: usize) -> Figure {
-    let measured = turns[peer].ratio;
-    Figure {
-        name: format!("stride pick and charge, 1,000,000 clients, {tickets}"),
-        paper: None,
-        peer: Some(Quantity::Words(format!(
-            "{} {:.0} ns, ours {:.0} ns",
-            LABELS[peer], turns[peer].median_ns, turns[0].median_ns
-        ))),
-        measured,
-        unit: "times faster".into(),
-        target: Some(Quantity::Words(format!("at least {target}"))),
-        ok: measured >= target,
-    }
+    let name = format!("stride pick and charge, 1,000,000 clients, {tickets}");
+    let figure = Figure::at_least(name, turns[peer].ratio, "times faster", target);
+    figure.beside(format!(
+        "{} {:.0} ns, ours {:.0} ns",
+        LABELS[peer], turns[peer].median_ns, turns[0].median_ns
+    ))
 }
 
 fn main() {
@@ -256,6 +249,5 @@ fn main() {
             reached.push(figure("64 ticket values", 8.0, &shared, 2));
         }
     }
-    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
-    figures::write(&place.join("stride.json"), &reached).expect("figures can be written");
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "stride", &reached);
 }

@@ -19,7 +19,6 @@ struct Known {
     /// Runnable threads; zero while it does not compete.
     threads: u32,
     tickets: u32,
-    /// CPUs of its turn.
     cpus: u32,
     until_ns: u64,
     quantum_ns: Option<u64>,

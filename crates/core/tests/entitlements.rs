@@ -1,14 +1,16 @@
 //! Entitlements by themselves: tickets kept up to date change by change are those worked out
 //! afresh.
 
+mod operations;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use prorata_core::entitlement::{Entitlements, Transition};
 use prorata_core::ids::{ClientId, ClientIndex, CurrencyId};
-use prorata_core::ledger::{
-    Ledger, Limits, Mode, Operation, Outcome, Portion, Principal, Target, Value,
-};
+use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Portion, Principal, Target, Value};
+
+use operations::{create_client, create_currency, execute, issue};
 
 const CURRENCIES: usize = 4;
 
@@ -65,29 +67,14 @@ struct World {
 impl World {
     fn new() -> World {
         let mut ledger = Ledger::new(Limits::default());
-        let mut execute = |operation| ledger.execute(&Principal::ROOT, operation).expect("legal");
-        let mut create = |name: &str| {
-            let outcome = execute(Operation::CreateCurrency {
-                name: name.into(),
-                owner: 0,
-                group: 0,
-                mode: Mode::DEFAULT,
-            });
-            let Outcome::Currency(currency) = outcome else {
-                panic!("{outcome:?}")
-            };
-            currency
-        };
+        let mut create = |name| operations::currency(execute(&mut ledger, create_currency(name)));
         let [a, b, c] = ["a", "b", "c"].map(&mut create);
         let base = ledger.base();
         for (currency, amount, backed) in [(base, 500, a), (base, 9, b), (a, 70, c), (b, 30, c)] {
-            let target = Some(Target::Currency(backed));
-            let issue = Operation::Issue {
-                currency,
-                amount,
-                target,
-            };
-            ledger.execute(&Principal::ROOT, issue).expect("legal");
+            execute(
+                &mut ledger,
+                issue(currency, amount, Target::Currency(backed)),
+            );
         }
         World {
             entitlements: Entitlements::new(ledger, &[2]),
@@ -117,17 +104,10 @@ impl World {
             Change::Create(currency, amount) => {
                 self.created += 1;
                 let name = format!("client {}", self.created);
-                let Some(Outcome::Client(client)) = self.apply(Operation::CreateClient {
-                    name: Some(name),
-                    owner: 0,
-                }) else {
-                    panic!("a client can be made");
-                };
-                self.apply(Operation::Issue {
-                    currency: self.currencies[currency % CURRENCIES],
-                    amount,
-                    target: Some(Target::Client(client)),
-                });
+                let created = self.apply(create_client(Some(name)));
+                let client = operations::client(created.expect("a client can be made"));
+                let currency = self.currencies[currency % CURRENCIES];
+                self.apply(issue(currency, amount, Target::Client(client)));
                 self.clients.push((client, 0));
             }
             Change::Back(currency, amount) => {

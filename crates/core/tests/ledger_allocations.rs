@@ -1,11 +1,15 @@
 //! Blocking, waking and reading values allocate nothing: every allocation of
 //! this thread is counted.
 
+mod operations;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use prorata_core::ids::{ClientId, CurrencyId};
-use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
+use prorata_core::ledger::{Ledger, Limits, Target};
+
+use operations::{create_client, create_currency, execute, issue};
 
 struct Counting;
 
@@ -38,59 +42,17 @@ fn allocations_in<R>(call: impl FnOnce() -> R) -> (u64, R) {
     (ALLOCATIONS.get() - before, result)
 }
 
-fn run(ledger: &mut Ledger, operation: Operation) -> Outcome {
-    ledger
-        .execute(&Principal::ROOT, operation)
-        .expect("within the limits")
-}
-
 fn currency(ledger: &mut Ledger, name: String, backers: &[CurrencyId]) -> CurrencyId {
-    let mode = Mode::DEFAULT;
-    let outcome = run(
-        ledger,
-        Operation::CreateCurrency {
-            name,
-            owner: 0,
-            group: 0,
-            mode,
-        },
-    );
-    let Outcome::Currency(currency) = outcome else {
-        unreachable!()
-    };
-    for backer in backers {
-        let target = Some(Target::Currency(currency));
-        run(
-            ledger,
-            Operation::Issue {
-                currency: *backer,
-                amount: 7,
-                target,
-            },
-        );
+    let currency = operations::currency(execute(ledger, create_currency(name)));
+    for &backer in backers {
+        execute(ledger, issue(backer, 7, Target::Currency(currency)));
     }
     currency
 }
 
 fn client(ledger: &mut Ledger, name: String, funder: CurrencyId) -> ClientId {
-    let Outcome::Client(client) = run(
-        ledger,
-        Operation::CreateClient {
-            name: Some(name),
-            owner: 0,
-        },
-    ) else {
-        unreachable!()
-    };
-    let target = Some(Target::Client(client));
-    run(
-        ledger,
-        Operation::Issue {
-            currency: funder,
-            amount: 3,
-            target,
-        },
-    );
+    let client = operations::client(execute(ledger, create_client(Some(name))));
+    execute(ledger, issue(funder, 3, Target::Client(client)));
     client
 }
 

@@ -4,7 +4,6 @@ use prorata_core::policy::{ClientIndex, Policy, Stride};
 
 const A: ClientIndex = ClientIndex(0);
 const B: ClientIndex = ClientIndex(1);
-const C: ClientIndex = ClientIndex(2);
 
 fn stride(tickets: &[u32]) -> Stride {
     let mut policy = Stride::new();
@@ -136,70 +135,4 @@ fn a_client_without_tickets_is_not_picked() {
     assert_eq!(policy.pick(), None);
     policy.set_tickets(A, 3).unwrap();
     assert_eq!(run(&mut policy, 2), "AA");
-}
-
-#[test]
-fn a_forgotten_client_has_no_history() {
-    let mut policy = stride(&[1, 1]);
-    policy.charge(A, 100, 1).unwrap();
-    policy.forget(A);
-    assert_eq!(policy.len(), 1);
-    policy.join(A, 1).unwrap();
-    // Time has passed for B, but A starts afresh with one stride to wait.
-    policy.forget(B);
-    policy.join(B, 1).unwrap();
-    assert_eq!(run(&mut policy, 4), "ABAB");
-    // The same after it left.
-    policy.charge(A, 100, 1).unwrap();
-    policy.leave(A).unwrap();
-    policy.forget(A);
-    policy.join(A, 1).unwrap();
-    policy.leave(B).unwrap();
-    policy.forget(B);
-    policy.join(B, 1).unwrap();
-    assert_eq!(run(&mut policy, 4), "ABAB");
-}
-
-#[test]
-fn several_cpus_run_several_clients() {
-    let mut policy = stride(&[2, 1, 1]);
-    let mut received = [0; 3];
-    for _ in 0..1000 {
-        let winners = [(); 2].map(|()| {
-            let winner = policy.pick().unwrap();
-            policy.take(winner).unwrap();
-            winner
-        });
-        assert_ne!(winners[0], winners[1]);
-        for winner in winners {
-            policy.charge(winner, 1, 1).unwrap();
-            received[winner.0 as usize] += 1;
-        }
-    }
-    // Half of two CPUs is all of one.
-    assert_eq!(received, [1000, 500, 500]);
-}
-
-#[test]
-fn a_taken_client_is_not_picked_and_its_tickets_count() {
-    let mut policy = stride(&[1, 1, 1]);
-    policy.take(A).unwrap();
-    policy.take(A).unwrap();
-    policy.take(C).unwrap();
-    assert_eq!(policy.pick(), Some(B));
-    policy.take(B).unwrap();
-    assert_eq!(
-        (policy.pick(), policy.total_tickets(), policy.len()),
-        (None, 3, 3)
-    );
-    // Taken while its tickets change, and without any for a while.
-    policy.set_tickets(A, 0).unwrap();
-    policy.set_tickets(A, 4).unwrap();
-    assert_eq!((policy.pick(), policy.total_tickets()), (None, 6));
-    policy.charge(A, 0, 1).unwrap();
-    assert_eq!(policy.pick(), Some(A));
-    // A client that left and came back is no longer taken.
-    policy.leave(C).unwrap();
-    policy.join(C, 100).unwrap();
-    assert_eq!(policy.pick(), Some(C));
 }

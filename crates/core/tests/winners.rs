@@ -1,13 +1,17 @@
 //! The winners of 100,000 random histories, under every policy, on one to four CPUs in one or
 //! two pools, are the same for ever: whatever changes a decision changes a digest.
 
+mod operations;
+
 use std::fmt::Write as _;
 
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::ClientId;
-use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
+use prorata_core::ledger::{Ledger, Limits, Operation, Principal, Target};
 use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Rng as _, SeedableRng as _, Xoshiro256PlusPlus, below};
+
+use operations::{create_client, create_currency, execute, issue};
 
 const HISTORIES: u64 = 100_000;
 const STEPS: usize = 32;
@@ -48,34 +52,16 @@ impl Digest {
 /// Clients in the base currency and in one of their own, all blocked.
 fn ledger(random: &mut Xoshiro256PlusPlus) -> (Ledger, Vec<ClientId>) {
     let mut ledger = Ledger::new(Limits::default());
-    let mut execute = |operation| ledger.execute(&Principal::ROOT, operation).expect("legal");
-    let Outcome::Currency(currency) = execute(Operation::CreateCurrency {
-        name: "family".into(),
-        owner: 0,
-        group: 0,
-        mode: Mode::DEFAULT,
-    }) else {
-        unreachable!("a currency was created")
-    };
-    execute(Operation::Issue {
-        currency: Ledger::new(Limits::default()).base(),
-        amount: 1 + below(random, 1000) as u32,
-        target: Some(Target::Currency(currency)),
-    });
+    let base = ledger.base();
+    let family = operations::currency(execute(&mut ledger, create_currency("family")));
+    let tickets = 1 + below(random, 1000) as u32;
+    execute(&mut ledger, issue(base, tickets, Target::Currency(family)));
     let mut clients = Vec::new();
     for number in 0..2 + below(random, MOST_CLIENTS - 1) {
-        let Outcome::Client(client) = execute(Operation::CreateClient {
-            name: None,
-            owner: 0,
-        }) else {
-            unreachable!("a client was created")
-        };
-        let base = Ledger::new(Limits::default()).base();
-        execute(Operation::Issue {
-            currency: if number % 2 == 0 { base } else { currency },
-            amount: amount(random),
-            target: Some(Target::Client(client)),
-        });
+        let client = operations::client(execute(&mut ledger, create_client(None)));
+        let currency = if number % 2 == 0 { base } else { family };
+        let issue = issue(currency, amount(random), Target::Client(client));
+        execute(&mut ledger, issue);
         clients.push(client);
     }
     (ledger, clients)

@@ -1,5 +1,6 @@
 //! The minimal scheduler, with which benches compare others (`bpf/floor.bpf.c`).
 
+#[cfg(not(feature = "bpf"))]
 use crate::KernelError;
 
 /// What the scheduler did.
@@ -9,14 +10,12 @@ pub struct FloorReport {
     pub tasks_enabled: u64,
 }
 
-/// The minimal scheduler, loaded for all ordinary tasks of the machine. Dropping this unloads
-/// it.
-pub struct Floor {
-    #[cfg(feature = "bpf")]
-    loaded: loaded::Loaded,
-    #[cfg(not(feature = "bpf"))]
-    never: std::convert::Infallible,
-}
+#[cfg(feature = "bpf")]
+pub use loaded::Floor;
+
+/// Takes the scheduler's place in builds without the feature `bpf`.
+#[cfg(not(feature = "bpf"))]
+pub struct Floor(std::convert::Infallible);
 
 #[cfg(not(feature = "bpf"))]
 impl Floor {
@@ -27,21 +26,7 @@ impl Floor {
 
     /// Cannot be called.
     pub fn report(&self) -> Result<FloorReport, KernelError> {
-        match self.never {}
-    }
-}
-
-#[cfg(feature = "bpf")]
-impl Floor {
-    /// Loads the scheduler. This needs root, and some 0.1 s.
-    pub fn load() -> Result<Self, KernelError> {
-        let loaded = loaded::Loaded::new()?;
-        Ok(Self { loaded })
-    }
-
-    /// What the scheduler did so far. Fails if the kernel has unloaded it.
-    pub fn report(&self) -> Result<FloorReport, KernelError> {
-        self.loaded.report()
+        match self.0 {}
     }
 }
 
@@ -57,14 +42,17 @@ mod loaded {
 
     const NAME: &str = "floor";
 
-    pub struct Loaded {
+    /// The minimal scheduler, loaded for all ordinary tasks of the machine. Dropping this
+    /// unloads it.
+    pub struct Floor {
         /// Dropped first: that unloads the scheduler.
         _link: Link,
         skeleton: FloorSkel<'static>,
     }
 
-    impl Loaded {
-        pub fn new() -> Result<Self, KernelError> {
+    impl Floor {
+        /// Loads the scheduler. This needs root, and some 0.1 s.
+        pub fn load() -> Result<Self, KernelError> {
             attach::check_vacancy()?;
             let refused = attach::refusal(NAME);
             let open = FloorSkelBuilder::default()
@@ -72,14 +60,15 @@ mod loaded {
                 .map_err(&refused)?;
             let mut skeleton = open.load().map_err(&refused)?;
             let link = skeleton.maps.floor_ops.attach_struct_ops();
-            let loaded = Self {
+            let floor = Self {
                 _link: link.map_err(refused)?,
                 skeleton,
             };
-            loaded.report()?;
-            Ok(loaded)
+            floor.report()?;
+            Ok(floor)
         }
 
+        /// What the scheduler did so far. Fails if the kernel has unloaded it.
         pub fn report(&self) -> Result<FloorReport, KernelError> {
             let data = self.skeleton.maps.bss_data.as_deref();
             let data = data.expect("the scheduler has variables");

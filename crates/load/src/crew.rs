@@ -16,7 +16,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The work of a thread. An error ends all threads.
 pub(crate) type Job<'env, T> = Box<dyn FnOnce() -> Result<T, LoadError> + Send + 'env>;
 
-/// A load that runs.
 pub(crate) trait Running: Sync {
     /// Messages or rounds done so far.
     fn done(&self) -> u64;
@@ -26,7 +25,6 @@ pub(crate) trait Running: Sync {
     fn stop(&self);
 }
 
-/// A load that has ended.
 pub(crate) struct Finished<T> {
     /// The result of each job, in no order.
     pub results: Vec<T>,

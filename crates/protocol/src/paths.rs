@@ -56,8 +56,8 @@ pub struct DaemonPaths {
 /// Why a daemon cannot use a directory or a socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum PathError {
-    /// A relative path, or one that ends in `..`.
     #[error(
         "socket path '{0}' does not start at the root: give one such as /run/user/1000/prorata/socket"
     )]
@@ -68,7 +68,6 @@ pub enum PathError {
          address holds: give a shorter one by --socket or PRORATA_SOCKET"
     )]
     TooLong(PathBuf),
-    /// Neither HOME nor XDG_STATE_HOME.
     #[error("no directory to keep the journal in: set HOME or XDG_STATE_HOME to an absolute path")]
     NoHome,
     /// A directory of another user, which may have prepared it.
@@ -76,36 +75,16 @@ pub enum PathError {
         "directory {path} belongs to user {owner}, not to you (user {uid}): only its owner \
          starts a daemon there"
     )]
-    Foreign {
-        /// Which directory.
-        path: PathBuf,
-        /// Its owner.
-        owner: u32,
-        /// The user that asks.
-        uid: u32,
-    },
-    /// A symbolic link or a file where a directory should be.
+    Foreign { path: PathBuf, owner: u32, uid: u32 },
     #[error("{0} is not a directory itself (a link or a file): move it out of the way")]
     NotADirectory(PathBuf),
-    /// A directory that other users may write.
     #[error(
         "directory {path} may be written by others (mode {mode:03o}): give the socket a directory \
          of its own, with mode 700"
     )]
-    Open {
-        /// Which directory.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// A directory that could not be created or read.
+    Open { path: PathBuf, mode: u32 },
     #[error("directory {path} cannot be used: {source}")]
-    Io {
-        /// Which directory.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// The environment from which paths follow. Gathered once, so that tests do not
@@ -398,12 +377,12 @@ mod tests {
             SocketPath::new("/tmp/.."),
             Err(PathError::NotAbsolute(_))
         ));
-        let nobody = Surroundings {
+        let homeless = Surroundings {
             uid: 7,
             ..Surroundings::default()
         };
         assert!(matches!(
-            DaemonPaths::in_surroundings(&nobody),
+            DaemonPaths::in_surroundings(&homeless),
             Err(PathError::NoHome)
         ));
     }

@@ -40,7 +40,6 @@ pub struct ProgressWatch<'a> {
     told: Option<(Instant, Option<(u32, String)>)>,
 }
 
-/// The evidence of progress.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Evidence {
     note: Option<(u32, String)>,

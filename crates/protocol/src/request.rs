@@ -58,6 +58,7 @@ pub enum TransferPortion {
 /// `client:` or `currency:` in front where both fit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs, reason = "the names explain the rest")]
 pub enum Request {
     /// Ask for the state of the daemon and its engine.
     Status,
@@ -68,7 +69,6 @@ pub enum Request {
         pid: u32,
         /// Wanted name, by default the program's; a number makes it unique.
         name: Option<String>,
-        /// Its tickets.
         funding: Funding,
         /// Its own quantum, as for [`Request::SetQuantum`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,30 +80,18 @@ pub enum Request {
         adopts: bool,
     },
     /// Release a client: its processes continue as if never managed.
-    Release {
-        /// Which one.
-        client: String,
-    },
+    Release { client: String },
     /// The user stopped this client (job control): take it out of the
     /// competition and undo all enforcement on its processes.
-    Suspend {
-        /// Which one.
-        client: String,
-    },
+    Suspend { client: String },
     /// The user continued this client.
-    Resume {
-        /// Which one.
-        client: String,
-    },
+    Resume { client: String },
     /// All clients that the asker may see.
     Clients,
     /// All currencies that the asker may see.
     Currencies,
     /// All tickets that the asker may see, or those of one currency.
-    Tickets {
-        /// Name of a currency.
-        currency: Option<String>,
-    },
+    Tickets { currency: Option<String> },
     /// Transfers under way.
     Transfers,
     /// Inflate or deflate a client's tickets in its currency, or in the given
@@ -111,21 +99,18 @@ pub enum Request {
     /// tickets; the answer is then
     /// [`Response::Client`](crate::Response::Client).
     SetTickets {
-        /// Which one.
         client: String,
         /// New face value and currency.
         funding: Funding,
     },
     /// Set a client's quantum from its next turn on. Shares stay what they are.
     SetQuantum {
-        /// Which one.
         client: String,
         /// In nanoseconds, 1 ms to 1 s; by default the common quantum.
         quantum_ns: Option<u64>,
     },
     /// `mkcur`.
     CreateCurrency {
-        /// Its name.
         name: String,
         /// Number of the owner, by default the asker.
         owner: Option<u32>,
@@ -133,10 +118,7 @@ pub enum Request {
         mode: Option<u16>,
     },
     /// `rmcur`.
-    DestroyCurrency {
-        /// Its name.
-        name: String,
-    },
+    DestroyCurrency { name: String },
     /// `mktkt`.
     Issue {
         /// Denomination and face value.
@@ -177,14 +159,12 @@ pub enum Request {
     },
     /// `chuser`: move a client under another user's currency (1999, 4.2).
     ChangeUser {
-        /// Which one.
         client: String,
         /// Login name or number.
         user: String,
     },
     /// Lend tickets.
     Transfer {
-        /// Giver.
         from: String,
         /// How much, to whom.
         portion: TransferPortion,

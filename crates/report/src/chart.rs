@@ -30,6 +30,23 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
+impl Curve {
+    /// Joins points in their order.
+    pub fn new(
+        shape: Shape,
+        colour: usize,
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            shape,
+            colour,
+            points: points.into_iter().collect(),
+        }
+    }
+}
+
 /// An axis. It begins at zero.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Axis {
@@ -37,6 +54,24 @@ pub struct Axis {
     pub label: String,
     /// Largest value; `None` for the largest value of the curves.
     pub end: Option<f64>,
+}
+
+impl Axis {
+    /// An axis that ends where the curves do.
+    pub fn of(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            end: None,
+        }
+    }
+
+    /// An axis with a given end.
+    pub fn up_to(end: f64, label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            end: Some(end),
+        }
+    }
 }
 
 /// A vertical line at a value of x.
@@ -288,20 +323,9 @@ mod tests {
         Chart {
             title: "Errors & <quanta>".to_owned(),
             caption: "a run".to_owned(),
-            x: Axis {
-                label: "allocations".to_owned(),
-                end: None,
-            },
-            y: Axis {
-                label: "error".to_owned(),
-                end: None,
-            },
-            curves: vec![Curve {
-                name: "stride".to_owned(),
-                shape,
-                colour: 1,
-                points: points.to_vec(),
-            }],
+            x: Axis::of("allocations"),
+            y: Axis::of("error"),
+            curves: vec![Curve::new(shape, 1, "stride", points.iter().copied())],
             rules: vec![Rule {
                 x: 1.0,
                 name: "mean".to_owned(),

@@ -1,18 +1,14 @@
 //! The figures of benches: the measured number beside the peer's in the same
 //! run, the paper's number and the target.
 //!
-//! A bench writes one JSON file, an array of [`Figure`]s, with [`write()`] into
-//! [`directory`]; [`read_directory`] gathers them and [`table`] prints them.
+//! A bench writes one JSON file, an array of [`Figure`]s, by [`keep`]; [`read_directory`] gathers them and [`table`] prints them.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use crate::table::{Side, Table};
-
-/// Largest file of figures that is read, in bytes.
-pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// A number in the figure's unit, or words if a number would mislead
 /// (`at least 5`, `8.2 to 9.1`).
@@ -54,31 +50,38 @@ pub struct Figure {
     pub ok: bool,
 }
 
-/// A failure to read or write figures.
-#[derive(Debug, thiserror::Error)]
-pub enum FiguresError {
-    /// The file system refuses.
-    #[error("cannot use {path}: {source}")]
-    Io {
-        /// File or directory.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Not an array of figures.
-    #[error("{path} contains no figures ({source}): run the bench again")]
-    Malformed {
-        /// File.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
-    /// Larger than [`MAX_FILE_BYTES`].
-    #[error("{path} is larger than {MAX_FILE_BYTES} bytes: delete it and run the bench again")]
-    TooLarge {
-        /// File.
-        path: PathBuf,
-    },
+impl Figure {
+    /// A number that must be so large.
+    pub fn at_least(name: impl Into<String>, measured: f64, unit: &str, least: f64) -> Self {
+        let target = format!("at least {least}");
+        Self::with_target(name.into(), measured, unit, target, measured >= least)
+    }
+
+    /// A number that must be so small.
+    pub fn at_most(name: impl Into<String>, measured: f64, unit: &str, most: f64) -> Self {
+        let target = format!("at most {most}");
+        Self::with_target(name.into(), measured, unit, target, measured <= most)
+    }
+
+    fn with_target(name: String, measured: f64, unit: &str, target: String, ok: bool) -> Self {
+        Self {
+            name,
+            paper: None,
+            peer: None,
+            measured,
+            unit: unit.to_owned(),
+            target: Some(Quantity::Words(target)),
+            ok,
+        }
+    }
+
+    /// The figure with a peer's number in words.
+    pub fn beside(self, peer: String) -> Self {
+        Self {
+            peer: Some(Quantity::Words(peer)),
+            ..self
+        }
+    }
 }
 
 /// The directory of the benches' figures: `bench` in the target directory. A
@@ -88,67 +91,37 @@ pub fn directory(target_tmp: &str) -> PathBuf {
     Path::new(target_tmp).with_file_name("bench")
 }
 
+/// Writes a bench's figures into [`directory`].
+///
+/// # Panics
+/// If they cannot be written.
+pub fn keep(target_tmp: &str, bench: &str, figures: &[Figure]) {
+    let path = directory(target_tmp).join(format!("{bench}.json"));
+    write(&path, figures).expect("figures can be written");
+}
+
 /// Writes one bench's figures to a file. Creates the directory if necessary.
-pub fn write(path: &Path, figures: &[Figure]) -> Result<(), FiguresError> {
-    let io = |source| FiguresError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let mut text =
-        serde_json::to_string_pretty(figures).map_err(|source| FiguresError::Malformed {
-            path: path.to_owned(),
-            source,
-        })?;
-    text.push('\n');
+pub fn write(path: &Path, figures: &[Figure]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(io)?;
+        fs::create_dir_all(directory)?;
     }
-    std::fs::write(path, text).map_err(io)
+    fs::write(path, serde_json::to_string_pretty(figures)? + "\n")
 }
 
 /// Reads every `*.json` of a directory, in the order of the names. Returns each
 /// file's stem with its figures.
-pub fn read_directory(directory: &Path) -> Result<Vec<(String, Vec<Figure>)>, FiguresError> {
-    let io = |source| FiguresError::Io {
-        path: directory.to_owned(),
-        source,
-    };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(io)? {
-        let path = entry.map_err(io)?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            paths.push(path);
-        }
-    }
+pub fn read_directory(directory: &Path) -> io::Result<Vec<(String, Vec<Figure>)>> {
+    let entries = fs::read_dir(directory)?.map(|entry| Ok(entry?.path()));
+    let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
     paths.sort();
-    paths
-        .into_iter()
-        .map(|path| {
-            let name = path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            read(&path).map(|figures| (name, figures))
-        })
-        .collect()
-}
-
-fn read(path: &Path) -> Result<Vec<Figure>, FiguresError> {
-    let io = |source| FiguresError::Io {
-        path: path.to_owned(),
-        source,
+    let read = |path: &PathBuf| {
+        let bench = path.file_stem().unwrap_or_default().to_string_lossy();
+        let figures = serde_json::from_str(&fs::read_to_string(path)?);
+        let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+        Ok((bench.into_owned(), figures.map_err(named)?))
     };
-    if std::fs::metadata(path).map_err(io)?.len() > MAX_FILE_BYTES {
-        return Err(FiguresError::TooLarge {
-            path: path.to_owned(),
-        });
-    }
-    let text = std::fs::read_to_string(path).map_err(io)?;
-    serde_json::from_str(&text).map_err(|source| FiguresError::Malformed {
-        path: path.to_owned(),
-        source,
-    })
+    paths.iter().map(read).collect()
 }
 
 /// All figures as one table.
@@ -233,24 +206,19 @@ mod tests {
     }
 
     #[test]
-    fn broken_and_oversized_files_are_named() {
+    fn a_broken_file_is_named() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("x.json");
-        std::fs::write(&path, "[{\"name\": 1}]").unwrap();
-        assert!(matches!(
-            read_directory(directory.path()),
-            Err(FiguresError::Malformed { .. })
-        ));
-        let blank = |bytes: u64| format!("[]{}", " ".repeat(bytes as usize - 2));
-        std::fs::write(&path, blank(MAX_FILE_BYTES)).unwrap();
-        assert_eq!(read_directory(directory.path()).unwrap().len(), 1);
-        std::fs::write(&path, blank(MAX_FILE_BYTES + 1)).unwrap();
+        std::fs::write(directory.path().join("x.json"), "[{\"name\": 1}]").unwrap();
         let error = read_directory(directory.path()).unwrap_err();
         assert!(error.to_string().contains("x.json"), "{error}");
-        assert!(matches!(
-            read_directory(&path),
-            Err(FiguresError::Io { .. })
-        ));
+    }
+
+    #[test]
+    fn a_target_is_reached_at_its_value() {
+        let reached = |figure: Figure| figure.ok;
+        let least = [4.9, 5.0].map(|measured| reached(Figure::at_least("", measured, "", 5.0)));
+        let most = [5.0, 5.1].map(|measured| reached(Figure::at_most("", measured, "", 5.0)));
+        assert_eq!((least, most), ([false, true], [true, false]));
     }
 
     #[test]

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_count_is_looked_at_alike() {
+    fn iterations_are_read_as_cpu_time_is() {
         let mut course = course(&[0.0, 5.0]);
         let counted = course.counted().expect("it counts");
         assert_eq!(

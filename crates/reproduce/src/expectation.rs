@@ -159,7 +159,6 @@ pub struct Metric {
 const FOUR_DIGITS: f64 = 0.00005;
 
 impl Expectation {
-    /// The verdict on what was measured.
     pub fn judge(&self, measured: &Measured) -> Metric {
         let distance = measured.value - self.paper;
         let is_number = measured.value.is_finite();

@@ -52,7 +52,6 @@ pub struct Drawing {
     pub svg: String,
 }
 
-/// All that an experiment finds.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Findings {
     pub measured: Vec<Measured>,

@@ -54,7 +54,6 @@ pub trait Watch {
     }
 }
 
-/// Watches nothing.
 impl Watch for () {
     fn step(&mut self, _: &str) {}
 }

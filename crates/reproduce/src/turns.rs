@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use prorata_scenario::event::Event;
 use prorata_sim::{Machine, Observer};
 
-/// The client of each turn.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct TurnLog {
     /// In order.

@@ -77,7 +77,7 @@ fn without_remainders_it_comes_to_ours() {
 /// seventh of the work runs on one CPU at a time: about the same part in all
 /// three configurations of Chat.
 #[test]
-fn what_does_not_scale_under_mq_is_a_seventh_of_the_work() {
+fn a_seventh_of_the_work_does_not_scale_under_mq() {
     for (speedup, percent) in [(2.21, 16.0), (2.29, 14.0), (2.22, 15.0)] {
         // Of a part s on one CPU at a time, n CPUs make s + (1 - s) / n.
         let serial: f64 = (0.5 - speedup / 8.0) / (speedup * 7.0 / 8.0 - 0.5);

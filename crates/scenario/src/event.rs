@@ -5,38 +5,31 @@ use prorata_core::ledger::LedgerError;
 /// Something that happened. Clients, CPUs, pools, mutexes and services are
 /// given by their numbers in the [plan](crate::Plan).
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[allow(missing_docs, reason = "the names explain the rest")]
 pub enum Event<'a> {
     /// The run is about to begin.
     Began,
     /// A client started, with one thread.
     Started {
-        /// Which.
         client: u32,
     },
     /// The last thread of a client is gone.
     Ended {
-        /// Which.
         client: u32,
     },
     /// A thread becomes runnable: it woke, or is new.
     Ready {
         /// The thread's or turn's client.
         client: u32,
-        /// Which.
         thread: u32,
     },
-    /// A turn begins.
     TurnBegan {
-        /// Whose.
         client: u32,
     },
     /// A thread was given a CPU.
     Dispatched {
-        /// Whose.
         client: u32,
-        /// Which.
         thread: u32,
-        /// Where.
         cpu: u32,
         /// When it begins to run: after switch and interrupt.
         start_ns: u64,
@@ -49,84 +42,62 @@ pub enum Event<'a> {
     },
     /// A thread used CPU time until now.
     Ran {
-        /// Whose.
         client: u32,
-        /// Which.
         thread: u32,
-        /// Where.
         cpu: u32,
         /// For how long.
         used_ns: u64,
     },
     /// A thread left its CPU; it ran until now.
     Left {
-        /// Whose.
         client: u32,
-        /// Which.
         thread: u32,
-        /// Where.
         cpu: u32,
-        /// Why.
         why: Why,
     },
     /// A turn is over.
     TurnEnded {
-        /// Whose.
         client: u32,
         /// CPU time used in it, on all CPUs.
         used_ns: u64,
     },
     /// A thread has a mutex now.
     Acquired {
-        /// Whose.
         client: u32,
-        /// Which thread.
         thread: u32,
-        /// Which mutex.
         mutex: u32,
         /// For how long it waited.
         waited_ns: u64,
     },
     /// A thread released a mutex.
     Released {
-        /// Whose.
         client: u32,
-        /// Which mutex.
         mutex: u32,
     },
     /// A client calls a service.
     Called {
-        /// Which client.
         client: u32,
-        /// Which service.
         service: u32,
     },
-    /// A call was answered.
     Answered {
-        /// The caller.
         client: u32,
-        /// Which service.
         service: u32,
         /// Time from call to reply.
         took_ns: u64,
     },
     /// A client's ticket has a new face value, by rule or from outside.
     TicketsSet {
-        /// Which client.
         client: u32,
-        /// Tickets, in the currency of that ticket.
+        /// In the currency of that ticket.
         amount: u32,
     },
     /// A client belongs to another pool of CPUs from now on.
     Moved {
-        /// Which client.
         client: u32,
-        /// To which pool.
         pool: u32,
     },
     /// The ledger refused an operation; the run continues without it.
     Refused {
-        /// Why.
         error: &'a LedgerError,
     },
     /// Time for a point of the time series.

@@ -12,7 +12,6 @@ use crate::observer::Observer;
 /// Measures a run.
 #[derive(Debug, Default)]
 pub struct Measures {
-    /// The measures of any engine.
     pub(crate) run: RunMeasures,
     /// By thread: woke and has had no CPU since.
     woken: Vec<bool>,

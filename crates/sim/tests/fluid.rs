@@ -1,4 +1,4 @@
-//! Against exact fluid shares: generalised processor sharing, where everyone each runnable
+//! Against exact fluid shares: generalised processor sharing, where each runnable
 //! client is served at once, at a rate in proportion to its tickets.
 
 mod common;
@@ -99,7 +99,7 @@ fn text(jobs: &[Job], cpus: u32, policy: &str) -> String {
         })
         .collect();
     format!(
-        "title = \"t\"\nduration = \"20s\"\n\
+        "duration = \"20s\"\n\
          machine = {{ cpus = {cpus}, quantum = \"10ms\", policy = \"{policy}\" }}\n\
          measure = {{ every = \"10ms\" }}\n{clients}"
     )
@@ -271,7 +271,7 @@ fn worst_in_pools(movers: &[Mover], cpus: [u32; 2]) -> f64 {
     let clients: String = clients.collect();
     let [first, second] = cpus;
     let text = format!(
-        "title = \"t\"\nduration = \"20s\"\nmeasure = {{ every = \"10ms\" }}\n\
+        "duration = \"20s\"\nmeasure = {{ every = \"10ms\" }}\n\
          [machine]\ncpus = {}\nquantum = \"10ms\"\n\
          pools = [{{ name = \"p0\", cpus = {first} }}, {{ name = \"p1\", cpus = {second} }}]\n{clients}",
         first + second

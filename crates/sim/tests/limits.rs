@@ -12,9 +12,8 @@ use prorata_scenario::plan::limits;
 use prorata_scenario::{Plan, RunError, Scenario};
 use prorata_sim::Simulation;
 
-/// A scenario with one client.
 fn smallest() -> Scenario {
-    common::parse("title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"A\"\n")
+    common::parse("duration = \"1s\"\n[[client]]\nname = \"A\"\n")
 }
 
 /// Makes scenarios with `limit` things and with one more, and asserts that the
@@ -125,7 +124,7 @@ fn times_of_a_trace() {
 
 #[test]
 fn events_of_the_timeline() {
-    let text = "title = \"t\"\nduration = \"1s\"\n[[client]]\nname = \"A\"\n[[at]]\ntime = \"1ms\"\ndo = { stop = \"A\" }\n";
+    let text = "duration = \"1s\"\n[[client]]\nname = \"A\"\n[[at]]\ntime = \"1ms\"\ndo = { stop = \"A\" }\n";
     let event = common::parse(text).timeline.remove(0);
     assert_limit(
         limits::TIMELINE,
@@ -167,7 +166,6 @@ fn threads() {
     };
     let mut scenario = common::parse(
         r#"
-        title = "t"
         duration = "1ms"
         machine = { cpus = 2 }
         client = [{ name = "B", tickets = 1, program = "late" }, { name = "A", tickets = 1, program = "first" }]

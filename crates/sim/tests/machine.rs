@@ -13,7 +13,6 @@ fn stride_gives_turns_in_the_papers_order() {
     // broken.
     let turns = dispatches(
         r#"
-        title = "t"
         duration = "119ms"
         client = [
             { name = "A", tickets = 3 }, { name = "B", tickets = 2 }, { name = "C", tickets = 1 },
@@ -28,10 +27,9 @@ fn stride_gives_turns_in_the_papers_order() {
 }
 
 #[test]
-fn who_blocks_gives_the_cpu_away_at_once_and_the_next_has_a_whole_quantum() {
+fn a_blocking_client_gives_its_cpu_at_once_and_the_next_has_a_whole_quantum() {
     let turns = dispatches(
         r#"
-        title = "t"
         duration = "29ms"
         machine = { quantum = "10ms" }
         client = [
@@ -59,7 +57,6 @@ fn aligned_quanta_end_together() {
     let text = |quanta: &str| {
         format!(
             r#"
-            title = "t"
             duration = "21ms"
             machine = {{ quantum = "10ms", quanta = "{quanta}" }}
             client = [{{ name = "A", tickets = 1000, program = "io" }}, {{ name = "B", tickets = 1 }}]
@@ -81,7 +78,6 @@ fn aligned_quanta_end_together() {
 fn a_client_has_as_many_cpus_as_threads() {
     let (machine, _) = measured(
         r#"
-        title = "t"
         duration = "10s"
         machine = { cpus = 4 }
         client = [{ name = "A", tickets = 1, program = "three" }]
@@ -97,7 +93,6 @@ fn a_client_has_as_many_cpus_as_threads() {
 fn a_thread_forked_during_a_turn_gets_an_idle_cpu_at_once() {
     let turns = dispatches(
         r#"
-        title = "t"
         duration = "8ms"
         machine = { cpus = 2, quantum = "10ms" }
         client = [{ name = "A", tickets = 1, program = "p" }]
@@ -112,7 +107,6 @@ fn a_thread_forked_during_a_turn_gets_an_idle_cpu_at_once() {
 fn threads_of_a_client_take_turns() {
     let times = kept(
         r#"
-        title = "t"
         duration = "60ms"
         machine = { quantum = "10ms" }
         client = [{ name = "A", tickets = 1, program = "two" }]
@@ -133,7 +127,6 @@ fn a_context_switch_costs_and_staying_does_not() {
     let costs = |clients: &str| {
         let (machine, _) = measured(&format!(
             r#"
-            title = "t"
             duration = "1s"
             machine = {{ quantum = "10ms", costs = {{ context-switch = "1ms" }} }}
             client = [{clients}]
@@ -157,7 +150,6 @@ fn a_migrated_thread_refills_its_cache_before_it_gets_on() {
     let text = |refill: &str| {
         format!(
             r#"
-            title = "t"
             duration = "100ms"
             machine = {{ cpus = 2, quantum = "10ms", costs = {{ cache-refill = "{refill}" }} }}
             client = [
@@ -188,7 +180,6 @@ fn a_migrated_thread_refills_its_cache_before_it_gets_on() {
 fn an_idle_cpu_hears_of_work_after_the_interrupt() {
     let (_, measures) = measured(
         r#"
-        title = "t"
         duration = "1s"
         machine = { costs = { interrupt = "3us" } }
         client = [{ name = "A", tickets = 1, program = "io" }]
@@ -209,7 +200,6 @@ fn an_idle_cpu_hears_of_work_after_the_interrupt() {
 fn programs_that_never_let_time_pass_are_found_out() {
     let scenario = parse(
         r#"
-        title = "t"
         duration = "1s"
         client = [{ name = "A", tickets = 1, program = "ping" }, { name = "B", tickets = 1, program = "pong" }]
         pipe = { p = { capacity = 1 }, q = { capacity = 1 } }
@@ -232,7 +222,6 @@ fn programs_that_never_let_time_pass_are_found_out() {
 fn yielding_gives_the_rest_of_the_turn_away() {
     let left = kept(
         r#"
-        title = "t"
         duration = "6ms"
         machine = { quantum = "10ms" }
         client = [{ name = "A", tickets = 1, program = "polite" }, { name = "B", tickets = 1, program = "polite" }]
@@ -256,7 +245,6 @@ fn yielding_gives_the_rest_of_the_turn_away() {
 fn a_run_can_be_stepped_through() {
     let scenario = parse(
         r#"
-        title = "t"
         duration = "100ms"
         machine = { quantum = "10ms" }
         client = [{ name = "A", tickets = 1 }]

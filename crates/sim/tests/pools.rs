@@ -26,7 +26,7 @@ impl Observer for Dispatches {
 /// further settings of the machine and events.
 fn text(clients: &str, rest: &str) -> String {
     format!(
-        "title = \"t\"\nduration = \"12s\"\n{clients}\n\
+        "duration = \"12s\"\n{clients}\n\
          [machine]\ncpus = 3\nquantum = \"10ms\"\n\
          pools = [{{ name = \"small\", cpus = 1 }}, {{ name = \"large\", cpus = 2 }}]\n{rest}"
     )
@@ -62,7 +62,7 @@ fn a_share_is_a_part_of_the_clients_own_pool() {
 }
 
 #[test]
-fn nobody_runs_outside_of_its_pool() {
+fn no_client_runs_outside_of_its_pool() {
     let scenario = parse(&text(FIVE, ""));
     for (_, client, cpu) in run_checked(&scenario, 1, Dispatches::default()).1.0 {
         let small = ["A", "B"].contains(&client.as_str());
@@ -199,7 +199,7 @@ fn queues_are_measured_by_pool() {
 /// The pool with the least value a CPU, in the order of the file, after those
 /// that the file itself gives to a pool.
 #[test]
-fn who_names_no_pool_goes_where_tickets_are_fewest() {
+fn a_client_without_a_pool_joins_the_pool_with_the_fewest_tickets() {
     let clients = r#"
 currency = [{ name = "alice", tickets = ["400.base"] }]
 client = [
@@ -238,7 +238,7 @@ fn a_relative_error_counts_while_both_are_in_one_pool() {
 fn one_pool_with_a_name_is_a_machine_without_pools() {
     let text = |pools: &str| {
         format!(
-            "title = \"t\"\nduration = \"1s\"\n\
+            "duration = \"1s\"\n\
              client = [{{ name = \"A\", count = 3, tickets = 2 }}, {{ name = \"B\", tickets = 1 }}]\n\
              [machine]\ncpus = 2\npolicy = \"lottery\"\n{pools}\n"
         )

@@ -10,7 +10,6 @@ use prorata_scenario::event::Event;
 fn copies_are_funded_by_copies() {
     let report = report(
         r#"
-        title = "t"
         duration = "12s"
         machine = { quantum = "10ms" }
         currency = [
@@ -34,7 +33,6 @@ fn copies_are_funded_by_copies() {
 fn transfers_inflation_and_funding_take_effect_at_their_time() {
     let report = report(
         r#"
-        title = "t"
         duration = "50s"
         machine = { quantum = "10ms" }
         client = [
@@ -84,10 +82,9 @@ fn transfers_inflation_and_funding_take_effect_at_their_time() {
 }
 
 #[test]
-fn what_the_ledger_refuses_is_told_and_the_run_goes_on() {
+fn a_run_reports_a_refusal_of_the_ledger_and_continues() {
     let report = report(
         r#"
-        title = "t"
         duration = "2s"
         client = [{ name = "A", tickets = 1 }, { name = "B", tickets = 1 }]
         [[at]]
@@ -104,7 +101,6 @@ fn what_the_ledger_refuses_is_told_and_the_run_goes_on() {
 fn random_tickets_stay_in_their_range_and_reach_its_ends() {
     let amounts = kept(
         r#"
-        title = "t"
         duration = "20s"
         client = [
             { name = "A", tickets = { random = { between = [2, 12], every = "40ms" } } },
@@ -131,7 +127,6 @@ fn monte_carlo_tickets_follow_the_error() {
     let amounts = |power: u32| {
         let text = format!(
             r#"
-            title = "t"
             duration = "4s"
             client = [{{ name = "A", tickets = {{ monte-carlo = {{ scale = 1000000, trial = "1ms", every = "1s", power = {power} }} }} }}]
             "#

@@ -9,7 +9,7 @@ use prorata_core::policy::PolicyName;
 use prorata_sim::trace::{Fingerprint, Recorder};
 use prorata_sim::{Measures, report};
 
-use common::{directory, files, name, parse, read, run, run_checked};
+use common::{directory, files, name, parse_whole, read, run, run_checked};
 
 #[test]
 fn all_assertions_hold() {
@@ -93,7 +93,7 @@ fn a_scenario_survives_being_written_and_read() {
     for file in files() {
         let scenario = read(&file);
         let text = toml::to_string(&scenario).expect("it can be written");
-        assert_eq!(parse(&text), scenario, "{}", file.display());
+        assert_eq!(parse_whole(text), scenario, "{}", file.display());
     }
 }
 
@@ -103,7 +103,7 @@ fn the_example_of_the_documentation_is_a_scenario() {
     let page = std::fs::read_to_string(page).expect("readable");
     let (_, rest) = page.split_once("```toml\n").expect("an example");
     let (text, _) = rest.split_once("```").expect("an end of it");
-    let scenario = parse(text);
+    let scenario = parse_whole(text.to_owned());
     let (machine, measures) = run_checked(&scenario, 1, Measures::new());
     let report = report(&scenario, 1, &machine, &measures);
     assert!(report.verdicts.iter().all(|verdict| verdict.holds));

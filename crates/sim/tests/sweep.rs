@@ -110,7 +110,7 @@ fn a_value_that_does_not_fit_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_left_alone() {
+fn a_file_with_other_contents_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let sweep = sweep(&scenario(&directory, SCENARIO));
     let results = directory.path().join("r.jsonl");

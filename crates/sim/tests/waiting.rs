@@ -11,7 +11,6 @@ fn a_pipe_holds_its_capacity_and_no_more() {
         kept(
             &format!(
                 r#"
-                title = "t"
                 duration = "100ms"
                 machine = {{ cpus = 2, quantum = "10ms" }}
                 pipe = {{ p = {{ capacity = 2 }} }}
@@ -56,7 +55,6 @@ fn a_pipe_holds_its_capacity_and_no_more() {
 fn a_signal_lets_one_wait_pass_before_or_after() {
     let (machine, _) = measured(
         r#"
-        title = "t"
         duration = "1s"
         machine = { cpus = 4 }
         client = [
@@ -102,9 +100,8 @@ const LOCKERS: &str = r#"
 "#;
 
 fn acquisitions(kind: &str, rest: &str) -> Vec<(f64, String)> {
-    let text = format!(
-        "title = \"t\"\nduration = \"1s\"\nmutex = {{ m = {{ kind = \"{kind}\" }} }}\n{rest}{LOCKERS}"
-    );
+    let text =
+        format!("duration = \"1s\"\nmutex = {{ m = {{ kind = \"{kind}\" }} }}\n{rest}{LOCKERS}");
     kept(&text, |event, machine| match event {
         Event::Acquired { client, .. } => Some(machine.client_name(*client).into_owned()),
         _ => None,
@@ -145,7 +142,6 @@ fn the_holder_of_a_lottery_mutex_inherits_the_waiters_tickets() {
 fn a_server_without_tickets_runs_on_those_of_its_callers() {
     let report = report(
         r#"
-        title = "t"
         duration = "60s"
         machine = { quantum = "10ms" }
         client = [
@@ -178,11 +174,10 @@ fn a_server_without_tickets_runs_on_those_of_its_callers() {
 }
 
 #[test]
-fn one_worker_serves_one_call_after_the_other_for_whoever_pays() {
+fn one_worker_serves_call_after_call_with_all_callers_tickets() {
     // While B's call is served, A waits: its tickets push the worker on.
     let report = report(
         r#"
-        title = "t"
         duration = "10s"
         machine = { quantum = "1ms" }
         client = [
@@ -217,7 +212,6 @@ fn each_thread_lends_its_own_part() {
     // C's two threads call; a third one computes with a third of the tickets.
     let (machine, _) = measured(
         r#"
-        title = "t"
         duration = "30s"
         machine = { quantum = "1ms" }
         client = [
@@ -237,11 +231,10 @@ fn each_thread_lends_its_own_part() {
 }
 
 #[test]
-fn who_is_stopped_leaves_nothing_undone() {
+fn a_stopped_client_leaves_its_mutex_and_calls_in_order() {
     // The server, a holder and a caller are stopped; all others continue.
     let report = report(
         r#"
-        title = "t"
         duration = "10s"
         machine = { cpus = 2, quantum = "10ms" }
         mutex = { m = { kind = "lottery" } }

@@ -120,7 +120,6 @@ impl SmpSimulation {
         }
     }
 
-    /// A CPU begins a decision.
     fn begin(&mut self, cpu: u32, asked: Asked) {
         match asked {
             Asked::Schedule(_) => {

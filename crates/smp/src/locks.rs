@@ -8,8 +8,7 @@
 
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
 
-/// No CPU.
-const NOBODY: u32 = u32::MAX;
+const NO_CPU: u32 = u32::MAX;
 
 /// All spin locks of a machine.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ pub(crate) struct Locks {
 
 #[derive(Clone, Debug)]
 struct Lock {
-    /// The CPU that holds the lock or is being handed it; [`NOBODY`] while free.
+    /// The CPU that holds the lock or is being handed it; [`NO_CPU`] while free.
     holder: u32,
     /// The CPU whose cache has the line.
     line: u32,
@@ -65,8 +64,8 @@ pub(crate) enum Wanted {
 impl Locks {
     pub(crate) fn new(count: usize, transfer_ns: u64, chance: Xoshiro256PlusPlus) -> Locks {
         let lock = Lock {
-            holder: NOBODY,
-            line: NOBODY,
+            holder: NO_CPU,
+            line: NO_CPU,
             since_ns: 0,
             spinners: Vec::new(),
         };
@@ -91,7 +90,7 @@ impl Locks {
     /// A CPU wants a lock.
     pub(crate) fn lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> Wanted {
         let state = &mut self.all[lock];
-        if state.holder != NOBODY {
+        if state.holder != NO_CPU {
             state.spinners.push((cpu, now_ns));
             return Wanted::Spins;
         }
@@ -106,7 +105,7 @@ impl Locks {
     pub(crate) fn try_lock(&mut self, lock: usize, cpu: u32, now_ns: u64) -> (bool, u64) {
         let state = &mut self.all[lock];
         let from_ns = now_ns + state.transfer_ns(cpu, self.transfer_ns);
-        let taken = state.holder == NOBODY;
+        let taken = state.holder == NO_CPU;
         self.statistics.tries += 1;
         if taken {
             state.give(cpu, from_ns);
@@ -126,7 +125,7 @@ impl Locks {
         let statistics = &mut self.statistics;
         statistics.held_ns += held_ns;
         statistics.longest_hold_ns = statistics.longest_hold_ns.max(held_ns);
-        state.holder = NOBODY;
+        state.holder = NO_CPU;
         let spinners = state.spinners.len() as u64;
         if spinners == 0 {
             return None;

@@ -20,14 +20,12 @@ pub struct MachineModel {
 
 /// A simulation that cannot begin.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum SmpError {
-    /// The programs break a rule.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The run queues do.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The topology does.
     #[error(transparent)]
     Topology(#[from] TopologyError),
 }

@@ -56,7 +56,6 @@ struct Ahead {
     stretch: bool,
 }
 
-/// The result of a decision.
 #[derive(Debug)]
 pub(crate) enum Decided {
     Next(Scheduled, Option<Leaves>),
@@ -176,7 +175,6 @@ impl OpenDecision {
         other.unwrap_or(queues.pool_of(cpu))
     }
 
-    /// The step that the decision asks for.
     pub(crate) fn step(&self) -> DecisionStep {
         self.step
     }

@@ -44,7 +44,6 @@ pub(crate) enum Then {
     Steps,
 }
 
-/// One CPU.
 #[derive(Debug)]
 pub(crate) struct Processor {
     /// The task that has the CPU; [`NO_THREAD`] is the idle task.

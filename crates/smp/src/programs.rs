@@ -39,7 +39,6 @@ impl SmpSimulation {
         }
     }
 
-    /// A step of a task takes effect.
     pub(crate) fn take_step(&mut self, cpu: u32, task: u32) {
         let thread = &mut self.threads.all[task as usize];
         let instruction = self.code.instructions[thread.instruction as usize];

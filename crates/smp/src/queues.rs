@@ -15,7 +15,6 @@ pub(crate) struct SimulatedQueues {
     pub(crate) memory: Memory,
     /// By thread: tasks that wait or sleep.
     blocked: Vec<Option<Task>>,
-    /// The tasks of each queue.
     tasks: CacheLines,
     /// The words that the CPUs of each pool publish.
     words: CacheLines,
@@ -74,12 +73,10 @@ impl SimulatedQueues {
         self.balances
     }
 
-    /// The pool of a CPU.
     pub(crate) fn pool_of(&self, cpu: u32) -> u32 {
         self.shared.pool_of(Cpu(cpu))
     }
 
-    /// Number of locks.
     pub(crate) fn locks(&self) -> usize {
         self.shared.locks() as usize
     }
@@ -236,7 +233,6 @@ pub(crate) struct Seen {
     published: Option<[Rank; 2]>,
 }
 
-/// The number of CPUs of each pool.
 fn cpus_by_pool(shared: &RunQueues) -> Vec<u32> {
     let mut pools = Vec::new();
     for cpu in (0..shared.cpus()).map(Cpu) {

@@ -28,25 +28,16 @@ pub enum SharedBy {
 
 /// A description that is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum TopologyError {
-    /// The layout needs a topology.
     #[error("pools by what CPUs share need a topology: say which CPUs share what")]
     Missing,
-    /// None, or too many.
     #[error("a machine of {0} CPUs cannot be described: it has 1 to {MAX_CPUS}")]
     Size(usize),
-    /// A CPU is described more than once.
     #[error("CPU {0} is described twice: describe each once")]
     Twice(u32),
-    /// The topology is of another machine.
     #[error("a topology of {described} CPUs is given for a machine of {cpus}: name each CPU once")]
-    Cpus {
-        /// CPUs that it names.
-        described: usize,
-        /// CPUs of the machine.
-        cpus: u32,
-    },
-    /// A list of CPUs has the wrong form.
+    Cpus { described: usize, cpus: u32 },
     #[error(transparent)]
     List(#[from] CpuListError),
 }

@@ -31,6 +31,10 @@ fn machine(cpus: u32, layout: LayoutName, costs: SchedulerCosts) -> MachineModel
     }
 }
 
+fn usual(cpus: u32, layout: LayoutName) -> MachineModel {
+    machine(cpus, layout, SchedulerCosts::default())
+}
+
 fn start(scenario: &Scenario, machine: &MachineModel) -> SmpSimulation {
     SmpSimulation::new(scenario, machine, 2001).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -135,10 +139,7 @@ name = "reader"
 program = "reader"
 "#;
     for layout in LAYOUTS {
-        let mut simulation = start(
-            &scenario(text),
-            &machine(4, layout, SchedulerCosts::default()),
-        );
+        let mut simulation = start(&scenario(text), &usual(4, layout));
         simulation.run().expect("it can go on");
         assert_eq!(simulation.alive(), 0, "{layout:?}");
         let counts = simulation.counts();
@@ -152,7 +153,7 @@ program = "reader"
 fn all_threads_end_under_every_layout() {
     for layout in LAYOUTS {
         for cpus in [1, 2, 4, 7] {
-            let machine = machine(cpus, layout, SchedulerCosts::default());
+            let machine = usual(cpus, layout);
             let mut simulation = start(&scenario(MIXED), &machine);
             simulation.run().expect("it can go on");
             assert_eq!(simulation.alive(), 0, "{layout:?} on {cpus}");
@@ -168,10 +169,7 @@ fn all_threads_end_under_every_layout() {
 fn a_small_run_is_the_same_for_ever() {
     let mut text = String::new();
     for layout in LAYOUTS {
-        let mut simulation = start(
-            &scenario(MIXED),
-            &machine(4, layout, SchedulerCosts::default()),
-        );
+        let mut simulation = start(&scenario(MIXED), &usual(4, layout));
         simulation.run().expect("it can go on");
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -204,10 +202,7 @@ count = 16
 program = "yields"
 "#;
     let contention = |layout| {
-        let mut simulation = start(
-            &scenario(text),
-            &machine(8, layout, SchedulerCosts::default()),
-        );
+        let mut simulation = start(&scenario(text), &usual(8, layout));
         simulation.run_to(5_000_000).expect("it can go on");
         simulation.measure_afresh();
         simulation.run_to(20_000_000).expect("it can go on");
@@ -276,7 +271,7 @@ fn decision_ns(
     measured_ms: u64,
 ) -> f64 {
     let scenario = scenario(&load(cpus));
-    let mut simulation = start(&scenario, &machine(cpus, layout, SchedulerCosts::default()));
+    let mut simulation = start(&scenario, &usual(cpus, layout));
     let mut end_ns = 0;
     for part_ms in [settles_ms, measured_ms] {
         simulation.measure_afresh();
@@ -321,11 +316,11 @@ fn a_decision_takes_no_more_than_twice_that_on_8_where_most_tasks_are_expired() 
 fn machines_without_cpus_and_with_too_many_are_refused() {
     let scenario = scenario("[[client]]\nname = \"a\"\n");
     for cpus in [0, 4097] {
-        let machine = machine(cpus, LayoutName::MultiQueue, SchedulerCosts::default());
+        let machine = usual(cpus, LayoutName::MultiQueue);
         let refused = SmpSimulation::new(&scenario, &machine, 1).expect_err("it is none");
         assert!(matches!(refused, SmpError::Layout(_)), "{refused}");
     }
-    let machine = machine(4096, LayoutName::GlobalList, SchedulerCosts::default());
+    let machine = usual(4096, LayoutName::GlobalList);
     assert!(SmpSimulation::new(&scenario, &machine, 1).is_ok());
 }
 
@@ -338,7 +333,7 @@ steps = [{ loop = { chance = 0.99999999, steps = [{ loop = { times = 4000000000,
 name = "a"
 program = "round"
 "#;
-    let machine = machine(1, LayoutName::GlobalList, SchedulerCosts::default());
+    let machine = usual(1, LayoutName::GlobalList);
     let mut simulation = start(&scenario(text), &machine);
     let error = simulation.run().expect_err("no time passes");
     assert!(

@@ -9,7 +9,7 @@ use prorata_smp::{
     TopologyError,
 };
 
-fn start(text: &str, cpus: u32, layout: LayoutName, costs: SchedulerCosts) -> SmpSimulation {
+fn start(text: &str, cpus: u32, layout: LayoutName) -> SmpSimulation {
     let text = format!("title = \"t\"\nduration = \"1s\"\n{text}");
     let scenario = Scenario::parse(Path::new("test.toml"), text);
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
@@ -20,7 +20,7 @@ fn start(text: &str, cpus: u32, layout: LayoutName, costs: SchedulerCosts) -> Sm
     let machine = MachineModel {
         cpus,
         layout,
-        costs,
+        costs: SchedulerCosts::default(),
         topology: matches!(layout, LayoutName::PoolsBy(_)).then_some(topology),
     };
     SmpSimulation::new(&scenario, &machine, 2001).unwrap_or_else(|error| panic!("{error}"))
@@ -45,7 +45,7 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
         (LayoutName::PoolsTournament(2), of_two),
         (LayoutName::PoolsBy(SharedBy::Package), [[0, 2], [1, 3]]),
     ] {
-        let mut simulation = start(LOPSIDED, 4, layout, SchedulerCosts::default());
+        let mut simulation = start(LOPSIDED, 4, layout);
         let in_pools = |simulation: &SmpSimulation| {
             let lengths = simulation.queue_lengths();
             pools.map(|[one, other]| lengths[one] + lengths[other])
@@ -66,12 +66,7 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
         println!("{layout:?}: {runnable:?}, {:?}", simulation.counts());
         assert!((runnable[0] - runnable[1]).abs() < 1.0, "{runnable:?}");
     }
-    let mut alone = start(
-        LOPSIDED,
-        4,
-        LayoutName::LocalQueues,
-        SchedulerCosts::default(),
-    );
+    let mut alone = start(LOPSIDED, 4, LayoutName::LocalQueues);
     alone.run_to(300_000_000).expect("it can go on");
     assert_eq!(alone.counts().moves, 0);
     assert_eq!(alone.queue_lengths()[1..4], [0; 3], "it is never balanced");
@@ -87,7 +82,7 @@ fn a_load_that_begins_in_one_pool_ends_in_both() {
 fn a_lopsided_load_is_even_soon_and_costs_little_throughput() {
     let text = LOPSIDED.replace("times = 8", "times = 64");
     let run = |layout| {
-        let mut simulation = start(&text, 16, layout, SchedulerCosts::default());
+        let mut simulation = start(&text, 16, layout);
         let mut even_ms = None;
         for ms in 1..=100 {
             simulation.run_to(ms * 1_000_000).expect("it can go on");
@@ -130,7 +125,7 @@ name = "short"
 program = "short"
 "#;
     let run = |layout| {
-        let mut simulation = start(text, 2, layout, SchedulerCosts::default());
+        let mut simulation = start(text, 2, layout);
         simulation.run().expect("it can go on");
         (simulation.now_ns() / 1_000_000, simulation.counts().moves)
     };
@@ -152,7 +147,7 @@ count = 2
 program = "work"
 "#;
     let run = |layout| {
-        let mut simulation = start(text, 2, layout, SchedulerCosts::default());
+        let mut simulation = start(text, 2, layout);
         simulation.run_to(99_000_000).expect("it can go on");
         simulation.measure_afresh();
         simulation.run().expect("it can go on");

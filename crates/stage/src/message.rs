@@ -11,7 +11,6 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// A message from a thread.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It waits to begin.
@@ -25,7 +24,6 @@ pub(crate) enum Report {
     Woke(u64),
 }
 
-/// A message to a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// To begin; its durations are drawn from the stream of this number.
@@ -50,7 +48,6 @@ impl Report {
         }
     }
 
-    /// Says it.
     pub(crate) fn send(&self, socket: impl AsFd) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -166,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn messages_survive_the_socket() {
         let (ours, theirs) = pair().expect("there is room");
         assert!(Report::receive(&ours).expect("open").is_none());
         Report::Ready.send(&theirs).expect("open");
@@ -200,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_or_cut_off_is_an_error() {
+    fn malformed_and_cut_messages_are_errors() {
         let (ours, theirs) = pair().expect("there is room");
         for [kind, value] in [[9, 0], [1, 1 << 32], [2, 0]] {
             let bytes = [kind, value].map(u64::to_le_bytes);

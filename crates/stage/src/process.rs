@@ -40,7 +40,6 @@ impl Process {
         Ok(process)
     }
 
-    /// Its identity, for the engine.
     pub(crate) fn id(&self) -> Result<ProcessId, EngineError> {
         ProcessId::of(self.child.id())
     }

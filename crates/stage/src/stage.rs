@@ -78,7 +78,6 @@ impl Stage {
         })
     }
 
-    /// Manages a process, and all that it starts, as a client.
     pub(crate) fn manage(&self, client: ClientId, process: &Process) -> Result<(), StageError> {
         let id = process.id().map_err(EngineError::from)?;
         Ok(self.engine.manage(client, id)?)

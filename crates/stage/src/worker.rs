@@ -43,7 +43,6 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Writes it to the beginning of a file.
     pub(crate) fn write(&self, file: &File) -> io::Result<()> {
         let text = serde_json::to_vec(self)?;
         file.write_all_at(&text, 0)

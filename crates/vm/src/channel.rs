@@ -40,19 +40,12 @@ pub enum Ending {
 
 /// Why the channel gives no frame.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum ChannelError {
-    /// A kind or contents that no frame has.
     #[error("the machine sent a frame of kind {kind} and {bytes} bytes, which means nothing")]
-    Nonsense {
-        /// The first byte.
-        kind: u8,
-        /// Bytes of contents.
-        bytes: usize,
-    },
-    /// The channel ended within a frame: the machine died while it sent one.
+    Nonsense { kind: u8, bytes: usize },
     #[error("the machine's channel ended within a frame")]
     Torn,
-    /// The channel cannot be read.
     #[error("cannot read the machine's channel: {0}")]
     Broken(#[source] io::Error),
 }

@@ -23,23 +23,16 @@ pub struct Archive {
 
 /// Why a file cannot be archived.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum ArchiveError {
-    /// Not of the form `/a/b`.
     #[error(
         "{0:?} is no path of an archive: give an absolute one without `.`, `..` and zero bytes"
     )]
     BadPath(String),
-    /// The archive has this path already.
     #[error("{0:?} is in the archive already: give each file once")]
     Twice(String),
-    /// The file is longer than the format permits.
     #[error("{path:?} has {bytes} bytes: a file of an archive has at most {MAX_FILE_BYTES}")]
-    TooLong {
-        /// The file.
-        path: String,
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { path: String, bytes: usize },
 }
 
 impl Archive {

@@ -21,19 +21,12 @@ pub const ROOT: &str = "/root";
 
 /// Why the first file system cannot be built.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum InitramfsError {
-    /// One of the files for the archive.
     #[error("cannot read {path} for the machine: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A path that the archive cannot hold.
+    Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// A path that is no text.
     #[error("{0:?} is not UTF-8: install the library or program in a directory whose name is")]
     NotText(PathBuf),
 }

@@ -14,7 +14,6 @@ pub fn loaded() -> Vec<PathBuf> {
     paths
 }
 
-/// Notes the path of one object.
 unsafe extern "C" fn note(
     object: *mut libc::dl_phdr_info,
     _size: libc::size_t,

@@ -36,27 +36,21 @@ const LAST_WORDS_BYTES: u64 = 2000;
 
 /// Why a machine's processes do not run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum StartError {
-    /// The host has another architecture than the machines.
     #[error("machines are of the architecture x86_64 only: run this on such a host")]
     Architecture,
-    /// No QEMU.
     #[error("there is no {QEMU} in PATH: install it (Debian's package qemu-system-x86)")]
     NoQemu,
-    /// No server of the host's files.
     #[error(
         "there is no virtiofsd: install it (Debian's package virtiofsd, before trixie qemu-system-common)"
     )]
     NoFileServer,
-    /// No kernel to boot.
     #[error("cannot read the kernel {0}: name the image of one, or leave --kernel out")]
     NoKernel(PathBuf),
-    /// The system refused something else.
     #[error("cannot start {what}: {source}")]
     Start {
-        /// The process, or the thing that it needs.
         what: &'static str,
-        /// Why not.
         source: io::Error,
     },
 }

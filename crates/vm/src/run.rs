@@ -28,39 +28,27 @@ const KVM_TRIAL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a job did not run to its end.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum RunError {
-    /// No machine has this shape.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// A process of the machine could not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The first file system could not be built.
     #[error(transparent)]
     Initramfs(#[from] InitramfsError),
-    /// The machine did not reach the command in time.
     #[error("the machine was not up after {} s of CPU time: its kernel may need more memory; it last said:\n{last_words}", .cpu_time.as_secs())]
     NotUp {
-        /// The CPU time that the machine took.
         cpu_time: Duration,
-        /// The end of the kernel's log.
         last_words: String,
     },
-    /// The machine ended before the command did.
     #[error(
         "the machine ended before its command, perhaps for want of memory; it last said:\n{last_words}"
     )]
-    Died {
-        /// The end of QEMU's messages and of the kernel's log.
-        last_words: String,
-    },
-    /// The guest's init could not bring the machine up.
+    Died { last_words: String },
     #[error("the machine could not be brought up: {0}")]
     Init(String),
-    /// The machine sent no valid frame.
     #[error(transparent)]
     Channel(#[from] ChannelError),
-    /// The command's output has no reader any more.
     #[error("cannot pass on the command's output: {0}")]
     Output(#[source] io::Error),
 }

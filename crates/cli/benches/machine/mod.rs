@@ -3,7 +3,6 @@
 use std::process::{Command, Stdio};
 
 use prorata_kernel::scheduler::{Options, Scheduler};
-use prorata_report::figures::{self, Figure};
 
 /// The output of the bench with `--measure` in a micro-VM with these options; `None`
 /// without a kernel for it.
@@ -28,10 +27,4 @@ pub fn under(options: &Options, measure: impl FnOnce(&Scheduler)) {
     if let Some(failure) = scheduler.failure() {
         panic!("{failure}");
     }
-}
-
-/// Writes the figures of a bench.
-pub fn keep(bench: &str, figures: &[Figure]) {
-    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
-    figures::write(&place.join(format!("{bench}.json")), figures).expect("figures can be written");
 }

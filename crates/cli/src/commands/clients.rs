@@ -12,7 +12,6 @@ use crate::output;
 /// Printed for an empty list of clients.
 pub const NO_CLIENTS: &str = "prorata: there are no clients: start one with `prorata run`";
 
-/// `prorata ps`.
 pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
     let clients = clients(&mut caller.open()?)?;
     let mut columns: Vec<Column<ClientReport>> = vec![
@@ -104,7 +103,6 @@ pub fn set(caller: &Caller, args: &SetArgs) -> Result<()> {
     }
 }
 
-/// `prorata quantum`.
 pub fn quantum(caller: &Caller, args: &QuantumArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
@@ -115,7 +113,6 @@ pub fn quantum(caller: &Caller, args: &QuantumArgs) -> Result<()> {
     )
 }
 
-/// `prorata release`.
 pub fn release(caller: &Caller, args: &ReleaseArgs) -> Result<()> {
     tell(
         &mut caller.open()?,

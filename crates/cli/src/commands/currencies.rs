@@ -9,7 +9,6 @@ use crate::args::view::LscurArgs;
 use crate::caller::{Caller, answer, create, tell, user_name, user_number};
 use crate::output;
 
-/// `prorata mkcur`.
 pub fn mkcur(caller: &Caller, args: &MkcurArgs) -> Result<()> {
     let owner = args.owner.as_deref().map(user_number).transpose()?;
     let request = Request::CreateCurrency {
@@ -21,7 +20,6 @@ pub fn mkcur(caller: &Caller, args: &MkcurArgs) -> Result<()> {
     output::created(args.format, &id)
 }
 
-/// `prorata rmcur`.
 pub fn rmcur(caller: &Caller, args: &RmcurArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
@@ -36,7 +34,6 @@ pub fn currencies(connection: &mut Connection) -> Result<Vec<CurrencyReport>> {
     answer!(connection, &Request::Currencies, Response::Currencies)
 }
 
-/// `prorata lscur`.
 pub fn lscur(caller: &Caller, args: &LscurArgs) -> Result<()> {
     let currencies = currencies(&mut caller.open()?)?;
     let columns: [Column<CurrencyReport>; 8] = [

@@ -11,7 +11,6 @@ use crate::args::values::CpuList;
 use crate::caller::{self, Caller, answer, quantum_ns};
 use crate::output;
 
-/// `prorata start`.
 pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
     let engine = args.engine.choice()?;
     let mut connection = caller.open_with(args.cpus.as_ref(), engine)?;
@@ -57,7 +56,6 @@ fn check_choices(
 /// The mechanism of a kernel engine whose scheduler the kernel has unloaded.
 const UNLOADED: &str = "none";
 
-/// `prorata configure`.
 pub fn configure(caller: &Caller, args: &ConfigureArgs) -> Result<()> {
     let status = configured(&mut caller.open()?, &args.settings, false)?;
     print(&status, args.format)
@@ -78,7 +76,6 @@ fn configured(
     answer!(connection, &request, Response::Status)
 }
 
-/// `prorata status`.
 pub fn status(caller: &Caller, args: &StatusArgs) -> Result<()> {
     match caller.open_running()? {
         Some(mut connection) => print(&caller::status(&mut connection)?, args.format),
@@ -141,7 +138,6 @@ pub fn stop(caller: &Caller) -> Result<()> {
     }
 }
 
-/// `prorata daemon`.
 pub fn daemon(caller: &Caller, args: &DaemonArgs) -> Result<()> {
     // The caller may have blocked the signals that end a daemon.
     SigSet::all()

@@ -9,7 +9,6 @@ use prorata_kernel::Floor;
 
 use crate::args::vm;
 
-/// `prorata floor`.
 pub fn floor(args: &vm::FloorArgs) -> Result<ExitCode> {
     let floor = Floor::load()?;
     let (program, arguments) = args.command.split_first().context("no command")?;

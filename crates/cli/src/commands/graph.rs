@@ -22,7 +22,6 @@ struct LedgerReport {
     clients: Vec<ClientReport>,
 }
 
-/// `prorata graph`.
 pub fn graph(caller: &Caller, args: &GraphArgs) -> Result<()> {
     let mut connection = caller.open()?;
     let ledger = LedgerReport {

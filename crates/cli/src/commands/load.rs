@@ -19,7 +19,6 @@ const ENDING: [Signal; 4] = [
     Signal::SIGTERM,
 ];
 
-/// `prorata load`.
 pub fn load(args: &LoadArgs) -> Result<ExitCode> {
     // The load's threads inherit the mask, so signals reach this descriptor only.
     let mut progress = LoadProgress {

@@ -17,7 +17,6 @@ use crate::output;
 use crate::terminal::ProgressLine;
 use crate::wrapper::signals::{CLEARING, Interruption};
 
-/// `prorata reproduce`.
 pub fn reproduce(args: &reproduce::ReproduceArgs) -> Result<ExitCode> {
     let engines = engines(args);
     let runs = runs(args, &engines)?;

@@ -21,7 +21,6 @@ use crate::wrapper::supervise::{block_signals, supervise};
 /// Longest default name of a client, in bytes.
 const MAX_MADE_UP_NAME_BYTES: usize = 32;
 
-/// `prorata run`.
 pub fn run(caller: &Caller, args: &RunArgs) -> Result<ExitCode> {
     let funding = Funding {
         amount: args.tickets,
@@ -37,7 +36,6 @@ pub fn run(caller: &Caller, args: &RunArgs) -> Result<ExitCode> {
     )
 }
 
-/// `prorata fundx`.
 pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
     let funding = Funding {
         amount: args.amount,
@@ -51,7 +49,6 @@ pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
     run_as_client(caller, &command, args.name.as_deref(), funding, None, None)
 }
 
-/// `prorata run-tickets`.
 pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
     run_as_client(
         caller,

@@ -9,7 +9,6 @@ use crate::args::view::LstktArgs;
 use crate::caller::{Caller, answer, create, tell};
 use crate::output;
 
-/// `prorata mktkt`.
 pub fn mktkt(caller: &Caller, args: &MktktArgs) -> Result<()> {
     let funding = Funding {
         amount: args.amount,
@@ -25,7 +24,6 @@ pub fn mktkt(caller: &Caller, args: &MktktArgs) -> Result<()> {
     output::created(args.format, &id)
 }
 
-/// `prorata rmtkt`.
 pub fn rmtkt(caller: &Caller, args: &RmtktArgs) -> Result<()> {
     let mut connection = caller.open()?;
     args.tickets.iter().try_for_each(|ticket| {
@@ -38,7 +36,6 @@ pub fn rmtkt(caller: &Caller, args: &RmtktArgs) -> Result<()> {
     })
 }
 
-/// `prorata fund`.
 pub fn fund(caller: &Caller, args: &FundArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
@@ -49,7 +46,6 @@ pub fn fund(caller: &Caller, args: &FundArgs) -> Result<()> {
     )
 }
 
-/// `prorata unfund`.
 pub fn unfund(caller: &Caller, args: &UnfundArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
@@ -69,7 +65,6 @@ pub fn tickets(connection: &mut Connection, currency: Option<&str>) -> Result<Ve
     )
 }
 
-/// `prorata lstkt`.
 pub fn lstkt(caller: &Caller, args: &LstktArgs) -> Result<()> {
     let tickets = tickets(&mut caller.open()?, args.currency.as_deref())?;
     let columns: [Column<TicketReport>; 8] = [

@@ -33,7 +33,6 @@ pub fn show_tickets(caller: &Caller, args: &ShowTicketsArgs) -> Result<()> {
     output::list(args.format, &clients, &columns, NO_CLIENTS)
 }
 
-/// `prorata set-funding`.
 pub fn set_funding(caller: &Caller, args: &SetFundingArgs) -> Result<()> {
     tell(
         &mut caller.open()?,
@@ -47,9 +46,7 @@ pub fn set_funding(caller: &Caller, args: &SetFundingArgs) -> Result<()> {
 /// A row of `prorata show-funding`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct FundingReport {
-    /// Name of the currency.
     currency: String,
-    /// User id of its owner.
     owner: u32,
     /// Face value of the base tickets that back it.
     base_tickets: u64,
@@ -57,7 +54,6 @@ struct FundingReport {
     active: bool,
 }
 
-/// `prorata show-funding`.
 pub fn show_funding(caller: &Caller, args: &ShowFundingArgs) -> Result<()> {
     let owner = args.user.as_deref().map(user_number).transpose()?;
     let mut connection = caller.open()?;
@@ -93,7 +89,6 @@ pub fn show_funding(caller: &Caller, args: &ShowFundingArgs) -> Result<()> {
     output::list(args.format, &reports, &columns, nothing)
 }
 
-/// `prorata chuser`.
 pub fn chuser(caller: &Caller, args: &ChuserArgs) -> Result<()> {
     tell(
         &mut caller.open()?,

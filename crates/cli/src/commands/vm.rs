@@ -23,7 +23,6 @@ use crate::wrapper::ending::Ending;
 /// Memory of the micro-VM that tests a fetched kernel.
 const PROOF_MEMORY_MIB: u32 = 512;
 
-/// `prorata vm`.
 pub fn vm(args: &VmArgs) -> Result<ExitCode> {
     match &args.command {
         VmCommand::Run(args) => run_command(args),

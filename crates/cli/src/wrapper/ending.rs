@@ -10,7 +10,6 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 pub enum Ending {
     /// The command exited with this code.
     Exited(u8),
-    /// This signal killed the command.
     Killed(Signal),
 }
 

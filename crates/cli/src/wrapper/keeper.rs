@@ -171,7 +171,7 @@ impl<'a> Keeper<'a> {
     /// the engine restores its processes.
     pub fn suspend(&mut self) -> Notice {
         // The client or the daemon may just have ended. A message would only
-        // disturb a user who pressed Ctrl-Z.
+        // disturb a user after Ctrl-Z.
         self.try_suspend().unwrap_or(Notice::Taken)
     }
 

@@ -28,10 +28,8 @@ pub struct Signals {
     before: SigSet,
 }
 
-/// A received signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// The signal.
     pub signal: Signal,
     /// Whether the kernel sent it to the whole process group, as for a key on
     /// the terminal. A process may have sent the signal to us alone.
@@ -148,7 +146,6 @@ fn bit(signal: Signal) -> u64 {
     1 << (signal as u64 - 1)
 }
 
-/// Signals that this process ignores.
 fn ignored() -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -27,6 +27,14 @@ fn resume() -> Request {
     }
 }
 
+/// A shell with a sleeping job, and the command's pid.
+fn sleeping_job(fake: &Fake) -> (Pty, u32) {
+    let mut shell = Pty::bash(&fake.socket());
+    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
+    shell.expect("begun");
+    (shell, fake.registered()[0])
+}
+
 #[test]
 fn ctrl_c_interrupts_the_command_once() {
     let fake = Fake::start();
@@ -41,8 +49,7 @@ fn ctrl_c_interrupts_the_command_once() {
     eventually("registered", || fake.registered().len() == 2);
     shell.keys(CTRL_C);
     shell.prompt();
-    shell.line("echo code=$?");
-    shell.expect("code=130");
+    shell.expect_code(130);
 }
 
 #[test]
@@ -59,13 +66,8 @@ fn ctrl_backslash_quits_the_command() {
 #[test]
 fn a_job_can_be_stopped_listed_continued_and_ended() {
     let fake = Fake::start();
-    let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
-    shell.expect("begun");
-    let command = fake.registered()[0];
-    shell.keys(CTRL_Z);
-    shell.expect("Stopped ");
-    shell.prompt();
+    let (mut shell, command) = sleeping_job(&fake);
+    shell.stop_job();
     assert_eq!(process_state(command), Some('T'));
     assert_eq!(fake.heard()[1..], [suspend()]);
     shell.line("bg");
@@ -78,17 +80,14 @@ fn a_job_can_be_stopped_listed_continued_and_ended() {
     shell.line("fg");
     // The shell would receive a key typed before it hands over the terminal.
     shell.foreground(command);
-    shell.keys(CTRL_Z);
-    shell.expect("Stopped ");
-    shell.prompt();
+    shell.stop_job();
     shell.line("fg");
     eventually("it goes on again", || {
         process_state(command) == Some('S') && fake.heard().len() == 5
     });
     shell.keys(CTRL_C);
     shell.prompt();
-    shell.line("echo code=$?");
-    shell.expect("code=130");
+    shell.expect_code(130);
     assert_eq!(
         fake.heard()[1..],
         [suspend(), resume(), suspend(), resume()]
@@ -118,8 +117,7 @@ fn a_background_reader_stops_until_it_is_in_the_foreground() {
     shell.expect("spoken");
     shell.keys(CTRL_D);
     shell.prompt();
-    shell.line("echo code=$?");
-    shell.expect("code=0");
+    shell.expect_code(0);
 }
 
 #[test]
@@ -152,19 +150,14 @@ fn a_stop_signal_lost_by_the_engine_is_repeated() {
         }
         None
     });
-    let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
-    shell.expect("begun");
-    let command = fake.registered()[0];
+    let (mut shell, command) = sleeping_job(&fake);
     let pid = Pid::from_raw(command as i32);
     kill(pid, Signal::SIGSTOP).unwrap();
     eventually("stopped by the engine", || {
         process_state(command) == Some('T')
     });
     *stopped.lock().unwrap() = Some(pid);
-    shell.keys(CTRL_Z);
-    shell.expect("Stopped ");
-    shell.prompt();
+    shell.stop_job();
     assert_eq!(process_state(command), Some('T'));
     shell.line("fg");
     eventually("it goes on", || process_state(command) == Some('S'));
@@ -175,10 +168,7 @@ fn a_stop_signal_lost_by_the_engine_is_repeated() {
 #[test]
 fn a_closed_terminal_ends_the_command() {
     let fake = Fake::start();
-    let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
-    shell.expect("begun");
-    let command = fake.registered()[0];
+    let (mut shell, command) = sleeping_job(&fake);
     assert!(shell.child().try_wait().unwrap().is_none());
     shell.close();
     eventually("hung up", || has_ended(command));
@@ -235,13 +225,8 @@ fn a_job_continued_without_a_daemon_competes_under_the_next() {
         };
         (*request == Request::Status).then_some(Response::Status(status))
     });
-    let mut shell = Pty::bash(&fake.socket());
-    shell.line("prorata run -- sh -c 'echo begun; exec sleep 100'");
-    shell.expect("begun");
-    let command = fake.registered()[0];
-    shell.keys(CTRL_Z);
-    shell.expect("Stopped ");
-    shell.prompt();
+    let (mut shell, command) = sleeping_job(&fake);
+    shell.stop_job();
     assert_eq!(fake.heard()[1..], [suspend()]);
 
     away.store(true, Ordering::SeqCst);
@@ -267,9 +252,7 @@ fn stopped_job(real: &Real) -> Pty {
     let mut shell = real.bash();
     shell.line("prorata run -n job -- sh -c 'echo begun; while :; do :; done'");
     shell.expect("begun");
-    shell.keys(CTRL_Z);
-    shell.expect("Stopped ");
-    shell.prompt();
+    shell.stop_job();
     assert_eq!(real.client("job").state, ClientState::Suspended);
     shell
 }
@@ -329,9 +312,7 @@ fn stopped_means_stopped(real: &Real) {
     shell.expect("begun");
     let command = real.client("job").pid;
     for _ in 0..4 {
-        shell.keys(CTRL_Z);
-        shell.expect("Stopped ");
-        shell.prompt();
+        shell.stop_job();
         assert_eq!(real.client("job").state, ClientState::Suspended);
         for _ in 0..30 {
             assert_eq!(
@@ -348,8 +329,7 @@ fn stopped_means_stopped(real: &Real) {
     }
     shell.keys(CTRL_C);
     shell.prompt();
-    shell.line("echo code=$?");
-    shell.expect("code=130");
+    shell.expect_code(130);
 }
 
 #[test]

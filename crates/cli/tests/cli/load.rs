@@ -95,8 +95,7 @@ fn a_load_shows_progress_and_ends_by_a_key() {
         shell.expect(" % of ");
         shell.keys(CTRL_C);
         shell.prompt();
-        shell.line("echo code=$?");
-        shell.expect("code=130");
+        shell.expect_code(130);
         shell.prompt();
     }
 }

@@ -24,7 +24,6 @@ tickets = 1
 share = { client = "A", is = 0.75, within = 0.01 }
 "#;
 
-/// A directory with a scenario.
 struct ScenarioDirectory {
     directory: TempDir,
     scenario: PathBuf,

@@ -47,7 +47,6 @@ impl ScenarioDirectory {
         output(self.command().args(arguments))
     }
 
-    /// Processes with this directory in their environment.
     fn processes(&self) -> Vec<u32> {
         let variable = format!("TMPDIR={}", self.0.path().display());
         let is_ours = |pid: &u32| {

@@ -160,10 +160,10 @@ fn a_refused_socket_exits_with_1_and_one_sentence() {
     assert!(
         stderr(&relative).starts_with("prorata: socket path 'socket' does not start at the root")
     );
-    let nobody = run(&["status"]);
-    assert_eq!(nobody.status.code(), Some(1));
-    assert_eq!(stderr(&nobody).lines().count(), 1, "{}", stderr(&nobody));
-    assert!(stderr(&nobody).contains("no daemon runs on"));
+    let without = run(&["status"]);
+    assert_eq!(without.status.code(), Some(1));
+    assert_eq!(stderr(&without).lines().count(), 1, "{}", stderr(&without));
+    assert!(stderr(&without).contains("no daemon runs on"));
     // No daemon is what the caller wants.
     assert_eq!(run(&["stop"]).status.code(), Some(0));
 }

@@ -66,7 +66,7 @@ pub fn unloaded() -> Result<(), Failed> {
 pub fn stalled() -> Result<(), Failed> {
     let script = format!(
         "hog 3 three; hog 1 one; until_there 2; sleep 0.3
-         # Newer kernels have something in reserve for everybody.
+         # Newer kernels reserve some time for every class.
          mount -t debugfs debugfs /sys/kernel/debug
          for reserve in /sys/kernel/debug/sched/ext_server/cpu*/runtime; do
              [ ! -e \"$reserve\" ] || echo 0 > \"$reserve\"

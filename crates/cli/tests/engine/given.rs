@@ -144,7 +144,6 @@ pub fn abbreviated() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The client with this name in a list.
 fn client(shown: &Shown, part: &str, name: &str) -> Result<Value, Failed> {
     let clients = json(shown, part)?;
     let mut clients = clients.as_array().into_iter().flatten();

@@ -94,13 +94,13 @@ fn several(series: &str) -> Result<(), Failed> {
         return Err(format!("{output:?}").into());
     }
     for summary in summaries {
-        let (whose, summary) = summary.split_once('\n').ok_or("no summary")?;
+        let (scheduler, summary) = summary.split_once('\n').ok_or("no summary")?;
         let summary: Value =
-            serde_json::from_str(summary).map_err(|_| format!("{whose}: {output:?}"))?;
+            serde_json::from_str(summary).map_err(|_| format!("{scheduler}: {output:?}"))?;
         let checked = summary["checked"] == true && summary["not_allowed"].is_null();
         let picks = summary["picks"].as_u64().unwrap_or(0);
         if !checked || summary["lost"] != 0 || picks < 200 {
-            return Err(format!("{whose}: {summary}").into());
+            return Err(format!("{scheduler}: {summary}").into());
         }
     }
     Ok(())

@@ -1,11 +1,15 @@
 //! The dispatcher over real ledgers and every policy that engines run.
 
+#[path = "../operations/mod.rs"]
+mod operations;
 mod pools;
 
 use prorata_core::dispatcher::{Dispatcher, Winner};
 use prorata_core::ids::{ClientId, CurrencyId};
-use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
+use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
 use prorata_core::policy::PolicyName;
+
+use operations::{create_client, create_currency, issue};
 
 const QUANTUM_NS: u64 = 20_000_000;
 /// Of lotteries.
@@ -54,30 +58,10 @@ impl Bench {
     }
 
     fn currency(&mut self, name: &str, base_tickets: u32) -> CurrencyId {
-        let mode = Mode::DEFAULT;
-        let create = Operation::CreateCurrency {
-            name: name.into(),
-            owner: 0,
-            group: 0,
-            mode,
-        };
-        let Outcome::Currency(currency) = self.apply(create) else {
-            unreachable!()
-        };
-        self.fund(
-            self.dispatcher.ledger().base(),
-            base_tickets,
-            Target::Currency(currency),
-        );
+        let currency = operations::currency(self.apply(create_currency(name)));
+        let base = self.dispatcher.ledger().base();
+        self.apply(issue(base, base_tickets, Target::Currency(currency)));
         currency
-    }
-
-    fn fund(&mut self, currency: CurrencyId, amount: u32, target: Target) {
-        self.apply(Operation::Issue {
-            currency,
-            amount,
-            target: Some(target),
-        });
     }
 
     /// A client with tickets of `currency` and one runnable thread.
@@ -88,11 +72,8 @@ impl Bench {
     }
 
     fn blocked_client(&mut self, currency: CurrencyId, tickets: u32) -> ClientId {
-        let (name, owner) = (None, 0);
-        let Outcome::Client(client) = self.apply(Operation::CreateClient { name, owner }) else {
-            unreachable!()
-        };
-        self.fund(currency, tickets, Target::Client(client));
+        let client = operations::client(self.apply(create_client(None)));
+        self.apply(issue(currency, tickets, Target::Client(client)));
         client
     }
 
@@ -118,7 +99,6 @@ impl Bench {
         self.dispatcher.decide(0, &mut self.winners);
     }
 
-    /// Quanta received.
     fn received(&self, client: ClientId) -> f64 {
         self.dispatcher.usage(client).received_ns as f64 / QUANTUM_NS as f64
     }

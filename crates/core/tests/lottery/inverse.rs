@@ -70,6 +70,7 @@ fn losses_follow_the_papers_probability() {
 
 #[test]
 fn where_the_formula_says_nothing() {
+    assert_eq!(seeded(1, &[]).pick(), None);
     // One client loses, whatever it holds.
     assert_eq!(seeded(1, &[5]).pick(), Some(ClientIndex(0)));
     assert_eq!(seeded(1, &[0]).pick(), Some(ClientIndex(0)));

@@ -46,7 +46,6 @@ struct Client {
     quantum: i128,
 }
 
-/// The reference.
 #[derive(Default)]
 pub struct NaiveStride {
     clients: Vec<Option<Client>>,

@@ -17,8 +17,8 @@ const TOLERANCE_NS: f64 = 100_000.0;
 
 /// Why a trace does not follow stride scheduling.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum Disallowed {
-    /// Another client should have run.
     #[error(
         "pick {pick} is not allowed: client {node} comes {early_ns} ns of CPU time too early, before \
          a task of client {instead_of}"
@@ -26,52 +26,36 @@ pub enum Disallowed {
     Pick {
         /// The number of picks so far, including this one.
         pick: u64,
-        /// The client that was picked.
         node: u32,
-        /// The client that should have been picked.
         instead_of: u32,
         /// How much too early, in CPU time of all clients together.
         early_ns: u64,
     },
-    /// A client joins further ahead than its last leave, or its first join, allows.
     #[error(
         "after pick {pick} client {node} joins with {early_ns} ns of CPU time more than is due"
     )]
     Join {
-        /// Picks before.
         pick: u64,
-        /// The client that joined.
         node: u32,
         /// The CPU time that it gains.
         early_ns: u64,
     },
-    /// A pass moved by something else than service or a change of tickets.
     #[error(
         "after pick {pick} the pass of client {node} is {off_ns} ns of CPU time from where the core \
          has it"
     )]
     Pass {
-        /// Picks before.
         pick: u64,
-        /// The client.
         node: u32,
         /// The distance, positive if the client waits too long.
         off_ns: i64,
     },
     /// A lottery decides, and a lottery allows every pick.
-    #[error("after pick {pick} a lottery decides, which may pick anybody")]
-    Drawn {
-        /// Picks before.
-        pick: u64,
-    },
+    #[error("after pick {pick} a lottery decides, which may pick any client")]
+    Drawn { pick: u64 },
     /// The core refuses the decision: the trace lacks an earlier one.
     #[error("the trace is not whole at client {node}: {error}")]
-    NotWhole {
-        /// The client.
-        node: u32,
-        /// The core's reason.
-        error: PolicyError,
-    },
+    NotWhole { node: u32, error: PolicyError },
 }
 
 /// Judges the decisions of a scheduler, one after another.

@@ -1,5 +1,7 @@
 //! Replaces the scheduler in builds without the feature `bpf`.
 
+#![allow(missing_docs, reason = "the documentation stands where the feature is")]
+
 use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
 
@@ -7,10 +9,14 @@ use super::{Account, Options, Policy, Statistics, Ticket, Trace};
 use crate::KernelError;
 
 /// There is no scheduler.
-pub struct Loaded(Infallible);
+pub struct Scheduler(Infallible);
 
-impl Loaded {
-    pub fn new(_: &Options, _: bool) -> Result<Self, KernelError> {
+impl Scheduler {
+    pub fn load(_: &Options) -> Result<Self, KernelError> {
+        Err(KernelError::NotBuiltIn)
+    }
+
+    pub fn load_traced(_: &Options) -> Result<Self, KernelError> {
         Err(KernelError::NotBuiltIn)
     }
 

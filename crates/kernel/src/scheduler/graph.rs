@@ -12,7 +12,6 @@ pub struct Funding {
     pub list: u32,
     /// The number of tickets in the list.
     pub length: u32,
-    /// Currencies of the tickets.
     currencies: BTreeSet<u32>,
     /// The longest chain of tickets to the base currency.
     depth: u32,
@@ -77,7 +76,6 @@ impl Graph {
         before
     }
 
-    /// Removes a node.
     pub fn forget(&mut self, node: u32) -> Option<Funding> {
         let before = self.nodes.remove(&node)?;
         for currency in &before.currencies {
@@ -88,7 +86,6 @@ impl Graph {
         Some(before)
     }
 
-    /// All nodes.
     pub fn nodes(&self) -> Vec<u32> {
         self.nodes.keys().copied().collect()
     }
@@ -195,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_limits_is_refused() {
+    fn values_outside_the_limits_are_refused() {
         let graph = chain(1);
         let wrong = |node, currency, amount| graph.check(node, &[Ticket { currency, amount }]);
         assert!(matches!(wrong(BASE, 1, 1), Err(KernelError::Base)));

@@ -9,7 +9,7 @@ use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, ProgramInput, ProgramMut};
 
 use super::graph::Graph;
-use super::quanta::Quanta;
+use super::quanta::{Quanta, check_quantum};
 use super::ring::Ring;
 use super::room::Room;
 use super::tables::Tables;
@@ -37,7 +37,9 @@ const FLAGS: u64 = 4 | 16;
 const SWITCH_PARTIAL: u64 = 8;
 const VARIABLES: &str = "the scheduler has variables";
 
-pub struct Loaded {
+/// The loaded scheduler. Dropping this unloads it, and so does any end of the process. The
+/// tasks then continue under the kernel's own scheduler.
+pub struct Scheduler {
     /// Dropped first: that unloads the scheduler.
     _link: Link,
     exits: Ring<u32>,
@@ -56,8 +58,21 @@ pub(super) struct Rights {
     pub(super) quanta: Quanta,
 }
 
-impl Loaded {
-    pub fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
+impl Scheduler {
+    /// Loads the scheduler. This needs root, and some 0.2 s: 450 million
+    /// instructions, four tenths of them libbpf's linear search of the kernel's types.
+    pub fn load(options: &Options) -> Result<Self, KernelError> {
+        Self::new(options, false)
+    }
+
+    /// Loads the scheduler with a trace of its decisions, see [`Scheduler::take_decisions`].
+    /// Each decision then costs some 0.2 us more.
+    pub fn load_traced(options: &Options) -> Result<Self, KernelError> {
+        Self::new(options, true)
+    }
+
+    fn new(options: &Options, traced: bool) -> Result<Self, KernelError> {
+        check_quantum(options.quantum_ns)?;
         attach::check_vacancy()?;
         let refused = attach::refusal(NAME);
         let mut open = ProrataSkelBuilder::default()
@@ -71,7 +86,7 @@ impl Loaded {
         let decisions = traced.then(|| Ring::new(&skeleton.maps.prorata_trace, trace::decode));
         let decisions = decisions.transpose().map_err(&refused)?;
         let link = skeleton.maps.prorata_ops.attach_struct_ops();
-        let loaded = Self {
+        let scheduler = Self {
             _link: link.map_err(&refused)?,
             exits,
             decisions,
@@ -84,12 +99,13 @@ impl Loaded {
             scope: options.scope,
             queues,
         };
-        match loaded.failure() {
+        match scheduler.failure() {
             Some(failure) => Err(failure),
-            None => Ok(loaded),
+            None => Ok(scheduler),
         }
     }
 
+    /// Changes the policy, from the next charge of each task on.
     pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
         self.with_data(|data, _| {
             let lottery = policy == Policy::Lottery;
@@ -106,6 +122,9 @@ impl Loaded {
         })
     }
 
+    /// Replaces the tickets that fund `node`, and creates the node. The change is atomic: no
+    /// value ever depends on some of the tickets only. A node without tickets is legal: its
+    /// tasks run when no others want to.
     pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         let mut rights = lock(&self.rights);
         let Rights { graph, room, .. } = &mut *rights;
@@ -127,6 +146,7 @@ impl Loaded {
         Ok(())
     }
 
+    /// Removes a node and its account. Fails while the node funds others or has tasks.
     pub fn remove(&self, node: u32) -> Result<(), KernelError> {
         let mut rights = lock(&self.rights);
         check_own(&rights.graph, node)?;
@@ -153,6 +173,8 @@ impl Loaded {
         })
     }
 
+    /// Removes all nodes, as after a load. Fails if one of them has tasks; no node has tickets
+    /// any more in that case.
     pub fn forget_all(&self) -> Result<(), KernelError> {
         let nodes = lock(&self.rights).graph.nodes();
         // A node that funds others cannot be removed.
@@ -163,6 +185,8 @@ impl Loaded {
         own.into_iter().try_for_each(|node| self.remove(*node))
     }
 
+    /// Puts a task, and the tasks that it forks from now on, into a node and under this
+    /// scheduler. The task keeps its nice value. A task of another node moves.
     pub fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
         check_own(&lock(&self.rights).graph, node)?;
         let refused = |why| KernelError::Task { tid, why };
@@ -174,6 +198,8 @@ impl Loaded {
         }
     }
 
+    /// Releases a task: in [`Scope::Given`] to the kernel's own scheduler (`SCHED_OTHER`, with
+    /// its nice value), else to its control group's node. Other tasks are left alone.
     pub fn take_back(&self, tid: u32) -> Result<(), KernelError> {
         let refused = |why| KernelError::Task { tid, why };
         if self.scope == Scope::Given {
@@ -184,6 +210,7 @@ impl Loaded {
             .map_err(refused)
     }
 
+    /// The account of a node.
     pub fn account(&self, node: u32) -> Result<Account, KernelError> {
         if node != BASE && node < CGROUP_NODES && !lock(&self.rights).graph.contains(node) {
             return Err(KernelError::UnknownNode { node });
@@ -209,18 +236,25 @@ impl Loaded {
         })?
     }
 
+    /// The node that a task was given to, or inherited from its parent.
     pub fn node_of(&self, tid: u32) -> Option<u32> {
         self.ask(|progs| &progs.find, 0, 0, tid).ok()
     }
 
+    /// Readable when the last task of one of the caller's nodes has ended, see
+    /// [`Scheduler::take_exited`].
     pub fn exits(&self) -> BorrowedFd<'_> {
         self.exits.fd()
     }
 
+    /// The nodes whose last task ended since the last call. They may have tasks again by now:
+    /// [`Account::tasks`] tells.
     pub fn take_exited(&self) -> Vec<u32> {
         self.exits.take()
     }
 
+    /// The decisions since the last call, and how many the kernel had no room for. The ring
+    /// holds some 10,000 decisions. Fails if the scheduler was loaded without a trace.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         let ring = self.decisions.as_ref().ok_or(KernelError::NotTraced)?;
         let decisions = ring.take();
@@ -228,12 +262,14 @@ impl Loaded {
         Ok(Trace { decisions, lost })
     }
 
+    /// The reason why the kernel unloaded the scheduler, if it did.
     pub fn failure(&self) -> Option<KernelError> {
         let skeleton = lock(&self.skeleton);
         let data = skeleton.maps.bss_data.as_deref().expect(VARIABLES);
         ejection_of(data)
     }
 
+    /// Totals.
     pub fn statistics(&self) -> Result<Statistics, KernelError> {
         self.with_data(|data, tables| Statistics {
             charged_ns: data.totals.charged_ns,

@@ -27,21 +27,13 @@ mod trace;
 mod worth;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
 
-use crate::KernelError;
-use loaded::Loaded;
 #[cfg(not(feature = "bpf"))]
-use loaded::Tap as Tapped;
+pub use loaded::Tap;
+pub use loaded::{Scheduler, possible_cpus};
 #[cfg(feature = "bpf")]
-use tap::Tap as Tapped;
-
+pub use tap::Tap;
 pub use trace::{Decision, DecisionKind, Trace};
-
-/// CPUs that could be online; 1 if the kernel does not tell, or without the feature `bpf`.
-pub fn possible_cpus() -> u32 {
-    loaded::possible_cpus()
-}
 
 /// The base currency's node.
 pub const BASE: u32 = 0;
@@ -181,150 +173,4 @@ pub struct Statistics {
     pub groups_without_node: u64,
     /// Queues of the tasks that may run on every CPU.
     pub queues: u32,
-}
-
-/// The loaded scheduler. Dropping this unloads it, and so does any end of the process. The
-/// tasks then continue under the kernel's own scheduler.
-pub struct Scheduler {
-    loaded: Loaded,
-}
-
-impl Scheduler {
-    /// Loads the scheduler. This needs root, and some 0.2 s: 450 million instructions, four
-    /// tenths of them libbpf's linear search of the kernel's types.
-    pub fn load(options: &Options) -> Result<Self, KernelError> {
-        check_quantum(options.quantum_ns)?;
-        let loaded = Loaded::new(options, false)?;
-        Ok(Self { loaded })
-    }
-
-    /// Loads the scheduler with a trace of its decisions, see [`Scheduler::take_decisions`].
-    /// Each decision then costs some 0.2 us more.
-    pub fn load_traced(options: &Options) -> Result<Self, KernelError> {
-        check_quantum(options.quantum_ns)?;
-        let loaded = Loaded::new(options, true)?;
-        Ok(Self { loaded })
-    }
-
-    /// The decisions since the last call, and how many the kernel had no room for. The ring
-    /// holds some 10,000 decisions. Fails if the scheduler was loaded without a trace.
-    pub fn take_decisions(&self) -> Result<Trace, KernelError> {
-        self.loaded.take_decisions()
-    }
-
-    /// Changes the policy, from the next charge of each task on.
-    pub fn set_policy(&self, policy: Policy) -> Result<(), KernelError> {
-        self.loaded.set_policy(policy)
-    }
-
-    /// Changes the quantum, from the next turn of each task on.
-    pub fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
-        check_quantum(quantum_ns)?;
-        self.loaded.set_quantum_ns(quantum_ns)
-    }
-
-    /// Gives the tasks of a node a quantum of their own, or the common one again, from their
-    /// next turns on. Shares do not change, because tasks are charged for what they use. A
-    /// removed node loses its quantum.
-    pub fn set_client_quantum_ns(
-        &self,
-        node: u32,
-        quantum_ns: Option<u64>,
-    ) -> Result<(), KernelError> {
-        quantum_ns.map_or(Ok(()), check_quantum)?;
-        self.loaded.set_client_quantum_ns(node, quantum_ns)
-    }
-
-    /// Replaces the tickets that fund `node`, and creates the node. The change is atomic: no
-    /// value ever depends on some of the tickets only. A node without tickets is legal: its
-    /// tasks run when no others want to.
-    pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
-        self.loaded.set_tickets(node, tickets)
-    }
-
-    /// Removes a node and its account. Fails while the node funds others or has tasks.
-    pub fn remove(&self, node: u32) -> Result<(), KernelError> {
-        self.loaded.remove(node)
-    }
-
-    /// Removes all nodes, as after a load. Fails if one of them has tasks; no node has tickets
-    /// any more in that case.
-    pub fn forget_all(&self) -> Result<(), KernelError> {
-        self.loaded.forget_all()
-    }
-
-    /// Puts a task, and the tasks that it forks from now on, into a node and under this
-    /// scheduler. The task keeps its nice value. A task of another node moves.
-    pub fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
-        self.loaded.give(node, tid)
-    }
-
-    /// Releases a task: in [`Scope::Given`] to the kernel's own scheduler (`SCHED_OTHER`, with
-    /// its nice value), else to its control group's node. Other tasks are left alone.
-    pub fn take_back(&self, tid: u32) -> Result<(), KernelError> {
-        self.loaded.take_back(tid)
-    }
-
-    /// The account of a node.
-    pub fn account(&self, node: u32) -> Result<Account, KernelError> {
-        self.loaded.account(node)
-    }
-
-    /// The node that a task was given to, or inherited from its parent.
-    pub fn node_of(&self, tid: u32) -> Option<u32> {
-        self.loaded.node_of(tid)
-    }
-
-    /// Readable when the last task of one of the caller's nodes has ended, see
-    /// [`Scheduler::take_exited`].
-    pub fn exits(&self) -> BorrowedFd<'_> {
-        self.loaded.exits()
-    }
-
-    /// The nodes whose last task ended since the last call. They may have tasks again by now:
-    /// [`Account::tasks`] tells.
-    pub fn take_exited(&self) -> Vec<u32> {
-        self.loaded.take_exited()
-    }
-
-    /// The reason why the kernel unloaded the scheduler, if it did.
-    pub fn failure(&self) -> Option<KernelError> {
-        self.loaded.failure()
-    }
-
-    /// Totals.
-    pub fn statistics(&self) -> Result<Statistics, KernelError> {
-        self.loaded.statistics()
-    }
-}
-
-/// The trace of a scheduler that another process has loaded.
-pub struct Tap {
-    tapped: Tapped,
-}
-
-impl Tap {
-    /// Reads decisions from the next one on, after the state ([`DecisionKind::Begin`]).
-    /// Several readers at a time divide the decisions among them. The next decision takes a
-    /// millisecond longer.
-    ///
-    /// # Errors
-    ///
-    /// If no scheduler of prorata's is loaded with a trace, or the trace cannot be read.
-    pub fn open() -> Result<Self, KernelError> {
-        let tapped = Tapped::open()?;
-        Ok(Self { tapped })
-    }
-
-    /// As [`Scheduler::take_decisions`]. Counts the decisions lost since this was opened.
-    pub fn take_decisions(&self) -> Result<Trace, KernelError> {
-        self.tapped.take_decisions()
-    }
-}
-
-fn check_quantum(quantum_ns: u64) -> Result<(), KernelError> {
-    if QUANTA_NS.contains(&quantum_ns) {
-        return Ok(());
-    }
-    Err(KernelError::Quantum { quantum_ns })
 }

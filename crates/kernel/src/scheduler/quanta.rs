@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Scope;
-use super::loaded::{Loaded, check_own, lock, possible_cpus};
+use super::loaded::{Scheduler, check_own, lock, possible_cpus};
+use super::{QUANTA_NS, Scope};
 use crate::KernelError;
 use crate::prorata_skeleton::types;
 
@@ -12,7 +12,6 @@ const PRICES_A_QUANTUM: u64 = 8;
 const LONGEST_PRICE_NS: u64 = 1_000_000;
 const MOST_OWED_NS: u64 = 4_000_000_000;
 
-/// All quanta in force.
 pub struct Quanta {
     /// The quantum of the nodes that have none of their own.
     all_ns: u64,
@@ -38,18 +37,24 @@ impl Quanta {
     }
 }
 
-impl Loaded {
+impl Scheduler {
+    /// Changes the quantum, from the next turn of each task on.
     pub fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError> {
+        check_quantum(quantum_ns)?;
         let quanta = &mut lock(&self.rights).quanta;
         quanta.all_ns = quantum_ns;
         self.with_data(|data, _| quanta.write(data, self.scope))
     }
 
+    /// Gives the tasks of a node a quantum of their own, or the common one again, from their
+    /// next turns on. Shares do not change, because tasks are charged for what they use. A
+    /// removed node loses its quantum.
     pub fn set_client_quantum_ns(
         &self,
         node: u32,
         quantum_ns: Option<u64>,
     ) -> Result<(), KernelError> {
+        quantum_ns.map_or(Ok(()), check_quantum)?;
         let mut rights = lock(&self.rights);
         check_own(&rights.graph, node)?;
         let Some(quantum_ns) = quantum_ns else {
@@ -74,6 +79,13 @@ impl Loaded {
             quanta.write(data, self.scope);
         })
     }
+}
+
+pub(super) fn check_quantum(quantum_ns: u64) -> Result<(), KernelError> {
+    if QUANTA_NS.contains(&quantum_ns) {
+        return Ok(());
+    }
+    Err(KernelError::Quantum { quantum_ns })
 }
 
 /// The service that sleepers can be owed together (`most_owed_ns` in `bpf/pass.h`). Given tasks

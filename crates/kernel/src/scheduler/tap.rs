@@ -13,6 +13,7 @@ use crate::{KernelError, attach};
 /// (`bpf/trace.bpf.h`).
 const MAPS: [&str; 3] = ["prorata_trace", "prorata_lost", "prorata_asked"];
 
+/// The trace of a scheduler that another process has loaded.
 pub struct Tap {
     decisions: Ring<Decision>,
     /// Keeps the ring while it is read.
@@ -25,6 +26,13 @@ pub struct Tap {
 }
 
 impl Tap {
+    /// Reads decisions from the next one on, after the state ([`DecisionKind::Begin`]).
+    /// Several readers at a time divide the decisions among them. The next decision takes a
+    /// millisecond longer.
+    ///
+    /// # Errors
+    ///
+    /// If no scheduler of prorata's is loaded with a trace, or the trace cannot be read.
     pub fn open() -> Result<Self, KernelError> {
         let [ring, lost, asked] = MAPS.map(newest);
         let (ring, lost, asked) = (ring?, lost?, asked?);
@@ -42,6 +50,7 @@ impl Tap {
         })
     }
 
+    /// As [`take_decisions`](super::Scheduler::take_decisions) of a scheduler. Counts the decisions lost since this was opened.
     pub fn take_decisions(&self) -> Result<Trace, KernelError> {
         if !attach::is_loaded() {
             return Err(KernelError::Trace("it was unloaded".to_owned()));

@@ -149,7 +149,7 @@ fn passes_are_the_core_s() {
             .unwrap();
         passes.push(wait_for(QUANTUM_NS, Worth::of(tickets)));
     }
-    // All joined before anybody ran: the global pass is still 0.
+    // All joined before any client ran: the global pass is still 0.
     for _ in 0..10_000 {
         let index = (random.next_u64() % 20) as usize;
         let used = random.next_u64() % QUANTUM_NS;
@@ -167,7 +167,7 @@ fn passes_are_the_core_s() {
 }
 
 #[test]
-fn what_remains_is_rescaled_and_service_comes_back() {
+fn a_rescaled_remain_gives_the_service_back() {
     let mut random = numbers(6);
     for _ in 0..100_000 {
         let (from, to) = (amount(&mut random, 30), amount(&mut random, 30));

@@ -45,10 +45,5 @@ pub fn storm() -> Result<(), Failed> {
     }
     herd.signal(libc::SIGUSR1);
     thread::sleep(Duration::from_millis(200));
-    check_shares(
-        &scheduler,
-        &[(1, 1.0), (2, 1.0)],
-        Duration::from_secs(3),
-        4.0,
-    )
+    check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], 3, 4.0)
 }

@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 use prorata_kernel::scheduler::{Options, Scheduler, Scope};
 
 use crate::hogs::{Hog, used_ns, wait_until};
-use crate::world::{QUANTUM_NS, STRIDE, TICK_NS};
+use crate::world::{QUANTUM_NS, STRIDE, TICK_NS, judge};
 
 pub const ALL: Options = Options {
     scope: Scope::All,
@@ -76,39 +76,25 @@ impl Drop for Group {
     }
 }
 
-/// That what is used in a time is shared so, to within so many quanta.
+/// Checks that what is used in a time is shared so, to within so many quanta.
 pub fn check(
     scheduler: &Scheduler,
     used: &dyn Fn() -> Vec<u64>,
     shares: &[f64],
-    time: Duration,
+    seconds: u64,
     quanta: f64,
 ) -> Result<(), Failed> {
     let before = used();
-    thread::sleep(time);
+    thread::sleep(Duration::from_secs(seconds));
     let after = used();
     if let Some(failure) = scheduler.failure() {
         return Err(failure.into());
     }
-    let used: Vec<f64> = after
-        .iter()
-        .zip(before)
-        .map(|(a, b)| (a - b) as f64)
+    let pairs = after.iter().zip(before);
+    let used: Vec<f64> = pairs
+        .map(|(after, before)| (after - before) as f64)
         .collect();
-    let sum: f64 = used.iter().sum();
-    let all: f64 = shares.iter().sum();
-    let due: Vec<f64> = shares.iter().map(|share| share / all * sum).collect();
-    let ms = |times: &[f64]| -> Vec<f64> { times.iter().map(|ns| (ns / 1e6).round()).collect() };
-    eprintln!("    used {:?} of {:?} ms", ms(&used), ms(&due));
-    let tolerance = quanta * (QUANTUM_NS + TICK_NS) as f64;
-    let far = used
-        .iter()
-        .zip(&due)
-        .any(|(used, due)| (used - due).abs() > tolerance);
-    if far || sum < time.as_nanos() as f64 * 0.6 {
-        return Err(format!("used {:?}, due {:?} ms", ms(&used), ms(&due)).into());
-    }
-    Ok(())
+    judge(&used, shares, quanta, 0.6e9 * seconds as f64)
 }
 
 /// Three deep, with unequal weights and numbers of processes.
@@ -134,14 +120,14 @@ pub fn nested() -> Result<(), Failed> {
     let used = || leaves.iter().map(Group::used_ns).collect();
     // a has three quarters; 1 a third of that, and x two thirds of that.
     let shares = [6.0, 3.0, 18.0, 9.0];
-    check(&scheduler, &used, &shares, Duration::from_secs(5), 4.0)?;
+    check(&scheduler, &used, &shares, 5, 4.0)?;
     leaves[3].set_weight(600)?;
     let shares = [6.0, 3.0, 18.0, 54.0];
-    check(&scheduler, &used, &shares, Duration::from_secs(3), 4.0)?;
+    check(&scheduler, &used, &shares, 3, 4.0)?;
     // The hog of x moves to b: 1 is y's alone.
     leaves[3].add(&hogs[0])?;
     let shares = [0.0, 9.0, 18.0, 54.0];
-    check(&scheduler, &used, &shares, Duration::from_secs(3), 4.0)?;
+    check(&scheduler, &used, &shares, 3, 4.0)?;
     drop(hogs);
     drop(leaves);
     drop((a1, a));
@@ -162,10 +148,9 @@ pub fn programs() -> Result<(), Failed> {
         ];
         thread::sleep(Duration::from_millis(500));
         let used = || groups.iter().map(Group::used_ns).collect();
-        let time = Duration::from_secs(10);
         // The lesser is due a quarter of the time.
         let percent = 0.01 * 2.5e9 / (QUANTUM_NS + TICK_NS) as f64;
-        check(&scheduler, &used, &[1.0, 3.0], time, 1.0 + percent)?;
+        check(&scheduler, &used, &[1.0, 3.0], 10, 1.0 + percent)?;
     }
     Ok(())
 }
@@ -189,7 +174,7 @@ pub fn herd() -> Result<(), Failed> {
     thread::sleep(Duration::from_millis(500));
     herd.signal(libc::SIGUSR1);
     let used = || groups.iter().map(Group::used_ns).collect();
-    check(&scheduler, &used, &[1.0, 1.0], Duration::from_secs(4), 4.0)
+    check(&scheduler, &used, &[1.0, 1.0], 4, 4.0)
 }
 
 /// As many control groups as a busy machine has.
@@ -209,13 +194,7 @@ pub fn many() -> Result<(), Failed> {
     let hogs = [leaves[0].hog()?, leaves[1].hog()?, leaves[700].hog()?];
     thread::sleep(Duration::from_millis(300));
     let used = || hogs.iter().map(|hog| used_ns(hog.pid())).collect();
-    check(
-        &scheduler,
-        &used,
-        &[1.0, 1.0, 2.0],
-        Duration::from_secs(3),
-        3.0,
-    )?;
+    check(&scheduler, &used, &[1.0, 1.0, 2.0], 3, 3.0)?;
     let without = scheduler.statistics()?.groups_without_node;
     if without != 0 {
         return Err(format!("{without} groups without a node").into());
@@ -235,11 +214,5 @@ pub fn nice() -> Result<(), Failed> {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, hogs[1].pid(), 5) };
     thread::sleep(Duration::from_millis(200));
     let used = || hogs.iter().map(|hog| used_ns(hog.pid())).collect();
-    check(
-        &scheduler,
-        &used,
-        &[1024.0, 335.0],
-        Duration::from_secs(3),
-        3.0,
-    )
+    check(&scheduler, &used, &[1024.0, 335.0], 3, 3.0)
 }

@@ -8,7 +8,7 @@ use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{BASE, CGROUP_NODES, MAX_DEPTH, Scheduler};
 
 use crate::hogs::{Hog, wait_until};
-use crate::world::{STRIDE, base, check_shares, hog, place, same, settle, ticket};
+use crate::world::{STRIDE, base, check_shares, hog, hogs, place, same, settle, ticket};
 
 /// The graph of 1994, Figure 3, with its first thread blocked and then not.
 pub fn figure_3() -> Result<(), Failed> {
@@ -30,7 +30,7 @@ pub fn figure_3() -> Result<(), Failed> {
     threads[0].signal(libc::SIGSTOP);
     settle();
     let blocked = [(11, 0.0), (12, 400.0), (13, 600.0), (14, 2000.0)];
-    check_shares(&scheduler, &blocked, Duration::from_secs(3), 3.0)?;
+    check_shares(&scheduler, &blocked, 3, 3.0)?;
     threads[0].signal(libc::SIGCONT);
     settle();
     let all = [
@@ -39,47 +39,33 @@ pub fn figure_3() -> Result<(), Failed> {
         (13, 400.0),
         (14, 2000.0),
     ];
-    check_shares(&scheduler, &all, Duration::from_secs(3), 3.0)?;
+    check_shares(&scheduler, &all, 3, 3.0)?;
     same(scheduler.statistics()?.active_base, 3000)?;
     for thread in &threads {
         thread.signal(libc::SIGSTOP);
     }
     // No task competes, so no amount is active.
-    let none = || {
-        scheduler
-            .statistics()
-            .is_ok_and(|totals| totals.active_base == 0)
-    };
-    same(wait_until(none), true)
+    wait_for_active_base(&scheduler, 0)
 }
 
 /// Inflation, deflation, and a ticket that moves.
 pub fn changes() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&STRIDE)?;
-    let _hogs = [
-        hog(&scheduler, 1, &[base(100)])?,
-        hog(&scheduler, 2, &[base(100)])?,
-    ];
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 100)])?;
     settle();
-    let seconds = Duration::from_secs(2);
-    check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], seconds, 3.0)?;
+    check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], 2, 3.0)?;
     scheduler.set_tickets(1, &[base(400)])?;
-    check_shares(&scheduler, &[(1, 4.0), (2, 1.0)], seconds, 3.0)?;
+    check_shares(&scheduler, &[(1, 4.0), (2, 1.0)], 2, 3.0)?;
     // A ticket of 300 is transferred.
     scheduler.set_tickets(1, &[base(100)])?;
     scheduler.set_tickets(2, &[base(100), base(300)])?;
-    check_shares(&scheduler, &[(1, 1.0), (2, 4.0)], seconds, 3.0)?;
+    check_shares(&scheduler, &[(1, 1.0), (2, 4.0)], 2, 3.0)?;
     // From almost nothing to almost everything: not after its long wait.
     scheduler.set_tickets(1, &[base(1)])?;
     scheduler.set_tickets(2, &[base(10_000)])?;
     thread::sleep(Duration::from_millis(500));
     scheduler.set_tickets(1, &[base(1_000_000)])?;
-    check_shares(
-        &scheduler,
-        &[(1, 100.0), (2, 1.0)],
-        Duration::from_secs(1),
-        3.0,
-    )
+    check_shares(&scheduler, &[(1, 100.0), (2, 1.0)], 1, 3.0)
 }
 
 /// A rich client blocks; its poor sibling gets what it leaves, at once.
@@ -90,10 +76,9 @@ pub fn a_blocked_client_s_tickets() -> Result<(), Failed> {
     let _poor = hog(&scheduler, 3, &[ticket(1, 1)])?;
     let _other = hog(&scheduler, 4, &[base(100)])?;
     settle();
-    let time = Duration::from_secs(1);
-    check_shares(&scheduler, &[(2, 1000.0), (3, 1.0), (4, 1001.0)], time, 3.0)?;
+    check_shares(&scheduler, &[(2, 1000.0), (3, 1.0), (4, 1001.0)], 1, 3.0)?;
     rich.signal(libc::SIGSTOP);
-    check_shares(&scheduler, &[(2, 0.0), (3, 1.0), (4, 1.0)], time, 3.0)
+    check_shares(&scheduler, &[(2, 0.0), (3, 1.0), (4, 1.0)], 1, 3.0)
 }
 
 /// The longest chain of currencies, beside a short one, and one longer; in the last of
@@ -110,12 +95,7 @@ pub fn depth() -> Result<(), Failed> {
     let _flat = hog(&scheduler, last, &[base(150)])?;
     // 300 at the top, and 1 from each currency on the way.
     let deep = 300.0 + f64::from(MAX_DEPTH - 2);
-    check_shares(
-        &scheduler,
-        &[(deepest, deep), (last, 150.0)],
-        Duration::from_secs(3),
-        3.0,
-    )?;
+    check_shares(&scheduler, &[(deepest, deep), (last, 150.0)], 3, 3.0)?;
     match scheduler.set_tickets(200, &[ticket(deepest, 1)]) {
         Err(KernelError::TooDeep { node: 200 }) => Ok(()),
         other => Err(format!("{other:?}").into()),
@@ -143,12 +123,7 @@ pub fn conservation() -> Result<(), Failed> {
     for hog in &hogs {
         hog.signal(libc::SIGSTOP);
     }
-    let none = || {
-        scheduler
-            .statistics()
-            .is_ok_and(|totals| totals.active_base == 0)
-    };
-    same(wait_until(none), true)?;
+    wait_for_active_base(&scheduler, 0)?;
     // One of each currency wakes.
     for (index, hog) in hogs.iter().enumerate().take(3) {
         let node = 10 + index as u32;
@@ -156,12 +131,7 @@ pub fn conservation() -> Result<(), Failed> {
         hog.signal(libc::SIGCONT);
     }
     // 10 of the base themselves, 1000 through node 1, 100 through node 2.
-    let all = || {
-        scheduler
-            .statistics()
-            .is_ok_and(|totals| totals.active_base == 1110)
-    };
-    same(wait_until(all), true)?;
+    wait_for_active_base(&scheduler, 1110)?;
     drop(hogs);
     let gone = || (10..22).all(|node| scheduler.account(node).is_ok_and(|a| a.tasks == 0));
     same(wait_until(gone), true)?;
@@ -169,4 +139,12 @@ pub fn conservation() -> Result<(), Failed> {
     exited.sort_unstable();
     exited.dedup();
     same(exited, (10..22).collect())
+}
+
+fn wait_for_active_base(scheduler: &Scheduler, tickets: u64) -> Result<(), Failed> {
+    let is_so = || {
+        let totals = scheduler.statistics();
+        totals.is_ok_and(|totals| totals.active_base == tickets)
+    };
+    same(wait_until(is_so), true)
 }

@@ -27,7 +27,7 @@ impl Hog {
         Self::work(&["yields", &use_ms.to_string()]).begun()
     }
 
-    /// However long the machine waits for its program, page by page: who waits for
+    /// Waits until the machine has read its program, page by page: a process that waits for
     /// turns, uses little of them and sleeps again gets less and is owed the rest.
     fn begun(mut self) -> Self {
         let mut said = [0];

@@ -30,7 +30,7 @@ pub fn yielding_tasks() -> Result<(), Failed> {
     }
     settle();
     let shares = [(1, 3.0), (2, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
+    check_shares(&scheduler, &shares, 2, 3.0)?;
     check_equal(&hogs)
 }
 

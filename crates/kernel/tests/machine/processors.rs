@@ -8,7 +8,7 @@ use libtest_mimic::Failed;
 use prorata_kernel::scheduler::{Options, Queues, Scheduler};
 
 use crate::hogs::Hog;
-use crate::world::{STRIDE, base, check_shares, hog, place, received, same, settle};
+use crate::world::{STRIDE, base, check_shares, hog, hogs, place, received, same, settle};
 
 pub const PER_CPU: Options = Options {
     queues: Queues::Cpu,
@@ -38,7 +38,7 @@ fn infeasible(options: &Options) -> Result<(), Failed> {
     // the last one has is compared with the time that there was.
     let before = scheduler.account(4)?.received_ns;
     let shares = [(1, 1.0), (2, 2.0), (3, 3.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 3.0)?;
+    check_shares(&scheduler, &shares, 3, 3.0)?;
     let received = scheduler.account(4)?.received_ns - before;
     if received < 2_900_000_000 {
         return Err(format!("the richest received {received} ns").into());
@@ -48,7 +48,7 @@ fn infeasible(options: &Options) -> Result<(), Failed> {
     drop(rich);
     hogs[2..].iter().for_each(|late| late.signal(libc::SIGCONT));
     let shares = [(1, 1.0), (2, 2.0), (5, 2.0), (6, 1.0), (7, 2.0), (8, 2.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 3.0)
+    check_shares(&scheduler, &shares, 3, 3.0)
 }
 
 pub fn infeasible_in_one_queue() -> Result<(), Failed> {
@@ -77,15 +77,12 @@ fn bind_to(hog: &Hog, cpus: &[usize]) {
 pub fn affinity() -> Result<(), Failed> {
     for options in [STRIDE, PER_CPU] {
         let scheduler = Scheduler::load(&options)?;
-        let bound = [
-            hog(&scheduler, 1, &[base(100)])?,
-            hog(&scheduler, 2, &[base(300)])?,
-        ];
+        let bound = hogs(&scheduler, &[(1, 100), (2, 300)])?;
         let _free = hog(&scheduler, 3, &[base(400)])?;
         bound.iter().for_each(|hog| bind(hog, 0));
         thread::sleep(Duration::from_millis(300));
         let shares = [(1, 1.0), (2, 3.0), (3, 4.0)];
-        check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
+        check_shares(&scheduler, &shares, 2, 3.0)?;
     }
     Ok(())
 }
@@ -101,19 +98,16 @@ pub fn newcomer() -> Result<(), Failed> {
             bind(&hog, 0);
             bound.push(hog);
         }
-        let _free = [
-            hog(&scheduler, 3, &[base(100)])?,
-            hog(&scheduler, 4, &[base(100)])?,
-        ];
+        let _free = hogs(&scheduler, &[(3, 100), (4, 100)])?;
         thread::sleep(Duration::from_secs(3));
         let late = hog(&scheduler, 5, &[base(300)])?;
         bind(&late, 0);
         settle();
         let shares = [(1, 1.0), (2, 1.0), (5, 1.0)];
-        check_shares(&scheduler, &shares, Duration::from_secs(1), 3.0)?;
+        check_shares(&scheduler, &shares, 1, 3.0)?;
         scheduler.set_tickets(1, &[base(600)])?;
         let shares = [(1, 2.0), (2, 1.0), (5, 1.0)];
-        check_shares(&scheduler, &shares, Duration::from_secs(1), 3.0)?;
+        check_shares(&scheduler, &shares, 1, 3.0)?;
     }
     Ok(())
 }
@@ -134,7 +128,7 @@ pub fn roamers() -> Result<(), Failed> {
         // How much of a CPU there is beside interrupts differs between CPUs.
         let shares = [(1, 3.0), (2, 4.0), (3, 3.0)];
         let before = scheduler.account(4)?.received_ns;
-        check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
+        check_shares(&scheduler, &shares, 2, 3.0)?;
         let received = scheduler.account(4)?.received_ns - before;
         if received < 1_900_000_000 {
             return Err(format!("the resident received {received} ns").into());
@@ -185,7 +179,7 @@ pub fn caches() -> Result<(), Failed> {
 /// So shares are those of one queue.
 pub fn shares_over_caches() -> Result<(), Failed> {
     let (scheduler, _hogs, shares) = in_packages()?;
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 3.0)
+    check_shares(&scheduler, &shares, 3, 3.0)
 }
 
 /// A CPU goes and comes back. All tasks continue, also those bound to it.

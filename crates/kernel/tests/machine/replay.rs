@@ -13,14 +13,15 @@ use prorata_kernel::scheduler::{
 
 use crate::hogs::Hog;
 use crate::processors::{PER_CPU, bind};
-use crate::world::{ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, hog, place, settle, ticket};
+use crate::world::{
+    ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, hog, hogs, place, settle, ticket,
+};
 
 /// The fewest picks from which a trace can be judged.
 const ENOUGH: u64 = 100;
 
 type Take<'a> = &'a dyn Fn() -> Result<Trace, KernelError>;
 
-/// All that is decided in this time.
 fn record(take: Take, time: Duration, decisions: &mut Vec<Decision>) -> Result<(), Failed> {
     let begin = Instant::now();
     while begin.elapsed() < time {
@@ -52,11 +53,7 @@ fn check(decisions: &[Decision]) -> Result<(), Failed> {
 
 /// Three that compute, and two that sleep now and then.
 fn programs(scheduler: &Scheduler) -> Result<Vec<Hog>, Failed> {
-    let mut programs = vec![
-        hog(scheduler, 1, &[base(300)])?,
-        hog(scheduler, 2, &[base(200)])?,
-        hog(scheduler, 3, &[base(100)])?,
-    ];
+    let mut programs = hogs(scheduler, &[(1, 300), (2, 200), (3, 100)])?;
     for (node, tickets, sleeper) in [(4, 150, Hog::bursts(2, 3)), (5, 250, Hog::bursts(30, 20))] {
         place(scheduler, node, &[base(tickets)], &sleeper)?;
         programs.push(sleeper);

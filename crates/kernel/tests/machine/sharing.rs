@@ -1,6 +1,6 @@
 //! Shares of tasks that always want to run, and of tasks that do not.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use libtest_mimic::Failed;
 use prorata_kernel::KernelError;
@@ -10,21 +10,17 @@ use prorata_kernel::scheduler::{
 
 use crate::hogs::Hog;
 use crate::world::{
-    ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, hog, place, settle,
+    ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, hog, hogs, place, settle,
 };
 
 pub fn three_hogs() -> Result<(), Failed> {
     let begin = Instant::now();
     let scheduler = Scheduler::load(&STRIDE)?;
     eprintln!("    loaded in {:?}", begin.elapsed());
-    let _hogs = [
-        hog(&scheduler, 1, &[base(300)])?,
-        hog(&scheduler, 2, &[base(200)])?,
-        hog(&scheduler, 3, &[base(100)])?,
-    ];
+    let _hogs = hogs(&scheduler, &[(1, 300), (2, 200), (3, 100)])?;
     settle();
     let shares = [(1, 3.0), (2, 2.0), (3, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 3.0)?;
+    check_shares(&scheduler, &shares, 3, 3.0)?;
     // What was due to them is worked out otherwise: from what was dispensed.
     for node in 1..=3 {
         let account = scheduler.account(node)?;
@@ -47,20 +43,16 @@ pub fn lottery() -> Result<(), Failed> {
         ..STRIDE
     };
     let scheduler = Scheduler::load(&options)?;
-    let _hogs = [
-        hog(&scheduler, 1, &[base(300)])?,
-        hog(&scheduler, 2, &[base(200)])?,
-        hog(&scheduler, 3, &[base(100)])?,
-    ];
+    let _hogs = hogs(&scheduler, &[(1, 300), (2, 200), (3, 100)])?;
     settle();
     let shares = [(1, 3.0), (2, 2.0), (3, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 10.0)?;
+    check_shares(&scheduler, &shares, 3, 10.0)?;
     // Live, and back.
     scheduler.set_policy(Policy::Stride)?;
     scheduler.set_quantum_ns(20_000_000)?;
-    check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)?;
+    check_shares(&scheduler, &shares, 2, 3.0)?;
     scheduler.set_policy(Policy::Lottery)?;
-    check_shares(&scheduler, &shares, Duration::from_secs(2), 25.0)
+    check_shares(&scheduler, &shares, 2, 25.0)
 }
 
 /// Equal tickets are equal CPU time, however long the turns; how long they are shows in
@@ -73,10 +65,7 @@ pub fn own_quanta() -> Result<(), Failed> {
         ..STRIDE
     };
     let scheduler = Scheduler::load_traced(&options)?;
-    let _hogs = [
-        hog(&scheduler, 1, &[base(100)])?,
-        hog(&scheduler, 2, &[base(100)])?,
-    ];
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 100)])?;
     settle();
     scheduler.set_client_quantum_ns(1, Some(SHORT_NS))?;
     scheduler.set_client_quantum_ns(2, Some(QUANTUM_NS))?;
@@ -96,8 +85,7 @@ pub fn own_quanta() -> Result<(), Failed> {
 fn check_turns(scheduler: &Scheduler, quanta_ns: [u64; 2]) -> Result<(), Failed> {
     settle();
     scheduler.take_decisions()?;
-    let time = Duration::from_secs(2);
-    check_shares(scheduler, &[(1, 1.0), (2, 1.0)], time, 3.0)?;
+    check_shares(scheduler, &[(1, 1.0), (2, 1.0)], 2, 3.0)?;
     let trace = scheduler.take_decisions()?;
     for (node, quantum_ns) in [1, 2].into_iter().zip(quanta_ns) {
         // What the change to another task takes is charged by itself.
@@ -148,34 +136,14 @@ pub fn limits_of_quanta() -> Result<(), Failed> {
 /// A task that uses a fifth of its quantum and yields gets as much as a hog with as many
 /// tickets (1994, 3.4).
 pub fn compensation() -> Result<(), Failed> {
-    let scheduler = Scheduler::load(&STRIDE)?;
-    let bursts = Hog::yields(4);
-    place(&scheduler, 1, &[base(100)], &bursts)?;
-    let _hog = hog(&scheduler, 2, &[base(100)])?;
-    settle();
-    check_shares(
-        &scheduler,
-        &[(1, 1.0), (2, 1.0)],
-        Duration::from_secs(3),
-        3.0,
-    )
+    beside_a_hog(&STRIDE, || Hog::yields(4), [1.0, 1.0], 3, 3.0)
 }
 
 /// A task that sleeps in between gets its share, too, if it may end the other's quantum;
 /// otherwise it would get at most 4 ms in 24. It sleeps for 1 ms after each 4 ms that it uses.
 /// The other task gets all of that 1 ms, and the two share the rest equally.
 pub fn abbreviated_quanta() -> Result<(), Failed> {
-    let scheduler = Scheduler::load(&ABBREVIATED)?;
-    let bursts = Hog::bursts(4, 1);
-    place(&scheduler, 1, &[base(100)], &bursts)?;
-    let _hog = hog(&scheduler, 2, &[base(100)])?;
-    settle();
-    check_shares(
-        &scheduler,
-        &[(1, 4.0), (2, 5.0)],
-        Duration::from_secs(3),
-        3.0,
-    )
+    beside_a_hog(&ABBREVIATED, || Hog::bursts(4, 1), [4.0, 5.0], 3, 3.0)
 }
 
 /// The same beside three others on three CPUs: while it wants to run it is due three quarters
@@ -196,37 +164,38 @@ pub fn abbreviated_quanta_on_three() -> Result<(), Failed> {
     let its = 11.0 / (44.0 / 3.0 + 3.0);
     let another_s = (3.0 - its) / 3.0;
     let shares = [(1, its), (2, another_s), (3, another_s), (4, another_s)];
-    check_shares(&scheduler, &shares, Duration::from_secs(3), 4.0)
+    check_shares(&scheduler, &shares, 3, 4.0)
 }
 
 /// A task that runs for ten quanta and then sleeps for as long returns with its debt. It gets
 /// no more than half of the time in which it wants to run.
 pub fn sleeping_sheds_no_debt() -> Result<(), Failed> {
-    let scheduler = Scheduler::load(&STRIDE)?;
-    let sleeper = Hog::bursts(200, 100);
-    place(&scheduler, 1, &[base(100)], &sleeper)?;
-    let _hog = hog(&scheduler, 2, &[base(100)])?;
-    settle();
     // 200 ms of use take 400 ms; 100 ms of sleep in 500 are the hog's: 2 to 3.
-    check_shares(
-        &scheduler,
-        &[(1, 2.0), (2, 3.0)],
-        Duration::from_secs(4),
-        4.0,
-    )
+    beside_a_hog(&STRIDE, || Hog::bursts(200, 100), [2.0, 3.0], 4, 4.0)
 }
 
 /// A client that forks one short process after another gets its share.
 pub fn short_processes() -> Result<(), Failed> {
-    let scheduler = Scheduler::load(&STRIDE)?;
-    let relay = Hog::relay(5);
-    place(&scheduler, 1, &[base(100)], &relay)?;
+    beside_a_hog(&STRIDE, || Hog::relay(5), [1.0, 1.0], 3, 4.0)
+}
+
+/// Checks the shares of a process and of a hog with as many tickets.
+fn beside_a_hog(
+    options: &Options,
+    start: impl FnOnce() -> Hog,
+    shares: [f64; 2],
+    seconds: u64,
+    quanta: f64,
+) -> Result<(), Failed> {
+    let scheduler = Scheduler::load(options)?;
+    let process = start();
+    place(&scheduler, 1, &[base(100)], &process)?;
     let _hog = hog(&scheduler, 2, &[base(100)])?;
     settle();
     check_shares(
         &scheduler,
-        &[(1, 1.0), (2, 1.0)],
-        Duration::from_secs(3),
-        4.0,
+        &[(1, shares[0]), (2, shares[1])],
+        seconds,
+        quanta,
     )
 }

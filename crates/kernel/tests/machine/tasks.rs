@@ -11,7 +11,7 @@ use prorata_kernel::scheduler::Scheduler;
 use crate::hogs::{Hog, wait_until};
 use crate::processors::{PER_CPU, bind};
 use crate::world::{
-    QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, hog, place, received, same, settle,
+    QUANTUM_NS, STRIDE, TICK_NS, base, check_shares, hog, hogs, place, received, same, settle,
 };
 
 /// A process that executes one program after another stays in its client. (How much it runs
@@ -40,7 +40,7 @@ pub fn trace() -> Result<(), Failed> {
     ptrace(libc::PTRACE_ATTACH, &traced)?;
     wait_for_stop(&traced)?;
     let alone = [(1, 0.0), (2, 1.0)];
-    check_shares(&scheduler, &alone, Duration::from_secs(1), 1.0)?;
+    check_shares(&scheduler, &alone, 1, 1.0)?;
     for _ in 0..10 {
         ptrace(libc::PTRACE_SINGLESTEP, &traced)?;
         wait_for_stop(&traced)?;
@@ -50,7 +50,7 @@ pub fn trace() -> Result<(), Failed> {
     // It catches up on what it waited for: its part of ten turns at most.
     thread::sleep(Duration::from_millis(1500));
     let shares = [(1, 3.0), (2, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(2), 3.0)
+    check_shares(&scheduler, &shares, 2, 3.0)
 }
 
 fn ptrace(request: libc::c_uint, hog: &Hog) -> Result<(), Failed> {
@@ -88,7 +88,7 @@ pub fn stop_and_continue() -> Result<(), Failed> {
     same(scheduler.statistics()?.active_base, 400)?;
     thread::sleep(Duration::from_secs(2));
     let shares = [(1, 3.0), (2, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(2), 2.0)
+    check_shares(&scheduler, &shares, 2, 2.0)
 }
 
 /// A real-time task takes 95 % of the time. Tickets share the rest, and the kernel does not
@@ -101,10 +101,7 @@ pub fn real_time() -> Result<(), Failed> {
     // SAFETY: the parameter lives.
     let set = unsafe { libc::sched_setscheduler(pid, libc::SCHED_FIFO, &raw const parameter) };
     same(set, 0)?;
-    let _hogs = [
-        hog(&scheduler, 1, &[base(300)])?,
-        hog(&scheduler, 2, &[base(100)])?,
-    ];
+    let _hogs = hogs(&scheduler, &[(1, 300), (2, 100)])?;
     thread::sleep(Duration::from_secs(2));
     let time = Duration::from_secs(10);
     let received = received(&scheduler, &[1, 2], time)?;
@@ -173,7 +170,7 @@ pub fn crowd() -> Result<(), Failed> {
     let _hog = hog(&scheduler, 2, &[base(100)])?;
     thread::sleep(Duration::from_secs(5));
     let shares = [(1, 1.0), (2, 1.0)];
-    check_shares(&scheduler, &shares, Duration::from_secs(5), 4.0)?;
+    check_shares(&scheduler, &shares, 5, 4.0)?;
     drop(crowd);
     tasks(0)
 }

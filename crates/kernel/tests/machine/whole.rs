@@ -14,8 +14,8 @@ use crate::hogs::{Hog, used_ns};
 use crate::processors::bind;
 use crate::world::{QUANTUM_NS, TICK_NS, base, hog};
 
-/// Kernel threads are scheduled as others are, and get their turns beside those
-/// who always want to run.
+/// Kernel threads are scheduled as others are, and get their turns beside tasks that
+/// compute.
 pub fn kernel_threads() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&ALL)?;
     let group = Group::top("a", 10_000)?;
@@ -110,7 +110,7 @@ pub fn removed_groups() -> Result<(), Failed> {
     let _hogs = [other.hog()?, other.hog()?];
     thread::sleep(Duration::from_millis(300));
     let used = || vec![steady.used_ns(), other.used_ns()];
-    check(&scheduler, &used, &[1.0, 3.0], Duration::from_secs(3), 3.0)
+    check(&scheduler, &used, &[1.0, 3.0], 3, 3.0)
 }
 
 /// One process after another, as fast as they can be started, in one of two
@@ -123,7 +123,7 @@ pub fn storm() -> Result<(), Failed> {
     groups[1].add(&storm)?;
     thread::sleep(Duration::from_millis(500));
     let used = || groups.iter().map(Group::used_ns).collect();
-    check(&scheduler, &used, &[1.0, 1.0], Duration::from_secs(3), 4.0)
+    check(&scheduler, &used, &[1.0, 1.0], 3, 4.0)
 }
 
 /// Tasks of two groups that are bound, one of each to each CPU. (For three.)
@@ -140,7 +140,7 @@ pub fn bound_tasks() -> Result<(), Failed> {
     }
     thread::sleep(Duration::from_millis(500));
     let used = || groups.iter().map(Group::used_ns).collect();
-    check(&scheduler, &used, &[1.0, 3.0], Duration::from_secs(3), 6.0)
+    check(&scheduler, &used, &[1.0, 3.0], 3, 6.0)
 }
 
 /// A client with as many base tickets as all groups together, beside groups of which one
@@ -164,8 +164,7 @@ pub fn client_beside_groups() -> Result<(), Failed> {
         let others = parent.used_ns() + used_ns(root.pid());
         vec![used_ns(client.pid()), others]
     };
-    let time = Duration::from_secs(8);
-    check(&scheduler, &used, &[1.0, 1.0], time, 6.0)?;
+    check(&scheduler, &used, &[1.0, 1.0], 8, 6.0)?;
     // A napping task waits no longer than a turn or two.
     let account = scheduler.account(ROOT_CGROUP)?;
     let mean_ns = account.waited_ns / account.dispatches.max(1);
@@ -187,5 +186,5 @@ pub fn naps_save_nothing_up() -> Result<(), Failed> {
     thread::sleep(Duration::from_secs(6));
     let _second = groups[1].hog()?;
     let used = || groups.iter().map(Group::used_ns).collect();
-    check(&scheduler, &used, &[1.0, 1.0], Duration::from_secs(2), 4.0)
+    check(&scheduler, &used, &[1.0, 1.0], 2, 4.0)
 }

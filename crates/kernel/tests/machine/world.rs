@@ -40,6 +40,13 @@ pub fn hog(scheduler: &Scheduler, node: u32, tickets: &[Ticket]) -> Result<Hog, 
     Ok(hog)
 }
 
+/// Starts a hog in each node with so many base tickets.
+pub fn hogs(scheduler: &Scheduler, nodes: &[(u32, u64)]) -> Result<Vec<Hog>, Failed> {
+    let hogs = nodes.iter();
+    hogs.map(|&(node, amount)| hog(scheduler, node, &[base(amount)]))
+        .collect()
+}
+
 /// Puts a process in a node with these tickets.
 pub fn place(
     scheduler: &Scheduler,
@@ -82,30 +89,31 @@ pub fn received(scheduler: &Scheduler, nodes: &[u32], time: Duration) -> Result<
 pub fn check_shares(
     scheduler: &Scheduler,
     shares: &[(u32, f64)],
-    time: Duration,
+    seconds: u64,
     quanta: f64,
 ) -> Result<(), Failed> {
-    let nodes: Vec<u32> = shares.iter().map(|share| share.0).collect();
-    let received = received(scheduler, &nodes, time)?;
-    let sum: f64 = received.iter().sum();
-    let all: f64 = shares.iter().map(|share| share.1).sum();
-    let due: Vec<f64> = shares.iter().map(|share| share.1 / all * sum).collect();
+    let (nodes, shares): (Vec<u32>, Vec<f64>) = shares.iter().copied().unzip();
+    let received = received(scheduler, &nodes, Duration::from_secs(seconds))?;
+    // The nodes always want to run; the rest of the machine needs some time.
+    judge(&received, &shares, quanta, 0.7e9 * seconds as f64)
+}
+
+/// Checks that times are at least `least_ns` together, and in these proportions to within
+/// `quanta`.
+pub fn judge(times: &[f64], shares: &[f64], quanta: f64, least_ns: f64) -> Result<(), Failed> {
+    let sum: f64 = times.iter().sum();
+    let all: f64 = shares.iter().sum();
+    let due: Vec<f64> = shares.iter().map(|share| share / all * sum).collect();
     let tolerance = quanta * (QUANTUM_NS + TICK_NS) as f64;
     let ms =
         |times: &[f64]| -> Vec<f64> { times.iter().map(|ns| (ns / 1e5).round() / 10.0).collect() };
-    eprintln!("    received {:?} of {:?} ms", ms(&received), ms(&due));
-    // The nodes always want to run; the rest of the machine needs some time.
-    if sum < time.as_nanos() as f64 * 0.7 {
-        return Err(format!("only {} ms in {time:?}", sum / 1e6).into());
+    let found = format!("received {:?} of {:?} ms", ms(times), ms(&due));
+    eprintln!("    {found}");
+    let mut pairs = times.iter().zip(&due);
+    match sum >= least_ns && pairs.all(|(time, due)| (time - due).abs() <= tolerance) {
+        true => Ok(()),
+        false => Err(found.into()),
     }
-    if received
-        .iter()
-        .zip(&due)
-        .any(|(received, due)| (received - due).abs() > tolerance)
-    {
-        return Err(format!("received {:?}, due {:?} ms", ms(&received), ms(&due)).into());
-    }
-    Ok(())
 }
 
 /// Checks that both are the same.

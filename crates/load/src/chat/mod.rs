@@ -66,7 +66,6 @@ pub struct ChatSettings {
 }
 
 impl ChatSettings {
-    /// Threads of the chat.
     fn threads(&self) -> u64 {
         self.rooms
             .saturating_mul(self.users)

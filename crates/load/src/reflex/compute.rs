@@ -34,7 +34,6 @@ impl Compute {
         }
     }
 
-    /// Computes.
     #[inline]
     pub fn perform(self) {
         let mut value = self.steps;

@@ -21,7 +21,6 @@ pub struct Stop {
 /// The rounds of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
-    /// Rounds.
     pub rounds: u64,
     /// Of these, ended by a yield.
     pub yields: u64,

@@ -25,7 +25,6 @@ pub(super) struct GraphLayout {
     pub bends: Vec<Vec<f64>>,
     /// From the left edge to the right edge.
     pub width: f64,
-    /// Number of layers.
     pub layers: usize,
 }
 

@@ -56,22 +56,16 @@ pub struct Edge {
 
 /// A graph that cannot be drawn.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum GraphError {
     /// More than [`MAX_NODES`] or [`MAX_EDGES`].
     #[error(
         "the graph has {nodes} nodes and {edges} edges, a drawing holds {MAX_NODES} and {MAX_EDGES}: \
          read the lists of currencies and tickets instead"
     )]
-    TooLarge {
-        /// Currencies and clients.
-        nodes: usize,
-        /// Edges between them.
-        edges: usize,
-    },
-    /// An edge that ends nowhere.
+    TooLarge { nodes: usize, edges: usize },
     #[error("edge {0} ends at a node that is not there: give both ends among the nodes")]
     NoSuchNode(usize),
-    /// A cycle.
     #[error("{0:?} funds itself by a cycle: a currency graph has none")]
     Cycle(String),
 }

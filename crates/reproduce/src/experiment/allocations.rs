@@ -63,12 +63,12 @@ fn chart(panel: &Panel, scenario: &Scenario, winners: &[u32]) -> Chart {
     let end = winners.len() as f64;
     for (place, client) in scenario.clients.iter().enumerate() {
         let ideal = tickets[place] / total * end;
-        curves.push(Curve {
-            name: String::new(),
-            shape: Shape::Dashed,
-            colour: place,
-            points: vec![(0.0, 0.0), (end, ideal)],
-        });
+        curves.push(Curve::new(
+            Shape::Dashed,
+            place,
+            "",
+            vec![(0.0, 0.0), (end, ideal)],
+        ));
         let mut points = vec![(0.0, 0.0)];
         let mut done = 0.0;
         for (quantum, &winner) in winners.iter().enumerate() {
@@ -76,24 +76,13 @@ fn chart(panel: &Panel, scenario: &Scenario, winners: &[u32]) -> Chart {
             done += f64::from(u8::from(winner as usize == place));
             points.push((quantum as f64 + 1.0, done));
         }
-        curves.push(Curve {
-            name: client.name.clone(),
-            shape: Shape::Line,
-            colour: place,
-            points,
-        });
+        curves.push(Curve::new(Shape::Line, place, &client.name, points));
     }
     Chart {
         title: scenario.title.clone(),
         caption: format!("({}) {}", panel.panel, super::policy_title(panel.policy)),
-        x: Axis {
-            label: "time (quanta)".to_owned(),
-            end: Some(end),
-        },
-        y: Axis {
-            label: "cumulative quanta".to_owned(),
-            end: None,
-        },
+        x: Axis::up_to(end, "time (quanta)"),
+        y: Axis::of("cumulative quanta"),
         curves,
         rules: Vec::new(),
     }

@@ -3,13 +3,12 @@
 
 use std::num::NonZeroU32;
 
-use prorata_report::chart::{Chart, Curve, Shape};
+use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_smp::{LayoutName, SchedulerCosts, SmpSimulation};
 use serde::Deserialize;
 
 use super::many_cpus::{
-    Compared, add_growth, add_lengths, add_locks, add_ratios, axis, of, on_cpus, pairs,
-    paper_points,
+    Compared, add_growth, add_lengths, add_locks, add_ratios, of, on_cpus, pairs, paper_points,
 };
 use super::{Context, Result};
 use crate::finding::Findings;
@@ -129,7 +128,6 @@ impl ChatRooms {
         Ok(findings)
     }
 
-    /// All sizes of the machine.
     fn sizes(&self) -> Vec<u32> {
         self.cpus.iter().chain(&self.cpus_past).copied().collect()
     }
@@ -353,23 +351,23 @@ fn add_speedups(findings: &mut Findings, outcomes: &[Outcome]) {
 
 fn throughput_chart(title: &str, outcomes: &[Outcome]) -> Chart {
     let curves = outcomes.iter().enumerate();
-    let curves = curves.map(|(colour, outcome)| Curve {
-        name: outcome.layout.title(),
-        shape: Shape::Line,
-        colour,
-        points: outcome
-            .throughput
-            .iter()
-            .map(|&(cpus, rate)| (f64::from(cpus), rate))
-            .collect(),
+    let curves = curves.map(|(colour, outcome)| {
+        Curve::new(
+            Shape::Line,
+            colour,
+            outcome.layout.title(),
+            outcome
+                .throughput
+                .iter()
+                .map(|&(cpus, rate)| (f64::from(cpus), rate)),
+        )
     });
     Chart {
         title: title.to_owned(),
-        caption: String::new(),
-        x: axis("CPUs"),
-        y: axis("messages per second"),
+        x: Axis::of("CPUs"),
+        y: Axis::of("messages per second"),
         curves: curves.collect(),
-        rules: Vec::new(),
+        ..Chart::default()
     }
 }
 
@@ -380,14 +378,12 @@ fn speedup_chart(context: &Context<'_>, title: &str, outcomes: &[Outcome]) -> Ch
         let layout = outcome.layout.title();
         let base = outcome.at(BASE_CPUS);
         let points = outcome.throughput.iter();
-        curves.push(Curve {
-            name: layout.clone(),
-            shape: Shape::Line,
+        curves.push(Curve::new(
+            Shape::Line,
             colour,
-            points: points
-                .map(|&(cpus, rate)| (f64::from(cpus), rate / base))
-                .collect(),
-        });
+            &layout,
+            points.map(|&(cpus, rate)| (f64::from(cpus), rate / base)),
+        ));
         let printed = |what: &str| context.printed(&format!("{layout}: {what}"));
         let peak = printed("CPUs at the peak").zip(printed("speedup at the peak"));
         let end = printed("speedup on 8 CPUs").map(|speedup| (8.0, speedup));
@@ -396,11 +392,10 @@ fn speedup_chart(context: &Context<'_>, title: &str, outcomes: &[Outcome]) -> Ch
     }
     Chart {
         title: format!("{title}: speedup over {BASE_CPUS} CPUs"),
-        caption: String::new(),
-        x: axis("CPUs"),
-        y: axis("speedup"),
+        x: Axis::of("CPUs"),
+        y: Axis::of("speedup"),
         curves,
-        rules: Vec::new(),
+        ..Chart::default()
     }
 }
 
@@ -417,14 +412,9 @@ fn lengths_chart(title: &str, simulation: &SmpSimulation) -> Chart {
     Chart {
         title: format!("Run queue lengths, {title}"),
         caption: "as every call of schedule() found them".to_owned(),
-        x: axis("run queue length (tasks)"),
-        y: axis("calls of schedule()"),
-        curves: vec![Curve {
-            name: String::new(),
-            shape: Shape::Bars(width),
-            colour: 0,
-            points: bars.collect(),
-        }],
+        x: Axis::of("run queue length (tasks)"),
+        y: Axis::of("calls of schedule()"),
+        curves: vec![Curve::new(Shape::Bars(width), 0, "", bars)],
         rules: Vec::new(),
     }
 }

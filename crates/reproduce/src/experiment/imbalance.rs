@@ -88,26 +88,21 @@ impl Imbalance {
     /// Around the number of jobs, as axes begin at zero.
     fn chart(&self, title: &str, deviations: &[(f64, Vec<f64>)]) -> Chart {
         let middle = f64::from(self.build.jobs);
-        let curves = (0..self.cpus as usize).map(|cpu| Curve {
-            name: format!("CPU {cpu}"),
-            shape: Shape::Line,
-            colour: cpu,
-            points: deviations
-                .iter()
-                .map(|(at_s, of)| (*at_s, of[cpu] + middle))
-                .collect(),
+        let curves = (0..self.cpus as usize).map(|cpu| {
+            Curve::new(
+                Shape::Line,
+                cpu,
+                format!("CPU {cpu}"),
+                deviations
+                    .iter()
+                    .map(|(at_s, of)| (*at_s, of[cpu] + middle)),
+            )
         });
         Chart {
             title: format!("Deviation from the mean run queue length, {title}"),
             caption: format!("{middle} is no deviation"),
-            x: Axis {
-                label: "time (s)".to_owned(),
-                end: Some(self.looked_at.as_secs_f64()),
-            },
-            y: Axis {
-                label: format!("deviation (tasks) + {middle}"),
-                end: Some(2.0 * middle),
-            },
+            x: Axis::up_to(self.looked_at.as_secs_f64(), "time (s)"),
+            y: Axis::up_to(2.0 * middle, format!("deviation (tasks) + {middle}")),
             curves: curves.collect(),
             rules: Vec::new(),
         }

@@ -93,27 +93,22 @@ impl Pages {
     fn chart(&self, title: &str, names: &[&str], course: &[Vec<u32>]) -> Chart {
         let between = (self.pages / 16).max(1) as usize;
         let shown = &course[..course.len() / 16];
-        let curves = names.iter().enumerate().map(|(client, name)| Curve {
-            name: (*name).to_owned(),
-            shape: Shape::Line,
-            colour: client,
-            points: shown
-                .iter()
-                .enumerate()
-                .map(|(place, held)| ((place * between) as f64, f64::from(held[client])))
-                .collect(),
+        let curves = names.iter().enumerate().map(|(client, name)| {
+            Curve::new(
+                Shape::Line,
+                client,
+                *name,
+                shown
+                    .iter()
+                    .enumerate()
+                    .map(|(place, held)| ((place * between) as f64, f64::from(held[client]))),
+            )
         });
         Chart {
             title: title.to_owned(),
             caption: "each client has as many faults as any other".to_owned(),
-            x: Axis {
-                label: "page faults".to_owned(),
-                end: None,
-            },
-            y: Axis {
-                label: "pages held".to_owned(),
-                end: None,
-            },
+            x: Axis::of("page faults"),
+            y: Axis::of("pages held"),
             curves: curves.collect(),
             rules: Vec::new(),
         }

@@ -3,12 +3,12 @@
 
 use std::num::NonZeroU32;
 
-use prorata_report::chart::{Chart, Curve, Shape};
+use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::file::Time;
 use prorata_smp::{LayoutName, MachineModel, SchedulerCosts, SmpSimulation, Topology};
 use serde::Deserialize;
 
-use super::many_cpus::{add_locks, add_ratios, axis, of, on_cpus, pairs};
+use super::many_cpus::{add_locks, add_ratios, of, on_cpus, pairs};
 use super::{Context, Result};
 use crate::finding::Findings;
 use crate::workload::Reflex;
@@ -72,7 +72,6 @@ impl LargeMachines {
         Ok(findings)
     }
 
-    /// Sizes on which a layout is measured.
     fn measured_on(&self, layout: LayoutName, cpus: &[u32]) -> impl Iterator<Item = u32> {
         let scans = layout == LayoutName::MultiQueue;
         let is_measured = move |cpus: &u32| !scans || *cpus <= self.largest_scan;
@@ -85,12 +84,7 @@ impl LargeMachines {
                 let round_us = findings.value(&format!("{} round", of(layout, &on_cpus(cpus))));
                 (f64::from(cpus).log2(), round_us.log2())
             });
-            Curve {
-                name: layout.title(),
-                shape: Shape::Line,
-                colour,
-                points: points.collect(),
-            }
+            Curve::new(Shape::Line, colour, layout.title(), points)
         });
         curves.collect()
     }
@@ -156,14 +150,13 @@ fn chart(context: &Context<'_>, curves: Vec<Curve>) -> Chart {
     Chart {
         title: context.figure.scenario.title.clone(),
         caption: "both axes in powers of two".to_owned(),
-        x: axis("log2 of CPUs"),
-        y: axis("log2 of the time of a round on a CPU (us)"),
+        x: Axis::of("log2 of CPUs"),
+        y: Axis::of("log2 of the time of a round on a CPU (us)"),
         curves,
         rules: Vec::new(),
     }
 }
 
-/// The time of a round on its CPU.
 fn round_us(simulation: &SmpSimulation, cpus: u32) -> f64 {
     let counts = simulation.counts();
     let rounds = (counts.yields + counts.sends).max(1) as f64;

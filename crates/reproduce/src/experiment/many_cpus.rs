@@ -92,29 +92,22 @@ impl Context<'_> {
     }
 }
 
-/// An axis that ends where the curves do.
-pub(super) fn axis(label: &str) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        end: None,
-    }
-}
-
 /// The paper's points beside a curve of ours; none where it prints none.
 pub(super) fn paper_points(
     layout: LayoutName,
     colour: usize,
     points: Vec<(f64, f64)>,
 ) -> Option<Curve> {
-    (!points.is_empty()).then(|| Curve {
-        name: format!("{}, the paper", layout.title()),
-        shape: Shape::Dots,
-        colour,
-        points,
+    (!points.is_empty()).then(|| {
+        Curve::new(
+            Shape::Dots,
+            colour,
+            format!("{}, the paper", layout.title()),
+            points,
+        )
     })
 }
 
-/// Machines that are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
     /// Begins the names of all metrics.
@@ -136,22 +129,21 @@ impl Compared<'_> {
                     let points = cpus.map(|&cpus| Some((f64::from(cpus), value(&of(cpus))?)));
                     points.flatten().collect()
                 };
-                curves.push(Curve {
-                    name: layout.title(),
-                    shape: Shape::Line,
+                curves.push(Curve::new(
+                    Shape::Line,
                     colour,
-                    points: points(&|metric| Some(findings.value(metric))),
-                });
+                    layout.title(),
+                    points(&|metric| Some(findings.value(metric))),
+                ));
                 let printed = points(&|metric| context.printed(metric));
                 curves.extend(paper_points(layout, colour, printed));
             }
             let chart = Chart {
                 title: format!("{}: {metric}", context.figure.scenario.title),
-                caption: String::new(),
-                x: axis("CPUs"),
-                y: axis(&format!("{metric} ({unit})")),
+                x: Axis::of("CPUs"),
+                y: Axis::of(format!("{metric} ({unit})")),
                 curves,
-                rules: Vec::new(),
+                ..Chart::default()
             };
             findings.draw(&format!("{}{metric}", self.label), &chart);
         }

@@ -95,7 +95,6 @@ const OTHERS: [PolicyName; 5] = [
 ];
 
 impl Experiment {
-    /// Does it.
     pub(crate) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         match self {
             Experiment::ListSearch(this) => this.run(context),
@@ -179,7 +178,6 @@ pub(crate) struct Context<'a> {
     pub figure: &'a Figure,
     /// What the paper says of it.
     pub expectations: &'a [Expectation],
-    /// Which of several runs this is.
     pub run: u32,
     pub engine: Engine,
     /// On processes as long as in the paper; simulated machines of all sizes.
@@ -199,7 +197,6 @@ impl Context<'_> {
         scenario
     }
 
-    /// Seed of one of several runs.
     pub fn seed(&self, run: u32) -> u64 {
         u64::from(self.figure.scenario.seed) + (u64::from(run) << 32)
     }

@@ -88,32 +88,22 @@ fn trials_of(mut course: Course, trial_s: f64) -> Course {
 }
 
 fn chart(context: &Context<'_>, course: &Course, starts_s: &[f64]) -> Chart {
-    let curves = course
-        .clients
-        .iter()
-        .enumerate()
-        .map(|(client, name)| Curve {
-            name: name.clone(),
-            shape: Shape::Line,
-            colour: client,
-            points: course
+    let curves = course.clients.iter().enumerate().map(|(client, name)| {
+        Curve::new(
+            Shape::Line,
+            client,
+            name,
+            course
                 .curve(client)
                 .into_iter()
-                .filter(|(at_s, _)| *at_s >= starts_s[client])
-                .collect(),
-        });
+                .filter(|(at_s, _)| *at_s >= starts_s[client]),
+        )
+    });
     Chart {
         title: context.figure.scenario.title.clone(),
-        caption: String::new(),
-        x: Axis {
-            label: "time (s)".to_owned(),
-            end: Some(course.end_s()),
-        },
-        y: Axis {
-            label: "cumulative trials".to_owned(),
-            end: None,
-        },
+        x: Axis::up_to(course.end_s(), "time (s)"),
+        y: Axis::of("cumulative trials"),
         curves: curves.collect(),
-        rules: Vec::new(),
+        ..Chart::default()
     }
 }

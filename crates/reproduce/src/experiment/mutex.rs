@@ -115,20 +115,9 @@ fn histogram(title: &str, group: &Group) -> Chart {
             "{} acquisitions; longer waits in the last bar",
             group.waits_ms.len()
         ),
-        x: Axis {
-            label: "waiting time (ms)".to_owned(),
-            end: Some(end_ms),
-        },
-        y: Axis {
-            label: "frequency".to_owned(),
-            end: None,
-        },
-        curves: vec![Curve {
-            name: String::new(),
-            shape: Shape::Bars(BAR_MS),
-            colour: 0,
-            points: points.collect(),
-        }],
+        x: Axis::up_to(end_ms, "waiting time (ms)"),
+        y: Axis::of("frequency"),
+        curves: vec![Curve::new(Shape::Bars(BAR_MS), 0, "", points)],
         rules: vec![
             rule(mean_ms, "mean", false),
             rule((mean_ms - spread_ms).max(0.0), "", true),

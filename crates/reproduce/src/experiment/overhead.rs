@@ -57,25 +57,13 @@ impl Overhead {
         let tasks = self.tasks.iter().zip(printed);
         let paper =
             tasks.map(|(&tasks, expectation)| (f64::from(tasks) - BAR / 2.0, expectation.paper));
-        let bars = |name: &str, colour, points| Curve {
-            name: name.to_owned(),
-            shape: Shape::Bars(BAR),
-            colour,
-            points,
-        };
+        let bars = |name: &str, colour, points| Curve::new(Shape::Bars(BAR), colour, name, points);
         Chart {
             title: context.figure.scenario.title.clone(),
-            caption: String::new(),
-            x: Axis {
-                label: "tasks".to_owned(),
-                end: Some(10.0),
-            },
-            y: Axis {
-                label: "CPU time lost (%)".to_owned(),
-                end: None,
-            },
+            x: Axis::up_to(10.0, "tasks"),
+            y: Axis::of("CPU time lost (%)"),
             curves: vec![bars("paper", 1, paper.collect()), bars("ours", 0, ours)],
-            rules: Vec::new(),
+            ..Chart::default()
         }
     }
 }

@@ -40,14 +40,15 @@ fn one() -> u32 {
 }
 
 impl Panel {
-    /// Its scenario.
     pub(super) fn scenario(&self, context: &Context<'_>) -> Result<Scenario> {
         let mut scenario = context.figure.scenario.clone();
         scenario.machine.policy = self.policy;
         for (name, tickets) in &self.tickets {
             let client = scenario.clients.iter_mut().find(|c| c.name == *name);
             let client = client.ok_or_else(|| {
-                context.malformed(format!("has tickets for '{name}', whom the scenario lacks"))
+                context.malformed(format!(
+                    "has tickets for '{name}', which the scenario lacks"
+                ))
             })?;
             client.tickets = tickets.clone();
         }
@@ -60,7 +61,6 @@ impl Panel {
         self.client.as_deref().unwrap_or_else(first)
     }
 
-    /// A metric of it.
     pub fn metric(&self, what: &str) -> String {
         format!("({}) {what}", self.panel)
     }

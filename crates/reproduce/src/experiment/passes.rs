@@ -78,26 +78,18 @@ pub(super) fn join_all(policy: &mut Stride, scenario: &Scenario) -> Option<()> {
 fn chart(scenario: &Scenario, course: &[Vec<f64>]) -> Chart {
     let curves = scenario.clients.iter().enumerate().map(|(place, client)| {
         let passes = course.iter().enumerate();
-        Curve {
-            name: client.name.clone(),
-            shape: Shape::Dots,
-            colour: place,
-            points: passes
-                .map(|(quantum, passes)| (quantum as f64, passes[place]))
-                .collect(),
-        }
+        Curve::new(
+            Shape::Dots,
+            place,
+            &client.name,
+            passes.map(|(quantum, passes)| (quantum as f64, passes[place])),
+        )
     });
     Chart {
         title: scenario.title.clone(),
         caption: "in each quantum the smallest pass is selected and advanced".to_owned(),
-        x: Axis {
-            label: "time (quanta)".to_owned(),
-            end: None,
-        },
-        y: Axis {
-            label: "pass value".to_owned(),
-            end: None,
-        },
+        x: Axis::of("time (quanta)"),
+        y: Axis::of("pass value"),
         curves: curves.collect(),
         rules: Vec::new(),
     }

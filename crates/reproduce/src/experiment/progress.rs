@@ -137,24 +137,18 @@ impl Progress {
             let start_s = scenario.clients[client].start.as_secs_f64();
             let points = course.curve(client).into_iter();
             let points = points.filter(|(at_s, _)| *at_s >= start_s);
-            Curve {
-                name: name.clone(),
-                shape: Shape::Line,
-                colour: client,
-                points: points.map(|(at_s, done)| (at_s, done * scale)).collect(),
-            }
+            Curve::new(
+                Shape::Line,
+                client,
+                name,
+                points.map(|(at_s, done)| (at_s, done * scale)),
+            )
         });
         Chart {
             title: scenario.title.clone(),
             caption: String::new(),
-            x: Axis {
-                label: "time (s)".to_owned(),
-                end: Some(course.end_s()),
-            },
-            y: Axis {
-                label: self.label.clone(),
-                end: None,
-            },
+            x: Axis::up_to(course.end_s(), "time (s)"),
+            y: Axis::of(self.label.clone()),
             curves: curves.collect(),
             rules: vec![Rule {
                 x: self.change.as_secs_f64(),
@@ -169,8 +163,8 @@ impl Progress {
 /// of one's own that is a rate; elsewhere it does not depend on what others
 /// leave.
 fn share(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64> {
-    let everybody = 0..course.clients.len();
-    let all: f64 = everybody
+    let all_clients = 0..course.clients.len();
+    let all: f64 = all_clients
         .map(|client| course.between(client, sum.span()))
         .sum();
     Ok(received_by(context, course, sum)? / all)
@@ -182,7 +176,7 @@ fn received_by(context: &Context<'_>, course: &Course, sum: &Sum) -> Result<f64>
     for name in &sum.clients {
         let client = course.find(name);
         let client = client
-            .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?;
+            .ok_or_else(|| context.malformed(format!("speaks of '{name}', which it lacks")))?;
         received += course.between(client, sum.span());
     }
     Ok(received)

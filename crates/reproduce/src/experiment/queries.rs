@@ -152,26 +152,14 @@ impl Queries {
             let own = answers.iter().filter(|a| a.client == client);
             let mut points = vec![(0.0, 0.0)];
             points.extend(own.zip(1..).map(|(a, done)| (a.at_s, f64::from(done))));
-            Curve {
-                name: name.clone(),
-                shape: Shape::Line,
-                colour,
-                points,
-            }
+            Curve::new(Shape::Line, colour, name, points)
         });
         Chart {
             title: title.to_owned(),
-            caption: String::new(),
-            x: Axis {
-                label: "time (s)".to_owned(),
-                end: Some(end_s),
-            },
-            y: Axis {
-                label: "queries processed".to_owned(),
-                end: None,
-            },
+            x: Axis::up_to(end_s, "time (s)"),
+            y: Axis::of("queries processed"),
             curves: curves.collect(),
-            rules: Vec::new(),
+            ..Chart::default()
         }
     }
 }

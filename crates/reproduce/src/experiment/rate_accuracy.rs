@@ -144,29 +144,13 @@ impl RateAccuracy {
 
     fn chart(&self, context: &Context<'_>, dots: Vec<(f64, f64)>) -> Chart {
         let end = f64::from(self.ratios.iter().copied().max().unwrap_or(1));
-        let ideal = Curve {
-            name: "ideal".to_owned(),
-            shape: Shape::Line,
-            colour: 5,
-            points: vec![(0.0, 0.0), (end, end)],
-        };
-        let observed = Curve {
-            name: "observed".to_owned(),
-            shape: Shape::Dots,
-            colour: 1,
-            points: dots,
-        };
+        let ideal = Curve::new(Shape::Line, 5, "ideal", vec![(0.0, 0.0), (end, end)]);
+        let observed = Curve::new(Shape::Dots, 1, "observed", dots);
         Chart {
             title: context.figure.scenario.title.clone(),
             caption: format!("{} runs for each ratio", self.drawn),
-            x: Axis {
-                label: "allocated ratio".to_owned(),
-                end: Some(end),
-            },
-            y: Axis {
-                label: "observed ratio".to_owned(),
-                end: None,
-            },
+            x: Axis::up_to(end, "allocated ratio"),
+            y: Axis::of("observed ratio"),
             curves: vec![ideal, observed],
             rules: Vec::new(),
         }

@@ -160,24 +160,19 @@ impl Rounds {
         } else {
             "CPUs"
         };
-        let drawn = curves
-            .iter()
-            .enumerate()
-            .map(|(colour, (layout, points))| Curve {
-                name: layout.title(),
-                shape: Shape::Line,
+        let drawn = curves.iter().enumerate().map(|(colour, (layout, points))| {
+            Curve::new(
+                Shape::Line,
                 colour,
-                points: points
-                    .iter()
-                    .map(|(x, y)| (x.log2(), (y * 1000.0).log2()))
-                    .collect(),
-            });
-        let axis = |label: String| Axis { label, end: None };
+                layout.title(),
+                points.iter().map(|(x, y)| (x.log2(), (y * 1000.0).log2())),
+            )
+        });
         Chart {
             title: context.figure.scenario.title.clone(),
             caption: "both axes in powers of two".to_owned(),
-            x: axis(format!("log2 of {of_what}")),
-            y: axis("log2 of the time of a round (ns)".to_owned()),
+            x: Axis::of(format!("log2 of {of_what}")),
+            y: Axis::of("log2 of the time of a round (ns)"),
             curves: drawn.collect(),
             rules: Vec::new(),
         }

@@ -76,7 +76,7 @@ impl Responses {
             .iter()
             .position(|client| client.name == name);
         let client = client
-            .ok_or_else(|| context.malformed(format!("speaks of '{name}', whom it lacks")))?
+            .ok_or_else(|| context.malformed(format!("speaks of '{name}', which it lacks")))?
             as u32;
         let mut outcome = Outcome {
             shortest: u64::MAX,
@@ -114,20 +114,9 @@ impl Responses {
         Chart {
             title: scenario.title.clone(),
             caption: format!("({}) client {client}, {policy}", panel.panel),
-            x: Axis {
-                label: "response time (quanta)".to_owned(),
-                end: Some(self.drawn as f64 + 1.0),
-            },
-            y: Axis {
-                label: "frequency (thousands)".to_owned(),
-                end: None,
-            },
-            curves: vec![Curve {
-                name: String::new(),
-                shape: Shape::Bars(0.8),
-                colour: 0,
-                points: points.collect(),
-            }],
+            x: Axis::up_to(self.drawn as f64 + 1.0, "response time (quanta)"),
+            y: Axis::of("frequency (thousands)"),
+            curves: vec![Curve::new(Shape::Bars(0.8), 0, "", points)],
             rules: Vec::new(),
         }
     }

@@ -72,23 +72,12 @@ fn chart(context: &Context<'_>, panel: &Panel, errors: &[f64]) -> Chart {
     Chart {
         title: context.figure.scenario.title.clone(),
         caption: format!("({}) {policy}, {runs}", panel.panel),
-        x: Axis {
-            label: "time (quanta)".to_owned(),
-            end: Some(shown as f64),
-        },
-        y: Axis {
-            label: match panel.runs {
-                1 => "error (quanta)".to_owned(),
-                _ => "mean error (quanta)".to_owned(),
-            },
-            end: None,
-        },
-        curves: vec![Curve {
-            name: String::new(),
-            shape: Shape::Line,
-            colour: 0,
-            points: curve,
-        }],
+        x: Axis::up_to(shown as f64, "time (quanta)"),
+        y: Axis::of(match panel.runs {
+            1 => "error (quanta)".to_owned(),
+            _ => "mean error (quanta)".to_owned(),
+        }),
+        curves: vec![Curve::new(Shape::Line, 0, "", curve)],
         rules: Vec::new(),
     }
 }

@@ -107,24 +107,13 @@ impl Windows {
                 let rate = course.between(client, (from_s, to_s)) / (to_s - from_s) * scale;
                 ((from_s + to_s) / 2.0, rate)
             };
-            Curve {
-                name: name.clone(),
-                shape: Shape::Line,
-                colour: client,
-                points: spans.iter().map(rate).collect(),
-            }
+            Curve::new(Shape::Line, client, name, spans.iter().map(rate))
         });
         Chart {
             title: context.figure.scenario.title.clone(),
             caption: format!("windows of {}; scaled to the paper's machine", self.window),
-            x: Axis {
-                label: "time (s)".to_owned(),
-                end: Some(course.end_s()),
-            },
-            y: Axis {
-                label: "average iterations per second".to_owned(),
-                end: None,
-            },
+            x: Axis::up_to(course.end_s(), "time (s)"),
+            y: Axis::of("average iterations per second"),
             curves: curves.collect(),
             rules: Vec::new(),
         }

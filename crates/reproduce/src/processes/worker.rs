@@ -13,7 +13,6 @@ use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
 /// What a worker is called, by which it knows itself.
 pub(super) const NAME: &str = "prorata-worker";
 
-/// What a worker does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
     /// Integer arithmetic, as the benchmarks of both papers.

@@ -48,7 +48,6 @@ fn add_process(scenario: &mut Scenario, name: &str, threads: Vec<(String, Vec<St
     scenario.clients.push(client(name, None));
 }
 
-/// A client by the name of its program.
 fn client(name: &str, count: Option<u32>) -> Client {
     Client {
         name: name.to_owned(),

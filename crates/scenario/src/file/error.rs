@@ -17,50 +17,32 @@ pub struct ScenarioError {
 
 /// A rule that a scenario breaks.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum Problem {
-    /// A name that nothing has.
     #[error("there is no {kind} \"{name}\": {fix}")]
     Unknown {
-        /// What was looked for.
         kind: &'static str,
-        /// The name.
         name: String,
         /// The known names, or how to make one.
         fix: String,
     },
-    /// A name that two things have.
     #[error("\"{0}\" names two things: give one of them another name")]
     Duplicate(String),
-    /// A name of the wrong form.
     #[error("\"{0}\" is no name: use 1 to {MAX_NAME_BYTES} bytes without spaces")]
     Name(String),
-    /// A number that is too small or too large.
     #[error("{what} is {is}: it must be {low} to {high}")]
     Range {
-        /// The quantity.
         what: &'static str,
-        /// The value.
         is: String,
-        /// Smallest value allowed.
         low: String,
-        /// Largest value allowed.
         high: String,
     },
-    /// Pools with more or fewer CPUs than the machine.
     #[error("the pools have {pools} CPUs together, the machine has {cpus}: let `cpus` be {pools}")]
-    Pools {
-        /// Sum over the pools.
-        pools: u64,
-        /// CPUs of the machine.
-        cpus: u32,
-    },
-    /// A step that makes no sense where it stands.
+    Pools { pools: u64, cpus: u32 },
     #[error("{0}")]
     Step(&'static str),
-    /// A trace file that was not read yet.
     #[error("the trace \"{}\" was not read: read the scenario from a file", .0.display())]
     TraceNotRead(PathBuf),
-    /// An operation that the ledger refuses.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
@@ -122,31 +104,22 @@ impl fmt::Display for KeyPath {
 
 /// A scenario file that is refused.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum ReadError {
-    /// The file itself cannot be read.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which file.
         path: PathBuf,
-        /// Why.
         error: std::io::Error,
     },
-    /// The file is too long.
     #[error("{}: longer than {max} bytes: split the scenario", path.display(), max = super::MAX_FILE_BYTES)]
-    TooLong {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// The file says something that is not allowed.
+    TooLong { path: PathBuf },
     #[error("{}:{line}:{column}: {what}", path.display())]
     Line {
-        /// Which file.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// The rule and the fix.
         what: String,
     },
 }

@@ -15,7 +15,6 @@ use crate::plan::Plan;
 /// Longest scenario or trace file.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A scenario and the text that it was read from.
 struct Source<'a> {
     path: &'a Path,
     text: String,

@@ -8,8 +8,8 @@ use super::{Bucket, Counts, Summary, Verdict};
 /// A run in figures, on whatever engine.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names explain the rest")]
 pub struct Report {
-    /// What the scenario shows.
     pub title: String,
     /// The engine: `sim`, or one for real processes.
     pub engine: &'static str,
@@ -23,11 +23,8 @@ pub struct Report {
     pub seed: u64,
     /// Length of the run.
     pub duration_ns: u64,
-    /// CPUs.
     pub cpus: u32,
-    /// Quantum at the end.
     pub quantum_ns: u64,
-    /// Policy at the end.
     pub policy: PolicyName,
     /// Totals of the simulated machine.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -79,20 +79,15 @@ impl RunMeasures {
 }
 
 /// A run that is over.
+#[allow(missing_docs, reason = "the names explain the rest")]
 pub struct Ran<'a> {
-    /// The scenario that ran.
     pub scenario: &'a Scenario,
-    /// The engine that ran it.
     pub engine: &'static str,
     /// The source of all randomness.
     pub seed: u64,
-    /// Length of the run.
     pub duration_ns: u64,
-    /// CPUs.
     pub cpus: u32,
-    /// Quantum at the end.
     pub quantum_ns: u64,
-    /// Policy at the end.
     pub policy: PolicyName,
     /// The plan's clients.
     pub groups: &'a [Group],

@@ -50,8 +50,8 @@ impl Judge<'_> {
         match assertion {
             Assertion::Share(share) => {
                 let span = self.span(share.from, share.to);
-                let everybody = 0..self.ran.service_ns.len() as u32;
-                let total = self.received_ns(everybody, &span);
+                let all_clients = 0..self.ran.service_ns.len() as u32;
+                let total = self.received_ns(all_clients, &span);
                 let received = self.received_ns(self.clients(&share.client), &span);
                 verdict(
                     format!(

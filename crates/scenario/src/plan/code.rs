@@ -6,12 +6,12 @@ use crate::draw::Draw;
 
 /// The next action of a thread. Numbers index the tables of a [`super::Plan`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names explain the rest")]
 pub enum Instruction {
     /// Uses a drawn amount of CPU time.
     Compute(u32),
     /// Sleeps for a drawn time.
     Sleep(u32),
-    /// Waits for a signal.
     Wait(u32),
     /// Wakes a thread that waits for a signal.
     Signal(u32),
@@ -19,7 +19,6 @@ pub enum Instruction {
     Lock(u32),
     /// Releases a mutex.
     Unlock(u32),
-    /// Calls a service.
     Call(u32),
     /// Takes a call of this service, or waits for one.
     Accept(u32),
@@ -37,25 +36,20 @@ pub enum Instruction {
     Exit,
     /// Sets a register of the thread.
     Set {
-        /// Which.
         register: u8,
         /// Its new value.
         to: u32,
     },
     /// Decrements a register, and jumps unless it is zero then.
     Again {
-        /// Which.
         register: u8,
-        /// The target.
         to: u32,
     },
-    /// Jumps to an instruction.
     Jump(u32),
     /// Jumps unless a draw of 32 bits from the thread's stream is below a chance.
     Unless {
         /// In 2^32.
         chance: u32,
-        /// The target.
         to: u32,
     },
 }

@@ -173,7 +173,6 @@ impl Group {
         format!("{}{}", self.name, client - self.clients.start + 1)
     }
 
-    /// The copy of that name.
     pub(crate) fn find_copy(&self, name: &str) -> Option<u32> {
         let number = name.strip_prefix(self.name.as_str())?.parse().ok()?;
         let client = self
@@ -417,7 +416,6 @@ fn pairs(
     pairs.collect()
 }
 
-/// Whether a mutex of this kind needs a currency.
 fn needs_currency(kind: MutexKind) -> bool {
     kind == MutexKind::Lottery
 }

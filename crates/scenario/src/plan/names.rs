@@ -7,7 +7,6 @@ use crate::file::{KeyPath, Problem, ScenarioError};
 /// Longest list of names that a message gives.
 const NAMES_IN_MESSAGE: usize = 8;
 
-/// Names of one kind.
 #[derive(Debug)]
 pub(crate) struct Names {
     /// In the singular, for messages.
@@ -49,7 +48,6 @@ impl Names {
         self.numbers.len()
     }
 
-    /// All names, by number.
     pub(crate) fn by_number(&self) -> Vec<String> {
         let mut names = vec![String::new(); self.numbers.len()];
         for (name, &number) in &self.numbers {

@@ -57,7 +57,6 @@ pub(super) fn pools(machine: &MachineSpec) -> Result<Vec<PoolPlan>, ScenarioErro
     Ok(pools)
 }
 
-/// The pools by name.
 pub(super) fn names(machine: &MachineSpec) -> Names {
     let mut names = Names::new("pool", "write it into machine.pools");
     for pool in &machine.pools {

@@ -9,7 +9,6 @@ use prorata_core::rng::Xoshiro256PlusPlus;
 use crate::plan::{MutexPlan, Plan, ServicePlan};
 use crate::stream::{Purpose, stream};
 
-/// No thread.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Everything that threads meet at.
@@ -56,7 +55,6 @@ impl Objects {
     }
 }
 
-/// A mutex.
 #[derive(Debug)]
 pub(super) struct Mutex {
     pub(super) name: String,
@@ -95,7 +93,6 @@ impl Mutex {
     }
 }
 
-/// A pipe.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) capacity: u32,

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prorata_core::policy::PolicyName;
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_report::figures::{self, Figure};
 use prorata_scenario::file::{
     Amount, Client, Distribution, Loop, MachineSpec, Program, Step, Tickets, Time, Varying,
 };
@@ -158,8 +158,7 @@ fn main() {
     }
     if wanted.is_none() {
         reached.extend(peers::compare());
-        let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
-        figures::write(&place.join("sim.json"), &reached).expect("figures can be written");
+        figures::keep(env!("CARGO_TARGET_TMPDIR"), "sim", &reached);
     }
 }
 
@@ -193,27 +192,18 @@ impl Measured {
             "{} CPUs, {} clients, {}",
             case.cpus, case.clients, case.name
         );
+        let name = format!("simulated on one core: {machine}");
         let million = self.events_a_second / 1e6;
-        let mut figures = vec![Figure {
-            name: format!("simulated on one core: {machine}"),
-            paper: None,
-            peer: None,
-            measured: million,
-            unit: "million events/s".into(),
-            target: Some(Quantity::Words(format!("at least {}", case.target))),
-            ok: million >= case.target,
-        }];
+        let mut figures = vec![Figure::at_least(
+            name,
+            million,
+            "million events/s",
+            case.target,
+        )];
         if case.clients >= 1_000_000 {
             let bytes = self.bytes_a_client[2] as f64;
-            figures.push(Figure {
-                name: format!("memory: {machine}"),
-                paper: None,
-                peer: None,
-                measured: bytes,
-                unit: "bytes/client".into(),
-                target: Some(Quantity::Words("below 300".into())),
-                ok: bytes < 300.0,
-            });
+            let name = format!("memory: {machine}");
+            figures.push(Figure::at_most(name, bytes, "bytes/client", 300.0));
         }
         figures
     }

@@ -91,7 +91,6 @@ pub fn compare() -> Vec<Figure> {
     figures
 }
 
-/// Where the scripts are.
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/speed/peers")
 }
@@ -128,7 +127,6 @@ fn tickets(client: u32) -> u32 {
     1 + client % 10
 }
 
-/// Tickets of all of them.
 fn all_tickets() -> u32 {
     (0..CLIENTS).map(tickets).sum()
 }

@@ -12,7 +12,6 @@ use crate::observer::Observer;
 
 type Lots = Xoshiro256PlusPlus;
 
-/// Throws one fault in.
 pub(super) fn fault<O: Observer>(simulation: &mut Simulation<O>, lots: &mut Lots) {
     let clients = u64::from(simulation.machine().client_count());
     let client = below(lots, clients) as u32;

@@ -55,31 +55,23 @@ pub struct Failure {
 
 /// Faults that a trial can find.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum Fault {
-    /// The run could not continue.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The books do not balance.
     #[error(transparent)]
     Books(#[from] Imbalance),
-    /// A client got nothing although it should have.
     #[error("{client} got no CPU time in the quiet")]
-    Starved {
-        /// The client.
-        client: String,
-    },
+    Starved { client: String },
     /// A client that did nothing but compute got much more or less than was
     /// due to it.
     #[error("the error of {client} grew by {quanta} quanta in the steady state, more than {bound}")]
     Error {
-        /// The client.
         client: String,
         /// By how much.
         quanta: f64,
-        /// The bound.
         bound: f64,
     },
-    /// Nothing is left to happen although clients run.
     #[error("the machine has come to a halt")]
     Halt,
 }

@@ -158,7 +158,6 @@ pub(super) fn policy(lots: &mut Lots) -> PolicyName {
     pick(lots, &all).unwrap_or_default()
 }
 
-/// One of them.
 pub(super) fn pick<T: Clone>(lots: &mut Lots, of: &[T]) -> Option<T> {
     (!of.is_empty()).then(|| of[below(lots, of.len() as u64) as usize].clone())
 }
@@ -188,7 +187,6 @@ fn amount(lots: &mut Lots, currencies: &[Currency]) -> Amount {
     }
 }
 
-/// One amount of each currency.
 fn distinct(mut amounts: Vec<Amount>) -> Vec<Amount> {
     amounts.sort_by(|a, b| a.currency.cmp(&b.currency));
     amounts.dedup_by(|a, b| a.currency == b.currency);

@@ -67,63 +67,40 @@ pub struct Done {
 
 /// A sweep that cannot be run or taken up.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum SweepError {
-    /// The scenario is refused, with some settings.
     #[error(transparent)]
     Scenario(#[from] ReadError),
-    /// A setting stands nowhere in the scenario.
     #[error("there is no place {setting} in the scenario: {segment} is {why}")]
     Setting {
-        /// The setting.
         setting: String,
-        /// The part of it that leads nowhere.
         segment: String,
-        /// Why.
         why: &'static str,
     },
-    /// A value that is not TOML.
     #[error(
         "{0} is no list of values: write them as in TOML, with commas between them, text in quotes or without spaces"
     )]
     Values(String),
-    /// More runs than a sweep may have.
     #[error("the sweep has more than {MAX_RUNS} runs: leave out settings or seeds")]
     TooManyRuns,
-    /// A setting has two axes.
     #[error(
         "{setting} is swept twice, the second time as {again}: write all its values in one list, with commas between them"
     )]
     Twice {
-        /// As it is named first.
         setting: String,
         /// As it, or what it is part of, is named again.
         again: String,
     },
-    /// The results are of another scenario, of other traces or of another
-    /// version of the simulator.
     #[error(
         "{} holds results of another scenario, trace or version of prorata: name another file", .0.display()
     )]
     OtherScenario(PathBuf),
-    /// The file is there and holds no results.
     #[error("{} holds something else than results of a sweep: name another file", .0.display())]
     NoResults(PathBuf),
-    /// The results cannot be read or written.
     #[error("{}: {error}", path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A run cannot continue.
+    File { path: PathBuf, error: io::Error },
     #[error("seed {seed}: {error}")]
-    Run {
-        /// Its seed.
-        seed: u64,
-        /// Why.
-        error: RunError,
-    },
+    Run { seed: u64, error: RunError },
 }
 
 impl Sweep {

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{GridPoint, SweepError};
 
-/// A line of the results.
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
     #[serde(flatten)]
@@ -45,7 +44,6 @@ impl Kept {
     }
 }
 
-/// The first line of the results.
 #[derive(Serialize, Deserialize)]
 struct Head {
     scenario: String,
@@ -53,7 +51,6 @@ struct Head {
 
 /// A run whose line is there.
 pub(super) struct Earlier {
-    /// What it came from.
     pub(super) scenario: String,
     /// Whether its assertions held.
     pub(super) holds: bool,

@@ -37,12 +37,15 @@ pub fn read(path: &Path) -> Scenario {
     Scenario::read(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A scenario from its text without the title.
 pub fn parse(text: &str) -> Scenario {
-    Scenario::parse(Path::new("test.toml"), text.to_owned())
-        .unwrap_or_else(|error| panic!("{error}"))
+    parse_whole(format!("title = \"t\"\n{text}"))
 }
 
-/// Runs a scenario to its end.
+pub fn parse_whole(text: String) -> Scenario {
+    Scenario::parse(Path::new("test.toml"), text).unwrap_or_else(|error| panic!("{error}"))
+}
+
 pub fn run<O: Observer>(scenario: &Scenario, seed: u64, observer: O) -> (Machine, O) {
     let mut simulation = Simulation::watched(scenario, seed, observer).expect("checked");
     simulation.run().unwrap_or_else(|error| panic!("{error}"));

@@ -26,21 +26,13 @@ pub enum QueueLayout {
     Pools(Vec<u32>, Comparison),
 }
 
-/// A layout that is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum LayoutError {
-    /// None, or too many.
     #[error("a machine of {0} CPUs cannot be laid out: it has 1 to {MAX_CPUS}")]
     Cpus(u32),
-    /// Pools are given for another number of CPUs.
     #[error("pools are given for {given} of {cpus} CPUs: name one for each")]
-    PoolsGiven {
-        /// Entries.
-        given: usize,
-        /// CPUs of the machine.
-        cpus: u32,
-    },
-    /// Pool numbers have a gap.
+    PoolsGiven { given: usize, cpus: u32 },
     #[error("no CPU is in pool {0}: number the pools from 0 without gaps")]
     EmptyPool(u32),
 }
@@ -145,7 +137,6 @@ impl RunQueues {
         Ok((this, queues))
     }
 
-    /// Number of CPUs.
     pub fn cpus(&self) -> u32 {
         self.positions.len() as u32
     }
@@ -163,7 +154,6 @@ impl RunQueues {
         self.pool(cpu).clock
     }
 
-    /// Pool of a CPU.
     pub fn pool_of(&self, cpu: Cpu) -> u32 {
         self.position(cpu).pool
     }
@@ -194,7 +184,6 @@ impl RunQueues {
     }
 }
 
-/// The CPUs of each pool, and the position of each CPU.
 fn members(pool_of: &[u32], cpus: u32) -> Result<(Vec<Vec<Cpu>>, Vec<Position>), LayoutError> {
     if pool_of.len() != cpus as usize {
         return Err(LayoutError::PoolsGiven {

@@ -30,9 +30,7 @@ pub enum Comparison {
 /// A place and its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Best {
-    /// Which place.
     pub place: u32,
-    /// Its word.
     pub value: Rank,
 }
 
@@ -78,7 +76,6 @@ impl Offers {
         }
     }
 
-    /// Number of places.
     pub fn places(&self) -> u32 {
         self.leaves.len() as u32
     }

@@ -28,7 +28,6 @@ use super::task::{Cpu, Task, TaskIndex};
 /// A task that another task displaced and that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Displaced {
-    /// Which task.
     pub task: TaskIndex,
     pub(super) lock: LockIndex,
     pub(super) handle: QueueHandle,

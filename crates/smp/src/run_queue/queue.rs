@@ -70,7 +70,6 @@ impl CpuState {
 #[derive(Clone, Debug)]
 pub struct Queue {
     entries: Vec<Entry>,
-    /// Free entries.
     free: Vec<u32>,
     lists: Vec<List>,
     /// Bit `l` is set exactly if `lists[l]` has a task.

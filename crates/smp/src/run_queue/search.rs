@@ -97,7 +97,6 @@ impl Heads {
     }
 }
 
-/// What a scan found.
 pub(super) struct Scan {
     pub(super) best: Candidate,
     pub(super) heads: Heads,

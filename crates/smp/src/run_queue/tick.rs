@@ -5,7 +5,6 @@ use super::layout::RunQueues;
 use super::queue::Queue;
 use super::task::Cpu;
 
-/// A tick on a CPU.
 #[derive(Debug)]
 pub struct Tick {
     cpu: Cpu,

@@ -16,7 +16,6 @@ pub(super) struct Clock {
     last: Reading,
 }
 
-/// The readings of a look.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reading {
     real_ns: u64,
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_take_from_nobody_counts() {
+    fn time_counts_while_all_processes_are_blocked() {
         let mut clock = Clock::new(&[0]);
         clock.look(0, true);
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -31,7 +31,6 @@ const DESCRIPTORS_BESIDES: u64 = 1024;
 /// Most threads that are heard at once.
 const AT_ONCE: usize = 256;
 
-/// A thread that has begun.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) client: u32,
@@ -42,7 +41,6 @@ pub(super) struct Thread {
     pub(super) since_ns: Option<u64>,
 }
 
-/// A client and its process.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) name: String,

@@ -8,7 +8,6 @@ use super::{Due, Result, Run, Watch};
 use crate::error::StageError;
 
 impl Run {
-    /// Something is due.
     pub(super) fn happen(&mut self, time_ns: u64, due: Due, watch: &mut dyn Watch) -> Result<()> {
         match due {
             Due::Start { group } => {
@@ -101,7 +100,6 @@ impl Run {
         }
     }
 
-    /// A client with a rule starts.
     fn start_rule(&mut self, client: u32) {
         if self.rules.begins(client) {
             self.follow_rule(client, self.clock.now_ns());

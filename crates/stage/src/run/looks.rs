@@ -8,7 +8,6 @@ use prorata_scenario::plan::client_id;
 /// Measures a run, look by look.
 #[derive(Debug)]
 pub(super) struct Looks {
-    /// The measures of any engine.
     pub(super) run: RunMeasures,
     /// At the last look: by the processes' clocks.
     received_ns: Vec<u64>,
@@ -65,7 +64,6 @@ impl Looks {
         self.run.mark(time_ns, self.received_ns.clone());
     }
 
-    /// A point of the time series.
     pub(super) fn sample(&mut self, time_ns: u64) -> &PointReport {
         let specified = self.usages.iter().map(|usage| usage.specified_ns);
         self.run.series.push(PointReport {

@@ -42,7 +42,6 @@ pub trait Watch {
     fn sampled(&mut self, _stage: &Stage, _real_ns: u64, _point: &PointReport) {}
 }
 
-/// Watches nothing.
 impl Watch for () {
     fn goes_on(&mut self, _: u64, _: u64) -> bool {
         true
@@ -61,12 +60,17 @@ const TIME_TO_NOTICE: Duration = Duration::from_secs(10);
 /// Something due at a time of the scenario.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Due {
-    /// All clients of a group start.
-    Start { group: u32 },
+    Start {
+        group: u32,
+    },
     /// Something from outside.
-    Deed { index: u32 },
+    Deed {
+        index: u32,
+    },
     /// A client's tickets change by its rule.
-    Rule { client: u32 },
+    Rule {
+        client: u32,
+    },
     /// A time that an assertion speaks of.
     Mark,
     /// A point of the time series.
@@ -251,7 +255,6 @@ impl Run {
         }
     }
 
-    /// Looks at all clocks.
     fn look(&mut self) -> Result<()> {
         self.stage.check()?;
         self.crew.bury()?;
@@ -349,7 +352,6 @@ impl Run {
         });
     }
 
-    /// A new thread begins.
     fn begin(&mut self, thread: u32) {
         let number = self.made;
         self.made += 1;

@@ -23,7 +23,6 @@ pub(super) struct Scene<'a> {
     looks: &'a mut Looks,
     dispatcher: MutexGuard<'a, Dispatcher>,
     now_ns: u64,
-    /// Orders to threads.
     orders: Vec<(u32, Order)>,
     /// Whether rights have changed.
     changed: bool,
@@ -67,7 +66,6 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The dispatcher.
     pub(super) fn dispatcher(&mut self) -> &mut Dispatcher {
         &mut self.dispatcher
     }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// The suite, by name.
 pub fn files() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/conformance");
     let entries = std::fs::read_dir(directory).expect("the suite is there");

@@ -29,7 +29,6 @@ const HOST_NAME: &[u8] = b"prorata-vm";
 /// The port to the host, shared by its writers.
 type Port = Arc<Mutex<File>>;
 
-/// Sends a frame.
 fn send(port: &Port, frame: &Frame) -> io::Result<()> {
     let mut port = port.lock().expect("no writer panics");
     frame.write(&mut *port)

@@ -13,7 +13,6 @@ use crate::channel::PORT;
 const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits for the port, and opens it.
 pub fn open() -> Result<Port> {
     for _ in 0..TRIES {
         if let Some(device) = device() {

@@ -21,42 +21,28 @@ const LAST_WORDS_CHARS: usize = 600;
 
 /// Why there are no packages.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum AptError {
-    /// The host is no Debian.
     #[error(
         "this machine's apt has no Debian mirror: bring a kernel with sched_ext by --kernel FILE"
     )]
     NoMirror,
-    /// The host lacks the keys.
     #[error("there is no {KEYS} to check packages by: install the package debian-archive-keyring")]
     NoKeys,
-    /// A program is missing or cannot be executed.
     #[error("cannot run {program}: {source}; bring a kernel with sched_ext by --kernel FILE")]
     NoProgram {
-        /// The program.
         program: &'static str,
-        /// Why not.
         source: io::Error,
     },
-    /// A program failed.
     #[error("{program} failed, perhaps for want of the network: {last_words}")]
     Failed {
-        /// The program.
         program: &'static str,
-        /// The end of its messages.
         last_words: String,
     },
-    /// A file in this apt's directories cannot be written.
     #[error("cannot write to {path}: {source}")]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
-/// A private apt.
 #[derive(Debug)]
 pub struct Apt {
     directory: PathBuf,
@@ -185,7 +171,6 @@ fn parts(depends: &str, release: &Release) -> Vec<String> {
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// The output of a program that succeeds.
 fn output(program: &'static str, command: &mut Command) -> Result<String, AptError> {
     let output = command
         .output()

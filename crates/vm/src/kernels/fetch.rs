@@ -13,24 +13,18 @@ const TRIES: usize = 4;
 
 /// Why there is no kernel.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum FetchError {
-    /// The packages.
     #[error(transparent)]
     Apt(#[from] AptError),
-    /// The cache.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The mirror has no kernel of a series.
     #[error("the Debian mirror has no kernel {0}: name a series of kernels that it has")]
     NoneOf(String),
-    /// No kernel of a series proved fit.
     #[error("no kernel {series} was proven; the last one, {release}: {why}")]
     NoneProven {
-        /// The series.
         series: String,
-        /// The kernel tried last.
         release: Release,
-        /// Why that kernel is not fit.
         why: String,
     },
 }

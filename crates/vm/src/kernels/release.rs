@@ -41,7 +41,6 @@ impl Release {
         rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     }
 
-    /// The numbers, for the order of releases.
     fn numbers(&self) -> Vec<u32> {
         let numbers = self.name.split(['+', '-']).next().unwrap_or_default();
         numbers

@@ -42,34 +42,23 @@ pub struct Kernel {
 
 /// Why the store cannot give or take a kernel.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum StoreError {
-    /// Neither HOME nor XDG_CACHE_HOME is set.
     #[error("no directory to keep kernels in: set HOME or XDG_CACHE_HOME to an absolute path")]
     NoDirectory,
-    /// The store has no such kernel.
     #[error(
         "no kernel {0} is kept: fetch one by `prorata vm fetch`, or name a file by --kernel FILE"
     )]
     None(String),
-    /// A file differs from its checksum.
     #[error("{0} has changed since it was fetched: fetch it anew by `prorata vm fetch`")]
     Changed(PathBuf),
-    /// The packages lack a file.
     #[error("the packages of kernel {release} have no {file}")]
     Incomplete {
-        /// The kernel.
         release: Release,
-        /// The missing file.
         file: &'static str,
     },
-    /// The disk.
     #[error("cannot use {path}: {source}")]
-    Disk {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Disk { path: PathBuf, source: io::Error },
 }
 
 /// Paths in a kernel's directory, and their checksums.

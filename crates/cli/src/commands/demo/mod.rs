@@ -29,7 +29,6 @@ const INFLATED: u32 = 4;
 /// The quantum; the policy is the default.
 const QUANTUM_NS: u64 = 20_000_000;
 
-/// `prorata demo`.
 pub fn demo(args: &DemoArgs) -> Result<ExitCode> {
     let interruption = Interruption::block(&CLEARING)?;
     let program = Program::find()?;

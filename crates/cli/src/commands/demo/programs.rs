@@ -13,7 +13,6 @@ const CANDIDATES: [(&str, &[&str]); 4] = [
     ("sh", &["-c", "while :; do :; done"]),
 ];
 
-/// A program and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     pub name: &'static str,

@@ -223,7 +223,6 @@ fn since(before: &[u64], after: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Each time as a part of their sum.
 fn parts(times: &[u64]) -> Vec<f64> {
     let total: u64 = times.iter().sum();
     let parts = times.iter().map(|time| *time as f64 / total.max(1) as f64);
@@ -243,11 +242,8 @@ fn seconds(time_ns: u64) -> f64 {
 pub struct Summary {
     /// The program, which ran three times.
     pub program: String,
-    /// The shared CPU.
     pub cpu: u32,
-    /// Length of a quantum.
     pub quantum_ns: u64,
-    /// The policy.
     pub policy: PolicyName,
     /// The engine: `user` or `kernel`.
     pub engine: &'static str,
@@ -266,16 +262,13 @@ pub struct Phase {
     pub seconds: f64,
     /// Part of the CPU that the three programs received together.
     pub cpu_share: f64,
-    /// Results of each program.
     pub programs: Vec<Program>,
 }
 
 /// Results of a program in a phase.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Program {
-    /// Its name.
     pub name: &'static str,
-    /// Its tickets.
     pub tickets: u32,
     /// Its specified part of the three programs' CPU time.
     pub specified_share: f64,

@@ -36,7 +36,6 @@ enum Way {
 }
 
 impl Show {
-    /// Announces the demo.
     pub fn new(args: &DemoArgs, program: &str, cpu: u32) -> Result<Self> {
         let way = match (args.format.json, terminal::columns()) {
             (true, _) => Way::Silent,

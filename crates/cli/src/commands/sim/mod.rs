@@ -28,7 +28,6 @@ use crate::output::{self, cannot_write, create};
 /// none.
 const POINTS: u64 = 200;
 
-/// `prorata sim`.
 pub fn sim(args: &SimArgs) -> Result<ExitCode> {
     if args.schema {
         output::line(&format!("{:#}", prorata_reproduce::schema()))?;
@@ -133,7 +132,6 @@ fn keep_scenario(scenario: &Path, files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// The exit code of a verdict.
 fn verdict(holds: bool) -> ExitCode {
     if holds {
         ExitCode::SUCCESS

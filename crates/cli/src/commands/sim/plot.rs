@@ -93,17 +93,10 @@ fn over_time(title: &str, caption: String, unit: &str, curves: Vec<Curve>) -> Ch
     Chart {
         title: title.to_owned(),
         caption,
-        x: axis("time (s)"),
-        y: axis(unit),
+        x: Axis::of("time (s)"),
+        y: Axis::of(unit),
         curves,
         rules: Vec::new(),
-    }
-}
-
-fn axis(label: &str) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        end: None,
     }
 }
 
@@ -115,12 +108,7 @@ fn curve(
 ) -> Curve {
     let points = report.series.iter();
     let points = points.map(|point| (point.time_ns as f64 / 1e9, value(point)));
-    Curve {
-        name,
-        shape: Shape::Line,
-        colour,
-        points: points.collect(),
-    }
+    Curve::new(Shape::Line, colour, name, points)
 }
 
 /// The distribution of each client's times, as bars side by side. `None` if no
@@ -159,22 +147,14 @@ fn histogram(
             let x = (bin as f64 + 0.05) * bin_ms + (place as f64 + 0.5) * width;
             (x, 100.0 * count as f64 / times.count() as f64)
         });
-        Curve {
-            name: (*name).to_owned(),
-            shape: Shape::Bars(width),
-            colour: place,
-            points: points.collect(),
-        }
+        Curve::new(Shape::Bars(width), place, *name, points)
     });
     let more = left_out(groups.len(), "clients");
     Some(Chart {
         title: title.to_owned(),
         caption: format!("{what}; the longest hundredth is left out. {more}"),
-        x: Axis {
-            label: "time (ms)".to_owned(),
-            end: Some(longest_ms),
-        },
-        y: axis("% of its times"),
+        x: Axis::up_to(longest_ms, "time (ms)"),
+        y: Axis::of("% of its times"),
         curves: curves.collect(),
         rules: Vec::new(),
     })

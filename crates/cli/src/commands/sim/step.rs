@@ -36,7 +36,6 @@ impl Observer for EventLines {
     }
 }
 
-/// The end of a step.
 enum Far {
     Events(u64),
     Until(Time),

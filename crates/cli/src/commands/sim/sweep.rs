@@ -102,7 +102,6 @@ impl ProgressBar {
             .show(&format!("{} {done}/{total}{left}", bar(done, total)));
     }
 
-    /// Removes the bar.
     pub fn end(&self) {
         self.line.clear();
     }

@@ -1,6 +1,5 @@
 //! The keys of `top`.
 
-/// An action of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
     Quit,

@@ -35,7 +35,6 @@ const SIGNALS: [Signal; 6] = [
     Signal::SIGWINCH,
 ];
 
-/// `prorata top`.
 pub fn top(caller: &Caller, args: &TopArgs) -> Result<()> {
     let terminal = rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stdout());
     ensure!(

@@ -28,7 +28,6 @@ use crate::wrapper::signals::{CLEARING, Interruption};
 /// seconds.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// `prorata trace`.
 pub fn trace(caller: &Caller, args: &TraceArgs) -> Result<ExitCode> {
     let daemon = source::daemon(caller)?;
     let settings = TraceSettings::new(daemon.as_ref(), args)?;

@@ -11,9 +11,7 @@ use serde_json::json;
 /// Name and process of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TracedThread {
-    /// Name of the thread.
     pub name: String,
-    /// Its process.
     pub process: u32,
 }
 

@@ -76,7 +76,6 @@ impl TraceSettings {
 /// The default quantum of a scheduler loaded for the trace.
 const QUANTUM_NS: u64 = 20_000_000;
 
-/// The source of the decisions.
 pub enum DecisionSource {
     /// A scheduler loaded for the trace.
     Own(Box<Scheduler>),
@@ -85,7 +84,6 @@ pub enum DecisionSource {
 }
 
 impl DecisionSource {
-    /// Starts tracing.
     pub fn open(settings: &TraceSettings) -> Result<Self, KernelError> {
         if settings.is_daemon {
             return Tap::open().map(Self::Daemon);

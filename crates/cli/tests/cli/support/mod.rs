@@ -55,7 +55,6 @@ impl OrdinaryUser {
         Self { directory, uid }
     }
 
-    /// The program, as this user.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.directory.path().join("prorata"));
         if let Some(uid) = self.uid {
@@ -69,7 +68,6 @@ impl OrdinaryUser {
         self.uid
     }
 
-    /// Gives it a directory.
     pub fn give(&self, directory: &Path) {
         std::os::unix::fs::chown(directory, self.uid, self.uid).unwrap();
     }

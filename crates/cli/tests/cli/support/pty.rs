@@ -102,12 +102,10 @@ impl Pty {
         }
     }
 
-    /// Types keys.
     pub fn keys(&mut self, keys: &str) {
         self.terminal().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types a line.
     pub fn line(&mut self, line: &str) {
         self.keys(&format!("{line}\n"));
     }
@@ -116,6 +114,21 @@ impl Pty {
     #[track_caller]
     pub fn prompt(&mut self) -> String {
         self.expect(PROMPT)
+    }
+
+    /// Stops the job in the foreground.
+    #[track_caller]
+    pub fn stop_job(&mut self) {
+        self.keys(CTRL_Z);
+        self.expect("Stopped ");
+        self.prompt();
+    }
+
+    /// Waits for the exit code of the last command.
+    #[track_caller]
+    pub fn expect_code(&mut self, code: i32) {
+        self.line("echo code=$?");
+        self.expect(&format!("code={code}"));
     }
 
     /// Waits until a process's job is in the terminal's foreground.

@@ -22,7 +22,6 @@ pub struct Real {
 }
 
 impl Real {
-    /// Directories without a daemon.
     pub fn without_daemon() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -35,7 +34,6 @@ impl Real {
         Self::without_daemon().sharing_one_cpu()
     }
 
-    /// Starts a daemon of an ordinary user.
     pub fn start_as_ordinary_user() -> Self {
         let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
         user.give(directory.path());
@@ -178,7 +176,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// The wrapper itself.
     pub fn wrapper(&mut self) -> &mut Child {
         &mut self.child
     }

@@ -119,10 +119,7 @@ fn figure_10_lock_funding() {
     // t2 releases the lock and t7 gets it: its own funding returns, the others' follows the ticket.
     fixture.end(transfers[1]);
     fixture.ledger.activate(t7);
-    fixture.run(Operation::Fund {
-        ticket: inheritance,
-        target: Target::Client(t7),
-    });
+    fixture.run(fund(inheritance, Target::Client(t7)));
     assert_eq!(fixture.values(&[t2, t3, t7, t8]), [10, 0, 300, 0]);
     fixture.end(transfers[0]);
     fixture.end(transfers[2]);

@@ -180,8 +180,8 @@ proptest! {
         steps.iter().for_each(|step| history.step(step));
         history.end_all(&order);
         let before = dump(&history.ledger);
-        for (who, wish) in transfers {
-            history.step(&Step::Operation { who, wish });
+        for (asker, wish) in transfers {
+            history.step(&Step::Operation { asker, wish });
         }
         history.end_all(&order);
         prop_assert_eq!(dump(&history.ledger), before);

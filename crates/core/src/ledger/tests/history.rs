@@ -92,13 +92,13 @@ impl History {
         let before = Values::of(&self.ledger);
         let epoch = self.ledger.epoch();
         match step {
-            Step::Operation { who, wish } => {
-                let who = Principal {
-                    uid: *who,
-                    gids: [who / 2].into(),
+            Step::Operation { asker, wish } => {
+                let asker = Principal {
+                    uid: *asker,
+                    gids: [asker / 2].into(),
                 };
                 let operation = self.resolve(wish);
-                self.execute(&who, operation);
+                self.execute(&asker, operation);
             }
             Step::Activate(index) => {
                 if let Some(client) = self.some_client(index) {
@@ -121,9 +121,9 @@ impl History {
         }
     }
 
-    fn execute(&mut self, who: &Principal, operation: Operation) {
+    fn execute(&mut self, asker: &Principal, operation: Operation) {
         let before = format!("{:?}", self.ledger);
-        match self.ledger.check(who, operation.clone()) {
+        match self.ledger.check(asker, operation.clone()) {
             Ok(checked) => {
                 // Activity decides no rule: whatever it does after the check, the operation applies.
                 self.running

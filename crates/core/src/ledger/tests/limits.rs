@@ -8,15 +8,6 @@ fn limited(change: impl Fn(&mut Limits)) -> Fixture {
     Fixture::with_limits(limits)
 }
 
-fn create_currency(name: &str) -> Operation {
-    Operation::CreateCurrency {
-        name: name.into(),
-        owner: 0,
-        group: 0,
-        mode: Mode::DEFAULT,
-    }
-}
-
 #[test]
 fn currencies() {
     let mut fixture = limited(|limits| limits.currencies = 3);
@@ -35,10 +26,7 @@ fn clients() {
     let mut fixture = limited(|limits| limits.clients = 2);
     let first = fixture.client("first");
     fixture.client("second");
-    let third = Operation::CreateClient {
-        name: Some("third".into()),
-        owner: 0,
-    };
+    let third = create_client("third", 0);
     assert_eq!(
         fixture.refusal(third).to_string(),
         "there are 2 clients, the most that this ledger holds: destroy one first"
@@ -54,24 +42,14 @@ fn tickets_also_those_that_a_transfer_makes() {
     let [b, c] = ["b", "c"].map(|name| Target::Client(fixture.client(name)));
     let a = fixture.funded("a", base, 10);
     fixture.issue(base, 10, Target::Client(a));
-    let shares = |first, second| Operation::Transfer {
-        from: a,
-        portion: Portion::Part {
-            currency: None,
-            shares: [(b, first), (c, second)].into(),
-        },
-    };
+    let shares = |first, second| part(a, None, &[(b, first), (c, second)]);
     // Eleven for b take a piece of each of a's two tickets.
     assert_eq!(
         fixture.refusal(shares(11, 1)).to_string(),
         "3 more tickets pass the limit of 4, of which 2 are in use: destroy some first"
     );
     fixture.run(shares(10, 1));
-    let one = Operation::Issue {
-        currency: base,
-        amount: 1,
-        target: None,
-    };
+    let one = issue(base, 1, None);
     assert_eq!(
         fixture.refusal(one),
         LedgerError::TicketLimit {
@@ -89,10 +67,7 @@ fn transfers_under_way() {
     let (a, b) = (fixture.funded("a", base, 10), fixture.client("b"));
     let first = fixture.part(a, Target::Client(b), 1);
     fixture.part(a, Target::Client(b), 1);
-    let third = Operation::Transfer {
-        from: a,
-        portion: Portion::Whole([Target::Client(b)].into()),
-    };
+    let third = whole(a, &[Target::Client(b)]);
     assert_eq!(
         fixture.refusal(third.clone()).to_string(),
         "there are 2 transfers under way, the most that this ledger holds: end one first"
@@ -107,10 +82,7 @@ fn receivers_of_a_transfer() {
     let base = fixture.ledger.base();
     let a = fixture.funded("a", base, 10);
     let receivers = ["b", "c", "d"].map(|name| Target::Client(fixture.client(name)));
-    let whole = |targets: &[Target]| Operation::Transfer {
-        from: a,
-        portion: Portion::Whole(targets.into()),
-    };
+    let whole = |targets: &[Target]| whole(a, targets);
     assert_eq!(
         fixture.refusal(whole(&receivers)).to_string(),
         "a transfer from 'a' names 3 receivers: name at most 2"
@@ -126,10 +98,7 @@ fn lending_on() {
     let [b, c, d] = ["b", "c", "d"].map(|name| fixture.client(name));
     fixture.whole(a, b);
     fixture.whole(b, c);
-    let third = Operation::Transfer {
-        from: c,
-        portion: Portion::Whole([Target::Client(d)].into()),
-    };
+    let third = whole(c, &[Target::Client(d)]);
     assert_eq!(
         fixture.refusal(third).to_string(),
         "ticket t2 has come through 2 transfers and cannot be lent on: transfer from its first holder"
@@ -160,25 +129,13 @@ fn depth_of_the_graph() {
     let d = fixture.currency("d");
     let too_deep =
         "tickets of 'c' backing 'd' make a chain of 4 currencies below the base: keep it to 3";
-    let issue = Operation::Issue {
-        currency: c,
-        amount: 1,
-        target: Some(Target::Currency(d)),
-    };
-    assert_eq!(fixture.refusal(issue).to_string(), too_deep);
-    let transfer = Operation::Transfer {
-        from: deep,
-        portion: Portion::Whole([Target::Currency(d)].into()),
-    };
+    let issue = |currency, target| issue(currency, 1, Target::Currency(target));
+    assert_eq!(fixture.refusal(issue(c, d)).to_string(), too_deep);
+    let transfer = whole(deep, &[Target::Currency(d)]);
     assert_eq!(fixture.refusal(transfer).to_string(), too_deep);
 
     // Joining two chains in the middle counts both.
     let e = fixture.backed("e", d, 1);
-    let issue = |currency, target| Operation::Issue {
-        currency,
-        amount: 1,
-        target: Some(Target::Currency(target)),
-    };
     assert_eq!(
         fixture.refusal(issue(b, d)).to_string(),
         "tickets of 'b' backing 'd' make a chain of 4 currencies below the base: keep it to 3"
@@ -198,11 +155,7 @@ fn the_deepest_graph_that_a_ledger_takes() {
     }
     let client = fixture.funded("deep", lowest, 3);
     let past = fixture.currency("past");
-    let issue = Operation::Issue {
-        currency: lowest,
-        amount: 1,
-        target: Some(Target::Currency(past)),
-    };
+    let issue = issue(lowest, 1, Target::Currency(past));
     assert!(matches!(
         fixture.refusal(issue),
         LedgerError::TooDeep {
@@ -237,11 +190,7 @@ fn a_ladder_of_diamonds_is_not_exponential() {
     fixture.activate(&[client]);
     // The whole of what the left side is worth: nothing on the right is active.
     assert_eq!(fixture.values(&[client]), [4 << 20]);
-    let lowest = Operation::Issue {
-        currency: rung[0],
-        amount: 1,
-        target: Some(Target::Currency(rung[1])),
-    };
+    let lowest = issue(rung[0], 1, Target::Currency(rung[1]));
     assert!(matches!(
         fixture.refusal(lowest),
         LedgerError::TooDeep { .. }

@@ -49,12 +49,7 @@ impl Fixture {
     }
 
     pub(super) fn currency(&mut self, name: &str) -> CurrencyId {
-        let outcome = self.run(Operation::CreateCurrency {
-            name: name.to_string(),
-            owner: 0,
-            group: 0,
-            mode: Mode::DEFAULT,
-        });
+        let outcome = self.run(create_currency(name));
         let Outcome::Currency(id) = outcome else {
             panic!("{outcome:?}")
         };
@@ -69,10 +64,7 @@ impl Fixture {
     }
 
     pub(super) fn client(&mut self, name: &str) -> ClientId {
-        let outcome = self.run(Operation::CreateClient {
-            name: Some(name.to_string()),
-            owner: 0,
-        });
+        let outcome = self.run(create_client(name, 0));
         let Outcome::Client(id) = outcome else {
             panic!("{outcome:?}")
         };
@@ -87,11 +79,16 @@ impl Fixture {
     }
 
     pub(super) fn issue(&mut self, currency: CurrencyId, amount: u32, target: Target) -> TicketId {
-        let outcome = self.run(Operation::Issue {
-            currency,
-            amount,
-            target: Some(target),
-        });
+        self.ticket(issue(currency, amount, target))
+    }
+
+    /// A ticket that funds nothing.
+    pub(super) fn idle(&mut self, currency: CurrencyId, amount: u32) -> TicketId {
+        self.ticket(issue(currency, amount, None))
+    }
+
+    fn ticket(&mut self, issue: Operation) -> TicketId {
+        let outcome = self.run(issue);
         let Outcome::Ticket(id) = outcome else {
             panic!("{outcome:?}")
         };
@@ -143,5 +140,62 @@ impl Fixture {
             (value >> Value::FRACTION_BITS) as u64
         };
         clients.iter().map(whole).collect()
+    }
+}
+
+pub(super) fn create_currency(name: &str) -> Operation {
+    Operation::CreateCurrency {
+        name: name.to_string(),
+        owner: 0,
+        group: 0,
+        mode: Mode::DEFAULT,
+    }
+}
+
+pub(super) fn create_client(name: &str, owner: u32) -> Operation {
+    Operation::CreateClient {
+        name: Some(name.to_string()),
+        owner,
+    }
+}
+
+pub(super) fn issue(
+    currency: CurrencyId,
+    amount: u32,
+    target: impl Into<Option<Target>>,
+) -> Operation {
+    Operation::Issue {
+        currency,
+        amount,
+        target: target.into(),
+    }
+}
+
+pub(super) fn set_amount(ticket: TicketId, amount: u32) -> Operation {
+    Operation::SetAmount { ticket, amount }
+}
+
+pub(super) fn fund(ticket: TicketId, target: Target) -> Operation {
+    Operation::Fund { ticket, target }
+}
+
+pub(super) fn whole(from: ClientId, targets: &[Target]) -> Operation {
+    Operation::Transfer {
+        from,
+        portion: Portion::Whole(targets.into()),
+    }
+}
+
+pub(super) fn part(
+    from: ClientId,
+    currency: Option<CurrencyId>,
+    shares: &[(Target, u32)],
+) -> Operation {
+    Operation::Transfer {
+        from,
+        portion: Portion::Part {
+            currency,
+            shares: shares.into(),
+        },
     }
 }

@@ -16,6 +16,15 @@ fn principal(uid: u32) -> Principal {
     Principal { uid, gids }
 }
 
+fn protect(currency: CurrencyId, mode: u16) -> Operation {
+    Operation::Protect {
+        currency,
+        owner: OWNER,
+        group: GROUP,
+        mode: Mode::try_from(mode).unwrap(),
+    }
+}
+
 /// The base belongs to the super-user; currency `x` of mode 0 and client `a`
 /// with ten tickets of it belong to `OWNER`, client `b` to `STRANGER`.
 struct Scene {
@@ -32,24 +41,14 @@ fn scene() -> Scene {
     let base = fixture.ledger.base();
     let x = fixture.backed("x", base, 100);
     let [a, b] = [("a", OWNER), ("b", STRANGER)].map(|(name, owner)| {
-        let outcome = fixture.run(Operation::CreateClient {
-            name: Some(name.into()),
-            owner,
-        });
+        let outcome = fixture.run(create_client(name, owner));
         let Outcome::Client(client) = outcome else {
             panic!()
         };
         client
     });
     let ticket = fixture.issue(x, 10, Target::Client(a));
-    let outcome = fixture.run(Operation::Issue {
-        currency: x,
-        amount: 5,
-        target: None,
-    });
-    let Outcome::Ticket(idle) = outcome else {
-        panic!()
-    };
+    let idle = fixture.idle(x, 5);
     let mut scene = Scene {
         fixture,
         x,
@@ -64,13 +63,7 @@ fn scene() -> Scene {
 
 impl Scene {
     fn protect(&mut self, mode: u16) {
-        let mode = Mode::try_from(mode).unwrap();
-        self.fixture.run(Operation::Protect {
-            currency: self.x,
-            owner: OWNER,
-            group: GROUP,
-            mode,
-        });
+        self.fixture.run(protect(self.x, mode));
     }
 
     /// The sentence, if it is refused.
@@ -95,11 +88,7 @@ impl Scene {
     }
 
     fn issue(&self, target: Option<Target>) -> Operation {
-        Operation::Issue {
-            currency: self.x,
-            amount: 1,
-            target,
-        }
+        issue(self.x, 1, target)
     }
 }
 
@@ -116,23 +105,9 @@ fn creating_is_for_oneself() {
             mode,
         },
     );
-    scene.only(
-        &[MEMBER],
-        Operation::CreateClient {
-            name: Some("c".into()),
-            owner: MEMBER,
-        },
-    );
+    scene.only(&[MEMBER], create_client("c", MEMBER));
     assert_eq!(
-        scene
-            .ask(
-                STRANGER,
-                Operation::CreateClient {
-                    name: Some("c".into()),
-                    owner: MEMBER
-                }
-            )
-            .unwrap(),
+        scene.ask(STRANGER, create_client("c", MEMBER)).unwrap(),
         "user 12 may not create 'c' for user 11: name user 12 as its owner"
     );
 }
@@ -179,10 +154,7 @@ fn only_a_user_that_may_issue_changes_tickets() {
         Operation::DestroyTicket {
             ticket: scene.ticket,
         },
-        Operation::SetAmount {
-            ticket: scene.ticket,
-            amount: 7,
-        },
+        set_amount(scene.ticket, 7),
     ];
     for (mode, allowed) in [
         (0o000, &[][..]),
@@ -211,13 +183,7 @@ fn funding_a_client_takes_its_owner_and_the_right_to_issue() {
     scene.protect(0o111);
     scene.only(&[OWNER], scene.issue(Some(a)));
     scene.only(&[STRANGER], scene.issue(Some(b)));
-    scene.only(
-        &[STRANGER],
-        Operation::Fund {
-            ticket: scene.idle,
-            target: b,
-        },
-    );
+    scene.only(&[STRANGER], fund(scene.idle, b));
     scene.only(
         &[OWNER],
         Operation::Unfund {
@@ -225,22 +191,10 @@ fn funding_a_client_takes_its_owner_and_the_right_to_issue() {
         },
     );
     // Moving a ticket needs the right to take it away, too.
-    scene.only(
-        &[],
-        Operation::Fund {
-            ticket: scene.ticket,
-            target: b,
-        },
-    );
+    scene.only(&[], fund(scene.ticket, b));
     scene.protect(0o666);
     scene.only(&[], scene.issue(Some(a)));
-    scene.only(
-        &[],
-        Operation::Fund {
-            ticket: scene.idle,
-            target: b,
-        },
-    );
+    scene.only(&[], fund(scene.idle, b));
     scene.only(
         &[],
         Operation::Unfund {
@@ -252,32 +206,20 @@ fn funding_a_client_takes_its_owner_and_the_right_to_issue() {
 #[test]
 fn backing_a_currency_takes_fund_on_it_and_issue_on_the_other() {
     let mut scene = scene();
-    let mode = |bits| Mode::try_from(bits).unwrap();
     let y = scene.fixture.currency("y");
     let target = Target::Currency(y);
     let mut allow = |x_mode, y_mode| {
         scene.protect(x_mode);
-        scene.fixture.run(Operation::Protect {
-            currency: y,
-            owner: OWNER,
-            group: GROUP,
-            mode: mode(y_mode),
-        });
-        let operations = [
-            scene.issue(Some(target)),
-            Operation::Fund {
-                ticket: scene.idle,
-                target,
-            },
-        ];
-        let who = [OWNER, MEMBER, STRANGER]
+        scene.fixture.run(protect(y, y_mode));
+        let operations = [scene.issue(Some(target)), fund(scene.idle, target)];
+        let users = [OWNER, MEMBER, STRANGER]
             .into_iter()
             .filter(|uid| scene.ask(*uid, operations[0].clone()).is_none());
-        let who: Vec<u32> = who.collect();
+        let users: Vec<u32> = users.collect();
         operations
             .into_iter()
-            .for_each(|operation| scene.only(&who, operation));
-        who
+            .for_each(|operation| scene.only(&users, operation));
+        users
     };
     assert_eq!(allow(0o111, 0o222), [OWNER, MEMBER, STRANGER]);
     assert_eq!(allow(0o111, 0o020), [MEMBER]);
@@ -292,12 +234,7 @@ fn backing_a_currency_takes_fund_on_it_and_issue_on_the_other() {
     // Taking away needs the same.
     let ticket = scene.fixture.issue(scene.x, 3, target);
     scene.only(&[], Operation::Unfund { ticket });
-    scene.fixture.run(Operation::Protect {
-        currency: y,
-        owner: OWNER,
-        group: GROUP,
-        mode: mode(0o020),
-    });
+    scene.fixture.run(protect(y, 0o020));
     scene.only(&[MEMBER], Operation::Unfund { ticket });
     // Yet a user that may issue may take the ticket back for good.
     scene.only(
@@ -309,27 +246,12 @@ fn backing_a_currency_takes_fund_on_it_and_issue_on_the_other() {
 #[test]
 fn a_transfer_is_the_givers() {
     let mut scene = scene();
-    let transfer = |target| Operation::Transfer {
-        from: scene.a,
-        portion: Portion::Whole([target].into()),
-    };
+    let transfer = |target| whole(scene.a, &[target]);
     let y = scene.fixture.currency("y");
-    let mode = Mode::try_from(0o027).unwrap();
-    scene.fixture.run(Operation::Protect {
-        currency: y,
-        owner: OWNER,
-        group: GROUP,
-        mode,
-    });
+    scene.fixture.run(protect(y, 0o027));
     scene.only(&[OWNER], transfer(Target::Client(scene.b)));
     scene.only(&[], transfer(Target::Currency(y)));
-    let mode = Mode::try_from(0o200).unwrap();
-    scene.fixture.run(Operation::Protect {
-        currency: y,
-        owner: OWNER,
-        group: GROUP,
-        mode,
-    });
+    scene.fixture.run(protect(y, 0o200));
     scene.only(&[OWNER], transfer(Target::Currency(y)));
 }
 
@@ -367,11 +289,7 @@ fn reading() {
 #[test]
 fn the_base_of_a_user_is_the_users() {
     let ledger = Ledger::with_base_owner(Limits::default(), OWNER, GROUP);
-    let issue = Operation::Issue {
-        currency: ledger.base(),
-        amount: 1,
-        target: None,
-    };
+    let issue = issue(ledger.base(), 1, None);
     assert!(ledger.check(&principal(OWNER), issue.clone()).is_ok());
     assert!(ledger.check(&principal(MEMBER), issue.clone()).is_err());
     assert!(ledger.check(&Principal::ROOT, issue).is_ok());

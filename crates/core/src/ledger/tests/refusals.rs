@@ -41,36 +41,11 @@ impl Scene {
     }
 
     fn part(&self, currency: Option<CurrencyId>, shares: &[(Target, u32)]) -> Operation {
-        Operation::Transfer {
-            from: self.a,
-            portion: Portion::Part {
-                currency,
-                shares: shares.into(),
-            },
-        }
+        part(self.a, currency, shares)
     }
 
     fn whole(&self, targets: &[Target]) -> Operation {
-        Operation::Transfer {
-            from: self.a,
-            portion: Portion::Whole(targets.into()),
-        }
-    }
-}
-
-fn create_currency(name: &str) -> Operation {
-    Operation::CreateCurrency {
-        name: name.into(),
-        owner: 0,
-        group: 0,
-        mode: Mode::DEFAULT,
-    }
-}
-
-fn create_client(name: &str) -> Operation {
-    Operation::CreateClient {
-        name: Some(name.into()),
-        owner: 0,
+        whole(self.a, targets)
     }
 }
 
@@ -101,11 +76,7 @@ fn stale_and_unknown_identifiers() {
     );
     let target = Some(Target::Client(client));
     scene.refuses(
-        Operation::Issue {
-            currency: scene.base,
-            amount: 1,
-            target,
-        },
+        issue(scene.base, 1, target),
         "there is no client c0: name one that exists",
     );
     let successor = scene.fixture.client("successor");
@@ -123,7 +94,7 @@ fn stale_and_unknown_identifiers() {
 #[test]
 fn names() {
     let scene = scene();
-    for create in [create_currency, create_client] {
+    for create in [create_currency, |name: &str| create_client(name, 0)] {
         scene.refuses(create(""), "a name is empty: give one of at least one byte");
         scene.refuses(
             create("a\u{1b}[2J"),
@@ -144,7 +115,7 @@ fn names() {
         "currency 'base' exists already as u0: choose another name",
     );
     scene.refuses(
-        create_client("b"),
+        create_client("b", 0),
         "client 'b' exists already as c1: choose another name",
     );
 }
@@ -166,50 +137,24 @@ fn a_name_is_free_again_after_its_bearer_is_destroyed() {
 fn amounts() {
     let mut scene = scene();
     let zero = "an amount is zero: give one from 1 to 4294967295";
-    scene.refuses(
-        Operation::Issue {
-            currency: scene.x,
-            amount: 0,
-            target: None,
-        },
-        zero,
-    );
-    scene.refuses(
-        Operation::SetAmount {
-            ticket: scene.ticket,
-            amount: 0,
-        },
-        zero,
-    );
+    scene.refuses(issue(scene.x, 0, None), zero);
+    scene.refuses(set_amount(scene.ticket, 0), zero);
     let b = Target::Client(scene.b);
     scene.refuses(scene.part(None, &[(b, 1), (b, 0)]), zero);
     scene.fixture.part(scene.a, b, 30);
     scene.refuses(
-        Operation::SetAmount {
-            ticket: scene.ticket,
-            amount: 29,
-        },
+        set_amount(scene.ticket, 29),
         "ticket t2 cannot shrink to 29 while 30 of it are lent: end transfer x0 first",
     );
-    scene.fixture.run(Operation::SetAmount {
-        ticket: scene.ticket,
-        amount: 30,
-    });
-    scene.fixture.run(Operation::SetAmount {
-        ticket: scene.ticket,
-        amount: u32::MAX,
-    });
+    scene.fixture.run(set_amount(scene.ticket, 30));
+    scene.fixture.run(set_amount(scene.ticket, u32::MAX));
 }
 
 #[test]
 fn cycles_are_named() {
     let mut scene = scene();
     let z = scene.fixture.backed("z", scene.y, 1);
-    let issue = |currency, target| Operation::Issue {
-        currency,
-        amount: 1,
-        target: Some(Target::Currency(target)),
-    };
+    let issue = |currency, target| issue(currency, 1, Target::Currency(target));
     scene.refuses(
         issue(z, scene.x),
         "currency 'x' would back itself through x -> y -> z -> x: fund it with another currency",
@@ -224,25 +169,10 @@ fn cycles_are_named() {
     );
 
     // The same by moving a ticket, and by a transfer.
-    let Outcome::Ticket(idle) = scene.fixture.run(Operation::Issue {
-        currency: z,
-        amount: 4,
-        target: None,
-    }) else {
-        panic!()
-    };
+    let idle = scene.fixture.idle(z, 4);
     let cycle = "currency 'y' would back itself through y -> z -> y: fund it with another currency";
-    scene.refuses(
-        Operation::Fund {
-            ticket: idle,
-            target: Target::Currency(scene.y),
-        },
-        cycle,
-    );
-    scene.fixture.run(Operation::Fund {
-        ticket: idle,
-        target: Target::Client(scene.a),
-    });
+    scene.refuses(fund(idle, Target::Currency(scene.y)), cycle);
+    scene.fixture.run(fund(idle, Target::Client(scene.a)));
     scene.refuses(
         scene.part(
             Some(z),
@@ -269,22 +199,14 @@ fn currencies_that_cannot_be_destroyed() {
         Operation::DestroyCurrency { currency: scene.x },
         "currency 'x' has issued t1 (currency 'y'): destroy those tickets first",
     );
-    scene.fixture.run(Operation::Issue {
-        currency: scene.x,
-        amount: 5,
-        target: None,
-    });
+    scene.fixture.run(issue(scene.x, 5, None));
     scene.fixture.issue(scene.x, 5, Target::Client(scene.b));
     scene.refuses(
         Operation::DestroyCurrency { currency: scene.x },
         "currency 'x' has issued t1 (currency 'y'), t3 (idle), t4 (client 'b'): destroy those tickets first",
     );
     for _ in 0..6 {
-        scene.fixture.run(Operation::Issue {
-            currency: scene.x,
-            amount: 5,
-            target: None,
-        });
+        scene.fixture.run(issue(scene.x, 5, None));
     }
     let LedgerError::HasIssued {
         dependants, others, ..
@@ -300,13 +222,7 @@ fn currencies_that_cannot_be_destroyed() {
 #[test]
 fn tickets_that_cannot_be_moved() {
     let mut scene = scene();
-    let Outcome::Ticket(idle) = scene.fixture.run(Operation::Issue {
-        currency: scene.x,
-        amount: 5,
-        target: None,
-    }) else {
-        panic!()
-    };
+    let idle = scene.fixture.idle(scene.x, 5);
     scene.refuses(
         Operation::Unfund { ticket: idle },
         "ticket t3 funds nothing: name one that does",
@@ -317,26 +233,20 @@ fn tickets_that_cannot_be_moved() {
     let borrowed = "ticket t4 is borrowed through transfer x0: change t2, from which it was taken";
     let target = Target::Currency(scene.x);
     for (ticket, sentence) in [(scene.ticket, lent), (piece, borrowed)] {
-        scene.refuses(Operation::Fund { ticket, target }, sentence);
+        scene.refuses(fund(ticket, target), sentence);
         scene.refuses(Operation::Unfund { ticket }, sentence);
         scene.refuses(Operation::DestroyTicket { ticket }, sentence);
     }
-    scene.refuses(
-        Operation::SetAmount {
-            ticket: piece,
-            amount: 20,
-        },
-        borrowed,
-    );
+    scene.refuses(set_amount(piece, 20), borrowed);
 }
 
 #[test]
 fn transfers() {
     let mut scene = scene();
     let (b, base) = (Target::Client(scene.b), scene.base);
-    let nobody = "a transfer from 'a' names no receiver: name at least one";
-    scene.refuses(scene.whole(&[]), nobody);
-    scene.refuses(scene.part(None, &[]), nobody);
+    let none = "a transfer from 'a' names no receiver: name at least one";
+    scene.refuses(scene.whole(&[]), none);
+    scene.refuses(scene.part(None, &[]), none);
     let itself = "client 'a' would transfer tickets to itself: name another receiver";
     scene.refuses(scene.whole(&[b, Target::Client(scene.a)]), itself);
     scene.refuses(scene.part(None, &[(Target::Client(scene.a), 1)]), itself);
@@ -365,13 +275,13 @@ fn transfers() {
 
 #[test]
 #[should_panic(expected = "the ledger has changed since the operation was checked")]
-fn what_was_checked_before_another_operation_is_not_applied() {
+fn an_operation_checked_before_another_is_not_applied() {
     let mut scene = scene();
     let root = Principal::ROOT;
     let checked = scene
         .fixture
         .ledger
-        .check(&root, create_client("late"))
+        .check(&root, create_client("late", 0))
         .unwrap();
     scene.fixture.client("early");
     scene.fixture.ledger.apply(checked);
@@ -395,7 +305,7 @@ fn activity_between_check_and_apply_does_not_matter() {
 }
 
 #[test]
-fn what_does_not_exist_has_no_value_and_does_not_wake() {
+fn an_unknown_client_has_no_value_and_does_not_wake() {
     let mut scene = scene();
     let epoch = scene.fixture.ledger.epoch();
     let never = ClientId::from_parts(9, 9);
@@ -418,11 +328,7 @@ fn a_ledger_can_be_sent_to_another_thread() {
 fn a_refusal_survives_the_wire() {
     let scene = scene();
     let target = Some(Target::Currency(scene.x));
-    let refused = scene.fixture.refusal(Operation::Issue {
-        currency: scene.y,
-        amount: 1,
-        target,
-    });
+    let refused = scene.fixture.refusal(issue(scene.y, 1, target));
     let wire = serde_json::to_string(&refused).unwrap();
     assert_eq!(wire, r#"{"cycle":{"path":["x","y","x"]}}"#);
     assert_eq!(serde_json::from_str::<LedgerError>(&wire).unwrap(), refused);

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 /// Something that happens; which objects it happens to is settled when it does.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Operation { who: u32, wish: Wish },
+    Operation { asker: u32, wish: Wish },
     Activate(Index),
     Deactivate(Index),
 }
@@ -125,7 +125,7 @@ fn wish() -> impl Strategy<Value = Wish> {
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (user(), wish()).prop_map(|(who, wish)| Step::Operation { who, wish }),
+        12 => (user(), wish()).prop_map(|(asker, wish)| Step::Operation { asker, wish }),
         4 => any::<Index>().prop_map(Step::Activate),
         2 => any::<Index>().prop_map(Step::Deactivate),
     ]

@@ -200,12 +200,9 @@ fn a_lent_ticket_can_be_inflated() {
     let [a, b, ..] = clients;
     let ticket = fixture.ledger.funding(a).next().unwrap();
     let transfer = fixture.part(a, Target::Client(b), 60);
-    fixture.run(Operation::SetAmount {
-        ticket,
-        amount: 150,
-    });
+    fixture.run(set_amount(ticket, 150));
     assert_eq!(fixture.values(&clients), [90, 260, 300, 400]);
-    fixture.run(Operation::SetAmount { ticket, amount: 60 });
+    fixture.run(set_amount(ticket, 60));
     assert_eq!(fixture.values(&clients), [0, 260, 300, 400]);
     fixture.end(transfer);
     assert_eq!(fixture.values(&clients), [60, 200, 300, 400]);

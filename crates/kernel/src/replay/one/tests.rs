@@ -90,7 +90,7 @@ impl Kernel {
 }
 
 #[test]
-fn what_the_core_would_do_is_allowed() {
+fn the_core_s_own_decisions_are_allowed() {
     let mut kernel = Kernel::new();
     [3, 2, 1].into_iter().for_each(|node| kernel.join(node));
     kernel.turns(50);

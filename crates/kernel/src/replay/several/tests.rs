@@ -44,7 +44,6 @@ impl Words {
         self.word(DecisionKind::Look, cpu, 0, 0);
     }
 
-    /// A CPU looks, and takes one.
     fn takes(&mut self, cpu: u32, task: u32, pass_ms: i64) {
         self.says(cpu);
         self.word(DecisionKind::Take, cpu, task, pass_ms * 1_000_000);
@@ -128,7 +127,7 @@ fn a_task_that_goes_by_another_cpu_s_next_record_may_have_gone_before() {
 }
 
 #[test]
-fn who_is_about_to_wait_is_not_there_yet() {
+fn a_task_is_in_its_queue_only_after_its_cpu_s_next_record() {
     for (is_there, allowed) in [(false, true), (true, false)] {
         let mut words = Words::default();
         words.waits(0, 30, 30);
@@ -144,8 +143,8 @@ fn who_is_about_to_wait_is_not_there_yet() {
 }
 
 #[test]
-fn who_is_about_to_be_put_behind_is_not_taken_by_its_pass() {
-    // Whose place is not its pass may be taken from where it was.
+fn a_requeued_task_is_taken_from_either_place_until_its_cpu_s_next_record() {
+    // A bound task may be taken from its former place, which is not its pass.
     for (cpu, is_there, is_bound, allowed) in [
         (1, false, false, false),
         (1, false, true, true),
@@ -170,7 +169,7 @@ fn who_is_about_to_be_put_behind_is_not_taken_by_its_pass() {
 }
 
 #[test]
-fn who_comes_during_a_look_may_not_be_found() {
+fn a_look_may_miss_a_task_enqueued_during_it() {
     let mut words = Words::default();
     words.says(1);
     words.waits(0, 30, 30);
@@ -229,7 +228,7 @@ fn passes_move_while_their_tasks_wait() {
 }
 
 #[test]
-fn whose_pass_is_less_since_it_was_queued_may_not_be_found() {
+fn a_look_may_miss_a_task_with_a_pass_that_fell_while_it_waited() {
     let mut words = Words::default();
     words.says(1);
     words.waits(0, 30, 30);

@@ -54,7 +54,6 @@ impl Sequential {
         })
     }
 
-    /// The queues, by lock.
     pub fn queues(&self) -> &[Queue] {
         &self.memory.queues
     }
@@ -119,7 +118,6 @@ impl Sequential {
     }
 }
 
-/// What happens.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A task wakes, if it is blocked.

@@ -95,7 +95,6 @@ fn balance_out(machine: &mut Machine, pool_of: &[u32; 4]) {
     }
 }
 
-/// The queues of a pool.
 fn of_pool<'a>(
     machine: &'a Machine,
     pool_of: &'a [u32; 4],
