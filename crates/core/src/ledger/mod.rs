@@ -19,7 +19,6 @@ mod check;
 mod error;
 mod funding;
 mod graph;
-mod guard;
 mod limits;
 mod list;
 mod objects;
@@ -37,7 +36,6 @@ use alloc::sync::Arc;
 
 pub use check::Checked;
 pub use error::LedgerError;
-pub use guard::TransferGuard;
 pub use limits::Limits;
 pub use operation::{Operation, Outcome, Portion, Target};
 pub use permission::{Access, BadMode, Mode, Principal};

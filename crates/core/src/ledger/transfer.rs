@@ -351,15 +351,6 @@ impl Ledger {
         }
     }
 
-    /// Ends a transfer for the holder of its handle, whose right to do so
-    /// needs no check; one that has ended already is left alone.
-    pub(super) fn end_if_under_way(&mut self, transfer: TransferId) {
-        if let Some(transfer) = self.transfers.find(transfer) {
-            self.begin_change();
-            self.end_transfer(transfer);
-        }
-    }
-
     /// Takes a piece back, first all that was lent on from it.
     pub(super) fn reclaim(&mut self, piece: Handle<Ticket>) {
         let mut last = piece;
