@@ -10,9 +10,14 @@ use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
 use crate::scheduler::{intersection, members};
+use crate::signals::Pending;
 use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
+
+/// A loser answers signals for a quantum of CPU time since it last won, and after that for one
+/// part in so many of all time. Otherwise timers would gain a client CPU time.
+const FORGOTTEN_IN: u64 = 1000;
 
 /// A process that started a client and inherits its orphans, but is no part of the client.
 #[derive(Debug)]
@@ -61,6 +66,10 @@ pub(crate) struct Client {
     pub(crate) won_before: bool,
     /// CPU time that it took in advance: that it used as a loser since it last won.
     pub(crate) advance_ns: u64,
+    /// It runs though it is a loser, because a signal waits for a handler of its own.
+    pub(crate) answers_signal: bool,
+    /// CPU time that it used so since it last won, less what has been forgotten.
+    pub(crate) answering_ns: u64,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
     /// Turns in a row in which it was never found asleep. A new client counts as busy.
@@ -105,6 +114,8 @@ impl Client {
             cpus: 0,
             won_before: false,
             advance_ns: 0,
+            answers_signal: false,
+            answering_ns: 0,
             pays_debt: false,
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
@@ -134,7 +145,9 @@ impl Client {
             self.bury(gone);
         }
         self.account(used_ns);
-        self.usage_ns = (used_ns, now_ns - sampled_before_ns);
+        let window_ns = now_ns - sampled_before_ns;
+        self.answering_ns = self.answering_ns.saturating_sub(window_ns / FORGOTTEN_IN);
+        self.usage_ns = (used_ns, window_ns);
     }
 
     /// Moves processes that are gone to `gone` and hands their accounts to
@@ -219,6 +232,9 @@ impl Client {
         self.uncharged_ns += used_ns;
         if self.cpus == 0 {
             self.advance_ns += used_ns;
+            if self.answers_signal {
+                self.answering_ns += used_ns;
+            }
         }
     }
 
@@ -229,6 +245,11 @@ impl Client {
         self.unsettled = false;
         let mut defied = false;
         let mut one = |process: &mut Process| {
+            // A process that is about to end does not wait for its client's turn.
+            let treatment = match process.pending {
+                Pending::Fatal => Treatment::Normal,
+                Pending::Handled | Pending::Nothing => treatment,
+            };
             let returns = treatment == Treatment::Normal;
             // A process that may not be held down may still have deeds to undo.
             if process.out_of_reach && !returns {

@@ -145,6 +145,7 @@ impl Competition {
                 client.cpus = winner.cpus;
                 if !client.won_before {
                     client.advance_ns = 0;
+                    client.answering_ns = 0;
                 }
                 if !client.won_before || client.turn_ends_ns <= now_ns {
                     client.turn_ends_ns = match client.quantum_ns {

@@ -44,6 +44,7 @@ pub mod procfs;
 mod reach;
 mod release;
 mod scheduler;
+mod signals;
 mod supervision;
 mod sweep;
 mod table;

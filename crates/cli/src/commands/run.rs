@@ -97,9 +97,7 @@ fn run_as_client(
         .context("cannot inherit the command's orphans")?;
     let keeper = Keeper::new(caller, client.clone(), &mut connection);
     drop(connection);
-    gated
-        .let_go(Some(&client))
-        .context("the command ended before it began")?;
+    gated.let_go(Some(&client));
     Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
 }
 

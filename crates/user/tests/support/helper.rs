@@ -50,6 +50,18 @@ pub fn helper_entry() {
                 .into_iter()
                 .for_each(|thread| thread.join().expect("endless"));
         }
+        // Computes, and prints a line from its handler when it gets a SIGTERM.
+        ["handler"] => {
+            handle(libc::SIGTERM, say_handled);
+            println!("ready");
+            compute();
+        }
+        // Computes, and handles the signals of a timer.
+        ["timer", interval_us] => {
+            handle(libc::SIGALRM, do_nothing);
+            start_timer(number(interval_us));
+            compute();
+        }
         // Computes so long (CPU time), sleeps so long, again and again.
         ["bursts", run_us, sleep_us] => {
             let run = Duration::from_micros(number(run_us));
@@ -157,6 +169,32 @@ fn compute() -> ! {
     loop {
         sum = std::hint::black_box(sum.wrapping_mul(3).wrapping_add(1));
     }
+}
+
+fn handle(signal: i32, handler: extern "C" fn(i32)) {
+    let handler = handler as *const () as libc::sighandler_t;
+    // SAFETY: the handlers here make at most one system call.
+    unsafe { libc::signal(signal, handler) };
+}
+
+extern "C" fn do_nothing(_: i32) {}
+
+extern "C" fn say_handled(_: i32) {
+    let _ = rustix::io::write(rustix::stdio::stdout(), b"handled\n");
+}
+
+fn start_timer(interval_us: libc::suseconds_t) {
+    let interval = libc::timeval {
+        tv_sec: 0,
+        tv_usec: interval_us,
+    };
+    let timer = libc::itimerval {
+        it_interval: interval,
+        it_value: interval,
+    };
+    // SAFETY: `timer` outlives the call, which only reads it.
+    let result = unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()) };
+    assert_eq!(result, 0, "timers can be had");
 }
 
 /// Uses so much CPU time.
