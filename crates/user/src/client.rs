@@ -10,7 +10,6 @@ use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
 use crate::scheduler::{intersection, members};
-use crate::signals::Pending;
 use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
@@ -77,6 +76,8 @@ pub(crate) struct Client {
     pub(crate) treatment: Treatment,
     /// The treatment has not reached all its processes and threads.
     pub(crate) unsettled: bool,
+    /// Since when children run on because their parents have yet to stop, on the monotonic clock.
+    pub(crate) stopping_since_ns: Option<u64>,
     /// CPUs that it is to be bound to, and those that it is bound to.
     pub(crate) place: Option<CpuSet>,
     pub(crate) bound: Option<CpuSet>,
@@ -120,6 +121,7 @@ impl Client {
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
             unsettled: false,
+            stopping_since_ns: None,
             place: None,
             bound: None,
             was_bound: false,
@@ -130,6 +132,14 @@ impl Client {
             activity_told: None,
             watched: None,
         }
+    }
+
+    /// Adds a process before its children, which may have joined earlier.
+    pub(crate) fn add_process(&mut self, process: Process) {
+        let is_child = |other: &Process| other.parent == process.id.pid;
+        let first_child = self.processes.iter().position(is_child);
+        let index = first_child.unwrap_or(self.processes.len());
+        self.processes.insert(index, process);
     }
 
     /// Reads the CPU clocks of all its processes, and moves those that are gone to `gone`.
@@ -236,39 +246,6 @@ impl Client {
                 self.answering_ns += used_ns;
             }
         }
-    }
-
-    /// Treats all its processes. Parents are stopped before their children and continued after
-    /// them, so that no shell sees a child stopped.
-    pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) {
-        self.treatment = treatment;
-        self.unsettled = false;
-        let mut defied = false;
-        let mut one = |process: &mut Process| {
-            // A process that is about to end does not wait for its client's turn.
-            let treatment = match process.pending {
-                Pending::Fatal => Treatment::Normal,
-                Pending::Handled | Pending::Nothing => treatment,
-            };
-            let returns = treatment == Treatment::Normal;
-            // A process that may not be held down may still have deeds to undo.
-            if process.out_of_reach && !returns {
-                return;
-            }
-            let result = process.treat(treatment, journal);
-            process.out_of_reach |= result == Err(Failure::Refused);
-            defied |= if returns {
-                process.is_held_down()
-            } else {
-                treatment == Treatment::Stopped && !process.is_stopped_by_us()
-            };
-        };
-        if treatment == Treatment::Normal {
-            self.processes.iter_mut().rev().for_each(&mut one);
-        } else {
-            self.processes.iter_mut().for_each(&mut one);
-        }
-        self.defied = defied;
     }
 
     /// Undoes all deeds.

@@ -81,7 +81,14 @@ impl DecisionThread {
             if self.wake_times.signals_are_due(now_ns) {
                 self.look_for_signals(now_ns);
             }
+            if self.wake_times.stops_are_due(now_ns) {
+                let (clients, journal) = self.tree.all_with_journal();
+                clients.for_each(|client| client.go_on_stopping(journal));
+            }
             self.plan_signals(now_ns);
+            let mut clients = self.tree.clients();
+            let stops_wait = clients.any(|client| client.stopping_since_ns.is_some());
+            self.wake_times.plan_stops(now_ns, stops_wait);
         }
         self.tree.let_all_go(monotonic_ns());
     }

@@ -32,6 +32,7 @@ mod events;
 mod foster;
 mod group;
 mod guardian;
+mod job_control;
 mod marker;
 mod membership;
 mod obey;

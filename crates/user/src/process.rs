@@ -259,7 +259,7 @@ impl Process {
 
     /// Leaves a process alone that its user stopped: the engine must not continue it later. If
     /// its user continues it, the client counts as defied and is treated again.
-    fn stop(&mut self, journal: &Journal) -> Result<(), Failure> {
+    fn stop(&mut self, journal: &mut Journal) -> Result<(), Failure> {
         if self.look()?.is_stopped() {
             return Ok(());
         }
@@ -269,6 +269,12 @@ impl Process {
             return Err(error.into());
         }
         self.stopped = true;
+        if self.threads.is_idle() {
+            // In `SCHED_IDLE` it would be late to stop. What is refused is tried again when its
+            // client wins.
+            let _ = self.threads.promote(&self.handle, journal);
+            self.restored_at_ns = self.clock_ns;
+        }
         Ok(())
     }
 

@@ -111,6 +111,16 @@ pub fn helper_entry() {
             child.wait().expect("it ends");
             sleep_for_ever();
         }
+        // Starts a child that computes, and prints how often waitpid(2) finds it stopped until
+        // another child ends.
+        ["observer", seconds] => {
+            let mut hog = super::command(&["hog"]).spawn().expect("it starts");
+            let mut sleeper = Command::new("sleep");
+            let sleeper = sleeper.arg(seconds).spawn().expect("it starts");
+            println!("{}", count_stops_until_end_of(sleeper.id()));
+            hog.kill().expect("it is ours");
+            sleep_for_ever();
+        }
         // Reads a line, uses so much CPU time and ends.
         ["burn-later", ms] => {
             std::io::stdin()
@@ -168,6 +178,19 @@ fn compute() -> ! {
     let mut sum = 0u64;
     loop {
         sum = std::hint::black_box(sum.wrapping_mul(3).wrapping_add(1));
+    }
+}
+
+fn count_stops_until_end_of(child: u32) -> u32 {
+    let mut stops = 0;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call, which writes it.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::WUNTRACED | libc::WCONTINUED) };
+        stops += u32::from(libc::WIFSTOPPED(status));
+        if pid == child as libc::pid_t && libc::WIFEXITED(status) {
+            return stops;
+        }
     }
 }
 
