@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::real::{Real, is_free};
 use crate::support::{
-    OrdinaryUser, end_with_test, eventually, has_ended, output, process_state, stdout,
+    OrdinaryUser, end_with_test, eventually, has_ended, output, process_state, stderr, stdout,
 };
 
 /// Waits until the clients with a share of the machine have these shares. A client
@@ -463,4 +463,24 @@ fn many_clients_come_and_go() {
         stdout(&output(real.prorata().args(["run", "echo", "still here"]))),
         "still here\n"
     );
+}
+
+#[test]
+fn a_client_without_tickets_in_force_is_warned_of_and_runs_on_an_idle_cpu() {
+    let real = Real::start();
+    real.done(&["mkcur", "batch"]);
+    let run = ["run", "-c", "batch", "--", "sh", "-c", "echo done"];
+    let ended = output(real.prorata().args(run));
+    assert_eq!(
+        (ended.status.code(), stdout(&ended).as_str()),
+        (Some(0), "done\n")
+    );
+    let said = stderr(&ended);
+    assert!(
+        said.starts_with("prorata: nothing funds currency batch"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1);
+    real.done(&["mktkt", "100", "--fund", "batch"]);
+    assert_eq!(real.done(&run), "done\n");
 }
