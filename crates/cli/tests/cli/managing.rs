@@ -176,6 +176,66 @@ fn a_killed_daemon_of_an_ordinary_user_is_started_again() {
     an_ended_daemon_is_started_again(&Real::start_as_ordinary_user(), Signal::SIGKILL);
 }
 
+/// The guardian of a daemon.
+fn guardian(daemon: u32) -> u32 {
+    let children = format!("/proc/{daemon}/task/{daemon}/children");
+    let children = std::fs::read_to_string(children).unwrap();
+    children.trim().parse().expect("a single child")
+}
+
+fn kill_by_pid(pid: u32) {
+    kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
+}
+
+/// As `pkill -9 prorata` and `pkill -9 -f prorata` do.
+#[test]
+fn all_is_restored_when_every_process_called_prorata_is_killed() {
+    let is_called = |pid: u32| {
+        let says = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap();
+        let called = |text: Vec<u8>| text.windows(7).any(|part| part == b"prorata");
+        called(says("comm")) || called(says("cmdline"))
+    };
+    for real in [Real::start(), Real::start_as_ordinary_user()] {
+        for _ in 0..5 {
+            let mut running = [real.compute("first", "300"), real.compute("second", "100")];
+            let commands = [real.client("first").pid, real.client("second").pid];
+            await_shares(&real, &[("second", 0.25)]);
+            let daemon = real.daemon();
+            let wrappers = running.each_mut().map(|running| running.wrapper().id());
+            // A wrapper that outlived the daemon might start another one.
+            let ours = [wrappers[0], wrappers[1], daemon, guardian(daemon)];
+            let called: Vec<u32> = ours.into_iter().filter(|&pid| is_called(pid)).collect();
+            assert_eq!(called.len(), 3, "all but the guardian");
+            called.into_iter().for_each(kill_by_pid);
+            eventually("both are restored", || commands.into_iter().all(is_free));
+            commands.into_iter().for_each(kill_by_pid);
+        }
+    }
+}
+
+/// A wrapper starts no daemon after five crashes within a minute.
+#[test]
+fn wrappers_restore_what_a_daemon_and_its_guardian_left() {
+    let real = Real::start_as_ordinary_user();
+    let _running = [real.compute("first", "300"), real.compute("second", "100")];
+    let commands = [real.client("first").pid, real.client("second").pid];
+    for _ in 0..6 {
+        await_shares(&real, &[("second", 0.25)]);
+        let daemon = real.daemon();
+        let guardian = guardian(daemon);
+        // Otherwise it might replace the guardian in between.
+        kill(Pid::from_raw(daemon as i32), Signal::SIGSTOP).unwrap();
+        kill_by_pid(guardian);
+        kill_by_pid(daemon);
+        eventually("it has ended", || has_ended(daemon));
+        eventually("a new daemon has them, or none will", || {
+            real.daemon_if_any().is_some() || commands.into_iter().all(is_free)
+        });
+    }
+    assert!(real.daemon_if_any().is_none(), "no wrapper starts another");
+    assert!(commands.into_iter().all(is_free));
+}
+
 /// Only its new parent, the wrapper, identifies an orphan without a marker.
 #[test]
 fn orphans_are_found_after_a_restart() {
