@@ -113,14 +113,7 @@ pub fn helper_entry() {
         }
         // Starts a child that computes, and prints how often waitpid(2) finds it stopped until
         // another child ends.
-        ["observer", seconds] => {
-            let mut hog = super::command(&["hog"]).spawn().expect("it starts");
-            let mut sleeper = Command::new("sleep");
-            let sleeper = sleeper.arg(seconds).spawn().expect("it starts");
-            println!("{}", count_stops_until_end_of(sleeper.id()));
-            hog.kill().expect("it is ours");
-            sleep_for_ever();
-        }
+        ["observer", seconds] => observe(seconds),
         // Reads a line, uses so much CPU time and ends.
         ["burn-later", ms] => {
             std::io::stdin()
@@ -179,6 +172,17 @@ fn compute() -> ! {
     loop {
         sum = std::hint::black_box(sum.wrapping_mul(3).wrapping_add(1));
     }
+}
+
+#[expect(clippy::zombie_processes, reason = "waitpid(2) waits for all children")]
+fn observe(seconds: &str) -> ! {
+    let mut hog = super::command(&["hog"]).spawn().expect("it starts");
+    let mut sleeper = Command::new("sleep");
+    let sleeper = sleeper.arg(seconds).spawn().expect("it starts");
+    println!("{}", count_stops_until_end_of(sleeper.id()));
+    hog.kill().expect("it is ours");
+    hog.wait().expect("it ends");
+    sleep_for_ever()
 }
 
 fn count_stops_until_end_of(child: u32) -> u32 {
