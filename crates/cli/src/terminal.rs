@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
@@ -70,13 +71,44 @@ impl ProgressLine {
     pub fn show(&self, line: &str) {
         if self.is_shown {
             // A failure to show progress must not end the command.
-            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+            let _ = write!(io::stderr(), "{CLEAR}{line}");
         }
     }
 
     pub fn clear(&self) {
         self.show("");
     }
+
+    /// Has signals that end this process empty the line before.
+    pub fn clear_at_signals(&self) -> nix::Result<()> {
+        let once = SaFlags::SA_RESETHAND | SaFlags::SA_NODEFER;
+        let clearing = SigAction::new(SigHandler::Handler(clear_and_end), once, SigSet::empty());
+        let ending = [
+            Signal::SIGHUP,
+            Signal::SIGINT,
+            Signal::SIGQUIT,
+            Signal::SIGTERM,
+        ];
+        for signal in ending.into_iter().filter(|_| self.is_shown) {
+            // SAFETY: the handler makes two system calls, both permitted in handlers.
+            let before = unsafe { sigaction(signal, &clearing) }?;
+            // As under nohup(1).
+            if matches!(before.handler(), SigHandler::SigIgn) {
+                // SAFETY: the action was in force before.
+                unsafe { sigaction(signal, &before) }?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What empties a terminal's line.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Handles a signal whose action is the default one again by now.
+extern "C" fn clear_and_end(signal: i32) {
+    let _ = rustix::io::write(rustix::stdio::stderr(), CLEAR.as_bytes());
+    let _ = Signal::try_from(signal).map(raise);
 }
 
 /// Lines that update in place, from the cursor on. On drop the last lines stay

@@ -350,7 +350,7 @@ fn start_engine(
         let dispatcher = Arc::new(Mutex::new(dispatcher));
         let setup = EngineSetup {
             dispatcher: Arc::clone(&dispatcher),
-            directory: paths.runtime.join("engine"),
+            directory: paths.engine(),
             socket: paths.socket.path().to_owned(),
             cpus: cpus.clone(),
             user_funding: USER_FUNDING,

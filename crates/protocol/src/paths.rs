@@ -176,6 +176,11 @@ impl DaemonPaths {
         )
     }
 
+    /// Directory of the user engine's state.
+    pub fn engine(&self) -> PathBuf {
+        self.runtime.join("engine")
+    }
+
     /// The daemon's log.
     pub fn log(&self) -> PathBuf {
         self.runtime.join("log")

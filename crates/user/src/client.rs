@@ -14,6 +14,10 @@ use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
 
+/// A loser answers signals for a quantum of CPU time since it last won, and after that for one
+/// part in so many of all time. Otherwise timers would gain a client CPU time.
+const FORGOTTEN_IN: u64 = 1000;
+
 /// A process that started a client and inherits its orphans, but is no part of the client.
 #[derive(Debug)]
 pub(crate) struct FosterParent {
@@ -61,6 +65,10 @@ pub(crate) struct Client {
     pub(crate) won_before: bool,
     /// CPU time that it took in advance: that it used as a loser since it last won.
     pub(crate) advance_ns: u64,
+    /// It runs though it is a loser, because a signal waits for a handler of its own.
+    pub(crate) answers_signal: bool,
+    /// CPU time that it used so since it last won, less what has been forgotten.
+    pub(crate) answering_ns: u64,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
     /// Turns in a row in which it was never found asleep. A new client counts as busy.
@@ -68,6 +76,8 @@ pub(crate) struct Client {
     pub(crate) treatment: Treatment,
     /// The treatment has not reached all its processes and threads.
     pub(crate) unsettled: bool,
+    /// Since when children run on because their parents have yet to stop, on the monotonic clock.
+    pub(crate) stopping_since_ns: Option<u64>,
     /// CPUs that it is to be bound to, and those that it is bound to.
     pub(crate) place: Option<CpuSet>,
     pub(crate) bound: Option<CpuSet>,
@@ -105,10 +115,13 @@ impl Client {
             cpus: 0,
             won_before: false,
             advance_ns: 0,
+            answers_signal: false,
+            answering_ns: 0,
             pays_debt: false,
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
             unsettled: false,
+            stopping_since_ns: None,
             place: None,
             bound: None,
             was_bound: false,
@@ -119,6 +132,14 @@ impl Client {
             activity_told: None,
             watched: None,
         }
+    }
+
+    /// Adds a process before its children, which may have joined earlier.
+    pub(crate) fn add_process(&mut self, process: Process) {
+        let is_child = |other: &Process| other.parent == process.id.pid;
+        let first_child = self.processes.iter().position(is_child);
+        let index = first_child.unwrap_or(self.processes.len());
+        self.processes.insert(index, process);
     }
 
     /// Reads the CPU clocks of all its processes, and moves those that are gone to `gone`.
@@ -134,7 +155,9 @@ impl Client {
             self.bury(gone);
         }
         self.account(used_ns);
-        self.usage_ns = (used_ns, now_ns - sampled_before_ns);
+        let window_ns = now_ns - sampled_before_ns;
+        self.answering_ns = self.answering_ns.saturating_sub(window_ns / FORGOTTEN_IN);
+        self.usage_ns = (used_ns, window_ns);
     }
 
     /// Moves processes that are gone to `gone` and hands their accounts to
@@ -219,35 +242,10 @@ impl Client {
         self.uncharged_ns += used_ns;
         if self.cpus == 0 {
             self.advance_ns += used_ns;
-        }
-    }
-
-    /// Treats all its processes. Parents are stopped before their children and continued after
-    /// them, so that no shell sees a child stopped.
-    pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) {
-        self.treatment = treatment;
-        self.unsettled = false;
-        let mut defied = false;
-        let mut one = |process: &mut Process| {
-            let returns = treatment == Treatment::Normal;
-            // A process that may not be held down may still have deeds to undo.
-            if process.out_of_reach && !returns {
-                return;
+            if self.answers_signal {
+                self.answering_ns += used_ns;
             }
-            let result = process.treat(treatment, journal);
-            process.out_of_reach |= result == Err(Failure::Refused);
-            defied |= if returns {
-                process.is_held_down()
-            } else {
-                treatment == Treatment::Stopped && !process.is_stopped_by_us()
-            };
-        };
-        if treatment == Treatment::Normal {
-            self.processes.iter_mut().rev().for_each(&mut one);
-        } else {
-            self.processes.iter_mut().for_each(&mut one);
         }
-        self.defied = defied;
     }
 
     /// Undoes all deeds.

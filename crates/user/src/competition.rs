@@ -118,7 +118,33 @@ impl Competition {
         }
         self.quantum_ns = clamp_quantum(dispatcher.quantum_ns());
         self.decisions += 1;
+        drop(dispatcher);
+        self.give_rest_away(tree, begin_ns);
         true
+    }
+
+    /// Gives the CPUs that no client with tickets in force can use to those without, in turn.
+    fn give_rest_away(&mut self, tree: &Tree, begin_ns: u64) {
+        let given: u32 = self.winners.iter().map(|winner| winner.cpus).sum();
+        let mut left = tree.cpu_count().saturating_sub(given);
+        let has_won = |id| self.winners.iter().any(|winner| winner.client == id);
+        let worthless = |client: &&Client| client.runnable > 0 && !has_won(client.id);
+        let clients: Vec<&Client> = match left {
+            0 => return,
+            _ => tree.clients().filter(worthless).collect(),
+        };
+        let first = (begin_ns / self.quantum_ns) as usize % clients.len().max(1);
+        for client in clients[first..].iter().chain(&clients[..first]) {
+            let cpus = left.min(client.runnable);
+            left -= cpus;
+            if cpus > 0 {
+                self.winners.push(Winner {
+                    client: client.id,
+                    cpus,
+                    until_ns: begin_ns + self.quantum_ns,
+                });
+            }
+        }
     }
 
     /// Notes in each client what it won, and when its turn ends. Where new turns only use what
@@ -145,6 +171,7 @@ impl Competition {
                 client.cpus = winner.cpus;
                 if !client.won_before {
                     client.advance_ns = 0;
+                    client.answering_ns = 0;
                 }
                 if !client.won_before || client.turn_ends_ns <= now_ns {
                     client.turn_ends_ns = match client.quantum_ns {

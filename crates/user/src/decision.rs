@@ -10,11 +10,13 @@
 //! It never blocks on the dispatcher's lock or the directory's: the holder may be without a CPU
 //! because of the engine's own decisions.
 
+use crate::client::Client;
 use crate::competition::{Competition, Turns};
 use crate::directory::{EngineFacts, SharedDirectory};
 use crate::enforcement::Enforcement;
 use crate::events::{Event, Events};
 use crate::scheduler;
+use crate::signals::SignalWatch;
 use crate::supervision::Supervision;
 use crate::time::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::tree::Tree;
@@ -45,6 +47,7 @@ pub(crate) struct DecisionThread {
     pub(crate) competition: Competition,
     pub(crate) enforcement: Enforcement,
     pub(crate) wake_times: WakeTimes,
+    pub(crate) signals: SignalWatch,
     pub(crate) events: Events,
     pub(crate) supervision: Supervision,
     pub(crate) directory: SharedDirectory,
@@ -75,6 +78,17 @@ impl DecisionThread {
             } else if self.wake_times.poll_is_due(now_ns) {
                 self.poll_winners(now_ns);
             }
+            if self.wake_times.signals_are_due(now_ns) {
+                self.look_for_signals(now_ns);
+            }
+            if self.wake_times.stops_are_due(now_ns) {
+                let (clients, journal) = self.tree.all_with_journal();
+                clients.for_each(|client| client.go_on_stopping(journal));
+            }
+            self.plan_signals(now_ns);
+            let mut clients = self.tree.clients();
+            let stops_wait = clients.any(|client| client.stopping_since_ns.is_some());
+            self.wake_times.plan_stops(now_ns, stops_wait);
         }
         self.tree.let_all_go(monotonic_ns());
     }
@@ -144,6 +158,23 @@ impl DecisionThread {
             }
         }
         self.plan_poll(now_ns);
+    }
+
+    /// Lets processes run for which a signal waits, and holds them down again once they have it.
+    fn look_for_signals(&mut self, now_ns: u64) {
+        let for_new = self.wake_times.take_new_signals(now_ns);
+        let quantum_ns = self.competition.quantum_ns();
+        if self.signals.look(&mut self.tree, for_new, quantum_ns) {
+            self.enforcement
+                .enforce(&mut self.tree, &self.competition, now_ns);
+        }
+    }
+
+    fn plan_signals(&mut self, now_ns: u64) {
+        let awaits_delivery = self.tree.clients().any(Client::awaits_delivery);
+        let holds_down = self.enforcement.holds_down();
+        self.wake_times
+            .plan_signals(now_ns, holds_down, awaits_delivery);
     }
 
     /// Has winners picked and enforces that. Returns false if another thread holds the

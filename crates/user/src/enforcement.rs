@@ -38,6 +38,11 @@ impl Enforcement {
         self.stopped > 0 && self.standing_by == 0
     }
 
+    /// Whether any client is held down.
+    pub(crate) fn holds_down(&self) -> bool {
+        self.stopped > 0 || self.standing_by > 0
+    }
+
     /// Treats all clients as the last decision demands.
     pub(crate) fn enforce(&mut self, tree: &mut Tree, competition: &Competition, now_ns: u64) {
         let quantum_ns = competition.quantum_ns();
@@ -122,7 +127,7 @@ impl Round {
 
 impl Client {
     fn deserved_treatment(&self, mechanism: Mechanism, quantum_ns: u64) -> Treatment {
-        if self.suspended || self.is_winner() {
+        if self.suspended || self.is_winner() || self.answers_signal {
             return Treatment::Normal;
         }
         let competes = self.runnable > 0;

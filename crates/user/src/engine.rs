@@ -23,6 +23,7 @@ use crate::events::{CommandSender, Ended, Events};
 use crate::guardian::Guardian;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
+use crate::signals::SignalWatch;
 use crate::supervision::Supervision;
 use crate::sweep::{Records, put_right};
 use crate::table::{Journal, Table};
@@ -80,6 +81,7 @@ impl UserEngine {
             competition: Competition::new(dispatcher),
             enforcement: Enforcement::new(preferred),
             wake_times: WakeTimes::new(),
+            signals: SignalWatch::default(),
             events,
             supervision,
             directory: directory.clone(),

@@ -3,8 +3,9 @@
 //! ```text
 //!   engine's process                      guardian
 //!   ----------------                      --------
-//!   spawn: its own program, argv = "prorata-guardian" twice, clients'
-//!          socket; stdin = socket to the engine, stdout = table
+//!   spawn: its own program, argv = "share-guardian" twice, clients'
+//!          socket in its environment; stdin = socket to the engine,
+//!          stdout = table
 //!                                         setsid, ignore signals, map table
 //!                 <--------------- 'R' -- ready
 //!   promise: a new promise before t       every 250 ms: later than t?
@@ -28,16 +29,18 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::marker::SOCKET_MARKER;
 use crate::procfs;
 use crate::scheduler;
 use crate::sweep::{Records, put_right};
 use crate::table::Table;
 use crate::time::monotonic_ns;
 
-/// A process with this name is a guardian.
-const NAME: &str = "prorata-guardian";
-/// The same within the kernel's limit of 15 bytes.
-const SHORT_NAME: &CStr = c"prorata-guard";
+/// A process with this name is a guardian. `pkill prorata` must not end the guardian together with
+/// the engine, so its name and its arguments are free of that word.
+const NAME: &str = "share-guardian";
+/// The same for the kernel, which permits 15 bytes.
+const KERNEL_NAME: &CStr = c"share-guardian";
 
 /// How often the engine looks whether a new guardian makes progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -73,7 +76,7 @@ impl Guardian {
             .arg0(NAME)
             // A test harness that does not call `guardian_entry` runs no test of this name.
             .arg(NAME)
-            .arg(clients_socket)
+            .env(SOCKET_MARKER, clients_socket)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(table.as_fd().try_clone_to_owned()?))
             .stderr(Stdio::null())
@@ -185,7 +188,7 @@ fn guard() -> io::Result<()> {
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // If the engine has ended already, the loop finds that out.
     let _ = socket.write_all(&[READY]);
-    let clients_socket = std::env::args_os().nth(2).unwrap_or_default();
+    let clients_socket = std::env::var_os(SOCKET_MARKER).unwrap_or_default();
     let clients_socket = Path::new(&clients_socket);
     loop {
         if engine_has_ended(&socket) {
@@ -205,7 +208,7 @@ fn guard() -> io::Result<()> {
 fn detach() {
     let _ = rustix::process::setsid();
     let _ = std::env::set_current_dir("/");
-    let _ = rustix::thread::set_name(SHORT_NAME);
+    let _ = rustix::thread::set_name(KERNEL_NAME);
     for signal in [
         libc::SIGHUP,
         libc::SIGINT,

@@ -10,6 +10,7 @@ use crate::group::GroupIndex;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{Stat, StatFile};
 use crate::scheduler::{self, Return};
+use crate::signals::Pending;
 use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
 use crate::waited::Waited;
@@ -81,6 +82,8 @@ pub(crate) struct Process {
     pub(crate) out_of_reach: bool,
     /// Its threads cannot leave `SCHED_IDLE` again.
     pub(crate) captive: bool,
+    /// The signal that waits for it, as far as the engine has looked.
+    pub(crate) pending: Pending,
 }
 
 /// How a process came to be managed.
@@ -133,6 +136,7 @@ impl Process {
             stopped: false,
             out_of_reach: false,
             captive: !way_back.holds_for(id.pid),
+            pending: Pending::Nothing,
         })
     }
 
@@ -157,17 +161,21 @@ impl Process {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
+        self.stat().is_ok_and(|stat| !stat.has_ended())
     }
 
     /// Whether it is a zombie.
     pub(crate) fn has_ended(&self) -> bool {
-        self.stat_file.read().is_ok_and(|stat| stat.has_ended())
+        self.stat().is_ok_and(|stat| stat.has_ended())
+    }
+
+    pub(crate) fn stat(&self) -> io::Result<Stat> {
+        self.stat_file.read()
     }
 
     /// Notes whether the process is gone: its file stays with it.
     fn read_stat(&mut self) -> io::Result<Stat> {
-        let stat = self.stat_file.read();
+        let stat = self.stat();
         let error = stat.as_ref().err().and_then(io::Error::raw_os_error);
         self.gone |= error == Some(libc::ESRCH);
         stat
@@ -251,7 +259,7 @@ impl Process {
 
     /// Leaves a process alone that its user stopped: the engine must not continue it later. If
     /// its user continues it, the client counts as defied and is treated again.
-    fn stop(&mut self, journal: &Journal) -> Result<(), Failure> {
+    fn stop(&mut self, journal: &mut Journal) -> Result<(), Failure> {
         if self.look()?.is_stopped() {
             return Ok(());
         }
@@ -261,6 +269,12 @@ impl Process {
             return Err(error.into());
         }
         self.stopped = true;
+        if self.threads.is_idle() {
+            // In `SCHED_IDLE` it would be late to stop. What is refused is tried again when its
+            // client wins.
+            let _ = self.threads.promote(&self.handle, journal);
+            self.restored_at_ns = self.clock_ns;
+        }
         Ok(())
     }
 

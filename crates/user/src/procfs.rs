@@ -134,6 +134,11 @@ impl Stat {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads > 1
     }
 
+    /// Whether it is on its way to its end (`PF_EXITING`); it runs no program any more.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.flags & 0x4 != 0
+    }
+
     /// Whether it is a thread other than its process's first.
     pub fn is_secondary_thread(&self) -> bool {
         self.exit_signal == -1
@@ -195,6 +200,59 @@ fn status_number(tid: u32, label: &[u8]) -> io::Result<u32> {
         .find_map(|line| line.strip_prefix(label))
         .and_then(|rest| number(rest.split(|&b| b == b'\t').next()?))
         .ok_or_else(|| io::Error::from(Errno::SRCH))
+}
+
+/// Signals of a thread and of its process, as sets: bit `n - 1` is signal `n`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SignalSets {
+    /// Pending for this thread.
+    pub(crate) own: u64,
+    /// Pending for its process: for any thread that does not block the signal.
+    pub(crate) shared: u64,
+    /// Blocked by this thread.
+    pub(crate) blocked: u64,
+    pub(crate) ignored: u64,
+    /// With a handler.
+    pub(crate) caught: u64,
+}
+
+impl SignalSets {
+    /// Parses a text of the form that `proc(5)` describes for `/proc/PID/status`.
+    fn parse(status: &[u8]) -> Option<SignalSets> {
+        let labels: [&[u8]; 5] = [
+            b"SigPnd:\t",
+            b"ShdPnd:\t",
+            b"SigBlk:\t",
+            b"SigIgn:\t",
+            b"SigCgt:\t",
+        ];
+        // The lines stand together and in this order.
+        let mut lines = status.split(|&b| b == b'\n');
+        let mut sets = [0; 5];
+        for (set, label) in sets.iter_mut().zip(labels) {
+            let digits = lines.find_map(|line| line.strip_prefix(label))?;
+            *set = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        let [own, shared, blocked, ignored, caught] = sets;
+        Some(SignalSets {
+            own,
+            shared,
+            blocked,
+            ignored,
+            caught,
+        })
+    }
+}
+
+/// Longest `status` that is read. A process in thousands of groups has a longer one.
+const MAX_STATUS_BYTES: usize = 8192;
+
+/// Reads one thread's signal sets.
+pub(crate) fn signal_sets(pid: u32, tid: u32) -> io::Result<SignalSets> {
+    let path = ProcPath::new(format_args!("/proc/{pid}/task/{tid}/status"));
+    let mut buffer = [0; MAX_STATUS_BYTES];
+    let length = rustix::io::pread(&path.open(OFlags::RDONLY)?, &mut buffer, 0)?;
+    SignalSets::parse(&buffer[..length]).ok_or_else(|| io::Error::from(Errno::SRCH))
 }
 
 /// Calls `visit` with every process of the system.
@@ -314,6 +372,24 @@ mod tests {
             let parsed = Stat::parse(&LINE[..length]);
             assert!(parsed.is_none() || length > LINE.len() - 60, "{length}");
         }
+    }
+
+    #[test]
+    fn signal_sets_are_parsed_and_a_text_without_them_is_refused() {
+        let status = b"Name:\tSigPnd:\nSigQ:\t0/9\nSigPnd:\t0000000000000100\n\
+            ShdPnd:\t0000000000004000\nSigBlk:\t8000000000000000\nSigIgn:\t0000000000001000\n\
+            SigCgt:\t0000000000000002\nCapInh:\t0000000000000000\n";
+        let sets = SignalSets {
+            own: 1 << (libc::SIGKILL - 1),
+            shared: 1 << (libc::SIGTERM - 1),
+            blocked: 1 << 63,
+            ignored: 1 << (libc::SIGPIPE - 1),
+            caught: 1 << (libc::SIGINT - 1),
+        };
+        assert_eq!(SignalSets::parse(status), Some(sets));
+        assert_eq!(SignalSets::parse(b"Name:\ta\nSigPnd:\t0\n"), None);
+        let me = std::process::id();
+        assert!(signal_sets(me, me).is_ok() && signal_sets(0, 0).is_err());
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) struct Swept {
 pub(crate) fn put_right(table: &Table, socket: &Path, records: Records) -> Swept {
     let mut entries: Vec<Entry> = table.entries().collect();
     // Continues children before their parents, so that no shell sees a stopped child.
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.thread.start_time_ticks));
+    entries.sort_by_key(|entry| std::cmp::Reverse((entry.thread.start_time_ticks, entry.pid)));
     let known = Known::from(&entries);
     let mut swept = Swept::default();
     for entry in &entries {

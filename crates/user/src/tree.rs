@@ -268,7 +268,7 @@ impl Tree {
         } else {
             client.users.add_first(user);
         }
-        client.processes.push(joined);
+        client.add_process(joined);
         client.find_usable(&cpus);
         client.had_processes = true;
         client.unsettled = true;

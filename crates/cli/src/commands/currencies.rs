@@ -1,7 +1,8 @@
 //! `mkcur`, `rmcur` and `lscur` (1994, 4.7).
 
 use anyhow::Result;
-use prorata_protocol::{Connection, CurrencyReport, Request, Response};
+use prorata_core::ledger::Ledger;
+use prorata_protocol::{Connection, CurrencyReport, Request, Response, TicketReport};
 use prorata_report::table::{Column, Side};
 
 use crate::args::ledger::{MkcurArgs, RmcurArgs};
@@ -32,6 +33,33 @@ pub fn rmcur(caller: &Caller, args: &RmcurArgs) -> Result<()> {
 /// All currencies that the caller may see.
 pub fn currencies(connection: &mut Connection) -> Result<Vec<CurrencyReport>> {
     answer!(connection, &Request::Currencies, Response::Currencies)
+}
+
+/// Whether tickets in a currency are worth anything, as far as the caller may see.
+pub fn is_funded(connection: &mut Connection, name: &str) -> Result<bool> {
+    let currencies = currencies(connection)?;
+    let every = Request::Tickets { currency: None };
+    let tickets: Vec<TicketReport> = answer!(connection, &every, Response::Tickets)?;
+    let mut backing = vec![name];
+    let mut seen = 0;
+    // The currencies that back `name`, nearest first; each once.
+    while let Some(&name) = backing.get(seen) {
+        seen += 1;
+        let known = currencies.iter().any(|currency| currency.name == name);
+        if name == Ledger::BASE || !known {
+            return Ok(true);
+        }
+        let target = format!("currency:{name}");
+        let backs = |ticket: &&TicketReport| {
+            ticket.amount > 0 && ticket.target.as_deref() == Some(target.as_str())
+        };
+        for ticket in tickets.iter().filter(backs) {
+            if !backing.contains(&ticket.currency.as_str()) {
+                backing.push(&ticket.currency);
+            }
+        }
+    }
+    Ok(false)
 }
 
 pub fn lscur(caller: &Caller, args: &LscurArgs) -> Result<()> {

@@ -2,29 +2,17 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use nix::sys::signal::Signal;
+use anyhow::{Context as _, Result};
 use prorata_load::{LoadError, Performance, Watch, chat, reflex};
 
 use crate::args::load::{ChatArgs, LoadArgs, LoadCommand, ReflexArgs, Transport};
 use crate::output;
 use crate::terminal::ProgressLine;
-use crate::wrapper::signals::Interruption;
-
-/// Signals that end a load early. SIGTSTP stops it as usual.
-const ENDING: [Signal; 4] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-];
 
 pub fn load(args: &LoadArgs) -> Result<ExitCode> {
-    // The load's threads inherit the mask, so signals reach this descriptor only.
-    let mut progress = LoadProgress {
-        line: ProgressLine::new(),
-        interruption: Interruption::block(&ENDING)?,
-    };
+    let line = ProgressLine::new();
+    line.clear_at_signals().context("cannot handle signals")?;
+    let mut progress = LoadProgress { line };
     match &args.command {
         LoadCommand::Chat(args) => {
             let ended = chat::run(&chat_settings(args), &mut progress);
@@ -115,24 +103,20 @@ fn print_performance(performance: &Performance) -> Result<()> {
     ))
 }
 
-/// The progress line, and the signal that ends the load early.
+/// The progress line. A signal ends this process at once, wherever its threads wait for a CPU.
 struct LoadProgress {
     line: ProgressLine,
-    interruption: Interruption,
 }
 
 impl LoadProgress {
-    /// Prints the report, or ends this process by the signal that ended the load.
+    /// Prints the report of a load that has ended.
     fn end<R>(
         &self,
         ended: Result<R, LoadError>,
         print: impl FnOnce(&R) -> Result<()>,
     ) -> Result<ExitCode> {
         self.line.clear();
-        match ended {
-            Err(LoadError::Interrupted) => Ok(self.interruption.pass_on()),
-            ended => print(&ended?).map(|()| ExitCode::SUCCESS),
-        }
+        print(&ended?).map(|()| ExitCode::SUCCESS)
     }
 }
 
@@ -144,6 +128,6 @@ impl Watch for LoadProgress {
     }
 
     fn is_over(&mut self) -> bool {
-        self.interruption.signal().is_some()
+        false
     }
 }

@@ -14,6 +14,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::args::run::{FundxArgs, RunArgs, RunTicketsArgs};
 use crate::args::values::CpuList;
 use crate::caller::{Caller, answer, quantum_ns, status};
+use crate::commands::currencies::is_funded;
 use crate::wrapper::gate::Gated;
 use crate::wrapper::keeper::Keeper;
 use crate::wrapper::supervise::{block_signals, supervise};
@@ -78,6 +79,7 @@ fn run_as_client(
         .context("cannot start a process")?;
     let pid = gated.pid();
     let name = name.map_or_else(|| made_up_name(&command[0]), str::to_owned);
+    let currency = funding.currency.clone();
     let prepared = bind(pid, cpus, shared)
         .and_then(|()| register(&mut connection, pid, name, funding, quantum_ns));
     let client = match prepared {
@@ -92,11 +94,12 @@ fn run_as_client(
     // The daemon finds the command's orphans among our children.
     set_child_subreaper(Some(rustix::process::getpid()))
         .context("cannot inherit the command's orphans")?;
+    if let Some(currency) = currency {
+        warn_if_worthless(&mut connection, &currency);
+    }
     let keeper = Keeper::new(caller, client.clone(), &mut connection);
     drop(connection);
-    gated
-        .let_go(Some(&client))
-        .context("the command ended before it began")?;
+    gated.let_go(Some(&client));
     Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
 }
 
@@ -107,6 +110,16 @@ fn say_of_trouble(status: StatusReport) -> StatusReport {
         eprintln!("prorata: {trouble}");
     }
     status
+}
+
+/// Warns that tickets in a currency are worth nothing. A daemon that does not tell is no reason to
+/// disturb the command.
+fn warn_if_worthless(connection: &mut Connection, currency: &str) {
+    if matches!(is_funded(connection, currency), Ok(false)) {
+        eprintln!(
+            "prorata: nothing funds currency {currency}, so the command runs only on CPUs that would idle: `prorata mktkt 100 --fund {currency}` funds it"
+        );
+    }
 }
 
 /// The program, with the daemon's socket in its environment: prorata commands

@@ -87,9 +87,7 @@ fn while_command_runs(args: &TransferArgs) -> Result<ExitCode> {
     command.args(&args.command[1..]);
     let gated = Gated::fork(command, signals.mask_before()).context("cannot start a process")?;
     let pid = gated.pid();
-    gated
-        .let_go(None)
-        .context("the command ended before it began")?;
+    gated.let_go(None);
     Ok(supervise(pid, &signals, None)?.pass_on())
 }
 

@@ -12,6 +12,8 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, Pid, fork};
 use prorata_user::CLIENT_MARKER;
 
+use super::supervise::STOPS;
+
 /// Exit code of a command that is not found, as in a shell.
 const NOT_FOUND: i32 = 127;
 
@@ -32,12 +34,26 @@ impl Gated {
     /// The calling process must have a single thread.
     pub fn fork(command: Command, mask: &SigSet) -> io::Result<Self> {
         let (reader, gate) = io::pipe()?;
+        let (mut arrival, arriving) = io::pipe()?;
         // SAFETY: this process has a single thread (no command starts another
         // before this point), so every lock is free in the child.
         match unsafe { fork() }? {
-            ForkResult::Parent { child } => Ok(Self { pid: child, gate }),
+            ForkResult::Parent { child } => {
+                drop(arriving);
+                // Ends without a byte when the child has arrived, or has ended.
+                arrival.read_to_end(&mut Vec::new())?;
+                Ok(Self { pid: child, gate })
+            }
             ForkResult::Child => {
                 drop(gate);
+                // From here on the engine may stop the child. It continues the child for a signal,
+                // but only for one that is not blocked. A stop signal has to wait, or the child
+                // might never arrive.
+                let mut at_gate = *mask;
+                STOPS.into_iter().for_each(|signal| at_gate.add(signal));
+                // Setting a mask cannot fail.
+                let _ = at_gate.thread_set_mask();
+                drop(arriving);
                 wait_and_become(command, reader, mask)
             }
         }
@@ -49,10 +65,12 @@ impl Gated {
     }
 
     /// Lets the child execute its command, as part of `client` if given.
-    pub fn let_go(mut self, client: Option<&str>) -> io::Result<()> {
-        // The leading byte tells an empty name from an end of file.
-        self.gate
-            .write_all(format!(">{}", client.unwrap_or_default()).as_bytes())
+    pub fn let_go(mut self, client: Option<&str>) {
+        // The leading byte tells an empty name from an end of file. Writing fails if a signal has
+        // ended the child, and its parent finds that out when it waits for the child.
+        let _ = self
+            .gate
+            .write_all(format!(">{}", client.unwrap_or_default()).as_bytes());
     }
 }
 
@@ -65,7 +83,6 @@ fn wait_and_become(mut command: Command, mut reader: PipeReader, mask: &SigSet) 
             if !client.is_empty() {
                 command.env(CLIENT_MARKER, client);
             }
-            // This mask was in force before, so setting it cannot fail.
             let _ = mask.thread_set_mask();
             let error = command.exec();
             eprintln!(

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use prorata_protocol::{Connection, Request, Response};
+use prorata_user::put_right_what_is_left;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
@@ -129,9 +130,17 @@ impl<'a> Keeper<'a> {
                     "prorata: the daemon crashed and cannot be restarted, so {} runs without its share until `prorata start`: {error:#}",
                     self.client
                 );
+                self.restore();
                 self.daemon = Daemon::Sought(now + LOOK_AGAIN);
             }
         }
+    }
+
+    /// Restores processes that the daemon left stopped. Its guardian does that, unless the guardian
+    /// has ended too. (Only root can restore what root's daemon left.)
+    fn restore(&self) {
+        let paths = self.caller.paths();
+        let _ = put_right_what_is_left(&paths.engine(), paths.socket.path());
     }
 
     /// Joins a daemon that another process has started, if there is one.

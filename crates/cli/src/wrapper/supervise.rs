@@ -34,7 +34,7 @@ const SENT_ON: [Signal; 7] = [
 ];
 
 /// The stop signals of job control.
-const STOPS: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
+pub(super) const STOPS: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// If the command has not stopped after this time, it may have missed the
 /// signal.

@@ -341,3 +341,30 @@ fn a_stopped_job_stays_stopped() {
 fn a_stopped_job_of_an_ordinary_user_stays_stopped() {
     stopped_means_stopped(&Real::start_as_ordinary_user());
 }
+
+/// A shell inside a client has jobs of its own, which the engine stops and continues.
+#[test]
+fn a_shell_in_a_client_sees_no_job_stopped() {
+    let real = Real::start_as_ordinary_user();
+    let _rival = real.compute("rival", "100");
+    let mut shell = real.bash();
+    shell.line("prorata run -n shell -- bash --norc --noprofile -i");
+    shell.prompt();
+    shell.line("while :; do :; done &");
+    shell.prompt();
+    sleep(Duration::from_secs(2));
+    shell.line("jobs");
+    let jobs = shell.prompt();
+    assert!(
+        jobs.contains("Running") && !jobs.contains("Stopped"),
+        "{jobs}"
+    );
+    shell.line("sh -c 'echo begun; while :; do :; done'");
+    shell.expect("begun");
+    sleep(Duration::from_secs(2));
+    shell.keys(CTRL_C);
+    let printed = shell.prompt();
+    assert!(!printed.contains("Stopped"), "{printed}");
+    shell.line("kill %1; exit");
+    shell.prompt();
+}

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::support::pty::{CTRL_C, Pty};
 use crate::support::real::Real;
-use crate::support::{output, prorata, stderr, stdout};
+use crate::support::{end_with_test, eventually, output, prorata, stderr, stdout};
 
 fn load(arguments: &[&str]) -> Output {
     let mut command = prorata(Path::new("/nonexistent/prorata/socket"));
@@ -116,4 +120,31 @@ fn a_load_runs_as_a_client() {
     ];
     let report: Value = serde_json::from_str(&real.done(&chat.concat())).unwrap();
     assert_eq!(report["delivered"], 600);
+}
+
+/// Its main thread waits for a CPU among hundreds of threads of a client that mostly loses.
+#[test]
+fn a_load_that_loses_ends_at_once() {
+    let real = Real::start();
+    let _rival = real.compute("rival", "1000");
+    let mut command = real.prorata();
+    let program = env!("CARGO_BIN_EXE_prorata");
+    command.args([
+        "run", "-t", "1", "-n", "load", "--", program, "load", "chat",
+    ]);
+    let command = command.args(["--messages", "1000000"]);
+    let mut load = end_with_test(command).spawn().unwrap();
+    eventually("the load is a client", || {
+        real.clients().iter().any(|client| client.name == "load")
+    });
+    sleep(Duration::from_secs(2));
+    let rival = real.client("rival").pid;
+    let before_ns = prorata_user::cpu_time_ns(rival).unwrap();
+    kill(Pid::from_raw(load.id() as i32), Signal::SIGTERM).unwrap();
+    load.wait().unwrap();
+    let took_ns = prorata_user::cpu_time_ns(rival).unwrap() - before_ns;
+    assert!(
+        took_ns < 1_000_000_000,
+        "the rival ran for {took_ns} ns meanwhile"
+    );
 }

@@ -1,6 +1,7 @@
 //! Tests of the binary through its command line.
 
 mod choosing;
+mod crashes;
 mod demo;
 mod job_control;
 mod load;

@@ -1,7 +1,6 @@
 //! Commands against a daemon that manages real processes.
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -11,14 +10,12 @@ use prorata_protocol::ClientReport;
 use serde_json::Value;
 
 use crate::support::real::{Real, is_free};
-use crate::support::{
-    OrdinaryUser, end_with_test, eventually, has_ended, output, process_state, stdout,
-};
+use crate::support::{end_with_test, eventually, has_ended, output, process_state, stderr, stdout};
 
 /// Waits until the clients with a share of the machine have these shares. A client
 /// that waits for a page of its program has no share for a moment.
 #[track_caller]
-fn await_shares(real: &Real, shares: &[(&str, f64)]) {
+pub fn await_shares(real: &Real, shares: &[(&str, f64)]) {
     let has = |clients: &[ClientReport], (name, share): &(&str, f64)| {
         let mut clients = clients.iter().filter(|client| client.name == *name);
         clients.any(|client| (client.share - share).abs() < 1e-6)
@@ -129,119 +126,6 @@ fn kill_all_marked(real: &Real, client: &str) {
         }
     }
 }
-
-fn an_ended_daemon_is_started_again(real: &Real, by: Signal) {
-    let mut first = real.compute("first", "300");
-    let mut second = real.compute("second", "100");
-    await_shares(real, &[("second", 0.25)]);
-    let before = [real.client("first"), real.client("second")];
-    let old = real.daemon();
-    kill(Pid::from_raw(old as i32), by).unwrap();
-    eventually("a new daemon has them", || {
-        real.daemon_if_any().is_some_and(|new| new != old) && real.clients().len() == 2
-    });
-    assert_eq!(
-        real.json(&["status"])["cpus"].as_array().map(Vec::len),
-        Some(1),
-        "the same CPUs are shared out"
-    );
-    let after = [real.client("first"), real.client("second")];
-    for (before, after) in before.iter().zip(&after) {
-        assert_eq!(
-            (&before.id, before.pid, &before.tickets),
-            (&after.id, after.pid, &after.tickets)
-        );
-    }
-    await_shares(real, &[("second", 0.25)]);
-    for running in [&mut first, &mut second] {
-        assert!(
-            running.wrapper().try_wait().unwrap().is_none(),
-            "its wrapper waits still"
-        );
-    }
-}
-
-#[test]
-fn a_killed_daemon_is_started_again_and_knows_its_clients() {
-    an_ended_daemon_is_started_again(&Real::start(), Signal::SIGKILL);
-}
-
-#[test]
-fn a_terminated_daemon_is_started_again() {
-    an_ended_daemon_is_started_again(&Real::start(), Signal::SIGTERM);
-}
-
-#[test]
-fn a_killed_daemon_of_an_ordinary_user_is_started_again() {
-    an_ended_daemon_is_started_again(&Real::start_as_ordinary_user(), Signal::SIGKILL);
-}
-
-/// Only its new parent, the wrapper, identifies an orphan without a marker.
-#[test]
-fn orphans_are_found_after_a_restart() {
-    let real = Real::start();
-    let go = real.socket().with_file_name("go");
-    let mut command = real.prorata();
-    let script = "echo begun; until test -e $0; do sleep 0.05; done
-        env -i sh -c 'for n in 1 2 3 4 5; do sleep 60 & done'; exec sleep 60";
-    command
-        .args(["run", "-n", "family", "sh", "-c", script])
-        .arg(&go);
-    let mut family = end_with_test(&mut command).spawn().unwrap();
-    eventually("it is managed", || real.clients().len() == 1);
-    let old = real.daemon();
-    kill(Pid::from_raw(old as i32), Signal::SIGKILL).unwrap();
-    eventually("a new daemon has it", || {
-        real.daemon_if_any().is_some_and(|new| new != old) && real.clients().len() == 1
-    });
-    std::fs::write(&go, "").unwrap();
-    eventually("the orphans are its own", || {
-        real.client("family").processes == 6
-    });
-    let orphans = format!("/proc/{0}/task/{0}/children", family.id());
-    for orphan in std::fs::read_to_string(orphans).unwrap().split_whitespace() {
-        kill(Pid::from_raw(orphan.parse().unwrap()), Signal::SIGTERM).unwrap();
-    }
-    family.wait().unwrap();
-}
-
-/// Only root can start root's daemon.
-#[test]
-fn other_users_join_roots_next_daemon() {
-    if !rustix::process::getuid().is_root() {
-        let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-        assert!(!ci, "only root can act as another user");
-        println!("not run: only root can act as another user");
-        return;
-    }
-    let real = Real::start();
-    let place = real.socket().parent().unwrap().to_path_buf();
-    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let user = OrdinaryUser::new();
-    let mut command = user.command();
-    command
-        .env("PRORATA_SOCKET", real.socket())
-        .env_remove("PRORATA_CLIENT")
-        .args(["run", "-n", "theirs", "sh", "-c", "while :; do :; done"]);
-    let mut theirs = end_with_test(command.stdin(Stdio::null()).stderr(Stdio::piped()))
-        .spawn()
-        .unwrap();
-    let mut said = BufReader::new(theirs.stderr.take().unwrap()).lines();
-    eventually("it is managed", || real.clients().len() == 1);
-    kill(Pid::from_raw(real.daemon() as i32), Signal::SIGKILL).unwrap();
-    let died = said.next().unwrap().unwrap();
-    assert!(
-        died.contains("until `prorata start`") && died.contains("only its owner"),
-        "{died}"
-    );
-    real.done(&["start"]);
-    let joined = said.next().unwrap().unwrap();
-    let id = real.client("theirs").id;
-    assert_eq!(joined, format!("prorata: {id} has its share again"));
-    kill(Pid::from_raw(theirs.id() as i32), Signal::SIGTERM).unwrap();
-    assert_eq!(theirs.wait().unwrap().signal(), Some(15));
-}
-
 #[test]
 fn after_stop_no_daemon_starts_and_processes_continue() {
     let real = Real::start();
@@ -463,4 +347,24 @@ fn many_clients_come_and_go() {
         stdout(&output(real.prorata().args(["run", "echo", "still here"]))),
         "still here\n"
     );
+}
+
+#[test]
+fn a_client_without_tickets_in_force_is_warned_of_and_runs_on_an_idle_cpu() {
+    let real = Real::start();
+    real.done(&["mkcur", "batch"]);
+    let run = ["run", "-c", "batch", "--", "sh", "-c", "echo done"];
+    let ended = output(real.prorata().args(run));
+    assert_eq!(
+        (ended.status.code(), stdout(&ended).as_str()),
+        (Some(0), "done\n")
+    );
+    let said = stderr(&ended);
+    assert!(
+        said.starts_with("prorata: nothing funds currency batch"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1);
+    real.done(&["mktkt", "100", "--fund", "batch"]);
+    assert_eq!(real.done(&run), "done\n");
 }

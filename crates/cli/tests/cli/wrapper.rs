@@ -128,15 +128,18 @@ fn a_command_is_registered_under_its_pid_before_it_runs() {
         currency: Some("batch".to_owned()),
     };
     assert_eq!(
-        fake.heard(),
-        [Request::Register {
+        fake.heard()[0],
+        Request::Register {
             pid,
             name: Some("job".to_owned()),
             funding,
             quantum_ns: Some(4_000_000),
             adopts: true
-        }]
+        }
     );
+    // Whether the currency is funded.
+    let every = Request::Tickets { currency: None };
+    assert_eq!(fake.heard()[1..], [Request::Currencies, every]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod refusals;
 mod reluctance;
 mod safety;
 mod shares;
+mod signals;
 mod sleepers;
 mod trees;
 
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     let judges_shares = !is_after_root() || std::env::var_os("SHORT_TESTS").is_none();
     let mut trials = Vec::new();
     for mechanism in permitted_mechanisms() {
-        let shares = [shares::TESTS, sleepers::TESTS, trees::TESTS].concat();
+        let shares = [shares::TESTS, signals::TESTS, sleepers::TESTS, trees::TESTS].concat();
         let shares = shares.into_iter().filter(|_| judges_shares);
         for (name, test) in shares.chain(safety::TESTS.iter().copied()) {
             add(&mut trials, name, mechanism, test);
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         if judges_shares {
             sleepers::list(mechanism, &mut trials);
         }
+        signals::list(mechanism, &mut trials);
         safety::list(mechanism, &mut trials);
     }
     for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {

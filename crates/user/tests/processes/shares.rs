@@ -27,6 +27,10 @@ pub const TESTS: MechanismTests = &[
     ("four threads count as one client", threads),
     ("three hogs share two CPUs equally", two_cpus),
     ("four threads get no more of two CPUs than one", crowd),
+    (
+        "clients without tickets share a CPU that would idle",
+        without_tickets,
+    ),
 ];
 
 const QUANTUM_NS: u64 = 20 * MS;
@@ -278,4 +282,22 @@ fn crowd(mechanism: Mechanism) {
     });
     world.end_engine();
     assert!(programs.iter().flat_map(cpus_of).all(|count| count == 2));
+}
+
+/// Beside a client that sleeps for most of the time, and has all tickets.
+fn without_tickets(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let sleeper = Program::start(&["bursts", "5000", "95000"]);
+    let programs = [sleeper, Program::hog(), Program::hog()];
+    world.enter_all(&[1, 0, 0], &programs);
+    sleep(Duration::from_millis(500));
+    judge(excuse(QUANTUM_NS), || {
+        let used_ns = used_during(Duration::from_secs(3), clocks_of(&programs));
+        // Either receives nearly half of the time. A quarter proves that neither has to wait.
+        let least_ns = used_ns.iter().sum::<u64>() / 4;
+        match used_ns[1] > least_ns && used_ns[2] > least_ns {
+            true => Ok(()),
+            false => Err(format!("{used_ns:?} ns")),
+        }
+    });
 }

@@ -27,6 +27,7 @@ pub const TESTS: MechanismTests = &[
     ),
     ("the exit of a client is reported once", exits),
     ("suspended clients do not compete", suspension),
+    ("a parent never finds its child stopped", hidden_stops),
     (
         "a process that its user stopped stays stopped",
         stopped_by_user,
@@ -237,6 +238,21 @@ fn suspension(mechanism: Mechanism) {
     world.engine().resume(first);
     wait_until("it competes again", || {
         world.usage(first).received_ns > received_ns
+    });
+}
+
+/// A shell would take the child for a stopped job.
+fn hidden_stops(mechanism: Mechanism) {
+    judge(excuse(QUANTUM_NS), || {
+        let world = World::new(Some(mechanism), QUANTUM_NS);
+        let mut observer = Program::start(&["observer", "3"]);
+        let hog = Program::hog();
+        world.enter("observer", 1, &observer);
+        world.enter("hog", 1, &hog);
+        match observer.hear().as_str() {
+            "0" => Ok(()),
+            stops => Err(format!("{stops} stops")),
+        }
     });
 }
 

@@ -50,6 +50,18 @@ pub fn helper_entry() {
                 .into_iter()
                 .for_each(|thread| thread.join().expect("endless"));
         }
+        // Computes, and prints a line from its handler when it gets a SIGTERM.
+        ["handler"] => {
+            handle(libc::SIGTERM, say_handled);
+            println!("ready");
+            compute();
+        }
+        // Computes, and handles the signals of a timer.
+        ["timer", interval_us] => {
+            handle(libc::SIGALRM, do_nothing);
+            start_timer(number(interval_us));
+            compute();
+        }
         // Computes so long (CPU time), sleeps so long, again and again.
         ["bursts", run_us, sleep_us] => {
             let run = Duration::from_micros(number(run_us));
@@ -99,6 +111,9 @@ pub fn helper_entry() {
             child.wait().expect("it ends");
             sleep_for_ever();
         }
+        // Starts a child that computes, and prints how often waitpid(2) finds it stopped until
+        // another child ends.
+        ["observer", seconds] => observe(seconds),
         // Reads a line, uses so much CPU time and ends.
         ["burn-later", ms] => {
             std::io::stdin()
@@ -157,6 +172,56 @@ fn compute() -> ! {
     loop {
         sum = std::hint::black_box(sum.wrapping_mul(3).wrapping_add(1));
     }
+}
+
+#[expect(clippy::zombie_processes, reason = "waitpid(2) waits for all children")]
+fn observe(seconds: &str) -> ! {
+    let mut hog = super::command(&["hog"]).spawn().expect("it starts");
+    let mut sleeper = Command::new("sleep");
+    let sleeper = sleeper.arg(seconds).spawn().expect("it starts");
+    println!("{}", count_stops_until_end_of(sleeper.id()));
+    hog.kill().expect("it is ours");
+    hog.wait().expect("it ends");
+    sleep_for_ever()
+}
+
+fn count_stops_until_end_of(child: u32) -> u32 {
+    let mut stops = 0;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call, which writes it.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::WUNTRACED | libc::WCONTINUED) };
+        stops += u32::from(libc::WIFSTOPPED(status));
+        if pid == child as libc::pid_t && libc::WIFEXITED(status) {
+            return stops;
+        }
+    }
+}
+
+fn handle(signal: i32, handler: extern "C" fn(i32)) {
+    let handler = handler as *const () as libc::sighandler_t;
+    // SAFETY: the handlers here make at most one system call.
+    unsafe { libc::signal(signal, handler) };
+}
+
+extern "C" fn do_nothing(_: i32) {}
+
+extern "C" fn say_handled(_: i32) {
+    let _ = rustix::io::write(rustix::stdio::stdout(), b"handled\n");
+}
+
+fn start_timer(interval_us: libc::suseconds_t) {
+    let interval = libc::timeval {
+        tv_sec: 0,
+        tv_usec: interval_us,
+    };
+    let timer = libc::itimerval {
+        it_interval: interval,
+        it_value: interval,
+    };
+    // SAFETY: `timer` outlives the call, which only reads it.
+    let result = unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()) };
+    assert_eq!(result, 0, "timers can be had");
 }
 
 /// Uses so much CPU time.

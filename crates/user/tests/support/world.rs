@@ -44,7 +44,7 @@ impl World {
         self.engine = None;
     }
 
-    /// A new client with tickets in the base currency and no process.
+    /// A new client with tickets in the base currency, or without any, and no process.
     pub fn client(&self, name: &str, tickets: u32) -> ClientId {
         create_client(&self.dispatcher, name, tickets)
     }
@@ -135,7 +135,9 @@ pub fn create_client(dispatcher: &Mutex<Dispatcher>, name: &str, tickets: u32) -
     let Outcome::Client(client) = execute(&mut dispatcher, create) else {
         panic!("a client is created");
     };
-    issue(&mut dispatcher, client, tickets);
+    if tickets > 0 {
+        issue(&mut dispatcher, client, tickets);
+    }
     client
 }
 
