@@ -10,9 +10,11 @@
 #                 for a quarter of an hour, on real processes (ENGINES=sim:
 #                 without)
 #   make install  program, man pages and completions below PREFIX (/usr/local);
-#                 PRORATA=FILE installs a program that is built already
+#                 FEATURES=kernel builds the kernel engine in, and PRORATA=FILE
+#                 installs a program that is built already
 
 ENGINES ?= sim,user
+FEATURES ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO_TARGET_DIR ?= target
@@ -31,7 +33,7 @@ run: build
 build: $(PRORATA)
 
 $(CARGO_TARGET_DIR)/release/prorata: need-cargo
-	cargo build --release --locked --package prorata
+	cargo build --release --locked --package prorata --features "$(FEATURES)"
 
 test: need-cargo
 	scripts/test

@@ -84,7 +84,7 @@ static void evict_residents(s32 cpu)
 
 /*
  * The pass of the last winner at each home. It counts while it is behind the present pass
- * by more than unbound winners move that pass now and then.
+ * by more than `most_owed`: unbound winners move that pass by less.
  */
 static struct front {
 	u64 pass;

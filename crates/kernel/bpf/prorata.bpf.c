@@ -10,9 +10,13 @@
  * determines how fast the node's pass moves with the time that they use (entity.bpf.h,
  * pass.h).
  *
- * What runs now? The task that precedes all others: that of the node with the smallest
- * pass, and inside the node the task that has used least for its tickets (rank.bpf.h,
- * queue.bpf.h, line.bpf.h, task.bpf.h).
+ * What runs now? The task that precedes all others (rank.bpf.h): that of the entity with
+ * the smallest pass, and inside a node the task that has used least for its tickets
+ * (task.bpf.h). An entity is the unbound tasks of a node together, or one bound task, which
+ * waits at a home (home.bpf.h). A node's tasks wait in a queue or in the node's line
+ * (queue.bpf.h, line.bpf.h). A CPU looks at the head of each queue (head.bpf.h, take.bpf.h).
+ * A change of tickets reorders waiting tasks (order.bpf.h). In abbreviated quanta a waking
+ * task may preempt the running one (preempt.bpf.h).
  *
  *	a task wakes	select_cpu  on several CPUs it joins, and an idle one takes it at once
  *			enqueue	    it joins; it waits in the queue, in its node's line, or
@@ -21,7 +25,7 @@
  *				    precedes it
  *			stopping    charges the task, which leaves if it sleeps
  *
- * A switch on one CPU costs no more than these four calls. They also do what other
+ * A switch on one CPU costs no more than `enqueue`, `dispatch` and `stopping`. They also do what other
  * schedulers do in `runnable` and `quiescent`.
  */
 /* Leaves out functions for sets of CPUs: the loader would relocate all of them. */

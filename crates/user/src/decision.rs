@@ -37,7 +37,8 @@ const MAX_CONFIRMATIONS: u32 = 8;
 /// How often a client without rivals is looked at, at most.
 const LOOK_ALONE_NS: u64 = 100 * MILLISECOND_NS;
 
-/// The guardian steps in when the engine is later than promised by this and by five quanta.
+/// The guardian steps in when the engine is later than promised by this or by five quanta, whichever is
+/// longer.
 const STALL_NS: u64 = SECOND_NS;
 const STALL_QUANTA: u64 = 5;
 
