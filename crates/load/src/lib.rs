@@ -25,14 +25,12 @@ pub trait Watch {
     /// So many of so many messages or rounds are done.
     fn progress(&mut self, done: u64, of: u64);
     /// Whether the load should end early.
-    fn is_over(&mut self) -> bool;
+    fn is_over(&mut self) -> bool {
+        false
+    }
 }
 
 /// Looks at nothing and never ends a load.
 impl Watch for () {
     fn progress(&mut self, _: u64, _: u64) {}
-
-    fn is_over(&mut self) -> bool {
-        false
-    }
 }

@@ -63,7 +63,10 @@ impl UserEngine {
             (None, _) => Mechanism::Idle,
         };
         raise_descriptor_limit();
-        let table = Arc::new(sweep(&config.state_directory, &config.socket)?);
+        let table = Table::open(&config.state_directory)?;
+        table.note_engine()?;
+        sweep(&table, &config.socket);
+        let table = Arc::new(table);
         let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
         let directory = SharedDirectory::new(preferred).map_err(wait)?;
@@ -220,21 +223,27 @@ impl Drop for UserEngine {
 }
 
 /// Undoes the deeds of a dead engine, for the daemon on `socket` that is going to use another
-/// kind of engine. `state_directory` is the dead engine's.
+/// kind of engine. `state_directory` is the dead engine's. Waits for the end of its guardian.
 pub fn put_right_what_is_left(state_directory: &Path, socket: &Path) -> Result<(), EngineError> {
-    sweep(state_directory, socket).map(drop)
+    sweep(&Table::open(state_directory)?, socket);
+    Ok(())
 }
 
-fn sweep(state_directory: &Path, socket: &Path) -> Result<Table, EngineError> {
-    let table = Table::open(state_directory)?;
-    let swept = put_right(&table, socket, Records::Clear);
+/// Undoes the deeds of a dead engine where no engine is to follow. Does nothing while an engine or
+/// a guardian lives: they see to it.
+pub fn put_right_orphans(state_directory: &Path, socket: &Path) -> Result<(), EngineError> {
+    sweep(&Table::open_at_once(state_directory)?, socket);
+    Ok(())
+}
+
+fn sweep(table: &Table, socket: &Path) {
+    let swept = put_right(table, socket, Records::Clear);
     if swept.restored > 0 {
         tracing::warn!(
             "put {} processes right that a dead engine left",
             swept.restored
         );
     }
-    Ok(table)
 }
 
 /// Runs the decision thread. After a panic it undoes all deeds that the table lists, because

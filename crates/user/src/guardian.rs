@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::marker::SOCKET_MARKER;
+use crate::marker::{CLIENT_MARKER, SOCKET_MARKER};
 use crate::procfs;
 use crate::scheduler;
 use crate::sweep::{Records, put_right};
@@ -77,6 +77,8 @@ impl Guardian {
             // A test harness that does not call `guardian_entry` runs no test of this name.
             .arg(NAME)
             .env(SOCKET_MARKER, clients_socket)
+            // With both markers it would be a client's process.
+            .env_remove(CLIENT_MARKER)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(table.as_fd().try_clone_to_owned()?))
             .stderr(Stdio::null())

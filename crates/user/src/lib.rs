@@ -58,7 +58,7 @@ mod wake_times;
 pub use bell::Bell;
 pub use config::{EngineConfig, EngineStatus, Mechanism};
 pub use directory::ClientActivity;
-pub use engine::{UserEngine, put_right_what_is_left};
+pub use engine::{UserEngine, put_right_orphans, put_right_what_is_left};
 pub use error::EngineError;
 pub use guardian::guardian_entry;
 pub use marker::{CLIENT_MARKER, SOCKET_MARKER, marked_client};

@@ -43,7 +43,8 @@ pub(crate) const MAX_RECORDS: u32 = 1 << 15;
 const HEADER_BYTES: usize = 4096;
 const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
 
-/// How long a new engine waits for an engine that lives: it may be about to end.
+/// How long a new engine waits for an engine that lives: it may be about to end. (A daemon
+/// waits for the end of its predecessor by a lock of its own.)
 const PATIENCE_WITH_ENGINE: Duration = Duration::from_secs(1);
 
 /// How long a new engine waits for its predecessor's guardian, which takes some milliseconds
@@ -72,7 +73,7 @@ struct Header {
     alive_until_ns: AtomicU64,
     /// How often the guardian undid all deeds while the engine stalled. Raised before it begins.
     releases: AtomicU64,
-    /// The engine that locked the file last.
+    /// The last engine.
     engine_pid: AtomicU64,
     engine_start_time_ticks: AtomicU64,
 }
@@ -121,13 +122,29 @@ impl Table {
     /// Opens or makes the table in a directory and locks it. It keeps the records of a dead
     /// engine, unless they are from before a reboot.
     pub(crate) fn open(directory: &Path) -> Result<Table, EngineError> {
+        let patience = |engine: Option<ProcessId>| match engine.is_some_and(ProcessId::is_alive) {
+            true => PATIENCE_WITH_ENGINE,
+            false => PATIENCE_WITH_GUARDIAN,
+        };
+        Self::open_within(directory, patience)
+    }
+
+    /// The same, without waiting.
+    pub(crate) fn open_at_once(directory: &Path) -> Result<Table, EngineError> {
+        Self::open_within(directory, |_| Duration::ZERO)
+    }
+
+    fn open_within(
+        directory: &Path,
+        patience: impl Fn(Option<ProcessId>) -> Duration,
+    ) -> Result<Table, EngineError> {
         let unusable = |source| EngineError::StateDirectory {
             path: directory.to_owned(),
             source,
         };
         std::fs::create_dir_all(directory).map_err(unusable)?;
         let file = open_file(&directory.join(FILE_NAME)).map_err(unusable)?;
-        if !lock(&file) {
+        if !lock(&file, patience) {
             return Err(EngineError::AlreadyRunning(directory.to_owned()));
         }
         let boot = boot_id().map_err(unusable)?;
@@ -140,7 +157,6 @@ impl Table {
         if !table.is_of_boot(boot) {
             table.initialise(boot);
         }
-        table.note_engine()?;
         Ok(table)
     }
 
@@ -183,7 +199,7 @@ impl Table {
     }
 
     /// This process is the engine from now on.
-    fn note_engine(&self) -> Result<(), EngineError> {
+    pub(crate) fn note_engine(&self) -> Result<(), EngineError> {
         let engine = ProcessId::of(std::process::id())?;
         let header = self.header();
         header
@@ -275,16 +291,12 @@ impl Table {
     }
 }
 
-/// Locks the file of a table. Waits while an engine or its guardian has it locked, and returns
-/// whether they let go of it in time.
-fn lock(file: &File) -> bool {
+/// Locks the file of a table. Waits while another process has it locked, and returns whether that
+/// process let go of it in time. How long is told by the last engine.
+fn lock(file: &File, patience: impl Fn(Option<ProcessId>) -> Duration) -> bool {
     let begun = Instant::now();
     while rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        let patience = match engine_of(file).is_some_and(ProcessId::is_alive) {
-            true => PATIENCE_WITH_ENGINE,
-            false => PATIENCE_WITH_GUARDIAN,
-        };
-        if begun.elapsed() > patience {
+        if begun.elapsed() >= patience(engine_of(file)) {
             return false;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -292,7 +304,7 @@ fn lock(file: &File) -> bool {
     true
 }
 
-/// The engine that locked the file of a table last.
+/// The last engine of a table's file.
 fn engine_of(file: &File) -> Option<ProcessId> {
     let mut words = [[0; 8]; 2];
     let start = offset_of!(Header, engine_pid) as u64;
@@ -535,7 +547,7 @@ mod tests {
     fn two_engines_cannot_share_a_directory() {
         let directory = tempfile::tempdir().expect("a directory");
         let _table = Table::open(directory.path()).expect("opens");
-        let second = Table::open(directory.path());
+        let second = Table::open_at_once(directory.path());
         assert!(matches!(second, Err(EngineError::AlreadyRunning(_))));
     }
 }

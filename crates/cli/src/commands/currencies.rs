@@ -45,16 +45,16 @@ pub fn is_funded(connection: &mut Connection, name: &str) -> Result<bool> {
     // The currencies that back `name`, nearest first; each once.
     while let Some(&name) = backing.get(seen) {
         seen += 1;
-        let known = currencies.iter().any(|currency| currency.name == name);
-        if name == Ledger::BASE || !known {
+        let known = currencies.iter().find(|currency| currency.name == name);
+        let Some(currency) = known.filter(|_| name != Ledger::BASE) else {
             return Ok(true);
-        }
-        let target = format!("currency:{name}");
-        let backs = |ticket: &&TicketReport| {
-            ticket.amount > 0 && ticket.target.as_deref() == Some(target.as_str())
         };
-        for ticket in tickets.iter().filter(backs) {
-            if !backing.contains(&ticket.currency.as_str()) {
+        for id in &currency.backing {
+            // A ticket that the caller may not see may be worth something.
+            let Some(ticket) = tickets.iter().find(|ticket| ticket.id == *id) else {
+                return Ok(true);
+            };
+            if ticket.amount > 0 && !backing.contains(&ticket.currency.as_str()) {
                 backing.push(&ticket.currency);
             }
         }

@@ -126,8 +126,4 @@ impl Watch for LoadProgress {
         self.line
             .show(&format!("{} of {of}", output::percent(part)));
     }
-
-    fn is_over(&mut self) -> bool {
-        false
-    }
 }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use prorata_protocol::{Connection, Request, Response};
-use prorata_user::put_right_what_is_left;
+use prorata_user::put_right_orphans;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
@@ -137,21 +137,26 @@ impl<'a> Keeper<'a> {
     }
 
     /// Restores processes that the daemon left stopped. Its guardian does that, unless the guardian
-    /// has ended too. (Only root can restore what root's daemon left.)
+    /// has ended too. (Only root can restore what root's daemon left.) The next search for a daemon
+    /// tries again what fails.
     fn restore(&self) {
         let paths = self.caller.paths();
-        let _ = put_right_what_is_left(&paths.engine(), paths.socket.path());
+        let _ = put_right_orphans(&paths.engine(), paths.socket.path());
     }
 
     /// Joins a daemon that another process has started, if there is one.
     fn join(&mut self) {
         self.daemon = Daemon::Sought(Instant::now() + LOOK_AGAIN);
-        // The next search retries an unreachable daemon.
-        if let Ok(Some(mut connection)) = self.caller.open_running() {
-            self.settle_with(&mut connection);
-            if let Daemon::Runs(_) = self.daemon {
-                eprintln!("prorata: {} has its share again", self.client);
+        match self.caller.open_running() {
+            Ok(Some(mut connection)) => {
+                self.settle_with(&mut connection);
+                if let Daemon::Runs(_) = self.daemon {
+                    eprintln!("prorata: {} has its share again", self.client);
+                }
             }
+            Ok(None) => self.restore(),
+            // The next search retries an unreachable daemon.
+            Err(_) => {}
         }
     }
 
