@@ -44,7 +44,7 @@ impl Hog {
 
     /// Starts one process after another, each of which uses so much and ends.
     pub fn relay(use_ms: u64) -> Self {
-        Self::work(&["relay", &use_ms.to_string()])
+        Self::work(&["relay", &use_ms.to_string()]).begun()
     }
 
     /// Uses so much, executes its program again, and so on.
@@ -127,11 +127,18 @@ pub fn work(arguments: &[String]) {
             }
         }
         "herd" => herd(number(1)),
-        "relay" => loop {
-            let child = fork(|| burn(Duration::from_millis(number(1))));
-            // SAFETY: a null status is permitted.
-            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-        },
+        "relay" => {
+            let relay = || {
+                let child = fork(|| burn(Duration::from_millis(number(1))));
+                // SAFETY: a null status is permitted.
+                unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            };
+            relay();
+            say_begun();
+            loop {
+                relay();
+            }
+        }
         "execs" => {
             burn(Duration::from_millis(number(1)));
             let program = std::env::current_exe().expect("it runs");
