@@ -1,0 +1,84 @@
+//! Records over crashes, boots and the limit.
+
+use super::*;
+
+fn thread(pid: u32) -> ProcessId {
+    ProcessId {
+        pid,
+        start_time_ticks: 7,
+    }
+}
+
+#[test]
+fn records_outlive_the_mapping_until_they_are_cleared() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = Arc::new(Table::open(directory.path()).expect("opens"));
+    let mut journal = Journal::new(table.clone());
+    let first = journal.take(thread(1), 1).expect("room");
+    let second = journal.take(thread(3), 2).expect("room");
+    let mut cpus = CpuSet::new();
+    cpus.set(0);
+    cpus.set(CpuSet::MAX_CPU - 1);
+    journal.mark(&first, flag::STOPPED);
+    journal.keep_policy(&second, Policy(3));
+    let binding = Binding {
+        own: cpus,
+        ours: CpuSet::new(),
+    };
+    journal.keep_binding(&second, &binding);
+    drop((journal, table));
+
+    let table = Table::open(directory.path()).expect("opens again");
+    let entries: Vec<_> = table.entries().collect();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(
+        (entries[0].flags, entries[0].thread),
+        (flag::STOPPED, thread(1))
+    );
+    assert_eq!(entries[1].flags, flag::BOUND | flag::OWN_POLICY);
+    assert_eq!((entries[1].pid, entries[1].policy), (2, Policy(3)));
+    assert_eq!(entries[1].binding, Some(binding));
+    table.clear(entries[0].index, flag::STOPPED);
+    table.clear(entries[1].index, flag::BOUND);
+    assert!(!table.is_anything_touched());
+    assert_eq!(table.entries().count(), 1, "an own policy is no deed");
+}
+
+#[test]
+fn a_table_of_another_boot_or_of_garbage_is_void() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(FILE_NAME);
+    std::fs::write(&path, vec![0xff; TABLE_BYTES]).expect("writes");
+    let table = Table::open(directory.path()).expect("opens");
+    assert_eq!(table.entries().count(), 0);
+    drop(table);
+    std::fs::write(&path, b"short").expect("writes");
+    assert_eq!(
+        Table::open(directory.path())
+            .expect("opens")
+            .entries()
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn records_run_out_at_the_limit_and_come_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = Arc::new(Table::open(directory.path()).expect("opens"));
+    let mut journal = Journal::new(table);
+    let mut records: Vec<_> = (0..MAX_RECORDS)
+        .map(|pid| journal.take(thread(pid), pid).expect("within the limit"))
+        .collect();
+    assert_eq!(journal.take(thread(0), 0), None, "one past the limit");
+    journal.give_back(records.pop().expect("there are some"));
+    assert!(journal.take(thread(0), 0).is_some());
+}
+
+#[test]
+fn two_engines_cannot_share_a_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let _table = Table::open(directory.path()).expect("opens");
+    let second = Table::open_at_once(directory.path());
+    assert!(matches!(second, Err(EngineError::AlreadyRunning(_))));
+}
