@@ -270,6 +270,9 @@ impl Process {
         }
         self.stopped = true;
         if self.threads.is_idle() {
+            // Threads born until now have inherited `SCHED_IDLE`, and the record of that is cleared.
+            self.threads.expect_more();
+            self.threads.refresh(journal);
             // In `SCHED_IDLE` it would be late to stop. What is refused is tried again when its
             // client wins.
             let _ = self.threads.promote(&self.handle, journal);
