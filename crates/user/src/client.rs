@@ -39,7 +39,7 @@ impl FosterParent {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    /// Parents stand before their children.
+    /// Parents stand before their children, but for the exceptions of [`Self::add_process`].
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
     pub(crate) users: Users,
@@ -67,7 +67,7 @@ pub(crate) struct Client {
     pub(crate) advance_ns: u64,
     /// It runs though it is a loser, because a signal waits for a handler of its own.
     pub(crate) answers_signal: bool,
-    /// CPU time that it used so since it last won, less what has been forgotten.
+    /// CPU time that it used because of signals since it last won, less what has been forgotten.
     pub(crate) answering_ns: u64,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
@@ -134,7 +134,8 @@ impl Client {
         }
     }
 
-    /// Adds a process before its children, which may have joined earlier.
+    /// Adds a process before its children, which may have joined earlier. The process's own parent
+    /// may stand behind those children, and so may the parent that a process gets as an orphan.
     pub(crate) fn add_process(&mut self, process: Process) {
         let is_child = |other: &Process| other.parent == process.id.pid;
         let first_child = self.processes.iter().position(is_child);
@@ -242,7 +243,7 @@ impl Client {
         self.uncharged_ns += used_ns;
         if self.cpus == 0 {
             self.advance_ns += used_ns;
-            if self.answers_signal {
+            if self.is_answering() {
                 self.answering_ns += used_ns;
             }
         }

@@ -78,11 +78,11 @@ impl Client {
 }
 
 impl Process {
-    /// Is treated like its client, unless it is about to end. Returns false if the treatment has to
-    /// be tried again.
+    /// Is treated like its client, unless it may run to its end. Returns false if the treatment has
+    /// to be tried again.
     fn accept(&mut self, treatment: Treatment, journal: &mut Journal) -> bool {
-        let treatment = match self.pending {
-            Pending::Fatal => Treatment::Normal,
+        let treatment = match self.runs_for {
+            Pending::Fatal | Pending::End => Treatment::Normal,
             Pending::Handled | Pending::Nothing => treatment,
         };
         let returns = treatment == Treatment::Normal;

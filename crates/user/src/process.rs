@@ -84,6 +84,8 @@ pub(crate) struct Process {
     pub(crate) captive: bool,
     /// The signal that waits for it, as far as the engine has looked.
     pub(crate) pending: Pending,
+    /// The same, if the process is let run because of the signal.
+    pub(crate) runs_for: Pending,
 }
 
 /// How a process came to be managed.
@@ -137,6 +139,7 @@ impl Process {
             out_of_reach: false,
             captive: !way_back.holds_for(id.pid),
             pending: Pending::Nothing,
+            runs_for: Pending::Nothing,
         })
     }
 
