@@ -39,7 +39,7 @@ impl FosterParent {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: ClientId,
-    /// Parents stand before their children.
+    /// Parents stand before their children, but for the exceptions of [`Self::add_process`].
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
     pub(crate) users: Users,
@@ -67,8 +67,11 @@ pub(crate) struct Client {
     pub(crate) advance_ns: u64,
     /// It runs though it is a loser, because a signal waits for a handler of its own.
     pub(crate) answers_signal: bool,
-    /// CPU time that it used so since it last won, less what has been forgotten.
+    /// CPU time that it used because of signals since it last won, less what has been forgotten.
     pub(crate) answering_ns: u64,
+    /// It ran because of signals when it was last sampled. The kernel adds to the clock of a
+    /// running thread up to a tick late, so the next sample shows some of that time.
+    answered_before: bool,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
     /// Turns in a row in which it was never found asleep. A new client counts as busy.
@@ -117,6 +120,7 @@ impl Client {
             advance_ns: 0,
             answers_signal: false,
             answering_ns: 0,
+            answered_before: false,
             pays_debt: false,
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
@@ -134,7 +138,8 @@ impl Client {
         }
     }
 
-    /// Adds a process before its children, which may have joined earlier.
+    /// Adds a process before its children, which may have joined earlier. The process's own parent
+    /// may stand behind those children, and so may the parent that a process gets as an orphan.
     pub(crate) fn add_process(&mut self, process: Process) {
         let is_child = |other: &Process| other.parent == process.id.pid;
         let first_child = self.processes.iter().position(is_child);
@@ -155,6 +160,7 @@ impl Client {
             self.bury(gone);
         }
         self.account(used_ns);
+        self.answered_before = self.is_answering();
         let window_ns = now_ns - sampled_before_ns;
         self.answering_ns = self.answering_ns.saturating_sub(window_ns / FORGOTTEN_IN);
         self.usage_ns = (used_ns, window_ns);
@@ -242,7 +248,7 @@ impl Client {
         self.uncharged_ns += used_ns;
         if self.cpus == 0 {
             self.advance_ns += used_ns;
-            if self.answers_signal {
+            if self.answered_before || self.is_answering() {
                 self.answering_ns += used_ns;
             }
         }

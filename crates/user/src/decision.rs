@@ -165,7 +165,10 @@ impl DecisionThread {
     fn look_for_signals(&mut self, now_ns: u64) {
         let for_new = self.wake_times.take_new_signals(now_ns);
         let quantum_ns = self.competition.quantum_ns();
-        if self.signals.look(&mut self.tree, for_new, quantum_ns) {
+        if self
+            .signals
+            .look(&mut self.tree, for_new, now_ns, quantum_ns)
+        {
             self.enforcement
                 .enforce(&mut self.tree, &self.competition, now_ns);
         }

@@ -5,6 +5,10 @@
 //! therefore its children run on until it has stopped. They are continued before it, and
 //! `SIGCONT` takes effect before kill(2) returns. So waitpid(2) with `WUNTRACED` finds no child
 //! stopped. With `WCONTINUED` it finds children continued: the kernel remembers that.
+//!
+//! Two kinds of parents may find their children stopped: a parent out of the engine's reach, such
+//! as a set-uid program, which is never stopped, and a parent that stands behind its child (see
+//! [`Client::add_process`]).
 
 use std::collections::HashSet;
 
@@ -74,11 +78,11 @@ impl Client {
 }
 
 impl Process {
-    /// Is treated like its client, unless it is about to end. Returns false if the treatment has to
-    /// be tried again.
+    /// Is treated like its client, unless it may run to its end. Returns false if the treatment has
+    /// to be tried again.
     fn accept(&mut self, treatment: Treatment, journal: &mut Journal) -> bool {
-        let treatment = match self.pending {
-            Pending::Fatal => Treatment::Normal,
+        let treatment = match self.runs_for {
+            Pending::Fatal | Pending::End => Treatment::Normal,
             Pending::Handled | Pending::Nothing => treatment,
         };
         let returns = treatment == Treatment::Normal;
@@ -101,7 +105,7 @@ impl Process {
         let has_threads = self.is_stopped_by_us()
             && procfs::for_each_thread(self.id.pid, |tid| {
                 let stat = procfs::thread_stat(self.id.pid, tid);
-                any_runs |= stat.is_ok_and(|stat| !stat.is_stopped() && !stat.has_ended());
+                any_runs |= stat.is_ok_and(|stat| !stat.is_stopped() && !stat.thread_has_ended());
             })
             .is_ok();
         has_threads && any_runs

@@ -84,6 +84,8 @@ pub(crate) struct Process {
     pub(crate) captive: bool,
     /// The signal that waits for it, as far as the engine has looked.
     pub(crate) pending: Pending,
+    /// The same, if the process is let run because of the signal.
+    pub(crate) runs_for: Pending,
 }
 
 /// How a process came to be managed.
@@ -137,6 +139,7 @@ impl Process {
             out_of_reach: false,
             captive: !way_back.holds_for(id.pid),
             pending: Pending::Nothing,
+            runs_for: Pending::Nothing,
         })
     }
 
@@ -270,6 +273,9 @@ impl Process {
         }
         self.stopped = true;
         if self.threads.is_idle() {
+            // Threads born until now have inherited `SCHED_IDLE`, and the record of that is cleared.
+            self.threads.expect_more();
+            self.threads.refresh(journal);
             // In `SCHED_IDLE` it would be late to stop. What is refused is tried again when its
             // client wins.
             let _ = self.threads.promote(&self.handle, journal);

@@ -124,19 +124,25 @@ impl Stat {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether a process, or a single thread, has ended.
+    /// Whether this thread has ended. Other threads of its process may go on.
+    pub(crate) fn thread_has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Whether a process has ended, with all its threads.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
+        self.thread_has_ended() && self.threads <= 1
     }
 
     /// Whether a process goes on without its first thread.
     pub fn leader_has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x') && self.threads > 1
+        self.thread_has_ended() && self.threads > 1
     }
 
-    /// Whether it is on its way to its end (`PF_EXITING`); it runs no program any more.
+    /// Whether it is on its way to its end (`PF_EXITING`); it runs no program any more. The flags
+    /// are those of the first thread, which may have ended before the others.
     pub(crate) fn is_ending(&self) -> bool {
-        self.flags & 0x4 != 0
+        self.flags & 0x4 != 0 && !self.leader_has_ended()
     }
 
     /// Whether it is a thread other than its process's first.
@@ -363,6 +369,24 @@ mod tests {
         assert_eq!(stat.start_time_ticks, 8888);
         assert_eq!((stat.exit_signal, stat.policy), (17, 5));
         assert!(stat.is_runnable() && !stat.has_ended() && !stat.is_stopped());
+    }
+
+    #[test]
+    fn an_ended_first_thread_is_not_the_end_of_its_process() {
+        let alive = Stat::born(4, 8888);
+        assert!(!alive.thread_has_ended() && !alive.is_ending());
+        let flags = 0x4;
+        let ending = Stat { flags, ..alive };
+        assert!(ending.is_ending() && !ending.has_ended());
+        let state = b'Z';
+        let ended = Stat { state, ..ending };
+        assert!(ended.has_ended() && ended.thread_has_ended() && !ended.leader_has_ended());
+        let leaderless = Stat {
+            threads: 2,
+            ..ended
+        };
+        assert!(leaderless.thread_has_ended() && leaderless.leader_has_ended());
+        assert!(!leaderless.has_ended() && !leaderless.is_ending());
     }
 
     #[test]

@@ -3,14 +3,17 @@
 //! A stopped process takes no signal but SIGKILL, and a demoted one takes any signal late. So the
 //! engine looks for pending signals, and lets processes take them at once:
 //!
-//! - A signal that ends its process: this one process is no longer held down. It runs no
-//!   instruction of its program any more.
-//! - A signal with a handler: the client runs until the signal is delivered. [`Client`] bounds the
-//!   CPU time that it takes in this way.
+//! - A signal that ends its process: this one process is no longer held down until it has ended.
+//! - A signal with a handler: the client runs until the signal is delivered.
+//!
+//! [`Client`] bounds the CPU time that it takes in this way: even a signal without a handler need
+//! not end its process, as a thread may take it by sigwait(3). The kernel turns a signal into
+//! SIGKILL once the process has to end. That is not bounded, because the process runs no
+//! instruction of its program any more.
 
 use crate::client::Client;
 use crate::process::{Process, Treatment};
-use crate::procfs::{self, SignalSets};
+use crate::procfs::{self, SignalSets, Stat};
 use crate::time::MILLISECOND_NS;
 use crate::tree::Tree;
 
@@ -56,21 +59,35 @@ pub(crate) enum Pending {
     Nothing,
     /// A signal that the program handles.
     Handled,
-    /// A signal that ends the process.
+    /// A signal that ends the process once it is delivered.
     Fatal,
+    /// Nothing but its end: SIGKILL waits for it, or it is on its way to its end.
+    End,
 }
 
 impl Pending {
-    /// What waits for a process. Cost: 10 us, and more if its first thread blocks such a signal.
-    fn of(pid: u32) -> Pending {
-        let Ok(first) = procfs::signal_sets(pid, pid) else {
+    /// The signal that waits for a process with this state. Cost: 10 us, and more if its first
+    /// thread blocks such a signal.
+    ///
+    /// Signals directed at a single thread are seen at the first thread only. If the first thread
+    /// does not take a signal, [`THREADS_AT_ONCE`] others are asked, and further threads are taken
+    /// to block it.
+    fn of(pid: u32, stat: &Stat) -> Pending {
+        let Ok(mut first) = procfs::signal_sets(pid, pid) else {
             return Pending::Nothing;
         };
+        if stat.thread_has_ended() {
+            // It takes none, though it blocks none.
+            first.blocked = u64::MAX;
+        }
         let mut blocked = first.blocked;
         let mut asked = 0;
         if first.shared & blocked != 0 {
             // Where the directory is gone, the process is too.
             let _ = procfs::for_each_thread(pid, |tid| {
+                if tid == pid {
+                    return;
+                }
                 asked += 1;
                 if asked <= THREADS_AT_ONCE
                     && let Ok(other) = procfs::signal_sets(pid, tid)
@@ -87,7 +104,9 @@ impl Pending {
 /// What these signals mean to a process with such actions.
 fn classify(taken: u64, actions: &SignalSets) -> Pending {
     let taken = taken & !actions.ignored;
-    if taken & !actions.caught & !HARMLESS != 0 {
+    if taken & set(&[libc::SIGKILL]) != 0 {
+        Pending::End
+    } else if taken & !actions.caught & !HARMLESS != 0 {
         Pending::Fatal
     } else if taken & actions.caught & !JOB_CONTROL != 0 {
         Pending::Handled
@@ -101,11 +120,11 @@ impl Process {
     fn look_for_signals(&mut self) {
         self.pending = match self.stat() {
             Ok(stat) if stat.has_ended() => Pending::Nothing,
-            // It took such a signal, and needs some CPU time to end.
-            Ok(stat) if stat.is_ending() => Pending::Fatal,
+            // It needs some CPU time to end.
+            Ok(stat) if stat.is_ending() => Pending::End,
             // Its user, or a debugger, has stopped it. It takes no signal meanwhile.
             Ok(stat) if stat.is_stopped() && !self.is_stopped_by_us() => Pending::Nothing,
-            Ok(_) => Pending::of(self.id.pid),
+            Ok(stat) => Pending::of(self.id.pid, &stat),
             Err(_) => Pending::Nothing,
         };
     }
@@ -121,34 +140,52 @@ pub(crate) struct SignalWatch {
 impl SignalWatch {
     /// Looks at the processes for which a signal waited before, and if `for_new` is set at others
     /// too. Returns whether any is to be treated differently now.
-    pub(crate) fn look(&mut self, tree: &mut Tree, for_new: bool, quantum_ns: u64) -> bool {
+    pub(crate) fn look(
+        &mut self,
+        tree: &mut Tree,
+        for_new: bool,
+        now_ns: u64,
+        quantum_ns: u64,
+    ) -> bool {
+        self.look_at_processes(tree, for_new);
+        let mut any_changed = false;
+        for index in 0..tree.clients.len() {
+            let client = tree.client_at(index);
+            let Some(client) = client.filter(|client| client.may_have_to_wait()) else {
+                continue;
+            };
+            let id = client.id;
+            // What it used until now belongs to what it was let run for until now.
+            if client.is_answering() || client.has_signals() {
+                tree.sample(id, now_ns);
+            }
+            if let Some(client) = tree.client_mut(id) {
+                let changed = client.answer_signals(quantum_ns);
+                client.unsettled |= changed;
+                any_changed |= changed;
+            }
+        }
+        any_changed
+    }
+
+    fn look_at_processes(&mut self, tree: &mut Tree, for_new: bool) {
         let until = match for_new {
             true => self.next + PROCESSES_AT_ONCE,
             false => self.next,
         };
         let mut index = 0;
-        let mut any_changed = false;
-        for client in tree
-            .clients_mut()
-            .filter(|client| client.may_have_to_wait())
-        {
-            let mut changed = false;
+        let clients = tree.clients_mut();
+        for client in clients.filter(|client| client.may_have_to_wait()) {
             for process in &mut client.processes {
-                let before = process.pending;
-                if before != Pending::Nothing || (self.next..until).contains(&index) {
+                if process.pending != Pending::Nothing || (self.next..until).contains(&index) {
                     process.look_for_signals();
                 }
-                changed |= process.pending != before;
                 index += 1;
             }
-            changed |= client.answer_signals(quantum_ns);
-            client.unsettled |= changed;
-            any_changed |= changed;
         }
         if for_new {
             self.next = if until < index { until } else { 0 };
         }
-        any_changed
     }
 }
 
@@ -161,22 +198,46 @@ impl Client {
     /// Whether it, or one of its processes, runs only until a signal is delivered.
     pub(crate) fn awaits_delivery(&self) -> bool {
         let mut processes = self.processes.iter();
-        self.may_have_to_wait()
-            && (self.answers_signal || processes.any(|process| process.pending == Pending::Fatal))
+        let any_runs = processes.any(|process| process.runs_for != Pending::Nothing);
+        self.may_have_to_wait() && (self.answers_signal || any_runs)
     }
 
-    /// Decides whether it runs because of a signal with a handler. Returns whether that changed.
-    fn answer_signals(&mut self, quantum_ns: u64) -> bool {
+    /// Whether what it uses counts as used because of signals.
+    pub(crate) fn is_answering(&self) -> bool {
         let mut processes = self.processes.iter();
-        let handles = processes.any(|process| process.pending == Pending::Handled);
-        let answers = handles && self.answering_ns < quantum_ns;
-        std::mem::replace(&mut self.answers_signal, answers) != answers
+        self.answers_signal || processes.any(|process| process.runs_for == Pending::Fatal)
+    }
+
+    /// Whether signals wait for its processes.
+    fn has_signals(&self) -> bool {
+        let mut processes = self.processes.iter();
+        processes.any(|process| matches!(process.pending, Pending::Handled | Pending::Fatal))
+    }
+
+    /// Decides whether it, or one of its processes, runs because of a signal. Returns whether that
+    /// changed.
+    fn answer_signals(&mut self, quantum_ns: u64) -> bool {
+        let may_answer = self.answering_ns < quantum_ns;
+        let answered = std::mem::take(&mut self.answers_signal);
+        let mut changed = false;
+        for process in &mut self.processes {
+            let runs_for = match process.pending {
+                Pending::Handled | Pending::Fatal if !may_answer => Pending::Nothing,
+                pending => pending,
+            };
+            changed |= std::mem::replace(&mut process.runs_for, runs_for) != runs_for;
+            self.answers_signal |= runs_for == Pending::Handled;
+        }
+        changed || self.answers_signal != answered
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use prorata_core::ids::ClientId;
+
     use super::*;
+    use crate::process::Origin;
 
     const ACTIONS: SignalSets = SignalSets {
         own: 0,
@@ -191,7 +252,8 @@ mod tests {
         for (signals, pending) in [
             (&[][..], Pending::Nothing),
             (&[libc::SIGTERM], Pending::Fatal),
-            (&[libc::SIGKILL], Pending::Fatal),
+            (&[libc::SIGKILL], Pending::End),
+            (&[libc::SIGKILL, libc::SIGTERM], Pending::End),
             (&[libc::SIGINT], Pending::Handled),
             (&[libc::SIGINT, libc::SIGTERM], Pending::Fatal),
             (&[libc::SIGHUP], Pending::Nothing),
@@ -210,5 +272,41 @@ mod tests {
             ..ACTIONS
         };
         assert_eq!(classify(own, &all_caught), Pending::Nothing);
+    }
+
+    /// A client of one process that sleeps.
+    fn with_client(test: impl FnOnce(&mut Client)) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = crate::foster::tests::tree(directory.path());
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("100").spawn().expect("it starts");
+        let stat = procfs::stat(child.id()).expect("it runs");
+        let id = ClientId::from_parts(0, 0);
+        let joined = tree.join(id, child.id(), &stat, Origin::Named, 0);
+        joined.expect("it can be managed");
+        test(tree.client_mut(id).expect("it has joined"));
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+
+    #[test]
+    fn only_the_end_of_a_process_may_take_more_than_a_quantum() {
+        with_client(|client| {
+            for (pending, answering_ns, runs_for) in [
+                (Pending::Fatal, 9, Pending::Fatal),
+                (Pending::Fatal, 10, Pending::Nothing),
+                (Pending::Handled, 9, Pending::Handled),
+                (Pending::Handled, 10, Pending::Nothing),
+                (Pending::End, 10, Pending::End),
+            ] {
+                client.answering_ns = answering_ns;
+                client.processes[0].pending = pending;
+                client.answer_signals(10);
+                assert_eq!(client.processes[0].runs_for, runs_for);
+                assert_eq!(client.answers_signal, runs_for == Pending::Handled);
+                let is_bounded = matches!(runs_for, Pending::Fatal | Pending::Handled);
+                assert_eq!(client.is_answering(), is_bounded);
+            }
+        });
     }
 }

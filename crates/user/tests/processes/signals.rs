@@ -6,7 +6,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use prorata_user::Mechanism;
 
-use crate::shares::{clocks_of, excuse, used_during};
+use crate::shares::{assert_shares, clocks_of, excuse, used_during};
 use crate::support::witness::judge;
 use crate::support::{self, MS, Program, World, wait_until};
 use crate::{MechanismTests, add};
@@ -15,6 +15,10 @@ pub const TESTS: MechanismTests = &[
     ("a loser runs the handler of a signal at once", handled),
     ("a loser that handles a timer gains nothing", timers),
     ("a signal that is blocked wakes no loser", blocked),
+    (
+        "a process without its first thread gets no more than its share",
+        leaderless,
+    ),
 ];
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
@@ -99,16 +103,19 @@ fn handled(mechanism: Mechanism) {
     }
 }
 
-/// Fifty signals a second would make a loser a winner, if all were answered at once.
+/// Fifty signals a second would make a loser a winner, if all were answered at once. It has a
+/// quantum of CPU time to answer them, and after that one part in a thousand.
 fn timers(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let programs = [Program::start(&["timer", "20000"]), Program::hog()];
-    world.enter_all(&[1, 1000], &programs);
-    sleep(Duration::from_millis(500));
+    // Without tickets it wins no turn, and so no new quantum to answer signals.
+    world.enter_all(&[0, 1], &programs);
+    sleep(Duration::from_secs(3));
     judge(excuse(QUANTUM_NS), || {
         let used_ns = used_during(Duration::from_secs(5), clocks_of(&programs));
-        // A turn that was due, one to answer signals, and one that lasts too long.
-        match used_ns[0] < 3 * QUANTUM_NS {
+        // What is left of the quantum by now, the part in a thousand, and an answer that lasts too
+        // long.
+        match used_ns[0] < 3 * QUANTUM_NS / 2 {
             true => Ok(()),
             false => Err(format!("{used_ns:?} ns")),
         }
@@ -142,4 +149,20 @@ fn blocked(mechanism: Mechanism) {
             false => Err(format!("{used_ns:?} ns")),
         }
     });
+}
+
+/// The state and the flags of the process are those of its first thread.
+fn leaderless(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let mut program = Program::start(&["leaderless"]);
+    let child = program.hear().parse().expect("a pid");
+    wait_until("its first thread ends", || {
+        support::has_ended(program.pid())
+    });
+    let rival = Program::hog();
+    world.enter("leaderless", 1, &program);
+    world.enter("rival", 3, &rival);
+    let clocks_ns = || vec![program.cpu_ns() + support::cpu_ns(child), rival.cpu_ns()];
+    sleep(Duration::from_millis(500));
+    assert_shares(Duration::from_secs(2), clocks_ns, &[1, 3], QUANTUM_NS);
 }

@@ -50,6 +50,14 @@ pub fn helper_entry() {
                 .into_iter()
                 .for_each(|thread| thread.join().expect("endless"));
         }
+        // Computes in a second thread, after the first has ended, and in a child, whose pid it prints.
+        ["leaderless"] => {
+            std::thread::spawn(|| {
+                println!("{}", start_beside(&["hog"]));
+                compute()
+            });
+            end_thread();
+        }
         // Computes, and prints a line from its handler when it gets a SIGTERM.
         ["handler"] => {
             handle(libc::SIGTERM, say_handled);
@@ -271,10 +279,19 @@ fn breed(child: &[&str]) -> ! {
     }
 }
 
-/// Starts a helper; another thread waits for its end.
-fn start_beside(arguments: &[&str]) {
+/// Starts a helper and returns its pid; another thread waits for its end.
+fn start_beside(arguments: &[&str]) -> u32 {
     let mut child = super::command(arguments).spawn().expect("it starts");
+    let pid = child.id();
     std::thread::spawn(move || child.wait());
+    pid
+}
+
+/// Ends this thread and no other.
+fn end_thread() -> ! {
+    // SAFETY: takes a plain number. The thread's stack stays, whatever others borrow from it.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("the thread has ended");
 }
 
 /// Computes until there is a line on standard input, and returns that.
