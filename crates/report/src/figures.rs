@@ -1,7 +1,8 @@
 //! The figures of benches: the measured number beside the peer's in the same
 //! run, the paper's number and the target.
 //!
-//! A bench writes one JSON file, an array of [`Figure`]s, by [`keep`]; [`read_directory`] gathers them and [`table`] prints them.
+//! A bench writes one JSON file, an array of [`Figure`]s, by [`keep`]; [`read_directory`]
+//! gathers them and [`table`] prints them.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -87,11 +88,11 @@ impl Figure {
 /// The directory of the benches' figures: `bench` in the target directory. A
 /// bench runs in its package's directory and finds the target directory by its
 /// `tmp`, which cargo passes as `env!("CARGO_TARGET_TMPDIR")`.
-pub fn directory(target_tmp: &str) -> PathBuf {
+fn directory(target_tmp: &str) -> PathBuf {
     Path::new(target_tmp).with_file_name("bench")
 }
 
-/// Writes a bench's figures into [`directory`].
+/// Writes a bench's figures into the directory of all.
 ///
 /// # Panics
 /// If they cannot be written.
@@ -101,7 +102,7 @@ pub fn keep(target_tmp: &str, bench: &str, figures: &[Figure]) {
 }
 
 /// Writes one bench's figures to a file. Creates the directory if necessary.
-pub fn write(path: &Path, figures: &[Figure]) -> io::Result<()> {
+fn write(path: &Path, figures: &[Figure]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }

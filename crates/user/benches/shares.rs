@@ -182,6 +182,5 @@ fn main() {
     reached.push(windows(time));
     reached.push(own_cost(time));
     reached.push(work_lost(time));
-    let place = figures::directory(env!("CARGO_TARGET_TMPDIR"));
-    figures::write(&place.join("user.json"), &reached).expect("figures can be written");
+    figures::keep(env!("CARGO_TARGET_TMPDIR"), "user", &reached);
 }

@@ -37,8 +37,8 @@ const MAX_CONFIRMATIONS: u32 = 8;
 /// How often a client without rivals is looked at, at most.
 const LOOK_ALONE_NS: u64 = 100 * MILLISECOND_NS;
 
-/// The guardian steps in when the engine is later than promised by this or by five quanta, whichever is
-/// longer.
+/// The guardian steps in when the engine is later than promised by this or by five quanta,
+/// whichever is longer.
 const STALL_NS: u64 = SECOND_NS;
 const STALL_QUANTA: u64 = 5;
 
@@ -87,9 +87,7 @@ impl DecisionThread {
                 clients.for_each(|client| client.go_on_stopping(journal));
             }
             self.plan_signals(now_ns);
-            let mut clients = self.tree.clients();
-            let stops_wait = clients.any(|client| client.stopping_since_ns.is_some());
-            self.wake_times.plan_stops(now_ns, stops_wait);
+            self.plan_stops(now_ns);
         }
         self.tree.let_all_go(monotonic_ns());
     }
@@ -179,6 +177,12 @@ impl DecisionThread {
         let holds_down = self.enforcement.holds_down();
         self.wake_times
             .plan_signals(now_ns, holds_down, awaits_delivery);
+    }
+
+    fn plan_stops(&mut self, now_ns: u64) {
+        let mut clients = self.tree.clients();
+        let any_waits = clients.any(|client| client.stopping_since_ns.is_some());
+        self.wake_times.plan_stops(now_ns, any_waits);
     }
 
     /// Has winners picked and enforces that. Returns false if another thread holds the
