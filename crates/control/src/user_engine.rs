@@ -110,6 +110,8 @@ impl Engine for ForUser {
             engine: "user",
             mechanism: match status.mechanism {
                 Mechanism::Idle => "idle",
+                Mechanism::GroupIdle => "group-idle",
+                Mechanism::GroupFreeze => "group-freeze",
                 Mechanism::Stop => "stop",
             },
             cpus: self.cpus.clone(),

@@ -3,6 +3,7 @@
 use prorata_core::ids::ClientId;
 use rustix::thread::CpuSet;
 
+use crate::control_groups::ControlGroup;
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
 use crate::ownership::Users;
@@ -81,6 +82,10 @@ pub(crate) struct Client {
     pub(crate) unsettled: bool,
     /// Since when children run on because their parents have yet to stop, on the monotonic clock.
     pub(crate) stopping_since_ns: Option<u64>,
+    /// Its control group, once it has one.
+    pub(crate) control_group: Option<ControlGroup>,
+    /// All its processes are in that group, and are treated at once.
+    pub(crate) grouped: bool,
     /// CPUs that it is to be bound to, and those that it is bound to.
     pub(crate) place: Option<CpuSet>,
     pub(crate) bound: Option<CpuSet>,
@@ -126,6 +131,8 @@ impl Client {
             treatment: Treatment::Normal,
             unsettled: false,
             stopping_since_ns: None,
+            control_group: None,
+            grouped: false,
             place: None,
             bound: None,
             was_bound: false,
@@ -259,6 +266,7 @@ impl Client {
         self.place = None;
         self.treat(Treatment::Normal, journal);
         self.settle_in_place(journal);
+        self.disperse();
     }
 
     /// Binds its threads to the CPUs that it is to have, or unbinds them.
@@ -303,6 +311,10 @@ impl Client {
 
     pub(crate) fn is_stopped_by_us(&self) -> bool {
         self.processes.iter().any(Process::is_stopped_by_us)
+    }
+
+    pub(crate) fn is_stopped_by_signal(&self) -> bool {
+        self.processes.iter().any(Process::is_stopped_by_signal)
     }
 
     pub(crate) fn is_winner(&self) -> bool {

@@ -10,8 +10,22 @@ pub enum Mechanism {
     /// Needs the right to leave `SCHED_IDLE` again (`CAP_SYS_NICE`, or a nice
     /// limit of 20), and all clients in one scheduling group.
     Idle,
+    /// The engine puts the control group of each in `cpu.idle`, so that they run on CPUs that
+    /// would be idle otherwise, and freezes the group of a loser that runs too much in spite of
+    /// that. Needs the right to make control groups around the engine, with the cpu controller.
+    GroupIdle,
+    /// The engine freezes the control group of each. Needs the right to make control groups around
+    /// the engine.
+    GroupFreeze,
     /// The engine stops and continues them by signals.
     Stop,
+}
+
+impl Mechanism {
+    /// Whether clients have control groups.
+    pub(crate) fn uses_groups(self) -> bool {
+        matches!(self, Mechanism::GroupIdle | Mechanism::GroupFreeze)
+    }
 }
 
 /// What an engine needs to know.
@@ -26,8 +40,8 @@ pub struct EngineConfig {
     /// Path of the daemon's socket. It tells processes of this daemon's clients from those of
     /// another daemon's, see [`crate::SOCKET_MARKER`].
     pub socket: PathBuf,
-    /// `None`: [`Mechanism::Idle`] where a trial shows that it works, else
-    /// [`Mechanism::Stop`]. In any case the engine stops losers as long as the clients'
+    /// `None`: the first that a trial shows to work, in the order of [`Mechanism`]. Instead of
+    /// [`Mechanism::Idle`] the engine uses the first other one that works, as long as the clients'
     /// scheduling groups differ.
     pub mechanism: Option<Mechanism>,
 }

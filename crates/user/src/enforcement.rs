@@ -1,32 +1,59 @@
 //! Enforcement: winners run, and losers do not.
 
+use std::io;
+
 use crate::births::MAX_NOTICES;
 use crate::client::Client;
 use crate::competition::Competition;
 use crate::config::Mechanism;
+use crate::control_groups::ControlGroups;
+use crate::error::EngineError;
 use crate::placement::place_winners;
 use crate::process::Treatment;
+use crate::scheduler::Return;
+use crate::table::Table;
 use crate::tree::Tree;
 
 /// How losers are kept from running, and what became of it.
 #[derive(Debug)]
 pub(crate) struct Enforcement {
     preferred: Mechanism,
-    /// The preferred one, or stop where idle does not work now.
+    /// What is used where `SCHED_IDLE` is preferred and does not work now. Found out when it is
+    /// needed first.
+    substitute: Option<Mechanism>,
+    /// The preferred one or the substitute.
     mechanism: Mechanism,
+    /// Made when it is needed first.
+    control_groups: Option<ControlGroups>,
     /// Losers that are stopped, and losers that stand by in `SCHED_IDLE`.
     stopped: u32,
     standing_by: u32,
 }
 
 impl Enforcement {
-    pub(crate) fn new(preferred: Mechanism) -> Self {
-        Self {
+    /// Chooses by trial unless a mechanism is `wanted`.
+    pub(crate) fn new(
+        wanted: Option<Mechanism>,
+        way_back: Return,
+        table: &Table,
+    ) -> Result<Self, EngineError> {
+        let can_idle = way_back != Return::Never;
+        let (preferred, control_groups) = match wanted {
+            Some(Mechanism::Idle) if !can_idle => return Err(EngineError::IdleNotPermitted),
+            Some(Mechanism::Idle) => (Mechanism::Idle, None),
+            None if can_idle => (Mechanism::Idle, None),
+            Some(Mechanism::Stop) => (Mechanism::Stop, None),
+            None => best_of(ControlGroups::open(table)),
+            Some(wanted) => (wanted, Some(open_for(wanted, table)?)),
+        };
+        Ok(Self {
             preferred,
+            substitute: None,
             mechanism: preferred,
+            control_groups,
             stopped: 0,
             standing_by: 0,
-        }
+        })
     }
 
     pub(crate) fn mechanism(&self) -> Mechanism {
@@ -71,10 +98,11 @@ impl Enforcement {
         let mut any_done = false;
         self.stopped = 0;
         self.standing_by = 0;
+        let stands_by = self.gather(tree);
         for round in [Round::Promote, Round::Demote] {
             let (clients, journal) = tree.all_with_journal();
             for client in clients {
-                let treatment = client.deserved_treatment(self.mechanism, quantum_ns);
+                let treatment = client.deserved_treatment(stands_by, quantum_ns);
                 if Round::of(treatment) != round {
                     continue;
                 }
@@ -97,16 +125,69 @@ impl Enforcement {
         any_done
     }
 
-    fn choose_mechanism(&mut self, tree: &Tree) {
+    /// Puts processes in their clients' control groups where these are used. Returns whether
+    /// losers may run on CPUs that would be idle otherwise.
+    fn gather(&self, tree: &mut Tree) -> bool {
+        let groups = self.control_groups.as_ref();
+        let Some(groups) = groups.filter(|_| self.mechanism.uses_groups()) else {
+            return self.mechanism == Mechanism::Idle;
+        };
+        let mut all_grouped = true;
+        for client in tree.clients_mut() {
+            if client.unsettled {
+                client.gather(groups);
+            }
+            all_grouped &= client.grouped;
+        }
+        // Beside a process in another group, a group in `cpu.idle` is worth as much as any.
+        self.mechanism == Mechanism::GroupIdle && all_grouped
+    }
+
+    fn choose_mechanism(&mut self, tree: &mut Tree) {
         let mechanism = match self.preferred {
-            Mechanism::Idle if tree.idle_works() => Mechanism::Idle,
-            _ => Mechanism::Stop,
+            Mechanism::Idle if !tree.idle_works() => self.substitute(tree),
+            preferred => preferred,
         };
         if mechanism != self.mechanism {
             tracing::info!("losers are kept from running by {mechanism:?} from now on");
             self.mechanism = mechanism;
+            for client in tree.clients_mut() {
+                client.unsettled = true;
+                if !mechanism.uses_groups() {
+                    client.disperse();
+                }
+            }
         }
     }
+
+    fn substitute(&mut self, tree: &Tree) -> Mechanism {
+        *self.substitute.get_or_insert_with(|| {
+            let (mechanism, groups) = best_of(ControlGroups::open_at_once(tree.journal.table()));
+            self.control_groups = groups;
+            mechanism
+        })
+    }
+}
+
+/// The best mechanism besides `SCHED_IDLE`, if these are the control groups that can be had.
+fn best_of(groups: io::Result<ControlGroups>) -> (Mechanism, Option<ControlGroups>) {
+    match groups {
+        Ok(groups) if groups.has_idle() => (Mechanism::GroupIdle, Some(groups)),
+        Ok(groups) => (Mechanism::GroupFreeze, Some(groups)),
+        Err(error) => {
+            tracing::info!("no control groups: {error}");
+            (Mechanism::Stop, None)
+        }
+    }
+}
+
+fn open_for(wanted: Mechanism, table: &Table) -> Result<ControlGroups, EngineError> {
+    let groups = ControlGroups::open(table).map_err(EngineError::ControlGroups)?;
+    if wanted == Mechanism::GroupIdle && !groups.has_idle() {
+        let missing = io::Error::other("the cpu controller is missing");
+        return Err(EngineError::ControlGroups(missing));
+    }
+    Ok(groups)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,26 +207,27 @@ impl Round {
 }
 
 impl Client {
-    fn deserved_treatment(&self, mechanism: Mechanism, quantum_ns: u64) -> Treatment {
+    /// `stands_by`: a loser may run on CPUs that would be idle otherwise.
+    fn deserved_treatment(&self, stands_by: bool, quantum_ns: u64) -> Treatment {
         if self.suspended || self.is_winner() || self.answers_signal {
             return Treatment::Normal;
         }
         let competes = self.runnable > 0;
-        match mechanism {
-            Mechanism::Stop if competes => Treatment::Stopped,
+        match stands_by {
+            false if competes => Treatment::Stopped,
             // A stopped sleeper could not be seen to wake.
-            Mechanism::Stop => Treatment::Normal,
-            // A loser runs now and then even in SCHED_IDLE. After more than a quantum of that
+            false => Treatment::Normal,
+            // A loser runs now and then even when it stands by. After more than a quantum of that
             // it is stopped until its turn.
-            Mechanism::Idle if competes => {
+            true if competes => {
                 if self.treatment == Treatment::Stopped || self.advance_ns > quantum_ns {
                     Treatment::Stopped
                 } else {
                     Treatment::Idle
                 }
             }
-            Mechanism::Idle if self.is_in_debt(quantum_ns) => Treatment::Idle,
-            Mechanism::Idle => Treatment::Normal,
+            true if self.is_in_debt(quantum_ns) => Treatment::Idle,
+            true => Treatment::Normal,
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 
 use crate::competition::Competition;
-use crate::config::{EngineConfig, EngineStatus, Mechanism};
+use crate::config::{EngineConfig, EngineStatus};
 use crate::decision::DecisionThread;
 use crate::directory::{ClientActivity, SharedDirectory};
 use crate::enforcement::Enforcement;
@@ -56,20 +56,15 @@ impl UserEngine {
         let cpus = choose_cpus(config.cpus)?;
         let way_back =
             Return::by_trial().map_err(|error| EngineError::System("try out SCHED_IDLE", error))?;
-        let preferred = match (config.mechanism, way_back) {
-            (Some(Mechanism::Idle), Return::Never) => return Err(EngineError::IdleNotPermitted),
-            (Some(mechanism), _) => mechanism,
-            (None, Return::Never) => Mechanism::Stop,
-            (None, _) => Mechanism::Idle,
-        };
         raise_descriptor_limit();
         let table = Table::open(&config.state_directory)?;
         table.note_engine()?;
         sweep(&table, &config.socket);
+        let enforcement = Enforcement::new(config.mechanism, way_back, &table)?;
         let table = Arc::new(table);
         let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
-        let directory = SharedDirectory::new(preferred).map_err(wait)?;
+        let directory = SharedDirectory::new(enforcement.mechanism()).map_err(wait)?;
         let (commands, events) = Events::new().map_err(wait)?;
         let mut tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
@@ -82,7 +77,7 @@ impl UserEngine {
         let decision_thread = DecisionThread {
             tree,
             competition: Competition::new(dispatcher),
-            enforcement: Enforcement::new(preferred),
+            enforcement,
             wake_times: WakeTimes::new(),
             signals: SignalWatch::default(),
             events,

@@ -46,6 +46,12 @@ pub enum EngineError {
          use the stop mechanism, or raise the nice limit to 20"
     )]
     IdleNotPermitted,
+    /// A mechanism with control groups was asked for.
+    #[error(
+        "this user may not make the control groups that this takes: \
+         use another mechanism, or have a group delegated to this user ({0})"
+    )]
+    ControlGroups(std::io::Error),
     /// Another engine uses the same state directory.
     #[error("an engine already runs with state directory {0}: end it first or choose another")]
     AlreadyRunning(PathBuf),

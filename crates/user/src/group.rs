@@ -7,8 +7,7 @@
 
 use std::io;
 
-/// Where the unified hierarchy is mounted, alone or beside older ones.
-const UNIFIED_MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+use crate::control_groups::{MOUNTS, unified_path};
 
 /// One scheduling group.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,17 +42,17 @@ fn groups_automatically() -> io::Result<bool> {
 /// Path of the control group that competes for CPU time, from a `/proc/PID/cgroup`. In the
 /// unified hierarchy that is the nearest ancestor for which the cpu controller is enabled.
 fn cpu_cgroup(membership: &str, has_cpu_controller: impl Fn(&str) -> bool) -> String {
-    let lines = || {
-        membership.lines().filter_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            Some((parts.next()?, parts.next()?))
-        })
-    };
-    let own_hierarchy = |controllers: &str| controllers.split(',').any(|c| c == "cpu");
-    if let Some((_, path)) = lines().find(|(controllers, _)| own_hierarchy(controllers)) {
+    let own_hierarchy = membership.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|name| name == "cpu")
+            .then_some(path)
+    });
+    if let Some(path) = own_hierarchy {
         return path.to_owned();
     }
-    let Some((_, mut path)) = lines().find(|(controllers, _)| controllers.is_empty()) else {
+    let Some(mut path) = unified_path(membership) else {
         return "/".to_owned();
     };
     while path.len() > 1 && !has_cpu_controller(path) {
@@ -69,7 +68,7 @@ fn cpu_cgroup(membership: &str, has_cpu_controller: impl Fn(&str) -> bool) -> St
 /// Whether a control group of the unified hierarchy competes for CPU time. An unreadable group
 /// counts as competing: an error in this direction only costs the idle mechanism.
 fn has_cpu_controller(path: &str) -> bool {
-    let controllers = UNIFIED_MOUNTS.iter().find_map(|mount| {
+    let controllers = MOUNTS.iter().find_map(|mount| {
         std::fs::read_to_string(format!("{mount}{path}/cgroup.controllers")).ok()
     });
     controllers.is_none_or(|list| list.split_whitespace().any(|name| name == "cpu"))

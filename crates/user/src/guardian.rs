@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::control_groups;
 use crate::marker::{CLIENT_MARKER, SOCKET_MARKER};
 use crate::procfs;
 use crate::scheduler;
@@ -198,7 +199,8 @@ fn guard() -> io::Result<()> {
             return Ok(());
         }
         // Again with each look: a slow engine may still do deeds that it wrote down before.
-        if monotonic_ns() > table.promised_ns() && table.is_anything_touched() {
+        let owes_release = || table.is_anything_touched() || control_groups::are_held(&table);
+        if monotonic_ns() > table.promised_ns() && owes_release() {
             table.announce_release();
             put_right(&table, clients_socket, Records::Keep);
         }

@@ -1,4 +1,5 @@
-//! Treats the processes of a client, and hides stops from their parents.
+//! Treats the processes of a client, and hides stops from their parents. (A control group holds
+//! processes down without stops: [`crate::control_groups`].)
 //!
 //! A shell would take a child that the engine stops for a stopped job. So a parent is stopped
 //! before its children. A parent that was told to stop may still return from waitpid(2), and
@@ -31,11 +32,15 @@ impl Client {
     pub(crate) fn treat(&mut self, treatment: Treatment, journal: &mut Journal) {
         self.treatment = treatment;
         self.unsettled = false;
-        if treatment == Treatment::Stopped {
+        if treatment == Treatment::Stopped && !self.grouped {
             self.stop(journal);
             return;
         }
         self.stopping_since_ns = None;
+        if self.grouped {
+            self.treat_group(treatment, journal);
+            return;
+        }
         let mut defied = false;
         for process in self.processes.iter_mut().rev() {
             defied |= !process.accept(treatment, journal);

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::thread::CpuSet;
 
+use crate::control_groups::Lodging;
 use crate::group::GroupIndex;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{Stat, StatFile};
@@ -76,8 +77,11 @@ pub(crate) struct Process {
     pub(crate) progressed: bool,
     /// It has ended and its parent has waited for it.
     pub(crate) gone: bool,
-    /// The engine stopped it.
+    /// The engine stopped it by a signal.
     stopped: bool,
+    pub(crate) lodging: Lodging,
+    /// How its client's control group treats it.
+    pub(crate) held_by_group: Treatment,
     /// The engine may not hold it down. Earlier deeds are undone as soon as that is permitted.
     pub(crate) out_of_reach: bool,
     /// Its threads cannot leave `SCHED_IDLE` again.
@@ -136,6 +140,8 @@ impl Process {
             progressed: false,
             gone: false,
             stopped: false,
+            lodging: Lodging::Elsewhere,
+            held_by_group: Treatment::Normal,
             out_of_reach: false,
             captive: !way_back.holds_for(id.pid),
             pending: Pending::Nothing,
@@ -205,12 +211,17 @@ impl Process {
         self.threads.runnable(limit)
     }
 
-    pub(crate) fn is_stopped_by_us(&self) -> bool {
+    /// Whether continuing it discards a stop signal of its user.
+    pub(crate) fn is_stopped_by_signal(&self) -> bool {
         self.stopped
     }
 
+    pub(crate) fn is_stopped_by_us(&self) -> bool {
+        self.stopped || self.held_by_group == Treatment::Stopped
+    }
+
     pub(crate) fn is_held_down(&self) -> bool {
-        self.stopped || self.threads.is_idle()
+        self.is_stopped_by_us() || self.threads.is_idle() || self.held_by_group == Treatment::Idle
     }
 
     /// Whether there are deeds to undo.

@@ -73,6 +73,7 @@ impl Tree {
                 for process in client.processes.iter_mut().filter(|p| is_foreign(p)) {
                     process.let_go(journal);
                 }
+                pids.iter().for_each(|&pid| client.dismiss(pid));
             }
         });
         let Some(client) = self.client_mut(id) else {

@@ -10,6 +10,9 @@
 //! not end its process, as a thread may take it by sigwait(3). The kernel turns a signal into
 //! SIGKILL once the process has to end. That is not bounded, because the process runs no
 //! instruction of its program any more.
+//!
+//! A client that its control group holds down runs as a whole, whatever the signal, and all that
+//! time is bounded. (SIGKILL, and a signal without a handler, end a frozen process at once.)
 
 use crate::client::Client;
 use crate::process::{Process, Treatment};
@@ -223,10 +226,15 @@ impl Client {
         for process in &mut self.processes {
             let runs_for = match process.pending {
                 Pending::Handled | Pending::Fatal if !may_answer => Pending::Nothing,
+                Pending::End if !may_answer && self.grouped => Pending::Nothing,
                 pending => pending,
             };
             changed |= std::mem::replace(&mut process.runs_for, runs_for) != runs_for;
-            self.answers_signal |= runs_for == Pending::Handled;
+            self.answers_signal |= match runs_for {
+                Pending::Nothing => false,
+                Pending::Handled => true,
+                Pending::Fatal | Pending::End => self.grouped,
+            };
         }
         changed || self.answers_signal != answered
     }

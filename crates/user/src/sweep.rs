@@ -1,6 +1,6 @@
 //! Undoes all deeds that a table lists. The guardian does so, the next engine at its start, and
-//! an engine after a panic of its decision thread. None of them knows more than the table and
-//! `/proc`.
+//! an engine after a panic of its decision thread. None of them knows more than the table,
+//! `/proc` and the control groups.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use crate::control_groups;
 use crate::marker::marked_client;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{self, Stat};
@@ -29,7 +30,7 @@ pub(crate) enum Records {
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Swept {
-    /// Processes and threads that were put right.
+    /// Processes, threads and control groups that were put right.
     pub(crate) restored: u32,
     /// Living processes and threads that this user may not change.
     pub(crate) refused: u32,
@@ -53,6 +54,9 @@ pub(crate) fn put_right(table: &Table, socket: &Path, records: Records) -> Swept
     }
     if entries.iter().any(|entry| entry.flags & INHERITED != 0) {
         restore_unlisted(&known, socket, &mut swept);
+    }
+    if let Some(base) = table.control_groups() {
+        swept.restored += control_groups::put_right(&base, records);
     }
     swept
 }

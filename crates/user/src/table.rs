@@ -2,7 +2,8 @@
 //!
 //! A deed is anything that the engine does to a process and that must be undone: it stops the
 //! process, demotes it to `SCHED_IDLE`, or binds its threads to CPUs. The engine writes a record
-//! before a deed and clears it after undoing the deed. So after any death of the engine, the
+//! before a deed and clears it after undoing the deed. (What control groups do has no record: the
+//! header names their base, which tells the rest.) So after any death of the engine, the
 //! table lists at least all deeds that must be undone. Memory shared through a file survives the
 //! death of its writers, so a record needs no checksum: its flags are stored last and make it
 //! valid. After a crash of the machine the boot identifier differs, and the records are void.
@@ -11,12 +12,14 @@
 //!   | header, one page | record 0 | record 1 | ... | record MAX_RECORDS - 1 |
 //! ```
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,13 +37,17 @@ use crate::threads::Binding;
 const FILE_NAME: &str = "demoted.table";
 
 /// "prorata" and the version of the layout.
-const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x02");
+const MAGIC: u64 = u64::from_le_bytes(*b"prorata\x03");
 
 /// Records in a table. A process needs one, and so does each thread that is bound or has a policy
 /// that is not the ordinary one.
 pub(crate) const MAX_RECORDS: u32 = 1 << 15;
 
+/// Longest directory of control groups.
+const MAX_PATH_BYTES: usize = 2048;
+
 const HEADER_BYTES: usize = 4096;
+const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
 const TABLE_BYTES: usize = HEADER_BYTES + MAX_RECORDS as usize * size_of::<Record>();
 
 /// How long a new engine waits for an engine that lives: it may be about to end. (A daemon
@@ -61,7 +68,7 @@ pub(crate) mod flag {
     pub(crate) const BOUND: u32 = 4;
     /// `policy` holds this thread's own policy, whether the engine changed that or not.
     pub(crate) const OWN_POLICY: u32 = 8;
-    /// Any deed that must be undone.
+    /// Any deed that must be undone and that has a record.
     pub(crate) const TOUCHED: u32 = STOPPED | IDLE | BOUND;
 }
 
@@ -76,6 +83,10 @@ struct Header {
     /// The last engine.
     engine_pid: AtomicU64,
     engine_start_time_ticks: AtomicU64,
+    /// The directory of the base of the engine's control groups, and its length in bytes. The
+    /// length is zero while there is none, and while the directory changes.
+    control_groups_bytes: AtomicU64,
+    control_groups: [AtomicU64; MAX_PATH_BYTES / 8],
 }
 
 /// Other fields than `flags` and the CPUs change only while their flag is not set. So a reader
@@ -211,6 +222,41 @@ impl Table {
         Ok(())
     }
 
+    /// Notes the base of control groups that is made, before any of them is used. Fails if its
+    /// directory is too long.
+    pub(crate) fn note_control_groups(&self, base: &Path) -> io::Result<()> {
+        let bytes = base.as_os_str().as_bytes();
+        if bytes.len() > MAX_PATH_BYTES {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        let header = self.header();
+        header.control_groups_bytes.store(0, Ordering::Release);
+        for (word, bytes) in header.control_groups.iter().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
+        }
+        let length = bytes.len() as u64;
+        header.control_groups_bytes.store(length, Ordering::Release);
+        Ok(())
+    }
+
+    /// The base of the last engine's control groups, if it had any.
+    pub(crate) fn control_groups(&self) -> Option<PathBuf> {
+        let header = self.header();
+        let length = header.control_groups_bytes.load(Ordering::Acquire) as usize;
+        let words = header.control_groups.iter();
+        let words = words.map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
+        let bytes: Vec<u8> = words.flatten().take(length).collect();
+        (!bytes.is_empty()).then(|| OsString::from_vec(bytes).into())
+    }
+
+    /// A name that no other table has.
+    pub(crate) fn name(&self) -> io::Result<String> {
+        let file = rustix::fs::fstat(&self.file)?;
+        Ok(format!("{:x}-{:x}", file.st_dev, file.st_ino))
+    }
+
     fn is_of_boot(&self, boot: [u64; 2]) -> bool {
         let header = self.header();
         header.magic.load(Ordering::Acquire) == MAGIC
@@ -230,6 +276,7 @@ impl Table {
             word.store(value, Ordering::Relaxed);
         }
         header.releases.store(0, Ordering::Relaxed);
+        header.control_groups_bytes.store(0, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
     }
 
@@ -392,6 +439,10 @@ impl Journal {
             free: Vec::new(),
             fresh: 0,
         }
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// A record for a process (`thread.pid == pid`) or for one thread of it.

@@ -179,13 +179,13 @@ impl Tree {
     }
 
     /// Undoes all deeds to a client and takes it out of the competition. Returns whether any of its
-    /// processes was stopped.
+    /// processes was stopped by a signal.
     pub(crate) fn suspend(&mut self, id: ClientId, now_ns: u64) -> bool {
         self.sample(id, now_ns);
         let Some((client, journal)) = self.with_journal(id) else {
             return false;
         };
-        let was_stopped = client.is_stopped_by_us();
+        let was_stopped = client.is_stopped_by_signal();
         client.treat(Treatment::Normal, journal);
         client.suspended = true;
         client.runnable = 0;
@@ -339,6 +339,7 @@ impl Tree {
             let Ok(stat) = process.look() else { continue };
             process.session = stat.session;
             let pid = process.id.pid;
+            client.review_lodging(index);
             if procfs::real_uid(pid).is_some_and(|user| !client.users.may_include(user)) {
                 foreign.push(pid);
             }

@@ -9,19 +9,23 @@
 mod support;
 
 mod choices;
+mod groups;
 mod refusals;
 mod reluctance;
 mod safety;
+mod scope;
 mod shares;
 mod signals;
 mod sleepers;
 mod trees;
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use libtest_mimic::{Arguments, Trial};
 use prorata_user::Mechanism;
+use support::control_groups::Delegated;
 
 fn main() -> ExitCode {
     prorata_user::guardian_entry();
@@ -29,10 +33,11 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // All tests share one CPU.
     arguments.test_threads = Some(1);
-    // A short run judges shares as root only.
-    let judges_shares = !is_after_root() || std::env::var_os("SHORT_TESTS").is_none();
+    let is_short = std::env::var_os("SHORT_TESTS").is_some();
     let mut trials = Vec::new();
-    for mechanism in permitted_mechanisms() {
+    for mechanism in mechanisms_to_try(is_short) {
+        // A short run judges shares as root only, and without control groups.
+        let judges_shares = !is_short || !is_after_root() && !uses_groups(mechanism);
         let shares = [shares::TESTS, signals::TESTS, sleepers::TESTS, trees::TESTS].concat();
         let shares = shares.into_iter().filter(|_| judges_shares);
         for (name, test) in shares.chain(safety::TESTS.iter().copied()) {
@@ -43,9 +48,18 @@ fn main() -> ExitCode {
         }
         signals::list(mechanism, &mut trials);
         safety::list(mechanism, &mut trials);
+        if uses_groups(mechanism) {
+            groups::list(mechanism, &mut trials);
+        }
     }
     for (name, test) in [safety::TESTS_OF_ROOT, choices::TESTS, reluctance::TESTS].concat() {
         add_for_root(&mut trials, name, test);
+    }
+    if scope::can_be_had() {
+        let name = "a service manager gives an engine a scope (GroupIdle)";
+        add_for_root(&mut trials, name, scope::delegated);
+    } else {
+        println!("in the project's machine only: an engine below a service manager");
     }
     for (name, test) in refusals::TESTS {
         add_once(&mut trials, name, test);
@@ -60,23 +74,36 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Both where this user may bring processes back from `SCHED_IDLE`.
-fn permitted_mechanisms() -> Vec<Mechanism> {
-    if rustix::process::geteuid().is_root() {
-        vec![Mechanism::Idle, Mechanism::Stop]
-    } else {
-        vec![Mechanism::Stop]
+/// Those that work here: root may bring processes back from `SCHED_IDLE`, and control groups can be
+/// had or not, with the cpu controller or without. In a short run only an ordinary user's freeze.
+fn mechanisms_to_try(is_short: bool) -> Vec<Mechanism> {
+    let is_root = rustix::process::geteuid().is_root();
+    let mut mechanisms = vec![Mechanism::Stop];
+    if is_root {
+        mechanisms.push(Mechanism::Idle);
     }
+    let has_idle = support::control_groups::can_be_had();
+    if has_idle == Some(true) {
+        mechanisms.push(Mechanism::GroupIdle);
+    }
+    if has_idle.is_some() && !(is_short && is_root) {
+        mechanisms.push(Mechanism::GroupFreeze);
+    }
+    mechanisms
 }
 
-/// Tests with either mechanism.
+fn uses_groups(mechanism: Mechanism) -> bool {
+    matches!(mechanism, Mechanism::GroupIdle | Mechanism::GroupFreeze)
+}
+
+/// Tests with each mechanism.
 type MechanismTests = &'static [(&'static str, fn(Mechanism))];
 
 /// Tests that do not depend on the mechanism, or choose it.
 type Tests = &'static [(&'static str, fn())];
 
 /// A user and a group that own nothing.
-const NOBODY: &str = "65534";
+const NOBODY: u32 = 65534;
 
 fn run_as_ordinary_user() -> ExitCode {
     println!("as an ordinary user:");
@@ -85,14 +112,27 @@ fn run_as_ordinary_user() -> ExitCode {
     let everyone = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(directory.path(), everyone).expect("the directory is ours");
     std::fs::copy("/proc/self/exe", &program).expect("there is room for a copy");
-    let status = Command::new("setpriv")
-        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+    let group = Delegated::to(NOBODY);
+    let mut child = Command::new("sh");
+    // In the group before it is another user, who may not enter it from outside.
+    child.args(["-c", "read go && exec setpriv \"$@\"", "sh"]);
+    let nobody = NOBODY.to_string();
+    let mut child = child
+        .args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"])
         .arg(&program)
         .args(std::env::args_os().skip(1))
         .env(AFTER_ROOT, "1")
         .current_dir("/")
-        .status()
+        .stdin(Stdio::piped())
+        .spawn()
         .expect("setpriv (util-linux) is installed");
+    if let Some(group) = &group {
+        group.admit(child.id());
+    }
+    let mut go = child.stdin.take().expect("it has one");
+    go.write_all(b"go\n").expect("it listens");
+    drop(go);
+    let status = child.wait().expect("it ends");
     if status.success() {
         ExitCode::SUCCESS
     } else {

@@ -11,6 +11,7 @@ use prorata_core::policy::Stride;
 use prorata_user::{EngineError, Mechanism, UserEngine};
 
 use crate::shares::assert_shares;
+use crate::support::control_groups;
 use crate::support::witness::judge;
 use crate::support::{self, MS, Program, Watched, World, wait_until};
 use crate::{MechanismTests, Tests, add};
@@ -227,6 +228,8 @@ fn late_deeds(mechanism: Mechanism) {
             match mechanism {
                 Mechanism::Stop => support::signal(hog.pid(), libc::SIGSTOP),
                 Mechanism::Idle => support::make_idle(hog.pid()),
+                Mechanism::GroupIdle => control_groups::set(hog.pid(), "cpu.idle"),
+                Mechanism::GroupFreeze => control_groups::set(hog.pid(), "cgroup.freeze"),
             }
         }
         // One was the winner when the engine stalled, and the table says nothing of it.
@@ -371,9 +374,7 @@ fn own_policies(mechanism: Mechanism) {
             .iter()
             .any(|p| support::stat_field(p.pid(), 3) == "T")
     };
-    wait_until("batch is held down", || {
-        stopped() || support::policy_of(batch.pid()) == libc::SCHED_IDLE
-    });
+    wait_until("batch is held down", || support::is_held_down(batch.pid()));
     world.end_engine();
     assert!(!stopped());
     let policies = programs
@@ -427,7 +428,7 @@ fn groups_differ() {
     let stranger = Program::start(&["session"]);
     let session = support::wait_for_child(stranger.pid());
     let client = world.enter("stranger", 1, &stranger);
-    wait_until("groups differ", || mechanism() == Mechanism::Stop);
+    wait_until("groups differ", || mechanism() != Mechanism::Idle);
     let clocks_ns = || vec![support::cpu_ns(session), hogs[0].cpu_ns(), hogs[1].cpu_ns()];
     assert_shares(Duration::from_secs(2), clocks_ns, &[1; 3], QUANTUM_NS);
     world.engine().release(client);

@@ -353,7 +353,10 @@ fn release_without_power(mechanism: &str, pids: &[&str]) -> ! {
 fn mechanism_named(name: &str) -> Mechanism {
     match name {
         "Idle" => Mechanism::Idle,
-        _ => Mechanism::Stop,
+        "GroupIdle" => Mechanism::GroupIdle,
+        "GroupFreeze" => Mechanism::GroupFreeze,
+        "Stop" => Mechanism::Stop,
+        _ => panic!("no mechanism is named {name}"),
     }
 }
 

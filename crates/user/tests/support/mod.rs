@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "tests and benches each use a part of it")]
 
+pub mod control_groups;
 pub mod helper;
 pub mod witness;
 mod world;
@@ -59,15 +60,20 @@ impl Program {
     }
 
     pub fn start_on(cpus: &[usize], arguments: &[&str]) -> Program {
-        bound_to(cpus, || {
-            let child = command(arguments)
-                .process_group(0)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("a helper starts");
-            Program { child }
-        })
+        bound_to(cpus, || Self::start_as(arguments, |_| ()))
+    }
+
+    /// Starts a helper with another user, say, or another environment.
+    pub fn start_as(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Program {
+        let mut command = command(arguments);
+        change(&mut command);
+        let child = command
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a helper starts");
+        Program { child }
     }
 
     /// One that computes and nothing else.
@@ -153,9 +159,10 @@ pub fn stat_field(pid: u32, number: usize) -> String {
         .to_owned()
 }
 
-/// Whether a process runs and all its threads are ordinary.
+/// Whether a process runs and all its threads and its control group are ordinary.
 pub fn is_normal(pid: u32) -> bool {
     let stopped = matches!(stat_field(pid, 3).as_str(), "T" | "t" | "");
+    let stopped = stopped || control_groups::is_held_down(pid);
     let idle = threads_of(pid).any(|tid| policy_of(tid) == libc::SCHED_IDLE);
     !stopped && !idle
 }
@@ -168,7 +175,9 @@ pub fn count_normal(programs: &[Program]) -> usize {
 
 /// Whether a process is stopped or demoted; one that has ended is not.
 pub fn is_held_down(pid: u32) -> bool {
-    matches!(stat_field(pid, 3).as_str(), "T" | "t") || policy_of(pid) == libc::SCHED_IDLE
+    matches!(stat_field(pid, 3).as_str(), "T" | "t")
+        || policy_of(pid) == libc::SCHED_IDLE
+        || control_groups::is_held_down(pid)
 }
 
 /// Whether a process has ended, waited for or not: its parent may be slow.
