@@ -37,6 +37,11 @@ impl Births {
         Ok(Self { file, last })
     }
 
+    /// The number that the kernel had given out last when births were noticed last.
+    pub(crate) fn last(&self) -> u32 {
+        self.last
+    }
+
     /// Cost: 1.5 us.
     pub(crate) fn since_last_look(&mut self) -> Newborn {
         match self.file.read() {

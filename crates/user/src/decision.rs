@@ -133,14 +133,13 @@ impl DecisionThread {
         for winner in self.competition.winners() {
             let id = winner.client;
             self.tree.sample(id, now_ns);
-            let cpus = self.tree.cpu_count();
-            let Some((client, journal)) = self.tree.with_journal(id) else {
-                continue;
-            };
-            let (used_ns, window_ns) = client.usage_ns;
+            let usage_ns = self.tree.client(id).map(|client| client.usage_ns);
             // A winner that ran for half of the time most likely still runs.
-            if used_ns < window_ns / 2 {
-                let look = client.look(now_ns, cpus, journal);
+            if let Some((used_ns, window_ns)) = usage_ns
+                && used_ns < window_ns / 2
+                && let Some(look) = self.tree.look(id, now_ns)
+                && let Some(client) = self.tree.client_mut(id)
+            {
                 client.judge(look, used_ns, quantum_ns);
                 if !look.awake {
                     client.busy_turns = 0;

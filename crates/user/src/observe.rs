@@ -3,6 +3,7 @@
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 
+use crate::births::MAX_NOTICES;
 use crate::client::{Client, Look};
 use crate::decision::DecisionThread;
 use crate::directory::Change;
@@ -51,8 +52,7 @@ impl DecisionThread {
         let quantum_ns = self.competition.quantum_ns();
         let look_interval_ns =
             (UNLOOKED_QUANTA * quantum_ns).clamp(*UNLOOKED_NS.start(), *UNLOOKED_NS.end());
-        let cpus = self.tree.cpu_count();
-        let Some((client, journal)) = self.tree.with_journal(id) else {
+        let Some(client) = self.tree.client(id) else {
             return;
         };
         let usage_ns = client.usage_ns;
@@ -66,7 +66,12 @@ impl DecisionThread {
         if !look_due {
             return;
         }
-        let look = client.look(now_ns, cpus, journal);
+        let Some(look) = self.tree.look(id, now_ns) else {
+            return;
+        };
+        let Some(client) = self.tree.client_mut(id) else {
+            return;
+        };
         client.judge(look, usage_ns.0, quantum_ns);
         if client.is_winner() {
             client.busy_turns = if look.awake {
@@ -111,9 +116,10 @@ impl DecisionThread {
             let known = |client: &Client| client.looked_ns == now_ns || client.is_stopped_by_us();
             if !self.tree.client(id).is_none_or(known) {
                 self.tree.sample(id, now_ns);
-                let cpus = self.tree.cpu_count();
-                if let Some((client, journal)) = self.tree.with_journal(id) {
-                    client.runnable = client.look(now_ns, cpus, journal).runnable;
+                if let Some(look) = self.tree.look(id, now_ns)
+                    && let Some(client) = self.tree.client_mut(id)
+                {
+                    client.runnable = look.runnable;
                 }
             }
             if let Some(client) = self.tree.client_mut(id) {
@@ -124,6 +130,42 @@ impl DecisionThread {
             }
         }
         any_asleep
+    }
+}
+
+impl Tree {
+    /// Looks at a client; `None` if it is unknown.
+    ///
+    /// A parent that waits for its child has not blocked, nor has a client between two children. So
+    /// births are noticed once more before a client is taken to be asleep, and a client with a new
+    /// child was awake a moment ago.
+    pub(crate) fn look(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
+        let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
+        let mut look = self.look_at_known(id, now_ns)?;
+        for _ in 0..MAX_NOTICES {
+            if look.awake || self.client(id).is_some_and(Client::is_stopped_by_us) {
+                break;
+            }
+            let before = (self.births.last(), processes(self));
+            self.notice_births(now_ns);
+            if processes(self) > before.1 {
+                look.awake = true;
+                look.runnable = look.runnable.max(1);
+            } else if self.births.last() == before.0 {
+                break;
+            } else {
+                // The child may have been born and have ended in between.
+                look = self.look_at_known(id, now_ns)?;
+            }
+        }
+        Some(look)
+    }
+
+    /// Looks at the processes of a client that are known.
+    fn look_at_known(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
+        let cpus = self.cpu_count();
+        let (client, journal) = self.with_journal(id)?;
+        Some(client.look(now_ns, cpus, journal))
     }
 }
 

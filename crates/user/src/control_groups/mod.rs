@@ -94,7 +94,7 @@ impl ControlGroups {
 
     fn below(parent: &Path, name: &str) -> io::Result<ControlGroups> {
         access(parent, Access::WRITE_OK)?;
-        access(&parent.join("cgroup.procs"), Access::WRITE_OK)?;
+        access(parent.join("cgroup.procs"), Access::WRITE_OK)?;
         let base = parent.join(name);
         make(&base)?;
         let mut groups = ControlGroups {

@@ -16,6 +16,10 @@ pub const TESTS: MechanismTests = &[
         fork_storm,
     ),
     (
+        "a shell between two of its short processes has not blocked",
+        serial_tree,
+    ),
+    (
         "present and future children join their parent's client",
         children,
     ),
@@ -48,9 +52,30 @@ pub const TESTS: MechanismTests = &[
 
 const QUANTUM_NS: u64 = 20 * MS;
 
+const ONE_BY_ONE: [&str; 4] = ["run", "sh", "-c", "while :; do /bin/true; done"];
+
+/// It would lose the rest of its turn each time.
+fn serial_tree(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&ONE_BY_ONE);
+    let hog = Program::hog();
+    world.enter("shell", 9, &shell);
+    world.enter("hog", 1, &hog);
+    sleep(Duration::from_millis(500));
+    judge(excuse(QUANTUM_NS), || {
+        let clocks_ns = || vec![shell.tree_cpu_ns(), hog.cpu_ns()];
+        let used_ns = used_during(Duration::from_secs(4), clocks_ns);
+        let share = used_ns[0] as f64 / (used_ns[0] + used_ns[1]) as f64;
+        match share >= 0.95 * 0.9 {
+            true => Ok(()),
+            false => Err(format!("{share:.3} of the CPU, {used_ns:?} ns")),
+        }
+    });
+}
+
 fn fork_storm(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
-    let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
+    let shell = Program::start(&ONE_BY_ONE);
     let hog = Program::hog();
     world.enter("shell", 1, &shell);
     world.enter("hog", 1, &hog);
