@@ -14,6 +14,13 @@
 //! it or the client leaves; `until_ns` says when it is over at the latest. The
 //! CPUs of a chooser are alike: the engine may run the client on any of them
 //! that is free.
+//!
+//! A client may have an affinity. Then clients with a turn can all be placed on
+//! CPUs that they may use, but the engine may have to move some of them first.
+//! A client that is not placeable is passed over, and keeps its place in the
+//! policy.
+
+mod affinity;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -22,6 +29,7 @@ use core::mem;
 use core::ops::Range;
 
 use crate::ids::ClientIndex;
+use crate::matching::Matching;
 use crate::policy::{Policy, PolicyError};
 use crate::prefetch::prefetch;
 
@@ -114,6 +122,8 @@ pub struct Chooser {
     further: Option<Further>,
     /// CPU time used outside turns that is charged with the next turn.
     outside_ns: BTreeMap<ClientIndex, u64>,
+    /// A way to place all turns, while some client has an affinity.
+    matching: Option<Box<Matching>>,
 }
 
 impl Chooser {
@@ -131,6 +141,7 @@ impl Chooser {
             turn_threads: 0,
             further: None,
             outside_ns: BTreeMap::new(),
+            matching: None,
         }
     }
 
@@ -191,6 +202,7 @@ impl Chooser {
         debug_assert_eq!(self.client(client), Client::ABSENT);
         self.policy.forget(client);
         self.own_quanta_ns.remove(&client);
+        self.set_affinity(client, None);
     }
 
     /// A competing client has another number of runnable threads, not zero.
@@ -203,8 +215,10 @@ impl Chooser {
         let turn = &mut self.turns[place];
         let before = mem::replace(&mut turn.threads, threads);
         let cpus = turn.cpus.min(threads);
-        self.cpus_free += mem::replace(&mut turn.cpus, cpus) - cpus;
+        let freed = mem::replace(&mut turn.cpus, cpus) - cpus;
+        self.cpus_free += freed;
         self.turn_threads = self.turn_threads - u64::from(before) + u64::from(threads);
+        self.unseat(client, freed);
     }
 
     /// A competing client has other tickets.
@@ -254,7 +268,9 @@ impl Chooser {
     /// that are free. A turn lasts for the client's quantum.
     ///
     /// Cost: a pick and a take of the policy for each turn that begins.
-    /// O(CPUs) for a CPU that only clients with a turn can use.
+    /// O(CPUs) for a CPU that only clients with a turn can use. With affinities
+    /// also a pick and a take for each client that is passed over, and a search
+    /// for a way to place it.
     #[inline]
     pub fn next(&mut self, cpu: u32, now_ns: u64) -> Option<Choice> {
         match self.can_give(cpu) {
@@ -277,10 +293,9 @@ impl Chooser {
         {
             return choice;
         }
-        let Some(client) = self.policy.pick() else {
+        let Some(client) = self.pick() else {
             return self.widen();
         };
-        expect(self.policy.take(client));
         let state = &mut self.clients[client.0 as usize];
         let threads = state.0;
         *state = Client::with_turn(self.turns.len());
@@ -309,13 +324,24 @@ impl Chooser {
         })
     }
 
+    /// The client whose turn is next, taken from the policy.
+    #[inline]
+    fn pick(&mut self) -> Option<ClientIndex> {
+        if self.matching.is_some() {
+            return self.pick_placeable();
+        }
+        let client = self.policy.pick()?;
+        expect(self.policy.take(client));
+        Some(client)
+    }
+
     /// Whether the next call of [`Self::next`] gives a further CPU to the
     /// client chosen last.
     #[inline]
     pub fn has_further(&self) -> bool {
         self.further.is_some_and(|further| {
             let turn = self.turn_of(further.client);
-            self.cpus_free > 0 && turn.is_some_and(|turn| turn.threads > turn.cpus)
+            self.cpus_free > 0 && turn.is_some_and(|turn| self.can_widen(turn))
         })
     }
 
@@ -335,9 +361,11 @@ impl Chooser {
         let turn = &mut self.turns[place];
         turn.cpus += 1;
         self.cpus_free -= 1;
+        let until_ns = turn.until_ns;
+        self.seat(client);
         Some(Choice {
             client,
-            until_ns: turn.until_ns,
+            until_ns,
             why,
         })
     }
@@ -349,7 +377,7 @@ impl Chooser {
         if self.turn_threads == given {
             return None;
         }
-        let turn = self.turns.iter().find(|turn| turn.threads > turn.cpus)?;
+        let turn = self.turns.iter().find(|turn| self.can_widen(turn))?;
         let cpus = (turn.threads - turn.cpus).min(self.cpus_free);
         self.keep_further(turn.client, cpus, Reason::Spare);
         self.next_further()
@@ -361,6 +389,7 @@ impl Chooser {
     fn close_turn(&mut self, client: ClientIndex, place: usize) -> u64 {
         let turn = self.turns.swap_remove(place);
         self.cpus_free += turn.cpus;
+        self.unseat(client, turn.cpus);
         self.turn_threads -= u64::from(turn.threads);
         self.clients[client.0 as usize] = Client::waiting(turn.threads);
         if let Some(moved) = self.turns.get(place) {
@@ -392,6 +421,7 @@ impl Chooser {
         self.end_turns();
         self.cpus_free = cpus.len() as u32;
         self.cpus = cpus;
+        self.rematch();
     }
 
     /// Changes the standard quantum, for what is charged and chosen from now

@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::affinity::Affinity;
 use crate::choice::{Choice, Chooser};
 use crate::entitlement::{Entitlements, Transition};
 use crate::ids::{ClientId, ClientIndex};
@@ -316,6 +317,17 @@ impl Dispatcher {
             && let Some(chooser) = self.chooser_of(client)
         {
             chooser.set_client_quantum(ClientIndex(client.index()), quantum_ns);
+        }
+    }
+
+    /// From now on a client may use the CPUs of an affinity, or all CPUs of the
+    /// only pool. Clients that the ledger does not know are ignored.
+    pub fn set_affinity(&mut self, client: ClientId, affinity: Option<&Affinity>) {
+        if self.ledger().client(client).is_some() {
+            self.entitlements.set_affinity(client, affinity);
+            if let Some(chooser) = self.chooser_of(client) {
+                chooser.set_affinity(ClientIndex(client.index()), affinity);
+            }
         }
     }
 

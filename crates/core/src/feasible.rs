@@ -87,20 +87,60 @@ impl Readjustment {
         !feasible
     }
 
+    /// What a unit of weight is due: by the feasible demands, or by the least
+    /// infeasible one where there is none. To be called after the last cut.
+    pub fn level(&self) -> Level {
+        match self.last {
+            Some(last) if self.weight_left == 0 || self.cpus_left == 0 => Level {
+                cpus: u64::from(last.cpus).min(self.cpus),
+                weight: last.weight.into(),
+            },
+            _ => Level {
+                cpus: self.cpus_left,
+                weight: self.weight_left,
+            },
+        }
+    }
+
     /// The weight that a demand which was cut gets, never more than it had.
     /// To be called after the last cut.
     pub fn weight(&self, demand: Demand) -> u32 {
-        // Tickets a CPU: those of the feasible demands, or of the least
-        // infeasible one where there is none.
-        let (tickets, per_cpus) = match self.last {
-            Some(last) if self.weight_left == 0 || self.cpus_left == 0 => {
-                (last.weight.into(), u64::from(last.cpus).min(self.cpus))
-            }
-            _ => (self.weight_left, self.cpus_left),
-        };
+        let Level { cpus, weight } = self.level();
         let usable = u64::from(demand.cpus).min(self.cpus);
-        let rounded = u128::from(usable) * u128::from(tickets) + u128::from(per_cpus / 2);
-        ((rounded / u128::from(per_cpus)) as u32).clamp(1, demand.weight)
+        let rounded = u128::from(usable) * u128::from(weight) + u128::from(cpus / 2);
+        ((rounded / u128::from(cpus)) as u32).clamp(1, demand.weight)
+    }
+}
+
+/// How much a unit of weight is due: `cpus / weight` of a CPU. Both are above
+/// zero where some client has tickets.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// Numerator.
+    pub cpus: u64,
+    /// Denominator.
+    pub weight: u64,
+}
+
+impl Level {
+    /// Compares what a unit of weight is due.
+    pub fn cmp_rate(&self, other: &Self) -> Ordering {
+        let left = u128::from(self.cpus) * u128::from(other.weight);
+        left.cmp(&(u128::from(other.cpus) * u128::from(self.weight)))
+    }
+
+    /// The tickets of a demand at this level, never more than its weight, where
+    /// those at the `highest` level hold as many tickets as weight.
+    pub fn tickets(self, highest: Level, demand: Demand) -> u32 {
+        let threads = u128::from(demand.cpus);
+        let due = u128::from(demand.weight) * u128::from(self.cpus);
+        let (tickets, per_cpus) = if due >= threads * u128::from(self.weight) {
+            (threads, u128::from(highest.cpus))
+        } else {
+            (due, u128::from(self.weight) * u128::from(highest.cpus))
+        };
+        let rounded = (tickets * u128::from(highest.weight) + per_cpus / 2) / per_cpus;
+        (rounded as u32).clamp(1, demand.weight)
     }
 }
 

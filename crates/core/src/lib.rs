@@ -14,6 +14,7 @@
 
 extern crate alloc;
 
+pub mod affinity;
 pub mod choice;
 pub mod cpu_list;
 pub mod dispatcher;
@@ -21,6 +22,9 @@ pub mod entitlement;
 pub mod feasible;
 pub mod ids;
 pub mod ledger;
+pub mod matching;
+pub mod max_min;
 pub mod policy;
 pub mod prefetch;
 pub mod rng;
+mod saturation;

@@ -1,15 +1,18 @@
 //! Entitlements by themselves: tickets kept up to date change by change are those worked out
 //! afresh.
 
+mod fair_rates;
 mod operations;
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use prorata_core::affinity::Affinity;
 use prorata_core::entitlement::{Entitlements, Transition};
 use prorata_core::ids::{ClientId, ClientIndex, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Portion, Principal, Target, Value};
 
+use fair_rates::{Claimant, rates};
 use operations::{create_client, create_currency, execute, issue};
 
 const CURRENCIES: usize = 4;
@@ -26,6 +29,8 @@ enum Change {
     EndTransfer,
     Cpus(u32),
     Charge(usize, u64),
+    /// To the CPUs with a bit, or to none in particular.
+    Confine(usize, u32),
 }
 
 fn amount() -> impl Strategy<Value = u32> {
@@ -48,8 +53,21 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+/// The affinities of random histories: few, as in practice, and one without a low CPU.
+const AFFINITIES: [u32; 6] = [0, 0b1, 0b11, 0b110, 0b1010_1010, 0b1000_0000];
+
+fn confining_change() -> impl Strategy<Value = Change> {
+    let affinity = prop::sample::select(AFFINITIES.to_vec());
+    prop_oneof![
+        4 => change(),
+        1 => (any::<usize>(), affinity).prop_map(|(client, bits)| Change::Confine(client, bits)),
+    ]
+}
+
 struct World {
     entitlements: Entitlements,
+    /// By client, as bits.
+    affinities: BTreeMap<ClientId, u32>,
     /// The tickets of the competing clients, as they were told.
     told: BTreeMap<ClientIndex, u32>,
     /// The base currency, two that it backs, and one that these back.
@@ -78,6 +96,7 @@ impl World {
         }
         World {
             entitlements: Entitlements::new(ledger, &[2]),
+            affinities: BTreeMap::new(),
             told: BTreeMap::new(),
             currencies: [base, a, b, c],
             clients: Vec::new(),
@@ -157,6 +176,13 @@ impl World {
                 if let Some(ticket) = ticket {
                     self.apply(Operation::SetAmount { ticket, amount });
                 }
+            }
+            Change::Confine(client, bits) => {
+                let client = self.clients[client % n].0;
+                self.affinities.insert(client, bits);
+                let cpus = (0..u32::BITS).filter(|cpu| bits >> cpu & 1 == 1);
+                let affinity = (bits != 0).then(|| cpus.collect::<Affinity>());
+                self.entitlements.set_affinity(client, affinity.as_ref());
             }
             Change::Transfer(from, to) => {
                 let to = vec![Target::Client(self.clients[to % n].0)];
@@ -285,6 +311,77 @@ proptest! {
                 // Where all together cannot use the machine, what is used of
                 // it is shared.
                 let expected = expected / total * usable.min(cpus) / cpus;
+                prop_assert!((share - expected).abs() <= tolerance, "{share} instead of {expected}");
+            }
+        }
+    }
+}
+
+impl World {
+    /// The same where clients may be confined: weighted max-min fair.
+    fn fair_shares(&self) -> Vec<f64> {
+        let cpus = self.entitlements.cpus();
+        let claimants = self.clients.iter().map(|(client, threads)| {
+            let bits = self.affinities.get(client).copied().unwrap_or(0);
+            let all = (1 << cpus) - 1;
+            let value = self.entitlements.ledger().value(*client).to_f64();
+            Claimant {
+                weight: if *threads > 0 { value } else { 0.0 },
+                threads: *threads,
+                affinity: if bits & all == 0 { all } else { bits & all },
+            }
+        });
+        let rates = rates(&claimants.collect::<Vec<_>>());
+        rates.iter().map(|rate| rate / f64::from(cpus)).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1980),
+        cases: 512,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn shares_of_confined_clients_are_max_min_fair(changes in prop::collection::vec((confining_change(), any::<bool>()), 1..120)) {
+        let mut world = World::new();
+        let mut largest = 0.0f64;
+        for (change, refreshes) in changes {
+            world.change(change);
+            world.check_accounts()?;
+            if !refreshes {
+                continue;
+            }
+            world.refresh();
+            let values = world.clients.iter().filter(|client| client.1 > 0);
+            let values = values.map(|client| world.entitlements.ledger().value(client.0).to_f64());
+            let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+            largest = values.iter().copied().fold(largest, f64::max);
+            let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+            // As above, for each client: those at lower levels are rounded, too.
+            let clients = world.clients.len() as f64;
+            let tolerance = (2.0 + clients) * largest / smallest / f64::from(1 << 24);
+            let expected = world.fair_shares();
+            let total: f64 = expected.iter().sum();
+            for ((client, threads), expected) in world.clients.iter().zip(&expected) {
+                let share = world.entitlements.usage(*client).share;
+                if *threads == 0 || world.entitlements.ledger().value(*client) == Value(0) {
+                    prop_assert!(share == 0.0, "{share}");
+                    continue;
+                }
+                // Without confined clients, the share is of what all threads could use, also
+                // those without tickets.
+                let is_confined = |client: &&(ClientId, u32)| {
+                    client.1 > 0 && world.affinities.get(&client.0).is_some_and(|bits| *bits != 0)
+                };
+                let cpus = f64::from(world.entitlements.cpus());
+                let usable = world.clients.iter().map(|client| f64::from(client.1)).sum::<f64>();
+                let expected = match world.clients.iter().find(is_confined) {
+                    Some(_) => *expected,
+                    None => expected / total * usable.min(cpus) / cpus,
+                };
                 prop_assert!((share - expected).abs() <= tolerance, "{share} instead of {expected}");
             }
         }

@@ -103,26 +103,27 @@ impl Classes {
         (lower > 0).then(|| lower.ilog2() as u8)
     }
 
-    /// Finds the infeasible members, whose weights add up to `total_weight`, from
-    /// the densest down: `infeasible` is cleared and filled.
+    /// Finds the infeasible members of all these, whose weights add up to
+    /// `total_weight`, and adds them to `infeasible`, from the densest down.
     ///
     /// Cost: O(m log m) on m CPUs, and a sort of the class of the last one.
-    pub(crate) fn find_infeasible(
-        &self,
+    pub(crate) fn find_infeasible<'a>(
+        all: impl Iterator<Item = &'a Self> + Clone,
         total_weight: u64,
         cpus: u32,
         demand: impl Fn(u32) -> Demand,
         infeasible: &mut Vec<u32>,
     ) -> Readjustment {
         let mut readjustment = Readjustment::new(total_weight, cpus);
-        infeasible.clear();
         let mut class = Self::END;
-        while let Some(next) = self.densest_below(class)
+        while let Some(next) = all.clone().filter_map(|one| one.densest_below(class)).max()
             && !readjustment.all_feasible_below(next.into())
         {
             class = next;
             let start = infeasible.len();
-            infeasible.extend_from_slice(self.members(class));
+            for one in all.clone() {
+                infeasible.extend_from_slice(one.members(class));
+            }
             let members = &mut infeasible[start..];
             members.sort_unstable_by(|&a, &b| demand(b).cmp_density(&demand(a)).then(a.cmp(&b)));
             let cut = members

@@ -27,6 +27,8 @@ pub(super) struct Competitor {
     pub(super) infeasible: bool,
     /// In which pool it competes.
     pub(super) pool: u8,
+    /// Its affinity class there; zero if it may use all CPUs.
+    pub(super) affinity: u8,
     /// Tickets by its value, while active.
     pub(super) weight: u32,
     /// Tickets in force: the weight, readjusted if it was infeasible.
@@ -44,6 +46,7 @@ impl Competitor {
         Self {
             generation: client.generation(),
             pool: 0,
+            affinity: 0,
             threads: 0,
             class_place: 0,
             class: 0,

@@ -18,12 +18,14 @@
 
 pub(crate) mod active;
 mod competitor;
+mod confined;
 mod pool;
 mod scale;
 mod service;
 
 use alloc::vec::Vec;
 
+use crate::affinity::Affinity;
 use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome, Target};
 use competitor::{Competitor, Competitors};
@@ -125,6 +127,7 @@ impl Entitlements {
             && self.knows(client)
         {
             self.set_runnable(client, 0);
+            self.set_affinity(client, None);
             self.competitors.remove(client);
         }
         self.ledger.apply(operation)
@@ -277,6 +280,23 @@ impl Entitlements {
         if let Some(competitor) = self.competitor_or_new(client) {
             debug_assert_eq!(competitor.threads, 0);
             competitor.pool = pool as u8;
+        }
+    }
+
+    /// From now on a client may use the CPUs of an affinity, or all CPUs of the
+    /// only pool. Clients that the ledger does not know are ignored.
+    ///
+    /// Cost: O(affinities). While confined clients compete, a change of weights
+    /// costs what `confined.rs` says.
+    pub fn set_affinity(&mut self, client: ClientId, affinity: Option<&Affinity>) {
+        debug_assert!(self.pools.len() == 1 || affinity.is_none());
+        let known = self.competitors.get(client);
+        if affinity.is_none() && known.is_none_or(|known| known.affinity == 0) {
+            return;
+        }
+        if let Some(competitor) = self.competitor_or_new(client) {
+            let pool = usize::from(competitor.pool);
+            self.pools[pool].set_affinity(&mut self.competitors, client.index(), affinity);
         }
     }
 

@@ -12,9 +12,11 @@ use core::mem;
 
 use super::active::{Classes, Magnitudes};
 use super::competitor::{Competitor, Competitors};
+use super::confined::Confined;
 use super::scale::Scale;
 use super::service::{Reading, Service};
-use crate::feasible::Readjustment;
+use crate::affinity::Affinity;
+use crate::feasible::Demand;
 use crate::ids::ClientIndex;
 use crate::ledger::Ledger;
 
@@ -23,9 +25,12 @@ pub(super) struct Pool {
     /// That of its clients.
     number: u8,
     cpus: u32,
-    /// The competitors of this pool with runnable threads. The ledger's
-    /// clients of these, and no others, are active.
+    /// The competitors of this pool with runnable threads that may use all its
+    /// CPUs. The ledger's clients of these and of `confined`, and no others, are
+    /// active.
     classes: Classes,
+    /// Those that may use only some of its CPUs.
+    confined: Confined,
     magnitudes: Magnitudes,
     /// Sum of the active clients' weights.
     total_weight: u64,
@@ -36,6 +41,9 @@ pub(super) struct Pool {
     infeasible: Vec<u32>,
     /// Sum of the runnable threads of all its clients.
     threads: u64,
+    /// CPUs that the clients could use with more threads: all, unless some
+    /// clients are confined.
+    usable_cpus: u64,
     service: Service,
     scale: Scale,
     /// Threads, CPUs or weights changed since feasibility was looked at.
@@ -51,11 +59,13 @@ impl Pool {
             number,
             cpus,
             classes: Classes::new(),
+            confined: Confined::new(),
             magnitudes: Magnitudes::new(),
             total_weight: 0,
             total_tickets: 0,
             infeasible: Vec::new(),
             threads: 0,
+            usable_cpus: cpus.into(),
             service: Service::default(),
             scale: Scale::INITIAL,
             stale: false,
@@ -66,12 +76,12 @@ impl Pool {
 
     /// How many clients compete.
     pub(super) fn len(&self) -> usize {
-        self.classes.len()
+        self.classes.len() + self.confined.len()
     }
 
     /// The indices of the clients that compete.
     pub(super) fn members(&self) -> impl Iterator<Item = u32> {
-        self.classes.iter()
+        self.classes.iter().chain(self.confined.iter())
     }
 
     /// Accounts for CPU time used by a competing client.
@@ -90,14 +100,35 @@ impl Pool {
         if self.total_tickets == 0 {
             return 0.0;
         }
-        let usable = self.threads.min(self.cpus.into()) as f64 / f64::from(machine_cpus);
+        let usable = self.threads.min(self.usable_cpus) as f64 / f64::from(machine_cpus);
         f64::from(tickets) / self.total_tickets as f64 * usable
     }
 
     /// Returns how many CPUs there were.
     pub(super) fn set_cpus(&mut self, cpus: u32) -> u32 {
         self.stale = true;
+        self.usable_cpus = cpus.into();
         mem::replace(&mut self.cpus, cpus)
+    }
+
+    /// A client of this pool may use the CPUs of an affinity, or all.
+    pub(super) fn set_affinity(
+        &mut self,
+        competitors: &mut Competitors,
+        index: u32,
+        affinity: Option<&Affinity>,
+    ) {
+        let active = competitors.at(index).threads > 0;
+        if active {
+            self.remove_from_class(competitors, index);
+        }
+        let competitor = competitors.at_mut(index);
+        self.confined.dismiss(competitor.affinity);
+        competitor.affinity = self.confined.enrol(affinity);
+        if active {
+            self.add_to_class(competitor, index);
+        }
+        self.stale = true;
     }
 
     /// A client of this pool becomes active, with so many runnable threads.
@@ -120,7 +151,7 @@ impl Pool {
         competitor.weight = weight;
         competitor.magnitude = value.bits();
         competitor.infeasible = false;
-        add_to_class(&mut self.classes, competitor, index);
+        self.add_to_class(competitor, index);
         self.magnitudes.add(value.bits());
         self.total_weight += u64::from(weight);
         self.total_tickets += u64::from(weight);
@@ -157,7 +188,7 @@ impl Pool {
         let competitor = competitors.at_mut(index);
         let before = mem::replace(&mut competitor.threads, threads);
         self.threads = self.threads - u64::from(before) + u64::from(threads);
-        add_to_class(&mut self.classes, competitor, index);
+        self.add_to_class(competitor, index);
         self.stale = true;
     }
 
@@ -210,7 +241,7 @@ impl Pool {
         tell: &mut impl FnMut(usize, ClientIndex, u32),
     ) {
         // Rare, and there may be a million: this room is not kept.
-        let active: Vec<u32> = self.classes.iter().collect();
+        let active: Vec<u32> = self.members().collect();
         for index in active {
             self.reprice(ledger, competitors, index, tell);
         }
@@ -242,7 +273,7 @@ impl Pool {
         self.remove_from_class(competitors, index);
         let competitor = competitors.at_mut(index);
         competitor.weight = weight;
-        add_to_class(&mut self.classes, competitor, index);
+        self.add_to_class(competitor, index);
         // The tickets of an infeasible one are set once, by `readjust`.
         if !competitor.infeasible {
             self.set_tickets(competitors, index, weight, tell);
@@ -258,13 +289,40 @@ impl Pool {
     ) {
         let before = mem::take(&mut self.infeasible);
         let mut infeasible = mem::take(&mut self.spare);
-        let demand = |index: u32| competitors.at(index).demand();
-        let readjustment =
-            self.classes
-                .find_infeasible(self.total_weight, self.cpus, demand, &mut infeasible);
-        self.tell_readjusted(competitors, &before, &infeasible, &readjustment, tell);
+        infeasible.clear();
+        if self.confined.len() > 0 {
+            self.readjust_confined(competitors, &before, &mut infeasible, tell);
+        } else {
+            let all = core::iter::once(&self.classes);
+            let demand = |index: u32| competitors.at(index).demand();
+            let (weight, cpus) = (self.total_weight, self.cpus);
+            let readjustment = Classes::find_infeasible(all, weight, cpus, demand, &mut infeasible);
+            let tickets = |_, demand| readjustment.weight(demand);
+            self.tell_readjusted(competitors, &before, &infeasible, tickets, tell);
+            self.usable_cpus = self.cpus.into();
+        }
         self.infeasible = infeasible;
         self.spare = before;
+    }
+
+    /// The same where some clients are confined. Allocates, and looks at each of
+    /// these clients.
+    #[cold]
+    fn readjust_confined(
+        &mut self,
+        competitors: &mut Competitors,
+        before: &[u32],
+        infeasible: &mut Vec<u32>,
+        tell: &mut impl FnMut(usize, ClientIndex, u32),
+    ) {
+        let weight = self.total_weight - self.confined.weight();
+        let fair = self
+            .confined
+            .share((&self.classes, weight), self.cpus, competitors);
+        infeasible.extend(fair.tickets.iter().map(|(index, _)| index));
+        let tickets = |place: usize, _| fair.tickets[place].1;
+        self.tell_readjusted(competitors, before, infeasible, tickets, tell);
+        self.usable_cpus = fair.cpus;
     }
 
     fn tell_readjusted(
@@ -272,7 +330,7 @@ impl Pool {
         competitors: &mut Competitors,
         before: &[u32],
         after: &[u32],
-        readjustment: &Readjustment,
+        tickets: impl Fn(usize, Demand) -> u32,
         tell: &mut impl FnMut(usize, ClientIndex, u32),
     ) {
         // An infeasible client may have left or moved meanwhile, or been
@@ -284,11 +342,11 @@ impl Pool {
                 competitor.infeasible = false;
             }
         }
-        for &index in after {
+        for (place, &index) in after.iter().enumerate() {
             let competitor = competitors.at_mut(index);
             competitor.infeasible = true;
             let demand = competitor.demand();
-            self.set_tickets(competitors, index, readjustment.weight(demand), tell);
+            self.set_tickets(competitors, index, tickets(place, demand), tell);
         }
         for &index in before {
             let competitor = competitors.find_mut(index).filter(active);
@@ -325,13 +383,21 @@ impl Pool {
     fn remove_from_class(&mut self, competitors: &mut Competitors, index: u32) {
         let competitor = competitors.at(index);
         let (class, place) = (competitor.class, competitor.class_place);
-        if let Some(moved) = self.classes.remove(class, place) {
+        let moved = match competitor.affinity {
+            0 => self.classes.remove(class, place),
+            _ => self.confined.remove(competitor),
+        };
+        if let Some(moved) = moved {
             competitors.at_mut(moved).class_place = place;
         }
     }
-}
 
-fn add_to_class(classes: &mut Classes, competitor: &mut Competitor, index: u32) {
-    competitor.class = competitor.demand().density_bits() as u8;
-    competitor.class_place = classes.add(competitor.class, index);
+    #[inline]
+    fn add_to_class(&mut self, competitor: &mut Competitor, index: u32) {
+        competitor.class = competitor.demand().density_bits() as u8;
+        match competitor.affinity {
+            0 => competitor.class_place = self.classes.add(competitor.class, index),
+            _ => self.confined.add(competitor, index),
+        }
+    }
 }

@@ -192,6 +192,15 @@ impl Policy for HierarchicalStride {
         Ok(())
     }
 
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        let member = self.joined(client)?;
+        member.taken = false;
+        if let Participation::Competing { leaf, .. } = member.participation {
+            self.tree.set_waiting(leaf, true);
+        }
+        Ok(())
+    }
+
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
         let member = self.joined(client)?;
         if quantum == 0 {

@@ -22,6 +22,8 @@ mod stride;
 mod stride_position;
 mod stride_service;
 
+use alloc::vec::Vec;
+
 pub use crate::ids::ClientIndex;
 pub use hierarchical::HierarchicalStride;
 pub use name::{PolicyName, UnknownPolicy};
@@ -89,6 +91,18 @@ pub trait Policy {
     /// tickets still count.
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError>;
 
+    /// Undoes `take` for a client that is not to run after all: it waits again
+    /// where it stood.
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError>;
+
+    /// Picks and takes the first client that `fits`. The others before it are
+    /// passed over: they wait where they stood. Allocates if there are any.
+    ///
+    /// Cost: a `pick`, a `take` and an `untake` for each of them.
+    fn take_first(&mut self, fits: &mut dyn FnMut(ClientIndex) -> bool) -> Option<ClientIndex> {
+        pass_over(self, fits)
+    }
+
     /// Accounts for `used` of a `quantum` by any competing client, picked or
     /// not, and puts it back if it was taken. Using less than the quantum
     /// brings the next turn nearer (1994, 3.4; 1995, 2.4); using more puts it
@@ -135,4 +149,27 @@ pub trait Policy {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// As [`Policy::take_first`], where a pick that is not taken has no effect.
+fn pass_over<P: Policy + ?Sized>(
+    policy: &mut P,
+    fits: &mut dyn FnMut(ClientIndex) -> bool,
+) -> Option<ClientIndex> {
+    const COMPETES: &str = "a client that was picked competes";
+    let mut passed_over = Vec::new();
+    let first = loop {
+        let Some(client) = policy.pick() else {
+            break None;
+        };
+        policy.take(client).expect(COMPETES);
+        if fits(client) {
+            break Some(client);
+        }
+        passed_over.push(client);
+    };
+    for client in passed_over {
+        policy.untake(client).expect(COMPETES);
+    }
+    first
 }

@@ -29,7 +29,7 @@ use crate::prefetch::prefetch;
 use super::queue::{Entry, PassQueue, before};
 use super::stride_position::{GlobalPass, Participation, Position, Remain};
 use super::stride_service::{LONGEST_WAIT, MAX_SERVICE, STRIDE1};
-use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
+use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError, pass_over};
 
 /// How long a client waits for its next turn: all that tells stride
 /// scheduling from the race.
@@ -242,6 +242,15 @@ impl<W: Wait> PassPolicy<W> {
         position.withdraw(Participation::TicketlessTaken, Remain(remain));
     }
 
+    /// A client with this pass wins.
+    #[inline]
+    fn follow(&mut self, pass: u64) {
+        if W::GLOBAL_FOLLOWS_WINNER && before(self.global.pass, pass) {
+            self.global.follow(pass);
+            self.hold_within_reach();
+        }
+    }
+
     /// Holds all clients within [`LONGEST_WAIT`] behind the global pass, before
     /// a pass could wrap out of comparison. That happens once in 2^16 quanta for
     /// each ticket in the competition, so visiting all clients costs nothing on
@@ -358,10 +367,7 @@ impl<W: Wait> Policy for PassPolicy<W> {
         };
         let fetch = |client: ClientIndex| prefetch(positions, client.0 as usize);
         let first = self.queue.first(live, fetch)?;
-        if W::GLOBAL_FOLLOWS_WINNER && before(self.global.pass, first.pass) {
-            self.global.follow(first.pass);
-            self.hold_within_reach();
-        }
+        self.follow(first.pass);
         Some(first.client)
     }
 
@@ -373,6 +379,26 @@ impl<W: Wait> Policy for PassPolicy<W> {
         }
         self.positions[client.0 as usize].participation = participation;
         self.renew_worn_queue();
+        Ok(())
+    }
+
+    fn take_first(&mut self, fits: &mut dyn FnMut(ClientIndex) -> bool) -> Option<ClientIndex> {
+        let global = self.global;
+        let first = pass_over(self, fits);
+        if W::GLOBAL_FOLLOWS_WINNER {
+            // It follows no client that was passed over.
+            self.global = global;
+            if let Some(ClientIndex(index)) = first {
+                self.follow(self.positions[index as usize].pass);
+            }
+        }
+        first
+    }
+
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        if self.joined(client)?.participation.is_taken() {
+            self.put_back(client, 0);
+        }
         Ok(())
     }
 

@@ -1,5 +1,8 @@
 //! The dispatcher over real ledgers and every policy that engines run.
 
+mod affinity;
+#[path = "../fair_rates/mod.rs"]
+mod fair_rates;
 #[path = "../operations/mod.rs"]
 mod operations;
 mod pools;

@@ -181,6 +181,11 @@ impl Policy for NaiveStride {
         Ok(())
     }
 
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.joined(client)?.taken = false;
+        Ok(())
+    }
+
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
         let known = self.joined(client)?;
         if quantum == 0 {

@@ -189,6 +189,9 @@ impl<F: Fn()> Policy for Watched<F> {
     fn take(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
         self.stride.take(client)
     }
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.stride.untake(client)
+    }
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
         self.stride.charge(client, used, quantum)
     }

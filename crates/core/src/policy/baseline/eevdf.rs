@@ -214,6 +214,11 @@ impl Policy for Eevdf {
         Ok(())
     }
 
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        self.joined(client)?.taken = false;
+        Ok(())
+    }
+
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
         let member = self.joined(client)?;
         if quantum == 0 {

@@ -186,6 +186,16 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         Ok(())
     }
 
+    fn untake(&mut self, client: ClientIndex) -> Result<(), PolicyError> {
+        let from = self.competing(client)?;
+        let to = Seat {
+            presence: Presence::Waiting,
+            ..from
+        };
+        self.reseat(client, from, to);
+        Ok(())
+    }
+
     #[inline]
     fn charge(&mut self, client: ClientIndex, used: u64, quantum: u64) -> Result<(), PolicyError> {
         let from = self.competing(client)?;
