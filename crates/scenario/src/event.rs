@@ -140,6 +140,8 @@ impl Event<'_> {
 pub enum Why {
     /// Its turn ended; it stays runnable.
     TurnEnded,
+    /// Another client needs the CPU; it runs on at once on another CPU.
+    Migrates,
     /// It gave the rest of its turn away; it stays runnable.
     Yielded,
     /// It sleeps.

@@ -332,6 +332,21 @@ fn copies_of_currencies_are_some_and_have_names_of_their_own() {
 }
 
 #[test]
+fn the_cpus_of_a_client_are_some_of_the_machines() {
+    let cpus = |list: &str, rest: &str| format!("cpus = [{list}]\n[machine]\ncpus = 2\n{rest}");
+    assert_refused(&cpus("", ""), 1, "name at least one, or leave cpus out");
+    assert_refused(
+        &cpus("1, 2", ""),
+        1,
+        "the number of a CPU is 2: it must be 0 to 1",
+    );
+    let pools = "pools = [{ name = \"a\", cpus = 2 }]\n";
+    assert_refused(&cpus("1", pools), 1, "say pool instead");
+    let text = format!("{HEAD}{CLIENT}{}", cpus("0, 1", ""));
+    Scenario::parse(Path::new("t"), text).expect("the machine has these CPUs");
+}
+
+#[test]
 fn pools_make_up_the_machine() {
     let pools = |cpus: u32, pools: &str| format!("[machine]\ncpus = {cpus}\npools = [{pools}]\n");
     let (a, b) = ("{ name = \"a\", cpus = 2 }", "{ name = \"b\", cpus = 3 }");

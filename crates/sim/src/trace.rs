@@ -109,6 +109,7 @@ impl fmt::Display for Line<'_> {
 fn reason(why: Why) -> &'static str {
     match why {
         Why::TurnEnded => "turn-over",
+        Why::Migrates => "migrates",
         Why::Yielded => "yields",
         Why::Sleeps => "sleeps",
         Why::Waits => "waits",

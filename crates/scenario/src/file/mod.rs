@@ -178,6 +178,9 @@ pub struct Client {
     /// tickets a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The numbers of the CPUs that it may use, from 0; without it, all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u32>>,
 }
 
 fn compute() -> String {

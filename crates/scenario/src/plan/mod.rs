@@ -1,6 +1,7 @@
 //! A plan: a scenario made ready to run. All names are looked up, all rules checked, and
 //! the ledger is filled.
 
+mod affinity;
 mod code;
 mod compile;
 pub mod limits;
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use prorata_core::affinity::Affinity;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId};
 use prorata_core::ledger::Ledger;
 
@@ -78,6 +80,8 @@ pub struct Group {
     pub program: u32,
     /// When they begin.
     pub start_ns: u64,
+    /// The CPUs that they may use, if not all.
+    pub affinity: Option<Affinity>,
     /// The rule that changes their tickets.
     pub rule: Option<Rule>,
     /// The tickets that the rule changes, by client.
@@ -333,6 +337,7 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
                 .programs
                 .find(&client.program, &place.key("program"))?,
             start_ns: client.start.0,
+            affinity: affinity::affinity(client, &scenario.machine, &place)?,
             rule,
             ruled: Vec::new(),
         });

@@ -214,6 +214,15 @@ impl<O: Observer> Trial<O> {
         let before = self.services();
         let steady_ns = self.quiet_ns();
         self.run_for(steady_ns)?;
+        // Under the other policies a client that was passed over, as its CPUs were taken, does
+        // not come first for that.
+        let repays = matches!(
+            self.machine().spec().policy,
+            PolicyName::Stride | PolicyName::Eevdf | PolicyName::Lottery
+        );
+        if self.machine().confines() && !repays {
+            return Ok(());
+        }
         for ((then, now), client) in before.iter().zip(self.services()).zip(all) {
             let pool = self.machine().pool_of(client);
             let bound = bound(self.machine(), pool, steady_ns);

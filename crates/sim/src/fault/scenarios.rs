@@ -80,6 +80,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
             pool: pick(lots, &machine.pools)
                 .map(|pool| pool.name)
                 .filter(|_| below(lots, 2) == 0),
+            cpus: cpus(lots, &machine),
         });
     }
     Scenario {
@@ -138,6 +139,18 @@ fn pools(lots: &mut Lots) -> Vec<Pool> {
         cpus: 1 + below(lots, 2) as u32,
     });
     pools.collect()
+}
+
+/// One in four clients may use only some CPUs, where there are no pools.
+fn cpus(lots: &mut Lots, machine: &MachineSpec) -> Option<Vec<u32>> {
+    if !machine.pools.is_empty() || below(lots, 4) > 0 {
+        return None;
+    }
+    let mut cpus: Vec<u32> = (0..machine.cpus).filter(|_| below(lots, 2) > 0).collect();
+    if cpus.is_empty() {
+        cpus.push(below(lots, machine.cpus.into()) as u32);
+    }
+    Some(cpus)
 }
 
 /// A quantum from one to ten milliseconds.

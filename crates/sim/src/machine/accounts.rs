@@ -68,6 +68,14 @@ pub enum Imbalance {
         /// Where it runs.
         cpu: u32,
     },
+    /// A thread runs on a CPU that its client may not use.
+    #[error("client {client} runs on CPU {cpu}, which it may not use")]
+    Affinity {
+        /// Which client.
+        client: u32,
+        /// Where it runs.
+        cpu: u32,
+    },
     /// A CPU idles while a client with tickets in its pool waits for one.
     #[error("a CPU is idle while client {client} waits for one")]
     Idle {
@@ -125,6 +133,7 @@ impl Machine {
             idle[self.pool_of(*client) as usize]
                 && state.runnable > cpus
                 && ledger.value(client_id(*client)) > Value(0)
+                && (!self.confines || self.way(*client).is_some())
         };
         match (0..self.client_count()).find(waits) {
             Some(client) => Err(Imbalance::Idle { client }),
@@ -176,6 +185,9 @@ impl Machine {
             let pool = self.pool_of(client);
             if thread.state == ThreadState::Running && !self.pool_cpus(pool).contains(&cpu) {
                 return Err(Imbalance::Pool { client, pool, cpu });
+            }
+            if thread.state == ThreadState::Running && !self.may_use(client, cpu) {
+                return Err(Imbalance::Affinity { client, cpu });
             }
             waiting[pool as usize] += u64::from(thread.state == ThreadState::Ready);
         }

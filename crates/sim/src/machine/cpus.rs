@@ -46,7 +46,7 @@ impl Cpus {
     }
 
     #[inline]
-    fn is_idle(&self, cpu: u32) -> bool {
+    pub(super) fn is_idle(&self, cpu: u32) -> bool {
         self.idle
             .get(cpu as usize / 64)
             .is_some_and(|word| word >> (cpu % 64) & 1 == 1)

@@ -20,6 +20,7 @@
 //! through the ledger's checked operations, which allocate.
 
 mod accounts;
+mod affinity;
 mod clients;
 mod cpus;
 mod deeds;
@@ -110,6 +111,8 @@ pub struct Machine {
     tick_ns: Option<u64>,
     /// All turns are to end now.
     tick_now: bool,
+    /// Some client may use only some CPUs.
+    confines: bool,
     /// Threads that can run but have no CPU.
     waiting: u64,
     /// Steps taken since time passed.
@@ -334,6 +337,7 @@ impl Machine {
             policies,
             tick_ns: None,
             tick_now: false,
+            confines: false,
             waiting: 0,
             steps_at_once: 0,
             failure: None,
@@ -342,6 +346,13 @@ impl Machine {
         for (client, pool) in (0..).zip(plan.homes) {
             let dispatcher = &mut machine.dispatcher;
             dispatcher.move_to_pool(client_id(client), pool.into());
+        }
+        for group in machine.groups.iter().filter(|g| g.affinity.is_some()) {
+            machine.confines = true;
+            for client in group.clients.clone().map(client_id) {
+                let affinity = group.affinity.as_ref();
+                machine.dispatcher.set_affinity(client, affinity);
+            }
         }
         machine.push_next_sample();
         machine

@@ -44,7 +44,10 @@ impl<O: Observer> Simulation<O> {
             return;
         };
         let wanted = machine.threads.all[thread as usize].cpu;
-        let cpu = machine.take_idle_cpu(wanted.into(), client);
+        let cpu = match machine.confines {
+            false => machine.take_idle_cpu(wanted.into(), client),
+            true => self.make_room(wanted.into(), client),
+        };
         let delay_ns = self.place(cpu, thread);
         if begins && !self.machine.is_aligned() {
             // The quantum is counted from when it begins to run.

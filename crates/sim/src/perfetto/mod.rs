@@ -147,6 +147,7 @@ impl<W: io::Write> Observer for Perfetto<W> {
 fn reason(why: Why) -> &'static str {
     match why {
         Why::TurnEnded => "turn ended",
+        Why::Migrates => "migrates",
         Why::Yielded => "yielded",
         Why::Sleeps => "sleeps",
         Why::Waits => "waits",

@@ -45,6 +45,8 @@ pub(super) struct Thread {
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) program: u32,
+    /// The CPUs that it may use.
+    cpus: Vec<u32>,
     /// Threads that have begun and not exited.
     pub(super) threads: u32,
     /// The process, and its first thread's socket until that begins.
@@ -68,7 +70,6 @@ pub(super) struct Crew {
     ending: Vec<(u32, bool, Process)>,
     script: File,
     cast: Option<Cast>,
-    cpus: Vec<u32>,
 }
 
 impl Crew {
@@ -87,6 +88,7 @@ impl Crew {
             clients.extend(group.clients.clone().map(|client| Client {
                 name: client_name(groups, client).into_owned(),
                 program: group.program,
+                cpus: usable(group, cpus),
                 ..Client::default()
             }));
         }
@@ -99,7 +101,6 @@ impl Crew {
             ending: Vec::new(),
             script: file,
             cast,
-            cpus: cpus.to_vec(),
         })
     }
 
@@ -110,7 +111,7 @@ impl Crew {
         let cast = self.cast.as_ref();
         let output = cast.map(|cast| cast.output(client)).transpose()?;
         let state = &mut self.clients[client as usize];
-        let process = Process::start(NAME, &self.cpus, |command| {
+        let process = Process::start(NAME, &state.cpus, |command| {
             command
                 .arg(state.program.to_string())
                 .stdin(Stdio::from(theirs))
@@ -284,6 +285,14 @@ impl Drop for Crew {
     }
 }
 
+/// Those of the run's CPUs that the clients of a group may use.
+fn usable(group: &Group, cpus: &[u32]) -> Vec<u32> {
+    let affinity = group.affinity.as_ref();
+    let may_use = |number| affinity.is_none_or(|affinity| affinity.contains(number));
+    let usable = (0..).zip(cpus).filter(|(number, _)| may_use(*number));
+    usable.map(|(_, &cpu)| cpu).collect()
+}
+
 /// Makes room for a socket a thread, here and in the processes to come. Where that
 /// is not permitted there is room for as many as there is.
 pub(super) fn permit_sockets(threads: u32) {
@@ -306,4 +315,26 @@ pub(super) fn permit_sockets(threads: u32) {
 /// Whether a process ended as it should.
 fn is_proper(status: ExitStatus, by_us: bool) -> bool {
     status.success() || (by_us && status.signal().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_may_use_the_runs_cpus_that_its_file_names() {
+        let mut group = Group {
+            name: "bound".to_owned(),
+            clients: 0..1,
+            copies: false,
+            program: 0,
+            start_ns: 0,
+            affinity: Some([0, 2].into_iter().collect()),
+            rule: None,
+            ruled: Vec::new(),
+        };
+        assert_eq!(usable(&group, &[4, 7, 9]), [4, 9]);
+        group.affinity = None;
+        assert_eq!(usable(&group, &[4, 7, 9]), [4, 7, 9]);
+    }
 }
