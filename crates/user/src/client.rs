@@ -1,5 +1,6 @@
 //! One client: its processes taken together.
 
+use prorata_core::affinity::Affinity;
 use prorata_core::ids::ClientId;
 use rustix::thread::CpuSet;
 
@@ -7,6 +8,7 @@ use crate::control_groups::ControlGroup;
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
 use crate::ownership::Users;
+use crate::placement::affinity_of;
 use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
@@ -46,6 +48,10 @@ pub(crate) struct Client {
     pub(crate) users: Users,
     /// The shared CPUs that its processes may use when they are not bound.
     pub(crate) usable: CpuSet,
+    /// The same as the dispatcher numbers CPUs, unless the client may use all or none, and
+    /// what the dispatcher was told last.
+    pub(crate) affinity: Option<Affinity>,
+    pub(crate) affinity_told: Option<Affinity>,
     /// Its user took it out of the competition.
     pub(crate) suspended: bool,
     /// Runnable threads, up to the number of CPUs; zero is blocked.
@@ -113,6 +119,8 @@ impl Client {
             foster_parents: Vec::new(),
             users: Users::default(),
             usable: CpuSet::new(),
+            affinity: None,
+            affinity_told: None,
             suspended: false,
             runnable: 0,
             runnable_told: 0,
@@ -302,6 +310,7 @@ impl Client {
                 members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
             }
         }
+        self.affinity = affinity_of(&self.usable, cpus);
     }
 
     /// How many threads could run at a time on so many CPUs.

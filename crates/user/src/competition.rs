@@ -11,6 +11,7 @@ use std::time::Duration;
 use prorata_core::dispatcher::{Dispatcher, Winner};
 
 use crate::client::Client;
+use crate::placement::match_winners;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 use crate::tree::Tree;
 
@@ -134,8 +135,11 @@ impl Competition {
             _ => tree.clients().filter(worthless).collect(),
         };
         let first = (begin_ns / self.quantum_ns) as usize % clients.len().max(1);
+        let mut matching = match_winners(tree, &self.winners);
         for client in clients[first..].iter().chain(&clients[..first]) {
-            let cpus = left.min(client.runnable);
+            let wanted = 0..left.min(client.runnable);
+            let seated = wanted.take_while(|_| matching.seat(client.id.index()));
+            let cpus = seated.count() as u32;
             left -= cpus;
             if cpus > 0 {
                 self.winners.push(Winner {

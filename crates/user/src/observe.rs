@@ -198,6 +198,10 @@ impl Client {
 
     /// Tells the dispatcher what was observed.
     pub(crate) fn report(&mut self, dispatcher: &mut Dispatcher) {
+        if self.affinity != self.affinity_told {
+            self.affinity_told = self.affinity.clone();
+            dispatcher.set_affinity(self.id, self.affinity.as_ref());
+        }
         let used_ns = std::mem::take(&mut self.uncharged_ns);
         if used_ns > 0 {
             if self.runnable_told == 0 {

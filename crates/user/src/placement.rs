@@ -1,77 +1,89 @@
 //! Placement: which CPUs the threads of a winner may use.
 //!
 //! The kernel moves runnable threads to idle CPUs, and clients are charged for what they use
-//! meanwhile. But the kernel shares all CPUs out between threads, and does not know that a client
-//! won fewer CPUs than it has runnable threads. As long as there is such a winner, each winner is
-//! bound to as many CPUs as it won.
+//! meanwhile. But the kernel shares all CPUs out between threads. It knows neither that a client
+//! won fewer CPUs than it has runnable threads, nor which CPU a winner has to leave to another one
+//! that may not use all. As long as there is such a winner, each winner is bound to as many CPUs
+//! as it won.
 
+use prorata_core::affinity::Affinity;
 use prorata_core::dispatcher::Winner;
+use prorata_core::matching::Matching;
 use rustix::thread::CpuSet;
 
-use crate::scheduler::{intersection, members};
+use crate::scheduler::members;
 use crate::tree::Tree;
 
+/// The usable ones of the shared CPUs as the dispatcher numbers them: by their places among the
+/// shared ones. `None` if all are usable, or none.
+pub(crate) fn affinity_of(usable: &CpuSet, shared: &CpuSet) -> Option<Affinity> {
+    let places = members(shared).zip(0..);
+    let usable = places.filter(|(cpu, _)| usable.is_set(*cpu));
+    let affinity: Affinity = usable.map(|(_, place)| place).collect();
+    (!affinity.is_whole(shared.count())).then_some(affinity)
+}
+
 /// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
-/// together they won no more than there are. A winner whose set still fits
-/// keeps it. A winner that may use no free CPU is not bound. Allocates only
-/// where there is something to place.
+/// together they won no more than there are. A winner keeps its CPUs as far as possible. A winner
+/// that may use no shared CPU is not bound. Allocates only where there is something to place.
 pub(crate) fn place_winners(tree: &mut Tree, winners: &[Winner]) {
-    let mut crowded = false;
+    let has_rivals = winners.len() > 1;
+    let mut need = false;
     for client in tree.clients_mut() {
         client.place = None;
-        crowded |= client.is_winner() && client.cpus < client.runnable;
+        let is_crowded = client.cpus < client.runnable;
+        let is_confined = client.affinity.is_some() && has_rivals;
+        need |= client.is_winner() && (is_crowded || is_confined);
     }
-    if !crowded {
+    if !need {
         return;
     }
-    // Those with the least choice first.
-    let mut winners = winners.to_vec();
-    winners.sort_by_key(|winner| {
-        let client = tree.client(winner.client);
-        client.map_or(0, |client| client.usable.count())
-    });
-    let mut free = *tree.cpus();
-    for keep in [true, false] {
-        for winner in &winners {
-            let Some(client) = tree.client_mut(winner.client) else {
-                continue;
-            };
-            if client.place.is_some() {
-                continue;
-            }
-            let before = client.bound.unwrap_or_default();
-            let open = intersection(&free, &client.usable);
-            let fits = before.count() == winner.cpus && is_within(&before, &open);
-            if keep && !fits {
-                continue;
-            }
-            let place = if keep {
-                before
-            } else {
-                choose(&open, &before, winner.cpus)
-            };
-            remove(&mut free, &place);
-            client.place = (place.count() > 0).then_some(place);
+    let matching = match_winners(tree, winners);
+    let cpus: Vec<usize> = members(tree.cpus()).collect();
+    for winner in winners {
+        if let Some(client) = tree.client_mut(winner.client) {
+            let mut place = CpuSet::new();
+            let held = matching.cpus_of(winner.client.index());
+            held.for_each(|number| place.set(cpus[number as usize]));
+            // A client that won all CPUs of its affinity is on them anyhow.
+            let whole = client.affinity.is_some() && place == client.usable;
+            client.place = (client.usable.count() > 0 && !whole).then_some(place);
         }
     }
 }
 
-/// So many of the free CPUs, the preferred ones first.
-fn choose(free: &CpuSet, preferred: &CpuSet, count: u32) -> CpuSet {
-    let mut chosen = CpuSet::new();
-    let first = members(free).filter(|&cpu| preferred.is_set(cpu));
-    let rest = members(free).filter(|&cpu| !preferred.is_set(cpu));
-    let cpus = first.chain(rest).take(count as usize);
-    cpus.for_each(|cpu| chosen.set(cpu));
-    chosen
-}
-
-fn is_within(part: &CpuSet, whole: &CpuSet) -> bool {
-    members(part).all(|cpu| whole.is_set(cpu))
-}
-
-fn remove(from: &mut CpuSet, part: &CpuSet) {
-    members(part).for_each(|cpu| from.unset(cpu));
+/// The winners on the shared CPUs, numbered by their places among these.
+pub(crate) fn match_winners(tree: &Tree, winners: &[Winner]) -> Matching {
+    let cpus: Vec<usize> = members(tree.cpus()).collect();
+    let mut matching = Matching::new(0..cpus.len() as u32);
+    for client in tree.clients() {
+        matching.set_affinity(client.id.index(), client.affinity.as_ref());
+    }
+    // Those whose CPUs still fit first.
+    for keep in [true, false] {
+        for winner in winners {
+            let client = tree.client(winner.client);
+            let Some(bound) = client.and_then(|client| client.bound) else {
+                continue;
+            };
+            if keep != (bound.count() == winner.cpus) {
+                continue;
+            }
+            let before = (0..).zip(&cpus).filter(|(_, cpu)| bound.is_set(**cpu));
+            for (number, _) in before.take(winner.cpus as usize) {
+                matching.seat_at(winner.client.index(), number);
+            }
+        }
+    }
+    for winner in winners {
+        let client = winner.client.index();
+        let kept = matching.cpus_of(client).count() as u32;
+        // There is a way, unless an affinity changed since the winners were picked.
+        for _ in kept..winner.cpus {
+            matching.seat(client);
+        }
+    }
+    matching
 }
 
 #[cfg(test)]
@@ -85,18 +97,11 @@ mod tests {
     }
 
     #[test]
-    fn preferred_cpus_are_chosen_first_and_only_free_ones() {
-        let free = set(&[1, 2, 3, 900]);
-        assert_eq!(choose(&free, &set(&[3]), 1), set(&[3]));
-        assert_eq!(choose(&free, &set(&[0, 3]), 2), set(&[1, 3]));
-        assert_eq!(choose(&free, &set(&[]), 4), free);
-    }
-
-    #[test]
-    fn sets_are_compared_and_taken_away() {
-        let mut free = set(&[1, 2, 900]);
-        assert!(is_within(&set(&[1, 900]), &free) && !is_within(&set(&[0]), &free));
-        remove(&mut free, &set(&[1, 900]));
-        assert_eq!(free, set(&[2]));
+    fn an_affinity_counts_the_shared_cpus_alone() {
+        let shared = set(&[2, 5, 900]);
+        let affinity = affinity_of(&set(&[0, 5, 900]), &shared).expect("one is left out");
+        assert_eq!(affinity.iter().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(affinity_of(&set(&[0, 2, 5, 900]), &shared), None);
+        assert_eq!(affinity_of(&set(&[0]), &shared), None);
     }
 }

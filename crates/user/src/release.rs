@@ -62,6 +62,7 @@ impl Tree {
         }
         self.changes.push(Change::Forgotten(id));
         client.runnable = 0;
+        client.affinity = None;
         self.farewells.push(client);
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use prorata_core::ids::ClientId;
 use prorata_core::policy::Stride;
 use prorata_user::Mechanism;
 
@@ -27,6 +28,11 @@ pub const TESTS: MechanismTests = &[
     ("four threads count as one client", threads),
     ("three hogs share two CPUs equally", two_cpus),
     ("four threads get no more of two CPUs than one", crowd),
+    ("clients of one of two CPUs share it 9:1", bound),
+    (
+        "a client beside bound ones has the other CPU to itself",
+        beside_bound,
+    ),
     (
         "clients without tickets share a CPU that would idle",
         without_tickets,
@@ -282,6 +288,65 @@ fn crowd(mechanism: Mechanism) {
     });
     world.end_engine();
     assert!(programs.iter().flat_map(cpus_of).all(|count| count == 2));
+}
+
+/// Two hogs with 900 and 100 tickets on the second CPU.
+fn bound_hogs(cpus: [usize; 2]) -> [Program; 2] {
+    [(); 2].map(|()| Program::start_on(&cpus[1..], &["hog"]))
+}
+
+fn bound(mechanism: Mechanism) {
+    let Some(cpus) = two_usable_cpus() else {
+        return;
+    };
+    let world = World::with_cpus(Some(mechanism), QUANTUM_NS, &cpus.map(|cpu| cpu as u32));
+    let programs = bound_hogs(cpus);
+    let clients = world.enter_all(&[900, 100], &programs);
+    let time = Duration::from_secs(2);
+    assert_shares(time, clocks_of(&programs), &[900, 100], QUANTUM_NS);
+    assert_specified(&world, &clients, &[0.45, 0.05]);
+}
+
+fn beside_bound(mechanism: Mechanism) {
+    let Some(cpus) = two_usable_cpus() else {
+        return;
+    };
+    let world = World::with_cpus(Some(mechanism), QUANTUM_NS, &cpus.map(|cpu| cpu as u32));
+    let [rich, poor] = bound_hogs(cpus);
+    let programs = [rich, poor, Program::start_on(&cpus, &["hog"])];
+    let clients = world.enter_all(&[900, 100, 1], &programs);
+    sleep(Duration::from_millis(200));
+    judge(excuse(QUANTUM_NS), || {
+        const LOOKS: u32 = 200;
+        let before = support::at_once(clocks_of(&programs));
+        let mut held_back = 0;
+        for _ in 0..LOOKS {
+            sleep(Duration::from_millis(10));
+            held_back += u32::from(support::is_held_down(programs[2].pid()));
+        }
+        let after = support::at_once(clocks_of(&programs));
+        let used_ns: Vec<u64> = after
+            .iter()
+            .zip(before)
+            .map(|(now, then)| now - then)
+            .collect();
+        // With one ticket it is held back as soon as a bound one may win its CPU, too.
+        match held_back {
+            0 => check_shares(&used_ns[..2], &[900, 100], QUANTUM_NS),
+            _ => Err(format!(
+                "held back in {held_back} of {LOOKS} looks: {used_ns:?} ns"
+            )),
+        }
+    });
+    assert_specified(&world, &clients, &[0.45, 0.05, 0.5]);
+}
+
+/// Asserts which parts of the machine clients should get.
+fn assert_specified(world: &World, clients: &[ClientId], shares: &[f64]) {
+    for (&client, share) in clients.iter().zip(shares) {
+        let specified = world.usage(client).share;
+        assert!((specified - share).abs() < 1e-6, "{specified} for {share}");
+    }
 }
 
 /// Beside a client that sleeps for most of the time, and has all tickets.
