@@ -8,6 +8,10 @@
  * more than a CPU (the readjustment of surplus fair scheduling, Chandra et al. 2000). Such a
  * task runs at any time, so it is enough to look at the running tasks.
  *
+ * Bound tasks are not readjusted. They share each of their CPUs by value, but what is due to
+ * them counts as if they could use all CPUs. The core's weighted max-min fair rates (max_min.rs)
+ * have no twin here.
+ *
  * The readjustment compiles as BPF and natively: tests compare it with the core's.
  */
 #ifndef PRORATA_FEASIBLE_H
