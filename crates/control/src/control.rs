@@ -351,6 +351,8 @@ impl Control {
             },
             Answer::Status => Response::Status(report.status()),
             Answer::Clients => Response::Clients(report.clients()),
+            Answer::Found(client) => Response::Found(client.map(|client| client.to_string())),
+            Answer::Processes(client) => Response::Processes(report.processes(client)),
             Answer::Currencies => Response::Currencies(report.currencies()),
             Answer::Tickets(currency) => Response::Tickets(report.tickets(currency)),
             Answer::Transfers => Response::Transfers(report.transfers()),

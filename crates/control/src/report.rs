@@ -8,8 +8,8 @@ use prorata_core::ledger::{
     ClientView, CurrencyView, Ledger, Principal, Target, TicketView, TransferView,
 };
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, EngineChoice, StatusReport, TicketReport,
-    TransferReport, TurnsReport,
+    ClientReport, ClientState, CurrencyReport, EngineChoice, ProcessReport, ProcessesReport,
+    StatusReport, TicketReport, TransferReport, TurnsReport,
 };
 
 use crate::engine::{ClientAccount, Engine, lock};
@@ -80,6 +80,21 @@ impl Reporter<'_> {
     /// see it.
     pub fn client(&self, client: ClientId) -> Option<ClientReport> {
         self.reports(std::iter::once(client)).pop()
+    }
+
+    /// The processes of a client. Does not check whether the asker may see them.
+    pub fn processes(&self, client: ClientId) -> ProcessesReport {
+        self.engine.look();
+        let processes = self.engine.processes(client).into_iter();
+        ProcessesReport {
+            client: client.to_string(),
+            processes: processes
+                .map(|process| ProcessReport {
+                    pid: process.pid,
+                    start_time_ticks: process.start_time_ticks,
+                })
+                .collect(),
+        }
     }
 
     fn reports(&self, clients: impl Iterator<Item = ClientId>) -> Vec<ClientReport> {

@@ -23,6 +23,11 @@ pub enum Response {
     },
     /// To [`Request::Clients`](crate::Request::Clients).
     Clients(Vec<ClientReport>),
+    /// To [`Request::FindClient`](crate::Request::FindClient): an identifier, if the daemon manages
+    /// the process.
+    Found(Option<String>),
+    /// To [`Request::Processes`](crate::Request::Processes).
+    Processes(ProcessesReport),
     /// To [`Request::Currencies`](crate::Request::Currencies).
     Currencies(Vec<CurrencyReport>),
     /// To [`Request::Tickets`](crate::Request::Tickets).
@@ -135,6 +140,24 @@ pub struct ClientReport {
     /// Its turns, where the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsReport>,
+}
+
+/// The processes of a client when the engine last looked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProcessesReport {
+    /// Identifier of the client, such as `c3`.
+    pub client: String,
+    /// All its processes, in no order.
+    pub processes: Vec<ProcessReport>,
+}
+
+/// A process, named for as long as the machine runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Its pid, which another process may get later.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_time_ticks: u64,
 }
 
 /// Turns of a client's threads, as the kernel engine counts them.

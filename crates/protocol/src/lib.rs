@@ -15,8 +15,8 @@ mod request;
 mod start;
 
 pub use answer::{
-    ClientReport, ClientState, CurrencyReport, Response, StatusReport, TicketReport,
-    TransferReport, TurnsReport,
+    ClientReport, ClientState, CurrencyReport, ProcessReport, ProcessesReport, Response,
+    StatusReport, TicketReport, TransferReport, TurnsReport,
 };
 pub use connection::Connection;
 pub use engine_choice::{EngineChoice, KernelChoice, QueueChoice};

@@ -88,6 +88,10 @@ pub enum Request {
     Resume { client: String },
     /// All clients that the asker may see.
     Clients,
+    /// The client to which a process belongs.
+    FindClient { pid: u32 },
+    /// The processes of a client that the asker may change.
+    Processes { client: String },
     /// All currencies that the asker may see.
     Currencies,
     /// All tickets that the asker may see, or those of one currency.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Format;
-use super::values::{Receiver, amount, duration, mode, receiver};
+use super::values::{EndSignal, Receiver, amount, duration, mode, receiver};
 
 /// `prorata set`, and `set-tickets` (1999, 4.2).
 #[derive(Clone, Args, Debug)]
@@ -95,6 +95,29 @@ Example:
 pub struct ReleaseArgs {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
+}
+
+/// `prorata kill`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata kill simulation
+  prorata kill c3 --signal KILL
+  prorata kill 4711 --json      the client of process 4711")]
+pub struct KillArgs {
+    /// Name, identifier (c3) or pid of a client
+    pub client: String,
+    /// Signal to send
+    #[arg(
+        short,
+        long,
+        value_name = "NAME",
+        default_value = "TERM",
+        ignore_case = true
+    )]
+    pub signal: EndSignal,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 /// `prorata mkcur` (1994, 4.7).

@@ -103,6 +103,15 @@ pub enum Command {
     Transfer(ledger::TransferArgs),
     /// Stop managing a client; its processes continue
     Release(ledger::ReleaseArgs),
+    /// End a client with all its processes
+    ///
+    /// Each process of the client gets the signal once, also those that are born meanwhile. A
+    /// client with few tickets takes the signal as soon as any other. You may end your own
+    /// clients, and root all.
+    ///
+    /// Exit codes: 0 the client has ended; 1 refused, or a process goes on 5 seconds later; 2 wrong
+    /// usage.
+    Kill(ledger::KillArgs),
     /// Draw the currency graph
     Graph(view::GraphArgs),
     /// Create a currency

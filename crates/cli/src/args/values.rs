@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use prorata_protocol::{POLICIES, PolicyName};
+use rustix::process::Signal;
 
 /// Tickets: a whole number from 1 to 2^32 - 1.
 pub fn amount(text: &str) -> Result<u32, String> {
@@ -102,6 +103,42 @@ pub fn receiver(text: &str) -> Result<Receiver, String> {
         target: target.to_owned(),
         amount,
     })
+}
+
+/// The signals that ask a program to end.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum EndSignal {
+    /// The program may save its work first
+    #[value(name = "TERM", alias = "SIGTERM")]
+    Term,
+    /// The terminal is gone
+    #[value(name = "HUP", alias = "SIGHUP")]
+    Hup,
+    /// As by the interrupt key of a terminal
+    #[value(name = "INT", alias = "SIGINT")]
+    Int,
+    /// As by the quit key of a terminal, with a core dump
+    #[value(name = "QUIT", alias = "SIGQUIT")]
+    Quit,
+    /// With a core dump
+    #[value(name = "ABRT", alias = "SIGABRT")]
+    Abrt,
+    /// The program ends at once and saves nothing
+    #[value(name = "KILL", alias = "SIGKILL")]
+    Kill,
+}
+
+impl From<EndSignal> for Signal {
+    fn from(signal: EndSignal) -> Signal {
+        match signal {
+            EndSignal::Term => Signal::TERM,
+            EndSignal::Hup => Signal::HUP,
+            EndSignal::Int => Signal::INT,
+            EndSignal::Quit => Signal::QUIT,
+            EndSignal::Abrt => Signal::ABORT,
+            EndSignal::Kill => Signal::KILL,
+        }
+    }
 }
 
 /// The engines of the daemon.

@@ -6,6 +6,7 @@ mod daemon;
 mod demo;
 mod floor;
 mod graph;
+mod kill;
 mod load;
 mod manual;
 mod reproduce;
@@ -48,6 +49,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Set(args) => clients::set(&caller()?, args),
         Command::Quantum(args) => clients::quantum(&caller()?, args),
         Command::Release(args) => clients::release(&caller()?, args),
+        Command::Kill(args) => kill::kill(&caller()?, args),
         Command::Graph(args) => graph::graph(&caller()?, args),
         Command::Mkcur(args) => currencies::mkcur(&caller()?, args),
         Command::Rmcur(args) => currencies::rmcur(&caller()?, args),

@@ -4,6 +4,7 @@ mod choosing;
 mod crashes;
 mod demo;
 mod job_control;
+mod killing;
 mod load;
 mod managing;
 mod reproduce;

@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every public command.
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 35] = [
     "run",
     "ps",
     "top",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 34] = [
     "quantum",
     "transfer",
     "release",
+    "kill",
     "graph",
     "mkcur",
     "rmcur",

@@ -47,6 +47,11 @@ impl Decoder<'_> {
         self.check_last(Operation::DestroyClient { client })
     }
 
+    pub(super) fn processes(&self, client: &str) -> Result<Answer, Refusal> {
+        let client = self.own_client(client, "list the processes of")?;
+        Ok(Answer::Processes(client))
+    }
+
     pub(super) fn suspend(&mut self, client: &str) -> Result<Answer, Refusal> {
         let client = self.own_client(client, "suspend")?;
         if !self.view.state.suspended.contains(&client) {

@@ -46,6 +46,10 @@ pub(crate) enum Answer {
     Suspended(ClientId),
     Status,
     Clients,
+    /// The client of a process.
+    Found(Option<ClientId>),
+    /// Of one client.
+    Processes(ClientId),
     Currencies,
     /// Of one currency, or all.
     Tickets(Option<CurrencyId>),
@@ -92,6 +96,8 @@ impl Decoder<'_> {
         match request {
             Request::Status => Ok(Answer::Status),
             Request::Clients => Ok(Answer::Clients),
+            Request::FindClient { pid } => Ok(Answer::Found(self.view.engine.find(*pid))),
+            Request::Processes { client } => self.processes(client),
             Request::Currencies => Ok(Answer::Currencies),
             Request::Transfers => Ok(Answer::Transfers),
             Request::Tickets { currency } => self.list_tickets(currency.as_deref()),

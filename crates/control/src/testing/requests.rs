@@ -116,7 +116,7 @@ const USERS: &[&str] = &[
 /// A request. Its names, identifiers and pids fit the objects that other random
 /// requests create.
 pub(crate) fn request(random: &mut Random) -> Request {
-    match below(random, 27) {
+    match below(random, 29) {
         0 => Request::Status,
         1 => one_of(
             random,
@@ -192,6 +192,10 @@ pub(crate) fn request(random: &mut Random) -> Request {
         25 => Request::SetQuantum {
             client: client(random),
             quantum_ns: maybe(random, quantum_ns),
+        },
+        27 => Request::FindClient { pid: pid(random) },
+        26 => Request::Processes {
+            client: client(random),
         },
         _ => Request::Configure {
             quantum_ns: maybe(random, quantum_ns),

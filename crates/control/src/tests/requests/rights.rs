@@ -58,6 +58,9 @@ fn modes_limit_reading_funding_and_issuing() {
         Request::Resume {
             client: "encoder".into(),
         },
+        Request::Processes {
+            client: "encoder".into(),
+        },
         set_tickets("encoder", 1, None),
         lend("encoder", "backup", 1),
         Request::ChangeUser {
