@@ -84,7 +84,7 @@ fn tell_of_start(text: &str) {
 /// Sends a request. A refusal becomes an error with the daemon's message.
 pub fn ask(connection: &mut Connection, request: &Request) -> anyhow::Result<Response> {
     match connection.call(request)? {
-        Response::Refused { message } => bail!(message),
+        Response::Refused { message } | Response::NotKept { message } => bail!(message),
         response => Ok(response),
     }
 }

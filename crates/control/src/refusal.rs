@@ -35,7 +35,7 @@ pub(crate) enum Refusal {
          with SIGTERM, its programs will be found again by the next one"
     )]
     Version(u32),
-    #[error("the daemon serves {limit} connections{whose}, its limit: close one and try again")]
+    #[error("serves {limit} connections{whose}, its limit")]
     TooManyConnections {
         limit: usize,
         /// Of whom.

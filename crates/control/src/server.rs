@@ -270,7 +270,8 @@ impl Server {
         let peer = match welcome.and_then(|peer| self.room_for(peer)) {
             Ok(peer) => peer,
             Err(refusal) => {
-                tracing::warn!("a connection is refused: {refusal}");
+                // A burst of programs causes many of these.
+                tracing::debug!("a connection is refused: {refusal}");
                 session::turn_away(stream, &refusal);
                 return Ok(());
             }

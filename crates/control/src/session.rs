@@ -43,8 +43,10 @@ pub(crate) struct Session {
 /// Tells a client that has just connected why the daemon does not serve it.
 /// `stream` does not block.
 pub(crate) fn turn_away(mut stream: UnixStream, refusal: &Refusal) {
-    let response = Response::Refused {
-        message: refusal.to_string(),
+    let message = refusal.to_string();
+    let response = match refusal {
+        Refusal::TooManyConnections { .. } => Response::Full { message },
+        _ => Response::Refused { message },
     };
     let frame = frame::encode(&response, MAX_RESPONSE_BYTES).expect("refusals are short");
     // The socket has room, since nothing was sent before. A client that has

@@ -36,6 +36,16 @@ pub enum Response {
     Transfers(Vec<TransferReport>),
     /// A new currency, ticket or transfer, by identifier.
     Created(String),
+    /// The daemon has no room for this connection at the moment.
+    Full {
+        /// What the daemon does, as a sentence without its subject.
+        message: String,
+    },
+    /// Refused, because the journal cannot be written; nothing has changed.
+    NotKept {
+        /// One sentence that names the journal, the reason and the fix.
+        message: String,
+    },
     /// Refused; nothing has changed.
     Refused {
         /// One sentence that names the input, the rule and the fix.

@@ -2,56 +2,66 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
-use crate::answer::Response;
-use crate::error::{ANSWER_TIMEOUT, ConnectError};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use crate::answer::{Response, StatusReport};
+use crate::error::ConnectError;
 use crate::frame::{self, Inbox};
+use crate::listener::Listener;
 use crate::paths::SocketPath;
 use crate::request::{Envelope, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, Request};
+
+/// Longest wait for an answer. The daemon answers within milliseconds, and later on a crowded
+/// machine.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// After each such wait for an answer, [`Listener::is_idle_since`] finds out whether to wait on.
+const LOOK_AGAIN: Duration = Duration::from_millis(2_500);
 
 /// A conversation with a daemon; blocking.
 ///
 /// Transfers made with `hold` last as long as the connection.
 #[derive(Debug)]
 pub struct Connection {
-    stream: UnixStream,
-    inbox: Inbox,
+    conversation: Conversation,
+    /// The daemon's state when the connection was opened.
+    status: StatusReport,
 }
 
 impl Connection {
     /// Connects to a running daemon, and checks that both speak the same
     /// version.
     pub fn open(socket: &SocketPath) -> Result<Connection, ConnectError> {
-        let stream = UnixStream::connect(socket.path()).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                ConnectError::NotRunning {
-                    socket: socket.clone(),
-                }
-            }
-            _ => ConnectError::Unreachable {
-                socket: socket.clone(),
-                source,
-            },
-        })?;
+        let stream = reach(socket)?;
         stream
-            .set_read_timeout(Some(ANSWER_TIMEOUT))
+            .set_read_timeout(Some(LOOK_AGAIN))
+            .and_then(|()| stream.set_write_timeout(Some(LOOK_AGAIN)))
             .map_err(ConnectError::Io)?;
-        stream
-            .set_write_timeout(Some(ANSWER_TIMEOUT))
-            .map_err(ConnectError::Io)?;
-        let mut connection = Connection {
+        let mut opening = Conversation {
+            daemon: Listener::of(&stream).map_err(ConnectError::Io)?,
             stream,
             inbox: Inbox::default(),
         };
         // A daemon that is about to end hangs up without accepting the connection.
         // An answer proves that the daemon has accepted it, and stays as long as
         // the connection.
-        match connection.call(&Request::Status) {
+        match opening.call(&Request::Status) {
+            Ok(Response::Full { message }) => Err(ConnectError::Full {
+                socket: socket.clone(),
+                message,
+            }),
             Ok(Response::Refused { message }) => Err(ConnectError::Refused {
                 socket: socket.clone(),
                 message,
             }),
-            Ok(_) => Ok(connection),
+            Ok(Response::Status(status)) => Ok(Connection {
+                conversation: opening,
+                status,
+            }),
+            Ok(other) => Err(ConnectError::Malformed(format!("{other:?}"))),
             Err(ConnectError::HungUp) => Err(ConnectError::NotRunning {
                 socket: socket.clone(),
             }),
@@ -68,9 +78,60 @@ impl Connection {
         }
     }
 
+    /// The daemon's state when the connection was opened.
+    pub fn status(&self) -> &StatusReport {
+        &self.status
+    }
+
     /// Sends a request and waits for the answer. A refusal is an answer too:
     /// [`Response::Refused`].
     pub fn call(&mut self, request: &Request) -> Result<Response, ConnectError> {
+        self.conversation.call(request)
+    }
+}
+
+/// Connects to the socket without waiting. Where too many connections wait to be accepted, a
+/// stopped daemon would make this process wait for ever.
+fn reach(socket: &SocketPath) -> Result<UnixStream, ConnectError> {
+    let io_error = |error: Errno| ConnectError::Io(error.into());
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+    let stream = UnixStream::from(stream.map_err(io_error)?);
+    let address = SocketAddrUnix::new(socket.path()).map_err(io_error)?;
+    match connect(&stream, &address) {
+        Ok(()) => {}
+        Err(Errno::NOENT | Errno::CONNREFUSED) => {
+            return Err(ConnectError::NotRunning {
+                socket: socket.clone(),
+            });
+        }
+        Err(Errno::AGAIN) => {
+            return Err(ConnectError::Full {
+                socket: socket.clone(),
+                message: "has a full queue of new connections, so it is busy or stopped".to_owned(),
+            });
+        }
+        Err(error) => {
+            return Err(ConnectError::Unreachable {
+                socket: socket.clone(),
+                source: error.into(),
+            });
+        }
+    }
+    stream.set_nonblocking(false).map_err(ConnectError::Io)?;
+    Ok(stream)
+}
+
+/// Requests and answers on a stream.
+#[derive(Debug)]
+struct Conversation {
+    stream: UnixStream,
+    inbox: Inbox,
+    daemon: Listener,
+}
+
+impl Conversation {
+    fn call(&mut self, request: &Request) -> Result<Response, ConnectError> {
         let envelope = Envelope {
             version: PROTOCOL_VERSION,
             request: request.clone(),
@@ -81,16 +142,16 @@ impl Connection {
         let sent = self.stream.write_all(&frame);
         let body = match (self.read_frame(), sent) {
             (Ok(body), _) => body,
-            (Err(ConnectError::HungUp), Err(error)) | (Err(_), Err(error)) => {
-                return Err(connection_error(error));
-            }
-            (Err(error), Ok(())) => return Err(error),
+            (Err(ConnectError::HungUp), Err(error)) => return Err(connection_error(error)),
+            (Err(error), _) => return Err(error),
         };
         serde_json::from_slice(&body).map_err(|error| ConnectError::Malformed(error.to_string()))
     }
 
     fn read_frame(&mut self) -> Result<Vec<u8>, ConnectError> {
         let mut chunk = vec![0; 64 << 10];
+        let begun = Instant::now();
+        let cpu_ticks = self.daemon.cpu_ticks();
         loop {
             let frame = self
                 .inbox
@@ -105,6 +166,16 @@ impl Connection {
                 Ok(0) => return Err(ConnectError::HungUp),
                 Ok(length) => self.inbox.extend(&chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let waited = begun.elapsed();
+                    if self.daemon.is_idle_since(cpu_ticks) {
+                        let pid = self.daemon.pid;
+                        return Err(ConnectError::Stopped { pid, waited });
+                    }
+                    if waited >= LONGEST_WAIT {
+                        return Err(ConnectError::Slow(waited));
+                    }
+                }
                 Err(error) => return Err(connection_error(error)),
             }
         }
@@ -116,7 +187,6 @@ fn connection_error(error: io::Error) -> ConnectError {
         io::ErrorKind::BrokenPipe
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::UnexpectedEof => ConnectError::HungUp,
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ConnectError::Slow,
         _ => ConnectError::Io(error),
     }
 }

@@ -7,10 +7,6 @@ use std::time::Duration;
 use crate::paths::{PathError, SocketPath};
 use crate::request::MAX_REQUEST_BYTES;
 
-/// Longest wait for an answer. The daemon answers within milliseconds; only a
-/// stopped or stuck one takes longer.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Why a daemon could not be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,16 +25,48 @@ pub enum ConnectError {
     Start(#[from] StartError),
     #[error("the daemon on {socket} refused the connection: {message}")]
     Refused { socket: SocketPath, message: String },
+    /// [`crate::open_or_start`] waits for a turn and tries again.
+    #[error("the daemon on {socket} {message}: try again later")]
+    Full { socket: SocketPath, message: String },
     #[error("a request of {0} bytes is too long: the limit is {MAX_REQUEST_BYTES} bytes")]
     RequestTooLong(usize),
     #[error("the daemon went away before it answered: try again, its log may say why")]
     HungUp,
-    #[error("the daemon did not answer within {} s: it may be stopped", ANSWER_TIMEOUT.as_secs())]
-    Slow,
+    #[error(
+        "the daemon (process {pid}) did not answer within {} s and does nothing: continue it with \
+         `kill -CONT {pid}`, or end it with `kill -KILL {pid}`",
+        waited.as_secs()
+    )]
+    Stopped { pid: u32, waited: Duration },
+    #[error("the daemon did not answer within {} s: try again later", .0.as_secs())]
+    Slow(Duration),
     #[error("the daemon answered something that this program does not understand: {0}")]
     Malformed(String),
     #[error("the connection to the daemon failed: {0}")]
     Io(io::Error),
+}
+
+impl ConnectError {
+    /// Whether the daemon or its directories are in trouble, so that a program can only do without
+    /// it. Otherwise the caller asked for something that the daemon refuses.
+    pub fn is_daemons_trouble(&self) -> bool {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Start(_)
+            | Self::Full { .. }
+            | Self::HungUp
+            | Self::Stopped { .. }
+            | Self::Slow(_)
+            | Self::Io(_) => true,
+            Self::Paths(error) => {
+                !matches!(error, PathError::NotAbsolute(_) | PathError::TooLong(_))
+            }
+            Self::NotRunning { .. }
+            | Self::Refused { .. }
+            | Self::RequestTooLong(_)
+            | Self::Malformed(_) => false,
+        }
+    }
 }
 
 /// Why a daemon did not start.

@@ -8,11 +8,13 @@ mod connection;
 mod engine_choice;
 mod error;
 pub mod frame;
+mod listener;
 mod lock;
 mod paths;
 mod progress;
 mod request;
 mod start;
+mod turn;
 
 pub use answer::{
     ClientReport, ClientState, CurrencyReport, ProcessReport, ProcessesReport, Response,

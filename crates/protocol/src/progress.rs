@@ -4,11 +4,11 @@
 //! ends when the process that holds a lock is stuck: no new stage, no CPU time,
 //! and not waiting for a CPU either.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::StartError;
+use crate::listener::Activity;
 use crate::lock::note_in;
 
 /// A process without any progress for so long is stuck.
@@ -72,14 +72,17 @@ impl<'a> ProgressWatch<'a> {
         }
         self.next_look = now + LOOK_AGAIN;
         let mut note = note_in(&self.lock);
-        let holder = note.as_ref().and_then(|(pid, _)| LockHolder::of(*pid));
+        let stat = |pid: u32| Path::new("/proc").join(pid.to_string()).join("stat");
+        let holder = note
+            .as_ref()
+            .and_then(|(pid, _)| Activity::read(&stat(*pid)));
         if holder.is_none() {
             // A killed daemon has left the note.
             note = None;
         }
         let cpu_ticks = holder.as_ref().map_or(0, |holder| holder.cpu_ticks);
         let seen = Evidence { note, cpu_ticks };
-        if seen != self.seen || holder.is_some_and(|holder| holder.waits_for_cpu) {
+        if seen != self.seen || holder.is_some_and(|holder| holder.state == 'R') {
             self.moved = now;
         }
         self.seen = seen;
@@ -118,31 +121,10 @@ impl<'a> ProgressWatch<'a> {
     }
 }
 
-/// The process that holds a lock, as `/proc` shows it.
-struct LockHolder {
-    cpu_ticks: u64,
-    /// The process is runnable: only the machine delays it.
-    waits_for_cpu: bool,
-}
-
-impl LockHolder {
-    fn of(pid: u32) -> Option<Self> {
-        let stat =
-            fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-        // The name may hold spaces and parentheses: it ends at the last one. The
-        // first field after it is the third of proc_pid_stat(5).
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        Some(Self {
-            cpu_ticks: ticks(14)? + ticks(15)?,
-            waits_for_cpu: fields.first() == Some(&"R"),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::fs;
     use std::process::{Child, Command};
 
     use super::*;

@@ -16,10 +16,14 @@ use crate::error::{ConnectError, StartError};
 use crate::lock::{LockFile, is_taken};
 use crate::paths::DaemonPaths;
 use crate::progress::ProgressWatch;
+use crate::turn::{LONGEST_WAIT, Turn};
 
 /// Pause between two looks at a lock or a socket that another process is about
 /// to change.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Longest pause between two looks at the lock of a starting program.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// A daemon that left its lock free for so long is gone. The lock is free for a
 /// moment between two daemons.
@@ -30,7 +34,8 @@ pub const READY: &str = "ready\n";
 
 /// Connects to the daemon of `paths`, and starts one by `starter` if none
 /// listens. If several programs find none at the same time, one of them starts
-/// it and the others wait. `tell` gets messages for the user.
+/// it and the others wait. Where the daemon has no room for a connection, waits
+/// for a turn. `tell` gets messages for the user.
 ///
 /// `starter` returns once the daemon listens or has failed; see
 /// [`start_daemon`].
@@ -39,23 +44,31 @@ pub fn open_or_start(
     starter: &dyn Fn() -> io::Result<()>,
     tell: &dyn Fn(&str),
 ) -> Result<Connection, ConnectError> {
-    if let Some(connection) = Connection::open_if_running(&paths.socket)? {
+    let mut turn = Turn::new(LONGEST_WAIT, tell);
+    let mut open = || open_in_turn(paths, &mut turn);
+    if let Some(connection) = open()? {
         return Ok(connection);
     }
     paths.prepare_runtime()?;
     let mut progress = watch(paths, tell);
     let lock = LockFile::open(paths.start_lock())?;
+    let mut pause = LOOK_AGAIN;
     while !lock.try_take()? {
         progress.look()?;
-        sleep(LOOK_AGAIN);
+        sleep(pause);
+        // Many programs may wait for the same daemon.
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        if let Some(connection) = open()? {
+            return Ok(connection);
+        }
     }
-    if let Some(connection) = Connection::open_if_running(&paths.socket)? {
+    if let Some(connection) = open()? {
         return Ok(connection);
     }
     starter().map_err(|error| StartError::Failed(error.to_string()))?;
     let mut held_last = None;
     loop {
-        if let Some(connection) = Connection::open_if_running(&paths.socket)? {
+        if let Some(connection) = open()? {
             return Ok(connection);
         }
         if is_taken(&paths.daemon_lock()) {
@@ -74,17 +87,32 @@ pub fn open_if_started(
     paths: &DaemonPaths,
     tell: &dyn Fn(&str),
 ) -> Result<Option<Connection>, ConnectError> {
+    let mut turn = Turn::new(LONGEST_WAIT, tell);
     let mut progress = watch(paths, tell);
     loop {
         // Looked at before the socket: a daemon holds its lock during its whole
         // life.
         let is_starting = is_starting(paths);
-        let connection = Connection::open_if_running(&paths.socket)?;
+        let connection = open_in_turn(paths, &mut turn)?;
         if connection.is_some() || !is_starting {
             return Ok(connection);
         }
         progress.look()?;
         sleep(LOOK_AGAIN);
+    }
+}
+
+/// Connects to the running daemon once it has room; `None` where none listens.
+fn open_in_turn(
+    paths: &DaemonPaths,
+    turn: &mut Turn<'_>,
+) -> Result<Option<Connection>, ConnectError> {
+    loop {
+        match Connection::open_if_running(&paths.socket) {
+            Err(ConnectError::Full { ref message, .. })
+                if turn.wait(&format!("the daemon {message}")) => {}
+            result => return result,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod sim;
 mod sim_on_processes;
 mod starting;
 mod support;
+mod turns;
 mod usage;
 mod views;
 mod wrapper;

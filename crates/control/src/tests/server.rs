@@ -221,7 +221,7 @@ fn connections_are_served_up_to_the_limit_and_not_past_it() {
         false => MAX_CONNECTIONS_FOR_OWNER,
     };
     let mut connections: Vec<Connection> = (0..limit).map(|_| daemon.connect()).collect();
-    let Err(ConnectError::Refused { message, .. }) = Connection::open(&daemon.paths.socket) else {
+    let Err(ConnectError::Full { message, .. }) = Connection::open(&daemon.paths.socket) else {
         panic!("one too many is let in");
     };
     assert!(

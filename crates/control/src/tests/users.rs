@@ -104,7 +104,7 @@ fn one_other_user_does_not_take_all_connections() {
         let mut connections: Vec<_> = (0..MAX_CONNECTIONS_OF_ONE)
             .map(|_| open().unwrap())
             .collect();
-        let Err(ConnectError::Refused { message, .. }) = open() else {
+        let Err(ConnectError::Full { message, .. }) = open() else {
             panic!("one too many is let in");
         };
         assert!(
@@ -126,7 +126,7 @@ fn fill(daemon: &Daemon, count: usize, words: &str) -> Vec<Connection> {
     // The daemon may not yet have noticed a closed connection.
     let one = || eventually(|| open().ok());
     let connections = (0..count).map(|_| one()).collect();
-    let Err(ConnectError::Refused { message, .. }) = open() else {
+    let Err(ConnectError::Full { message, .. }) = open() else {
         panic!("one too many is let in");
     };
     assert!(message.contains(words), "{message}");
