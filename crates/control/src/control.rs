@@ -53,8 +53,10 @@ pub(crate) struct Outgoing {
 
 impl From<Refusal> for Outgoing {
     fn from(refusal: Refusal) -> Self {
-        let response = Response::Refused {
-            message: refusal.to_string(),
+        let message = refusal.to_string();
+        let response = match refusal {
+            Refusal::Journal(_) => Response::NotKept { message },
+            _ => Response::Refused { message },
         };
         Outgoing {
             response,

@@ -30,6 +30,7 @@ use crate::restore::reconcile;
 use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
 use crate::state::{Settings, State};
+use crate::state_directory::Place;
 use crate::user_engine::user_engine;
 use crate::{log, policy};
 
@@ -135,11 +136,16 @@ pub fn serve(
     make_engine: MakeEngine<'_>,
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
-    paths.prepare()?;
+    let Place { paths, trouble } = Place::prepare(paths)?;
+    let paths = &paths;
     log::start(&paths.log()).map_err(system("the log cannot be written"))?;
+    if let Some(trouble) = &trouble {
+        tracing::warn!("{trouble}");
+    }
     let run = |locks: &DaemonLocks| {
         let signals = prepare_process()?;
-        let control = restore(paths, options, make_engine, locks)?;
+        let mut control = restore(paths, options, make_engine, locks)?;
+        control.choice.journal_trouble = trouble;
         let listener = listen(paths)?;
         let mut server = Server::new(listener, signals, control, options.timing)
             .map_err(system("connections cannot be served"))?;
@@ -367,13 +373,14 @@ fn start_engine(
             let running = RunningChoice {
                 engine: EngineChoice::User,
                 trouble: Some(trouble),
+                journal_trouble: None,
             };
             (start(EngineChoice::User), running)
         }
         started => {
             let running = RunningChoice {
                 engine: chosen,
-                trouble: None,
+                ..RunningChoice::default()
             };
             (started, running)
         }
@@ -438,6 +445,7 @@ mod tests {
                 runtime: runtime.into(),
                 state: state.into(),
                 socket: SocketPath::new(runtime.join("socket")).unwrap(),
+                is_homeless: false,
             }
         };
         for (runtime, state, other_is_refused) in [

@@ -18,6 +18,7 @@ mod roots;
 mod server;
 mod session;
 mod state;
+mod state_directory;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(fuzzing, allow(dead_code))]
 mod testing;
@@ -26,6 +27,7 @@ mod tests;
 mod user_engine;
 
 pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
+pub use decode::name_of_program;
 pub use engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus};
 pub use journal::JournalError;
 pub use kernel_engine::{KeptScheduler, KernelOptions, kernel_engine, kernel_engine_over};

@@ -25,12 +25,14 @@ pub(crate) fn may_see_client(ledger: &Ledger, who: &Principal, client: &ClientVi
             .any(|ticket| ledger.may_read(who, ticket.currency))
 }
 
-/// Which engine runs, and why it is not the one that was chosen.
+/// Which engine runs, and what differs from the user's choices.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct RunningChoice {
     pub engine: EngineChoice,
     /// One sentence, where another engine was chosen.
     pub trouble: Option<String>,
+    /// One sentence, where the journal does not lie in the state directory.
+    pub journal_trouble: Option<String>,
 }
 
 /// Answers for one client of the daemon. Never asks the engine while it holds
@@ -47,6 +49,9 @@ impl Reporter<'_> {
     /// The daemon and its engine.
     pub fn status(&self) -> StatusReport {
         let status = self.engine.status();
+        let of_engine = status.trouble.or_else(|| self.choice.trouble.clone());
+        let troubles = [of_engine, self.choice.journal_trouble.clone()];
+        let troubles: Vec<String> = troubles.into_iter().flatten().collect();
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -64,7 +69,7 @@ impl Reporter<'_> {
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
             clients: self.state.roots.len() as u32,
-            trouble: status.trouble.or_else(|| self.choice.trouble.clone()),
+            trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
         }
     }
 

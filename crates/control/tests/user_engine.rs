@@ -79,6 +79,7 @@ impl Setting {
             state: runtime.join("state"),
             socket: SocketPath::new(runtime.join("socket")).unwrap(),
             runtime,
+            is_homeless: false,
         };
         let programs = [Program::start(), Program::start()];
         Self {

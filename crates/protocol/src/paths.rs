@@ -51,6 +51,9 @@ pub struct DaemonPaths {
     pub state: PathBuf,
     /// The socket on which the daemon listens.
     pub socket: SocketPath,
+    /// The environment names no directory that survives a boot, so `state` lies
+    /// beside the socket.
+    pub is_homeless: bool,
 }
 
 /// Why a daemon cannot use a directory or a socket.
@@ -68,8 +71,6 @@ pub enum PathError {
          address holds: give a shorter one by --socket or PRORATA_SOCKET"
     )]
     TooLong(PathBuf),
-    #[error("no directory to keep the journal in: set HOME or XDG_STATE_HOME to an absolute path")]
-    NoHome,
     /// A directory of another user, which may have prepared it.
     #[error(
         "directory {path} belongs to user {owner}, not to you (user {uid}): only its owner \
@@ -105,19 +106,24 @@ impl DaemonPaths {
     /// directories: state and log lie beside it. Without one, the run-time
     /// directory is the first possible of `$XDG_RUNTIME_DIR/prorata`,
     /// `/run/user/UID/prorata` and `/tmp/prorata-UID`. The state directory is
-    /// `$XDG_STATE_HOME/prorata` or `~/.local/state/prorata`. Root's daemon
-    /// serves the machine, hence `/run/prorata` and `/var/lib/prorata`.
+    /// `$XDG_STATE_HOME/prorata` or `~/.local/state/prorata`, and without both it
+    /// lies beside the socket. Root's daemon serves the machine, hence `/run/prorata` and `/var/lib/prorata`.
     pub fn of_user(socket: Option<&Path>) -> Result<DaemonPaths, PathError> {
+        let by_hand = socket.map(Path::to_path_buf);
+        Self::in_environment(by_hand.or_else(Self::named_by_environment))
+    }
+
+    /// The paths of this process's user if no socket is named.
+    pub fn without_names() -> Result<DaemonPaths, PathError> {
+        Self::in_environment(None)
+    }
+
+    fn in_environment(by_hand: Option<PathBuf>) -> Result<DaemonPaths, PathError> {
         let absolute = |name: &str| {
             env::var_os(name)
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute())
         };
-        let by_hand = socket.map(Path::to_path_buf).or_else(|| {
-            env::var_os("PRORATA_SOCKET")
-                .filter(|text| !text.is_empty())
-                .map(PathBuf::from)
-        });
         let uid = rustix::process::getuid().as_raw();
         let owned = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.uid() == uid);
         Self::in_surroundings(&Surroundings {
@@ -132,6 +138,19 @@ impl DaemonPaths {
         })
     }
 
+    /// The socket that `PRORATA_SOCKET` names.
+    pub(crate) fn named_by_environment() -> Option<PathBuf> {
+        env::var_os("PRORATA_SOCKET")
+            .filter(|text| !text.is_empty())
+            .map(PathBuf::from)
+    }
+
+    /// The paths of root's daemon, which serves the machine.
+    pub fn of_root() -> DaemonPaths {
+        let around = Surroundings::default();
+        Self::in_surroundings(&around).expect("its paths are short and absolute")
+    }
+
     fn in_surroundings(around: &Surroundings) -> Result<DaemonPaths, PathError> {
         let runtime = around.runtime();
         let socket = SocketPath::new(runtime.join("socket"))?;
@@ -140,16 +159,21 @@ impl DaemonPaths {
                 let socket = SocketPath::new(by_hand)?;
                 let runtime = socket.0.parent().expect("it has a file name").to_path_buf();
                 Ok(DaemonPaths {
-                    state: runtime.join("state"),
+                    state: beside_socket(&runtime),
+                    runtime,
+                    socket,
+                    is_homeless: false,
+                })
+            }
+            _ => {
+                let state = around.state();
+                Ok(DaemonPaths {
+                    is_homeless: state.is_none(),
+                    state: state.unwrap_or_else(|| beside_socket(&runtime)),
                     runtime,
                     socket,
                 })
             }
-            _ => Ok(DaemonPaths {
-                state: around.state()?,
-                runtime,
-                socket,
-            }),
         }
     }
 
@@ -158,17 +182,20 @@ impl DaemonPaths {
         rustix::process::getuid().is_root()
     }
 
-    /// Creates both directories, private to this user; every user may reach the
-    /// socket of root's daemon. Refuses directories that other users could have
-    /// prepared.
-    pub fn prepare(&self) -> Result<(), PathError> {
-        let mode = if Self::is_of_root() { 0o755 } else { 0o700 };
-        prepare_directory(&self.runtime, mode)?;
+    /// Creates the state directory, private to this user. Refuses a directory
+    /// that other users could have prepared.
+    pub fn prepare_state(&self) -> Result<(), PathError> {
         prepare_directory(&self.state, 0o700)
     }
 
-    /// The same for the run-time directory alone, which a starter needs before
-    /// there is a daemon.
+    /// A state directory beside the socket.
+    pub fn state_beside_socket(&self) -> PathBuf {
+        beside_socket(&self.runtime)
+    }
+
+    /// Creates the run-time directory, private to this user; every user may
+    /// reach the socket of root's daemon. Refuses like
+    /// [`prepare_state`](Self::prepare_state).
     pub fn prepare_runtime(&self) -> Result<(), PathError> {
         prepare_directory(
             &self.runtime,
@@ -225,14 +252,18 @@ impl Surroundings {
         }
     }
 
-    fn state(&self) -> Result<PathBuf, PathError> {
+    fn state(&self) -> Option<PathBuf> {
         match (&self.state_home, &self.home) {
-            (Some(path), _) => Ok(path.join("prorata")),
-            (None, _) if self.uid == 0 => Ok(PathBuf::from("/var/lib/prorata")),
-            (None, Some(home)) => Ok(home.join(".local/state/prorata")),
-            (None, None) => Err(PathError::NoHome),
+            (Some(path), _) => Some(path.join("prorata")),
+            (None, _) if self.uid == 0 => Some(PathBuf::from("/var/lib/prorata")),
+            (None, Some(home)) => Some(home.join(".local/state/prorata")),
+            (None, None) => None,
         }
     }
+}
+
+fn beside_socket(runtime: &Path) -> PathBuf {
+    runtime.join("state")
 }
 
 /// Creates `path` if need be, and refuses a directory into which another user
@@ -382,14 +413,18 @@ mod tests {
             SocketPath::new("/tmp/.."),
             Err(PathError::NotAbsolute(_))
         ));
+    }
+
+    #[test]
+    fn without_a_home_the_state_lies_beside_the_socket() {
         let homeless = Surroundings {
-            uid: 7,
-            ..Surroundings::default()
+            home: None,
+            ..user()
         };
-        assert!(matches!(
-            DaemonPaths::in_surroundings(&homeless),
-            Err(PathError::NoHome)
-        ));
+        let paths = DaemonPaths::in_surroundings(&homeless).unwrap();
+        assert_eq!(paths.state, Path::new("/tmp/prorata-1000/state"));
+        assert!(paths.is_homeless);
+        assert!(!DaemonPaths::in_surroundings(&user()).unwrap().is_homeless);
     }
 
     #[test]

@@ -142,7 +142,14 @@ pub fn start_daemon(
         .append(true)
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
-        .open(paths.log())?;
+        .open(paths.log())
+        .map_err(|error| {
+            let log = paths.log();
+            io::Error::other(format!(
+                "its log {} cannot be opened: {error}",
+                log.display()
+            ))
+        })?;
     let (answer, speaker) = io::pipe()?;
     daemon
         .env("PRORATA_SOCKET", paths.socket.path())
@@ -198,7 +205,12 @@ fn read_answer(mut answer: io::PipeReader, progress: &mut ProgressWatch<'_>) -> 
 
 /// The last line of the log, in which the daemon says why it ended.
 fn why_it_ended(log: &Path) -> String {
-    last_line(log).unwrap_or_else(|| String::from("it ended without a word"))
+    last_line(log).unwrap_or_else(|| {
+        format!(
+            "it was killed before it wrote to {}: look for the cause in the kernel's log (dmesg)",
+            log.display()
+        )
+    })
 }
 
 fn last_line(log: &Path) -> Option<String> {

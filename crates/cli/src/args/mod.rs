@@ -73,6 +73,10 @@ pub enum Command {
     /// crashes, prorata starts a new one or joins one that another process started. After `prorata
     /// stop` prorata prints a notice, and the command continues without its share.
     ///
+    /// If the daemon serves too many programs at the moment, prorata waits for its turn, up to 10
+    /// minutes. If no daemon can start or keep the client, the command runs without its share, and
+    /// prorata says why.
+    ///
     /// Exit codes: the command's; 126 if the command cannot be executed, 127 if it is not found; 1
     /// if the daemon refuses the tickets (then nothing runs); 2 for wrong usage.
     Run(run::RunArgs),

@@ -4,85 +4,90 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::wait::waitpid;
-use prorata_protocol::{Connection, Funding, Request, Response, StatusReport};
+use prorata_control::name_of_program;
+use prorata_protocol::{Connection, Funding, Request, Response};
 use prorata_user::SOCKET_MARKER;
 use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::args::run::{FundxArgs, RunArgs, RunTicketsArgs};
 use crate::args::values::CpuList;
-use crate::caller::{Caller, answer, quantum_ns, status};
+use crate::caller::{Caller, quantum_ns, unexpected};
 use crate::commands::currencies::is_funded;
 use crate::wrapper::gate::Gated;
 use crate::wrapper::keeper::Keeper;
 use crate::wrapper::supervise::{block_signals, supervise};
 
-/// Longest default name of a client, in bytes.
+/// Bytes of a program's name that its client is named after.
 const MAX_MADE_UP_NAME_BYTES: usize = 32;
 
+/// What a command is to run with.
+struct Wish<'a> {
+    command: &'a [OsString],
+    name: Option<&'a str>,
+    funding: Funding,
+    quantum_ns: Option<u64>,
+    cpus: Option<&'a CpuList>,
+}
+
 pub fn run(caller: &Caller, args: &RunArgs) -> Result<ExitCode> {
-    let funding = Funding {
-        amount: args.tickets,
-        currency: args.currency.clone(),
+    let wish = Wish {
+        command: &args.command,
+        name: args.name.as_deref(),
+        funding: Funding {
+            amount: args.tickets,
+            currency: args.currency.clone(),
+        },
+        quantum_ns: args.quantum.map(quantum_ns).transpose()?,
+        cpus: args.cpus.as_ref(),
     };
-    run_as_client(
-        caller,
-        &args.command,
-        args.name.as_deref(),
-        funding,
-        args.quantum.map(quantum_ns).transpose()?,
-        args.cpus.as_ref(),
-    )
+    run_as_client(caller, &wish)
 }
 
 pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
-    let funding = Funding {
-        amount: args.amount,
-        currency: args.currency.clone(),
-    };
     let command = [
         OsString::from("sh"),
         OsString::from("-c"),
         args.command.clone(),
     ];
-    run_as_client(caller, &command, args.name.as_deref(), funding, None, None)
+    let wish = Wish {
+        command: &command,
+        name: args.name.as_deref(),
+        funding: Funding {
+            amount: args.amount,
+            currency: args.currency.clone(),
+        },
+        quantum_ns: None,
+        cpus: None,
+    };
+    run_as_client(caller, &wish)
 }
 
 pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
-    run_as_client(
-        caller,
-        &args.command,
-        None,
-        Funding {
+    let wish = Wish {
+        command: &args.command,
+        name: None,
+        funding: Funding {
             amount: args.tickets,
             currency: None,
         },
-        None,
-        None,
-    )
+        quantum_ns: None,
+        cpus: None,
+    };
+    run_as_client(caller, &wish)
 }
 
-fn run_as_client(
-    caller: &Caller,
-    command: &[OsString],
-    name: Option<&str>,
-    funding: Funding,
-    quantum_ns: Option<u64>,
-    cpus: Option<&CpuList>,
-) -> Result<ExitCode> {
-    let mut connection = caller.open()?;
-    let shared = say_of_trouble(status(&mut connection)?).cpus;
+/// Runs the command as a client. Where no daemon can manage it, the command runs all the same, and
+/// one sentence says so. Where the daemon refuses the wish, nothing runs.
+fn run_as_client(caller: &Caller, wish: &Wish<'_>) -> Result<ExitCode> {
+    let mut connection = open(caller)?;
     let signals = block_signals().context("cannot handle signals")?;
-    let gated = Gated::fork(program(caller, command), signals.mask_before())
+    let gated = Gated::fork(program(caller, wish.command), signals.mask_before())
         .context("cannot start a process")?;
     let pid = gated.pid();
-    let name = name.map_or_else(|| made_up_name(&command[0]), str::to_owned);
-    let currency = funding.currency.clone();
-    let prepared = bind(pid, cpus, shared)
-        .and_then(|()| register(&mut connection, pid, name, funding, quantum_ns));
-    let client = match prepared {
+    let client = match enter(connection.as_mut(), pid, wish) {
         Ok(client) => client,
         Err(error) => {
             // The gated child exits without executing the command.
@@ -91,25 +96,79 @@ fn run_as_client(
             return Err(error);
         }
     };
-    // The daemon finds the command's orphans among our children.
-    set_child_subreaper(Some(rustix::process::getpid()))
-        .context("cannot inherit the command's orphans")?;
-    if let Some(currency) = currency {
-        warn_if_worthless(&mut connection, &currency);
+    let mut keeper = None;
+    if let (Some(client), Some(connection)) = (&client, &mut connection) {
+        // The daemon finds the command's orphans among our children.
+        set_child_subreaper(Some(rustix::process::getpid()))
+            .context("cannot inherit the command's orphans")?;
+        if let Some(currency) = &wish.funding.currency {
+            warn_if_worthless(connection, currency);
+        }
+        keeper = Some(Keeper::new(caller, client.clone(), connection));
     }
-    let keeper = Keeper::new(caller, client.clone(), &mut connection);
+    // The daemon has room for other programs while the command runs.
     drop(connection);
-    gated.let_go(Some(&client));
-    Ok(supervise(pid, &signals, Some(keeper))?.pass_on())
+    gated.let_go(client.as_deref());
+    Ok(supervise(pid, &signals, keeper)?.pass_on())
 }
 
-/// Prints trouble of the engine: it may not be the chosen one, or may not enforce
-/// shares.
-fn say_of_trouble(status: StatusReport) -> StatusReport {
-    if let Some(trouble) = &status.trouble {
-        eprintln!("prorata: {trouble}");
+/// Connects to the daemon. `None` where there is none and none can be started.
+fn open(caller: &Caller) -> Result<Option<Connection>> {
+    match caller.open() {
+        Ok(connection) => {
+            // The engine may not be the chosen one, or may not enforce shares.
+            if let Some(trouble) = &connection.status().trouble {
+                eprintln!("prorata: {trouble}");
+            }
+            Ok(Some(connection))
+        }
+        Err(error) if error.is_daemons_trouble() => {
+            tell_unmanaged(&error);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
-    status
+}
+
+/// Binds the waiting command, and registers it as a client. `None` where it runs without its share.
+fn enter(
+    connection: Option<&mut Connection>,
+    pid: nix::unistd::Pid,
+    wish: &Wish<'_>,
+) -> Result<Option<String>> {
+    let Some(connection) = connection else {
+        return match wish.cpus {
+            Some(cpus) => bind(pid, Some(cpus), Vec::new()).map(|()| None),
+            None => Ok(None),
+        };
+    };
+    bind(pid, wish.cpus, connection.status().cpus.clone())?;
+    let name = wish.name.map(str::to_owned);
+    let request = Request::Register {
+        pid: pid.as_raw().unsigned_abs(),
+        name: Some(name.unwrap_or_else(|| made_up_name(&wish.command[0]))),
+        funding: wish.funding.clone(),
+        quantum_ns: wish.quantum_ns,
+        adopts: true,
+    };
+    match connection.call(&request) {
+        Ok(Response::Client(client)) => Ok(Some(client.id)),
+        Ok(Response::NotKept { message }) => {
+            tell_unmanaged(&message);
+            Ok(None)
+        }
+        Ok(Response::Refused { message }) => bail!(message),
+        Ok(other) => Err(unexpected(&other)),
+        Err(error) if error.is_daemons_trouble() => {
+            tell_unmanaged(&error);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn tell_unmanaged(reason: &dyn std::fmt::Display) {
+    eprintln!("prorata: the command runs without its share: {reason}");
 }
 
 /// Warns that tickets in a currency are worth nothing. A daemon that does not tell is no reason to
@@ -132,7 +191,7 @@ fn program(caller: &Caller, command: &[OsString]) -> Command {
     program
 }
 
-/// The default name of a client: the program's file name, cut to the limit.
+/// The default name of a client: the program's file name, cut to the limit and made valid.
 fn made_up_name(program: &OsString) -> String {
     let name = Path::new(program)
         .file_name()
@@ -142,24 +201,7 @@ fn made_up_name(program: &OsString) -> String {
     while !name.is_char_boundary(end) {
         end -= 1;
     }
-    name[..end].to_owned()
-}
-
-fn register(
-    connection: &mut Connection,
-    pid: nix::unistd::Pid,
-    name: String,
-    funding: Funding,
-    quantum_ns: Option<u64>,
-) -> Result<String> {
-    let request = Request::Register {
-        pid: pid.as_raw().unsigned_abs(),
-        name: Some(name),
-        funding,
-        quantum_ns,
-        adopts: true,
-    };
-    answer!(connection, &request, Response::Client).map(|client| client.id)
+    name_of_program(&name[..end])
 }
 
 /// Binds the process to `cpus`. Without them, binds it to the daemon's CPUs

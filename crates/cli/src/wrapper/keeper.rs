@@ -59,7 +59,7 @@ enum Daemon {
 
 impl<'a> Keeper<'a> {
     /// Keeps `client`, which the daemon behind `connection` manages.
-    pub fn new(caller: &'a Caller, client: String, connection: &mut Connection) -> Self {
+    pub fn new(caller: &'a Caller, client: String, connection: &Connection) -> Self {
         let daemon = process_of(connection).map_or(Daemon::Left, Daemon::Runs);
         Self {
             caller,
@@ -245,8 +245,8 @@ impl<'a> Keeper<'a> {
 
 /// A descriptor of the daemon's process, which becomes readable at its end. The
 /// pid cannot have been reused, since the daemon has just answered.
-pub fn process_of(connection: &mut Connection) -> anyhow::Result<OwnedFd> {
-    let pid = status(connection)?.pid;
+pub fn process_of(connection: &Connection) -> anyhow::Result<OwnedFd> {
+    let pid = connection.status().pid;
     let pid = i32::try_from(pid)
         .ok()
         .and_then(Pid::from_raw)

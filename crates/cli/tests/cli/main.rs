@@ -12,6 +12,7 @@ mod sim;
 mod sim_on_processes;
 mod starting;
 mod support;
+mod trouble;
 mod turns;
 mod usage;
 mod views;

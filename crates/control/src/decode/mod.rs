@@ -25,6 +25,7 @@ use crate::refusal::Refusal;
 use crate::state::{Change, MAX_QUANTUM_NS, MIN_QUANTUM_NS, Settings, State};
 pub(crate) use defaults::USER_FUNDING;
 use draft::Draft;
+pub use names::name_of_program;
 #[cfg(test)]
 pub(crate) use quota::QUOTA;
 

@@ -174,8 +174,8 @@ fn problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A valid client's name made of any program's name.
-pub(super) fn name_of_program(program: &str) -> String {
+/// A valid client's name made of any program's name, at most 8 bytes longer.
+pub fn name_of_program(program: &str) -> String {
     let cleaned: String = program
         .chars()
         .map(|c| if c.is_control() || c == ':' { '-' } else { c })

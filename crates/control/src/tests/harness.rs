@@ -57,6 +57,7 @@ pub(super) fn paths(directory: &Path) -> DaemonPaths {
         state: directory.join("state"),
         runtime,
         socket,
+        is_homeless: false,
     }
 }
 
@@ -336,7 +337,7 @@ pub(super) fn lend_ten(hold: bool) -> Request {
 
 /// Why a request was refused.
 pub(super) fn refusal(response: Response) -> String {
-    let Response::Refused { message } = response else {
+    let (Response::Refused { message } | Response::NotKept { message }) = response else {
         panic!("{response:?}")
     };
     message
