@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -20,10 +19,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::control::Control;
 use crate::decode::USER_FUNDING;
 use crate::engine::{Engine, EngineError, EngineSetup};
+use crate::home::Home;
 use crate::host::{Host, Linux};
 use crate::journal::{Journal, JournalError, Opened};
 use crate::kernel_engine::kernel_engine;
-
 use crate::process::boot_id;
 use crate::report::RunningChoice;
 use crate::restore::reconcile;
@@ -146,8 +145,8 @@ pub fn serve(
         let signals = prepare_process()?;
         let mut control = restore(paths, options, make_engine, locks)?;
         control.choice.journal_trouble = trouble;
-        let listener = listen(paths)?;
-        let mut server = Server::new(listener, signals, control, options.timing)
+        let home = Home::open(paths).map_err(system("the socket cannot be made"))?;
+        let mut server = Server::new(home, signals, control, options.timing)
             .map_err(system("connections cannot be served"))?;
         tracing::info!("listening on {}", paths.socket);
         locks.note("serves");
@@ -398,25 +397,6 @@ fn usable_cpus(demanded: Option<&[u32]>, kept: Option<&[u32]>) -> Result<Vec<u32
     let kept = kept.into_iter().flatten().copied();
     let usable: Vec<u32> = kept.filter(|cpu| own.contains(cpu)).collect();
     Ok(if usable.is_empty() { own } else { usable })
-}
-
-/// Every user may ask root's daemon. Only its own user may ask another one.
-fn listen(paths: &DaemonPaths) -> Result<UnixListener, DaemonError> {
-    let path = paths.socket.path();
-    let failed = "the socket cannot be made";
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(system(failed)(error)),
-        // A daemon that crashed has left it.
-        Ok(()) | Err(_) => {}
-    }
-    let listener = UnixListener::bind(path).map_err(system(failed))?;
-    let mode = if DaemonPaths::is_of_root() {
-        0o666
-    } else {
-        0o600
-    };
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(system(failed))?;
-    Ok(listener)
 }
 
 /// Tells the starter, which reads one line and may have ended.

@@ -4,6 +4,7 @@ mod control;
 mod daemon;
 mod decode;
 mod engine;
+mod home;
 mod host;
 mod journal;
 mod kernel_engine;

@@ -12,6 +12,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::control::Control;
+use crate::home::Home;
 use crate::peer::Peer;
 use crate::refusal::Refusal;
 use crate::session::{self, Session};
@@ -37,12 +38,20 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// that could not be watched.
 const ROOTS_PAUSE: Duration = Duration::from_secs(1);
 
+/// Pause between a removal beside the socket and the look for it: a directory is removed file by
+/// file.
+const HOME_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause between two attempts to make the socket again.
+const HOME_RETRY: Duration = Duration::from_secs(10);
+
 /// The data of events that are not a session's.
 const LISTENER: u64 = 0;
 const SIGNAL: u64 = 1;
 const EXITS: u64 = 2;
 const ROOTS: u64 = 3;
-const FIRST_SESSION: u64 = 4;
+const HOME: u64 = 4;
+const FIRST_SESSION: u64 = 5;
 
 /// How long a server waits for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +101,9 @@ impl From<io::Error> for Failure {
 pub(crate) struct Server {
     epoll: OwnedFd,
     listener: UnixListener,
+    home: Home,
+    /// Something was removed beside the socket: when to look for the socket.
+    look_home_at: Option<Instant>,
     /// The server does not accept connections before then.
     accept_after: Option<Instant>,
     /// Readable when a signal ends the daemon.
@@ -118,9 +130,9 @@ struct Entry {
 }
 
 impl Server {
-    /// Serves the clients that connect to `listener` from now on.
+    /// Serves the clients that connect to the socket of `home` from now on.
     pub fn new(
-        listener: UnixListener,
+        (home, listener): (Home, UnixListener),
         signals: UnixStream,
         control: Control,
         timing: Timing,
@@ -132,9 +144,12 @@ impl Server {
         watch(signals.as_fd(), SIGNAL)?;
         watch(control.engine.exits(), EXITS)?;
         watch(control.roots.as_fd(), ROOTS)?;
+        watch(home.as_fd(), HOME)?;
         Ok(Self {
             epoll,
             listener,
+            home,
+            look_home_at: None,
             accept_after: None,
             _signals: signals,
             control,
@@ -174,6 +189,10 @@ impl Server {
                         }
                     }
                     ROOTS => self.control.renew_roots(),
+                    HOME => {
+                        self.home.hush();
+                        self.look_home_at.get_or_insert(now + HOME_PAUSE);
+                    }
                     session => self.advance(session, now),
                 }
             }
@@ -185,6 +204,7 @@ impl Server {
             }
             self.expire(now);
             self.resume_accepting(now)?;
+            self.look_home(now)?;
         }
     }
 
@@ -216,6 +236,7 @@ impl Server {
             (!self.ready.is_empty()).then_some(Duration::ZERO),
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
+            self.look_home_at.map(until),
             self.idle_until().map(until),
             self.sessions
                 .values()
@@ -260,6 +281,35 @@ impl Server {
             let data = EventData::new_u64(LISTENER);
             epoll::add(&self.epoll, &self.listener, data, EventFlags::IN)?;
             self.accept_after = None;
+        }
+        Ok(())
+    }
+
+    /// Makes a removed socket again. Connections go on. The journal begins anew, since it may be
+    /// gone too.
+    fn look_home(&mut self, now: Instant) -> io::Result<()> {
+        if self.look_home_at.is_none_or(|time| time > now) {
+            return Ok(());
+        }
+        self.look_home_at = None;
+        let listener = match self.home.renew() {
+            Ok(Some(listener)) => listener,
+            Ok(None) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            Err(error) => {
+                // The directory of a login is gone until the next login.
+                tracing::warn!("{} cannot be made again: {error}", self.home.socket());
+                self.look_home_at = Some(now + HOME_RETRY);
+                return Ok(());
+            }
+        };
+        listener.set_nonblocking(true)?;
+        let data = EventData::new_u64(LISTENER);
+        epoll::add(&self.epoll, &listener, data, EventFlags::IN)?;
+        self.listener = listener;
+        self.accept_after = None;
+        if let Err(error) = self.control.journal.rewrite(&self.control.state) {
+            tracing::warn!("{error}");
         }
         Ok(())
     }

@@ -228,6 +228,19 @@ fn a_bug_releases_everything_and_is_logged() {
 }
 
 #[test]
+fn removed_directories_are_made_again() {
+    let daemon = Daemon::start(&directory());
+    let sleeper = Sleeper::start();
+    daemon.register(&sleeper, "sleeper");
+    fs::remove_dir_all(&daemon.paths.runtime).unwrap();
+    fs::remove_dir_all(&daemon.paths.state).unwrap();
+    assert_eq!(daemon.client_names(), ["sleeper"]);
+    let mut second = Daemon::spawn(&daemon.directory, SHORT);
+    assert_eq!(second.wait().code(), Some(3), "the locks are held");
+    assert_eq!(daemon.succeed().client_names(), ["sleeper"]);
+}
+
+#[test]
 fn a_second_daemon_in_the_same_directory_refuses() {
     let mut first = Daemon::start(&directory());
     let mut second = Daemon::spawn(&first.directory, SHORT);
