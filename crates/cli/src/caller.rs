@@ -22,8 +22,15 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The daemon on `socket`, or this user's own.
+    /// The daemon on `socket`, or the one to ask without it.
     pub fn new(socket: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(Self {
+            paths: DaemonPaths::to_ask(socket)?,
+        })
+    }
+
+    /// The daemon on `socket`, or this user's own.
+    pub fn own(socket: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self {
             paths: DaemonPaths::of_user(socket)?,
         })

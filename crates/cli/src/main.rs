@@ -1,6 +1,7 @@
 //! `prorata`: parse, call, print.
 
 mod args;
+mod belonging;
 mod caller;
 mod commands;
 mod output;

@@ -90,6 +90,11 @@ impl Connection {
     }
 }
 
+/// Whether a process listens on the socket.
+pub(crate) fn listens(socket: &SocketPath) -> bool {
+    matches!(reach(socket), Ok(_) | Err(ConnectError::Full { .. }))
+}
+
 /// Connects to the socket without waiting. Where too many connections wait to be accepted, a
 /// stopped daemon would make this process wait for ever.
 fn reach(socket: &SocketPath) -> Result<UnixStream, ConnectError> {

@@ -4,6 +4,7 @@
 //! A program that only talks to the daemon needs this crate and no engine.
 
 mod answer;
+mod choice;
 mod connection;
 mod engine_choice;
 mod error;

@@ -39,6 +39,9 @@ Examples:
   prorata set simulation 300           give both clients the same share
   prorata demo                         watch three programs share a CPU
 
+Which daemon: the one on --socket, else on PRORATA_SOCKET; else your own, if it runs; else root's, if \
+it runs; else your own, which the command starts. A process belongs to one daemon.
+
 Environment: PRORATA_SOCKET names the socket of the daemon to use. `prorata run` sets \
 PRORATA_CLIENT to the client's identifier for its command.
 
@@ -46,7 +49,7 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Commands that run anothe
 its exit code or signal."
 )]
 pub struct Cli {
-    /// Socket of the daemon to use, instead of your own daemon's (also PRORATA_SOCKET)
+    /// Socket of the daemon to use (also PRORATA_SOCKET)
     #[arg(long, global = true, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = "Global options")]
     pub socket: Option<PathBuf>,
     /// What to do.

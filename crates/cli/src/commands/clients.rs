@@ -6,6 +6,7 @@ use prorata_report::table::{Column, Side};
 
 use crate::args::ledger::{QuantumArgs, ReleaseArgs, SetArgs};
 use crate::args::view::PsArgs;
+use crate::belonging;
 use crate::caller::{Caller, ask, clients, quantum_ns, tell, unexpected, user_name};
 use crate::output;
 
@@ -96,7 +97,11 @@ pub fn set(caller: &Caller, args: &SetArgs) -> Result<()> {
             funding,
         }
     };
-    match ask(&mut caller.open()?, &request)? {
+    let mut connection = caller.open()?;
+    if let (false, Ok(pid)) = (args.ticket, args.client.parse()) {
+        belonging::check(caller, &[pid])?;
+    }
+    match ask(&mut connection, &request)? {
         Response::Done => Ok(()),
         Response::Client(client) => output::created(args.format, &client.id),
         other => Err(unexpected(&other)),

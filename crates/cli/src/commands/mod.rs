@@ -30,6 +30,7 @@ use crate::caller::Caller;
 /// ran, or the verdict of the command.
 pub fn execute(arguments: &Cli) -> Result<ExitCode> {
     let caller = || Caller::new(arguments.socket.as_deref());
+    let own = || Caller::own(arguments.socket.as_deref());
     let done = match &arguments.command {
         Command::Run(args) => return run::run(&caller()?, args),
         Command::Fundx(args) => return run::fundx(&caller()?, args),
@@ -63,11 +64,11 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::SetFunding(args) => users::set_funding(&caller()?, args),
         Command::ShowFunding(args) => users::show_funding(&caller()?, args),
         Command::Chuser(args) => users::chuser(&caller()?, args),
-        Command::Start(args) => daemon::start(&caller()?, args),
+        Command::Start(args) => daemon::start(&own()?, args),
         Command::Configure(args) => daemon::configure(&caller()?, args),
         Command::Status(args) => daemon::status(&caller()?, args),
-        Command::Stop(_) => daemon::stop(&caller()?),
-        Command::Daemon(args) => daemon::daemon(&caller()?, args),
+        Command::Stop(_) => daemon::stop(&own()?),
+        Command::Daemon(args) => daemon::daemon(&own()?, args),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

@@ -14,6 +14,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::args::run::{FundxArgs, RunArgs, RunTicketsArgs};
 use crate::args::values::CpuList;
+use crate::belonging;
 use crate::caller::{Caller, quantum_ns, unexpected};
 use crate::commands::currencies::is_funded;
 use crate::wrapper::gate::Gated;
@@ -83,6 +84,9 @@ pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
 /// one sentence says so. Where the daemon refuses the wish, nothing runs.
 fn run_as_client(caller: &Caller, wish: &Wish<'_>) -> Result<ExitCode> {
     let mut connection = open(caller)?;
+    if connection.is_some() {
+        belonging::check_ancestors(caller)?;
+    }
     let signals = block_signals().context("cannot handle signals")?;
     let gated = Gated::fork(program(caller, wish.command), signals.mask_before())
         .context("cannot start a process")?;

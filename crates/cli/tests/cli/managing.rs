@@ -329,6 +329,38 @@ fn set_takes_over_a_running_process() {
 }
 
 #[test]
+fn a_process_belongs_to_one_daemon() {
+    let (first, second) = (Real::start(), Real::start());
+    let _running = first.compute("first", "100");
+    let client = first.client("first");
+    let pid = client.pid.to_string();
+    let belongs = format!(
+        "belongs to client {} of the daemon on {}, and",
+        client.id,
+        first.socket().display()
+    );
+    let said = second.refused(&["set", &pid, "50"]);
+    assert!(
+        said.starts_with(&format!("process {pid} {belongs}")),
+        "{said}"
+    );
+    // A command inside a client belongs to the same daemon.
+    let run = format!(
+        "{} --socket {} run true; exit $?",
+        env!("CARGO_BIN_EXE_prorata"),
+        second.socket().display()
+    );
+    let ended = output(first.prorata().args(["run", "sh", "-c", &run]));
+    assert_eq!(ended.status.code(), Some(1));
+    let said = stderr(&ended);
+    assert!(said.contains("no process belongs to two daemons"), "{said}");
+    assert_eq!(second.clients(), []);
+    first.done(&["release", "first"]);
+    second.done(&["set", &pid, "50"]);
+    assert_eq!(second.clients()[0].pid, client.pid);
+}
+
+#[test]
 fn many_clients_come_and_go() {
     let real = Real::start();
     let commands: Vec<_> = (0..20)
