@@ -5,6 +5,7 @@ mod belonging;
 mod caller;
 mod commands;
 mod output;
+mod sentence;
 mod shares;
 mod terminal;
 mod wrapper;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if reader_is_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("prorata: {error:#}");
+            eprintln!("prorata: {}", sentence::sentence(&error));
             if error.is::<args::WrongUsage>() {
                 ExitCode::from(2)
             } else {

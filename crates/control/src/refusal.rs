@@ -116,7 +116,7 @@ pub(crate) enum Refusal {
     Engine { pid: u32, source: EngineError },
 
     #[error(
-        "client '{client}' holds tickets of '{first}' and '{second}': say which currency is meant"
+        "client '{client}' holds tickets of '{first}' and '{second}': name one of them with -c"
     )]
     SeveralCurrencies {
         client: String,

@@ -8,6 +8,7 @@ use prorata_user::put_right_orphans;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
+use crate::sentence::sentence;
 
 /// The daemon's name for the mechanism that stops losers.
 const STOPPING: &str = "stop";
@@ -127,8 +128,9 @@ impl<'a> Keeper<'a> {
             Ok(mut connection) => self.settle_with(&mut connection),
             Err(error) => {
                 eprintln!(
-                    "prorata: the daemon crashed and cannot be restarted, so {} runs without its share until `prorata start`: {error:#}",
-                    self.client
+                    "prorata: the daemon crashed and cannot be restarted, so {} runs without its share until `prorata start`: {}",
+                    self.client,
+                    sentence(&error)
                 );
                 self.restore();
                 self.daemon = Daemon::Sought(now + LOOK_AGAIN);
@@ -210,6 +212,16 @@ impl<'a> Keeper<'a> {
         if let Ok(Some(mut connection)) = self.reach() {
             // As above.
             let _ = self.repeat_wish(&mut connection);
+        }
+    }
+
+    /// The command has ended and left no process: the daemon forgets the client now, and not when
+    /// its engine looks again. So no list shows the client once this process has ended.
+    pub fn finish(&self) {
+        if let Ok(Some(mut connection)) = self.reach() {
+            // Its engine may have noticed already.
+            let client = self.client.clone();
+            let _ = tell(&mut connection, &Request::Release { client });
         }
     }
 

@@ -75,6 +75,7 @@ pub fn supervise(child: Pid, signals: &Signals, keeper: Option<Keeper<'_>>) -> i
             }
         }
         if children && let Some(ending) = supervisor.look_at_children()? {
+            supervisor.finish();
             return Ok(ending);
         }
         supervisor.look_at_clock()?;
@@ -160,6 +161,21 @@ impl Supervisor<'_> {
                 Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(None),
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// After the command's end. Its other processes would be our children or theirs, so without a
+    /// child nothing is left of the client.
+    fn finish(&self) {
+        let Some(keeper) = &self.keeper else {
+            return;
+        };
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Err(Errno::ECHILD) => return keeper.finish(),
+                Ok(WaitStatus::StillAlive) | Err(_) => return,
+                Ok(_) => {}
             }
         }
     }

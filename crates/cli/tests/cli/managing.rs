@@ -361,6 +361,26 @@ fn a_process_belongs_to_one_daemon() {
 }
 
 #[test]
+fn a_client_is_gone_when_its_command_returns() {
+    let real = Real::start();
+    for _ in 0..10 {
+        real.done(&["run", "true"]);
+        assert_eq!(real.clients(), []);
+    }
+    // An orphan is left of this one.
+    real.done(&[
+        "run",
+        "-n",
+        "family",
+        "sh",
+        "-c",
+        "sleep 600 > /dev/null 2>&1 &",
+    ]);
+    assert_eq!(real.client("family").processes, 1);
+    real.done(&["kill", "family"]);
+}
+
+#[test]
 fn many_clients_come_and_go() {
     let real = Real::start();
     let commands: Vec<_> = (0..20)

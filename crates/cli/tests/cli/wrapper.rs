@@ -41,6 +41,21 @@ fn exit_codes_pass_through() {
     }
 }
 
+/// Shells start commands in the background with SIGINT ignored.
+#[test]
+fn a_background_command_of_a_script_survives_an_interrupt() {
+    let fake = Fake::start();
+    let script = "\"$0\" run sh -c 'echo begun; sleep 1; echo survived' & sleep 0.5; kill -INT $!; wait $!; echo code $?";
+    let around = prorata(&fake.socket());
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(around.get_program());
+    for (name, value) in around.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let said = stdout(&output(&mut command));
+    assert_eq!(said, "begun\nsurvived\ncode 0\n");
+}
+
 #[test]
 fn fatal_signals_pass_through() {
     let fake = Fake::start();

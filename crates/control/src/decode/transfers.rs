@@ -1,6 +1,6 @@
 //! Requests about transfers.
 
-use prorata_core::ledger::{Operation, Portion};
+use prorata_core::ledger::{LedgerError, Operation, Portion};
 use prorata_protocol::TransferPortion;
 
 use super::{Answer, Decoder};
@@ -34,8 +34,21 @@ impl Decoder<'_> {
                 }
             }
         };
+        let transfer = Operation::Transfer { from, portion };
         self.draft
-            .check_last(self.who, Operation::Transfer { from, portion })?;
+            .check_last(self.who, transfer)
+            .map_err(|refusal| match refusal {
+                Refusal::Ledger(LedgerError::AmbiguousCurrency {
+                    from: client,
+                    first,
+                    second,
+                }) => Refusal::SeveralCurrencies {
+                    client,
+                    first,
+                    second,
+                },
+                other => other,
+            })?;
         if hold {
             self.draft.push(Change::Hold);
         }

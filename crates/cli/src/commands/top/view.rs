@@ -9,6 +9,7 @@ use super::super::clients::{NO_CLIENTS, TURNS_COLUMNS, state};
 use super::super::tickets::tickets;
 use super::keys::Key;
 use crate::caller::{clients, tell};
+use crate::sentence::sentence;
 use crate::terminal::{selected, size};
 use crate::{output, shares};
 
@@ -146,7 +147,7 @@ impl TopView {
                 funding,
             },
         );
-        self.message = done.map_or_else(|error| format!("{error:#}"), |()| success);
+        self.message = done.map_or_else(|error| sentence(&error), |()| success);
         self.refresh(clients(connection)?);
         Ok(())
     }
