@@ -1,5 +1,7 @@
 //! Shares that clients received between two samples.
 
+use std::time::Duration;
+
 use prorata_protocol::ClientReport;
 
 /// For each client of `now`, its share since `before`: the client's part of
@@ -25,6 +27,20 @@ pub fn received(before: &[ClientReport], now: &[ClientReport]) -> Vec<f64> {
                 time as f64 / total as f64 * whole
             }
         })
+        .collect()
+}
+
+/// The CPU use of each client of `now` during the time since `before`; 1 is one CPU. It is 0
+/// for a new client, and without any time.
+pub fn cpu_use(before: &[ClientReport], now: &[ClientReport], time: Duration) -> Vec<f64> {
+    let since = |client: &ClientReport| {
+        let earlier = before.iter().find(|earlier| earlier.id == client.id)?;
+        let used_ns = client.received_ns.saturating_sub(earlier.received_ns);
+        let is_measured = !time.is_zero();
+        is_measured.then(|| Duration::from_nanos(used_ns).as_secs_f64() / time.as_secs_f64())
+    };
+    now.iter()
+        .map(|client| since(client).unwrap_or(0.0))
         .collect()
 }
 
@@ -58,6 +74,14 @@ mod tests {
         let before = [client("c1", 0.5, 1000), client("c2", 0.5, 9000)];
         let now = [client("c1", 0.75, 1300), client("c2", 0.25, 9100)];
         assert_eq!(received(&before, &now), [0.75, 0.25]);
+    }
+
+    #[test]
+    fn cpu_use_is_received_time_by_time_that_passed() {
+        let before = [client("c1", 0.5, 1_000)];
+        let now = [client("c1", 0.5, 1_150), client("c2", 0.5, 9_000)];
+        let used = cpu_use(&before, &now, Duration::from_nanos(100));
+        assert_eq!(used, [1.5, 0.0]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub enum Side {
 /// A column: its heading, its alignment, and the cell of an item.
 pub type Column<T> = (&'static str, Side, fn(&T) -> String);
 
+/// Columns of a terminal that a text takes at most where a table is too wide.
+const SHORT_TEXT: usize = 14;
+
 /// Rows under headings. Cells are made printable; columns are as wide as their
 /// widest cell and two spaces apart.
 #[derive(Clone, Debug)]
@@ -62,6 +65,36 @@ impl Table {
     /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Leaves out columns of `less`, the first ones first, until all lines fit into `limit` columns
+    /// of a terminal. Where that is not enough, cuts texts on the left to [`SHORT_TEXT`].
+    pub fn fit(&mut self, limit: usize, less: &[&str]) {
+        let is_wide = |table: &Self| table.lines(None).iter().any(|line| width(line) > limit);
+        for heading in less {
+            if !is_wide(self) {
+                return;
+            }
+            self.remove(heading);
+        }
+        if is_wide(self) {
+            for (column, (_, side)) in self.columns.iter().enumerate() {
+                let cells = self.rows.iter_mut().map(|row| &mut row[column]);
+                for cell in cells.filter(|_| *side == Side::Left) {
+                    *cell = cut(cell, SHORT_TEXT);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, heading: &str) {
+        let column = self.columns.iter().position(|(other, _)| *other == heading);
+        if let Some(column) = column {
+            self.columns.remove(column);
+            for row in &mut self.rows {
+                row.remove(column);
+            }
+        }
     }
 
     /// The heading and the rows, one line each without line ends, cut to `limit`
@@ -127,6 +160,31 @@ mod tests {
                 "build           300",
                 "a\\u{1b}[1m        7"
             ]
+        );
+    }
+
+    #[test]
+    fn a_wide_table_loses_the_least_important_columns_and_then_long_texts() {
+        let headings = ["NAME", "MORE", "LESS", "STATE"];
+        let wide = || {
+            let mut table = Table::new(&headings.map(|heading| (heading, Side::Left)));
+            table.row(
+                ["a program with a long name", "1", "2", "running"]
+                    .map(Into::into)
+                    .to_vec(),
+            );
+            table
+        };
+        let fitted = |limit| {
+            let mut table = wide();
+            table.fit(limit, &["LESS", "MORE"]);
+            table.lines(None)
+        };
+        assert_eq!(fitted(47), wide().lines(None));
+        assert!(fitted(46)[0].ends_with("MORE  STATE"));
+        assert_eq!(
+            fitted(24),
+            ["NAME            STATE", "a program wit…  running"]
         );
     }
 

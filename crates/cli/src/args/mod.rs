@@ -85,10 +85,11 @@ pub enum Command {
     Run(run::RunArgs),
     /// List clients: specified and received CPU time, error, value, state
     ///
-    /// SHARE is the client's present entitlement, as a part of all CPUs that the daemon manages.
-    /// SPECIFIED is the CPU time that the client was entitled to since its registration, and
-    /// RECEIVED is the CPU time that it used. ERROR is the difference in quanta. VALUE is the worth
-    /// of its tickets in base units.
+    /// SHARE is the client's present entitlement, as a part of all CPUs that the daemon manages. CPU
+    /// is its present use of CPUs; 100 % is one CPU. SPECIFIED is the CPU time that the client was
+    /// entitled to since its registration, and RECEIVED is the CPU time that it used. ERROR is the
+    /// difference in quanta. VALUE is the worth of its tickets in base units. On a narrow terminal
+    /// some columns are missing.
     Ps(view::PsArgs),
     /// Watch clients live; inflate and deflate them
     Top(view::TopArgs),

@@ -13,8 +13,12 @@ use super::values::duration;
 #[command(after_help = "\
 Examples:
   prorata ps
+  prorata ps --tree
   prorata ps --json | jq '.[] | {name, share}'")]
 pub struct PsArgs {
+    /// Show the processes of your clients as trees
+    #[arg(long)]
+    pub tree: bool,
     #[command(flatten)]
     pub format: Format,
 }

@@ -1,53 +1,122 @@
 //! `ps`, `set`, `quantum` and `release`.
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use prorata_protocol::{ClientReport, ClientState, Funding, Request, Response, TurnsReport};
-use prorata_report::table::{Column, Side};
+use prorata_report::table::{Column, Side, Table};
 
+use super::tree;
 use crate::args::ledger::{QuantumArgs, ReleaseArgs, SetArgs};
 use crate::args::view::PsArgs;
 use crate::belonging;
 use crate::caller::{Caller, ask, clients, quantum_ns, tell, unexpected, user_name};
-use crate::output;
+use crate::{output, shares, terminal};
 
 /// Printed for an empty list of clients.
 pub const NO_CLIENTS: &str = "prorata: there are no clients: start one with `prorata run`";
 
+/// Time over which `ps` measures CPU use.
+const SAMPLE: Duration = Duration::from_millis(200);
+
+/// A client as `ps` shows it.
+struct Row {
+    client: ClientReport,
+    /// CPU use: 1 is one CPU.
+    cpu_use: f64,
+    /// Its own quantum, or that of all.
+    quantum_ns: u64,
+}
+
+const COLUMNS: [Column<Row>; 14] = [
+    ("ID", Side::Left, |row| row.client.id.clone()),
+    ("NAME", Side::Left, |row| row.client.name.clone()),
+    ("USER", Side::Left, |row| user_name(row.client.owner)),
+    ("PID", Side::Right, |row| row.client.pid.to_string()),
+    ("PROCS", Side::Right, |row| row.client.processes.to_string()),
+    ("TICKETS", Side::Left, |row| {
+        output::tickets(&row.client.tickets)
+    }),
+    ("VALUE", Side::Right, |row| output::value(row.client.value)),
+    ("SHARE", Side::Right, |row| {
+        output::percent(row.client.share)
+    }),
+    ("CPU", Side::Right, |row| output::percent(row.cpu_use)),
+    ("SPECIFIED", Side::Right, |row| {
+        output::seconds(row.client.specified_ns)
+    }),
+    ("RECEIVED", Side::Right, |row| {
+        output::seconds(row.client.received_ns)
+    }),
+    ("ERROR", Side::Right, |row| {
+        output::quanta(row.client.error_quanta)
+    }),
+    ("STATE", Side::Left, |row| {
+        state(row.client.state).to_owned()
+    }),
+    ("QUANTUM", Side::Right, |row| {
+        output::milliseconds(row.quantum_ns)
+    }),
+];
+
+/// Columns that are left out where a terminal is too narrow, the first ones first.
+const LESS: [&str; 10] = [
+    "TURNS",
+    "MOVES",
+    "WAIT 50 %",
+    "WAIT 99 %",
+    "VALUE",
+    "USER",
+    "PROCS",
+    "SPECIFIED",
+    "RECEIVED",
+    "PID",
+];
+
 pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
-    let clients = clients(&mut caller.open()?)?;
-    let mut columns: Vec<Column<ClientReport>> = vec![
-        ("ID", Side::Left, |client| client.id.clone()),
-        ("NAME", Side::Left, |client| client.name.clone()),
-        ("USER", Side::Left, |client| user_name(client.owner)),
-        ("PID", Side::Right, |client| client.pid.to_string()),
-        ("PROCS", Side::Right, |client| client.processes.to_string()),
-        ("TICKETS", Side::Left, |client| {
-            output::tickets(&client.tickets)
-        }),
-        ("VALUE", Side::Right, |client| output::value(client.value)),
-        ("SHARE", Side::Right, |client| output::percent(client.share)),
-        ("SPECIFIED", Side::Right, |client| {
-            output::seconds(client.specified_ns)
-        }),
-        ("RECEIVED", Side::Right, |client| {
-            output::seconds(client.received_ns)
-        }),
-        ("ERROR", Side::Right, |client| {
-            output::quanta(client.error_quanta)
-        }),
-        ("STATE", Side::Left, |client| state(client.state).to_owned()),
-    ];
-    if clients.iter().any(|client| client.quantum_ns.is_some()) {
-        columns.push(("QUANTUM", Side::Right, |client| {
-            client
-                .quantum_ns
-                .map_or_else(String::new, output::milliseconds)
-        }));
+    let mut connection = caller.open()?;
+    let before = clients(&mut connection)?;
+    if args.tree {
+        return tree::print(&mut connection, before, args.format);
     }
-    if clients.iter().any(|client| client.turns.is_some()) {
-        columns.extend(TURNS_COLUMNS);
+    if args.format.json {
+        return output::json(&before);
     }
-    output::list(args.format, &clients, &columns, NO_CLIENTS)
+    let begun = Instant::now();
+    if !before.is_empty() {
+        sleep(SAMPLE);
+    }
+    let now = clients(&mut connection)?;
+    let cpu_use = shares::cpu_use(&before, &now, begun.elapsed());
+    let common_ns = connection.status().quantum_ns;
+    let rows = now.into_iter().zip(cpu_use).map(|(client, cpu_use)| Row {
+        cpu_use,
+        quantum_ns: client.quantum_ns.unwrap_or(common_ns),
+        client,
+    });
+    let mut table = ps_table(&rows.collect::<Vec<_>>());
+    if let Some(limit) = terminal::columns() {
+        table.fit(limit, &LESS);
+    }
+    output::table(&table, NO_CLIENTS)
+}
+
+fn ps_table(rows: &[Row]) -> Table {
+    let counts_turns = rows.iter().any(|row| row.client.turns.is_some());
+    let mut headings = COLUMNS.map(|(heading, side, _)| (heading, side)).to_vec();
+    if counts_turns {
+        headings.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
+    }
+    let mut table = Table::new(&headings);
+    for row in rows {
+        let mut cells = COLUMNS.map(|(.., cell)| cell(row)).to_vec();
+        if counts_turns {
+            cells.extend(TURNS_COLUMNS.map(|(.., cell)| cell(&row.client)));
+        }
+        table.row(cells);
+    }
+    table
 }
 
 /// Columns of the counts that only the kernel engine has.

@@ -49,12 +49,38 @@ fn page(command: &Command) -> Result<String> {
     Ok(String::from_utf8(page)?)
 }
 
+/// Completes the command that follows `--`, which the generated script for bash does not. The one
+/// for zsh does.
+const BASH_COMMANDS: &str = r#"
+_prorata_or_command() {
+    local index
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        if [[ ${COMP_WORDS[index]} == -- ]]; then
+            if declare -F _command_offset > /dev/null; then
+                _command_offset $((index + 1))
+            elif ((COMP_CWORD == index + 1)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+            fi
+            return
+        fi
+    done
+    _prorata "$@"
+}
+
+complete -F _prorata_or_command -o bashdefault -o default prorata
+"#;
+
 /// `prorata completions`.
 pub fn completions(args: &CompletionsArgs) -> Result<()> {
     let mut command = Cli::command();
     let mut script = Vec::new();
     match args.shell {
-        Shell::Bash => generate(Bash, &mut command, "prorata", &mut script),
+        Shell::Bash => {
+            generate(Bash, &mut command, "prorata", &mut script);
+            script.extend_from_slice(BASH_COMMANDS.as_bytes());
+        }
         Shell::Fish => generate(Fish, &mut command, "prorata", &mut script),
         Shell::Zsh => generate(Zsh, &mut command, "prorata", &mut script),
     }

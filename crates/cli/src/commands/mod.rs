@@ -16,6 +16,7 @@ mod tickets;
 mod top;
 mod trace;
 mod transfer;
+mod tree;
 mod users;
 mod vm;
 

@@ -361,6 +361,32 @@ fn a_process_belongs_to_one_daemon() {
 }
 
 #[test]
+fn a_tree_shows_the_processes_of_each_client() {
+    let real = Real::start();
+    let mut command = real.prorata();
+    command.args(["run", "-n", "family", "sh", "-c", "sleep 600 & wait"]);
+    let mut family = end_with_test(&mut command).spawn().unwrap();
+    eventually("two processes", || {
+        real.clients().iter().any(|client| client.processes == 2)
+    });
+    let shell = real.client("family").pid;
+    let trees = real.json(&["ps", "--tree"]);
+    let processes = trees[0]["processes"].as_array().unwrap();
+    assert_eq!(processes[0]["pid"], shell);
+    assert_eq!(processes[1]["parent"], shell);
+    let tree = real.done(&["ps", "--tree"]);
+    let lines: Vec<&str> = tree.lines().collect();
+    assert!(lines[0].contains("family"), "{tree}");
+    assert_eq!(lines[1], format!("└─ {shell} sh -c sleep 600 & wait"));
+    assert!(
+        lines[2].starts_with("   └─ ") && lines[2].ends_with(" sleep 600"),
+        "{tree}"
+    );
+    real.done(&["kill", "family"]);
+    family.wait().unwrap();
+}
+
+#[test]
 fn a_client_is_gone_when_its_command_returns() {
     let real = Real::start();
     for _ in 0..10 {

@@ -232,6 +232,22 @@ fn completions_know_every_command() {
     assert_eq!(run(&["completions", "tcsh"]).status.code(), Some(2));
 }
 
+/// As the shell does for `prorata run -t 300 -- sha25<Tab>`.
+#[test]
+fn bash_completes_the_command_after_two_dashes() {
+    let script = "source <(\"$0\" completions bash); COMP_WORDS=(prorata run -t 300 -- sha25); \
+                  COMP_CWORD=5; _prorata_or_command; printf '%s\n' \"${COMPREPLY[@]}\"; \
+                  COMP_WORDS=(prorata rel); COMP_CWORD=1; _prorata_or_command prorata rel prorata; \
+                  printf '%s\n' \"${COMPREPLY[@]}\"";
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_prorata")]);
+    let ended = output(&mut shell);
+    assert_eq!(stderr(&ended), "");
+    let words = stdout(&ended);
+    let words: Vec<&str> = words.lines().collect();
+    assert_eq!((words[0], words.last()), ("sha256sum", Some(&"release")));
+}
+
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let mut shell = std::process::Command::new("bash");

@@ -194,13 +194,35 @@ fn ps_shows_specified_and_received_time() {
     let lines = printed(&ledger(), &["ps"]);
     let mut lines = lines.lines();
     let heading: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    let wanted = "ID NAME USER PID PROCS TICKETS VALUE SHARE SPECIFIED RECEIVED ERROR STATE";
+    let wanted =
+        "ID NAME USER PID PROCS TICKETS VALUE SHARE CPU SPECIFIED RECEIVED ERROR STATE QUANTUM";
     assert_eq!(heading.join(" "), wanted);
     let row = lines.next().unwrap();
     for cell in [
         "c1", "build", "root", "100.me", "75.0 %", "0.75 s", "+0.0", "running",
     ] {
         assert!(row.contains(cell), "{cell} is missing in {row}");
+    }
+}
+
+#[test]
+fn narrow_terminals_keep_the_error_and_the_state() {
+    let fake = ledger();
+    for (columns, quantum) in [(80, "QUANTUM"), (200, "QUANTUM"), (60, "STATE")] {
+        let mut ps = prorata(&fake.socket());
+        let ps = output(
+            ps.arg("ps")
+                .env("PRORATA_TERMINAL", format!("{columns}x24")),
+        );
+        let printed = stdout(&ps);
+        let heading = printed.lines().next().unwrap();
+        for kept in [
+            "ID", "NAME", "TICKETS", "SHARE", "CPU", "ERROR", "STATE", quantum,
+        ] {
+            assert!(heading.contains(kept), "{columns} {kept}: {heading}");
+        }
+        assert_eq!(heading.contains("RECEIVED"), columns > 80, "{heading}");
+        assert!(printed.lines().all(|line| line.chars().count() <= columns));
     }
 }
 
@@ -382,6 +404,9 @@ fn top_handles_keys_and_restores_the_terminal() {
     let fake = ledger();
     let mut top = top(&fake);
     top.expect("by specified share");
+    // The terminal has 80 columns.
+    let heading = top.expect("QUANTUM");
+    assert!(heading.contains("CPU  ERROR  STATE"), "{heading}");
     top.keys("j+");
     let inflated = Request::SetTickets {
         client: "c2".to_owned(),

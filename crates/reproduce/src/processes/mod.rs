@@ -70,6 +70,7 @@ pub(crate) fn course(
         times: pace.times.into(),
         settle,
         points: Vec::new(),
+        told_s: 0,
         watch,
     };
     if settle == Time::ZERO {
@@ -166,7 +167,17 @@ struct Follow<'a> {
     /// Where counting begins.
     begin: Moment,
     points: Vec<CoursePoint>,
+    /// The last second of the run that was told.
+    told_s: u64,
     watch: &'a mut dyn Watch,
+}
+
+/// How far a run is, once a second.
+fn news(told_s: &mut u64, now_ns: u64, end_ns: u64) -> Option<String> {
+    let [now_s, end_s] = [now_ns, end_ns].map(|ns| ns / 1_000_000_000);
+    let is_news = now_s > *told_s;
+    *told_s = now_s;
+    is_news.then(|| format!("{now_s} of {end_s} s"))
 }
 
 impl Follow<'_> {
@@ -211,7 +222,10 @@ impl Follow<'_> {
 }
 
 impl prorata_stage::Watch for Follow<'_> {
-    fn goes_on(&mut self, _: u64, _: u64) -> bool {
+    fn goes_on(&mut self, now_ns: u64, end_ns: u64) -> bool {
+        if let Some(news) = news(&mut self.told_s, now_ns, end_ns) {
+            self.watch.step(&news);
+        }
         !self.watch.is_over()
     }
 
@@ -339,4 +353,19 @@ fn rate(moments: &[[u64; 3]]) -> (f64, f64) {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_tells_how_far_it_is_once_a_second() {
+        let mut told_s = 0;
+        let times_ms = [0, 999, 1_000, 1_900, 3_100];
+        let told = times_ms.map(|ms| news(&mut told_s, ms * 1_000_000, 60_500_000_000));
+        let told = told.each_ref().map(Option::as_deref);
+        let known = [None, None, Some("1 of 60 s"), None, Some("3 of 60 s")];
+        assert_eq!(told, known);
+    }
 }

@@ -66,7 +66,7 @@ fn watch(
     signals: &Signals,
     screen: &Screen,
 ) -> Result<Option<Signal>> {
-    let mut view = TopView::default();
+    let mut view = TopView::new(connection.status().quantum_ns);
     view.sample(clients(connection)?);
     let mut next = Instant::now() + delay;
     loop {

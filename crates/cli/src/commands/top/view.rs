@@ -1,5 +1,7 @@
 //! The content of `top`, and the actions of its keys.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use prorata_protocol::{ClientReport, Connection, Funding, Request};
 use prorata_report::bar::share_bar;
@@ -45,11 +47,37 @@ impl SortKey {
     }
 }
 
+/// A client and its measures between the last two samples.
+#[derive(Debug)]
+struct Row {
+    client: ClientReport,
+    received: f64,
+    /// 1 is one CPU.
+    cpu_use: f64,
+}
+
+/// Columns that are left out where the terminal is too narrow, the first ones first.
+const LESS: [&str; 7] = [
+    "TURNS",
+    "MOVES",
+    "WAIT 50 %",
+    "WAIT 99 %",
+    BAR,
+    "VALUE",
+    "SPECIFIED",
+];
+
+/// Heading of the bars.
+const BAR: &str = "";
+
 /// The content of the screen.
 #[derive(Default, Debug)]
 pub struct TopView {
-    /// Clients, each with its received share between the last two samples.
-    rows: Vec<(ClientReport, f64)>,
+    rows: Vec<Row>,
+    /// When the last sample was taken.
+    sampled: Option<Instant>,
+    /// The quantum of clients without one of their own.
+    common_quantum_ns: u64,
     order: SortKey,
     reversed: bool,
     /// Identifier of the selected client.
@@ -59,20 +87,42 @@ pub struct TopView {
 }
 
 impl TopView {
+    /// Nothing yet. Clients without a quantum of their own have this one.
+    pub fn new(common_quantum_ns: u64) -> Self {
+        Self {
+            common_quantum_ns,
+            ..Self::default()
+        }
+    }
+
     /// Shows a new sample of the clients.
     pub fn sample(&mut self, clients: Vec<ClientReport>) {
-        let before: Vec<ClientReport> = self.rows.drain(..).map(|(client, _)| client).collect();
+        let before: Vec<ClientReport> = self.rows.drain(..).map(|row| row.client).collect();
         let received = shares::received(&before, &clients);
-        self.rows = clients.into_iter().zip(received).collect();
+        let now = Instant::now();
+        let time = self.sampled.map_or(Duration::ZERO, |before| now - before);
+        let cpu_use = shares::cpu_use(&before, &clients, time);
+        self.sampled = Some(now);
+        let measures = received.into_iter().zip(cpu_use);
+        self.rows = clients
+            .into_iter()
+            .zip(measures)
+            .map(|(client, (received, cpu_use))| Row {
+                client,
+                received,
+                cpu_use,
+            })
+            .collect();
         self.sort();
     }
 
     fn sort(&mut self) {
         let order = self.order;
-        self.rows.sort_by(|(a, a_received), (b, b_received)| {
+        self.rows.sort_by(|a_row, b_row| {
+            let (a, b) = (&a_row.client, &b_row.client);
             let by_order = match order {
                 SortKey::Share => b.share.total_cmp(&a.share),
-                SortKey::Received => b_received.total_cmp(a_received),
+                SortKey::Received => b_row.received.total_cmp(&a_row.received),
                 SortKey::Error => b.error_quanta.abs().total_cmp(&a.error_quanta.abs()),
                 SortKey::Name => a.name.cmp(&b.name),
             };
@@ -88,7 +138,7 @@ impl TopView {
     fn selected_row(&self) -> usize {
         self.rows
             .iter()
-            .position(|(client, _)| Some(&client.id) == self.selected.as_ref())
+            .position(|row| Some(&row.client.id) == self.selected.as_ref())
             .unwrap_or(0)
     }
 
@@ -110,7 +160,7 @@ impl TopView {
 
     fn select(&mut self, row: usize) {
         let row = row.min(self.rows.len().saturating_sub(1));
-        self.selected = self.rows.get(row).map(|(client, _)| client.id.clone());
+        self.selected = self.rows.get(row).map(|row| row.client.id.clone());
     }
 
     /// Changes the selected client's tickets in the first of its currencies.
@@ -118,7 +168,7 @@ impl TopView {
     fn change(&mut self, by: fn(u32) -> u32, connection: &mut Connection) -> Result<()> {
         let row = self.selected_row();
         self.select(row);
-        let Some((client, _)) = self.rows.get(row) else {
+        let Some(Row { client, .. }) = self.rows.get(row) else {
             return Ok(());
         };
         let target = format!("client:{}", client.name);
@@ -152,24 +202,27 @@ impl TopView {
         Ok(())
     }
 
-    /// Shows the new state of the clients. Keeps the received shares, because the
-    /// time since the last sample is too short to measure them.
+    /// Shows the new state of the clients. Keeps the measures, because the time
+    /// since the last sample is too short for new ones.
     fn refresh(&mut self, clients: Vec<ClientReport>) {
         let old = std::mem::take(&mut self.rows);
-        let received = |id: &str| {
-            old.iter()
-                .find(|(client, _)| client.id == id)
-                .map_or(0.0, |row| row.1)
+        let measures = |id: &str| {
+            let row = old.iter().find(|row| row.client.id == id);
+            row.map_or((0.0, 0.0), |row| (row.received, row.cpu_use))
         };
-        let rows = clients
-            .into_iter()
-            .map(|client| (received(&client.id), client));
-        self.rows = rows.map(|(received, client)| (client, received)).collect();
+        let rows = clients.into_iter().map(|client| {
+            let (received, cpu_use) = measures(&client.id);
+            Row {
+                client,
+                received,
+                cpu_use,
+            }
+        });
+        self.rows = rows.collect();
     }
 
-    /// The screen, from top to bottom.
-    pub fn lines(&self) -> Vec<String> {
-        let counts_turns = self.rows.iter().any(|(client, _)| client.turns.is_some());
+    fn table(&self) -> Table {
+        let counts_turns = self.rows.iter().any(|row| row.client.turns.is_some());
         let mut columns = vec![
             ("ID", Side::Left),
             ("NAME", Side::Left),
@@ -177,31 +230,42 @@ impl TopView {
             ("VALUE", Side::Right),
             ("SPECIFIED", Side::Right),
             ("RECEIVED", Side::Right),
+            ("CPU", Side::Right),
             ("ERROR", Side::Right),
             ("STATE", Side::Left),
-            ("", Side::Left),
+            ("QUANTUM", Side::Right),
+            (BAR, Side::Left),
         ];
         if counts_turns {
             columns.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
         }
         let mut table = Table::new(&columns);
-        for (client, received) in &self.rows {
-            let mut row = vec![
+        for row in &self.rows {
+            let client = &row.client;
+            let mut cells = vec![
                 client.id.clone(),
                 client.name.clone(),
                 output::tickets(&client.tickets),
                 output::value(client.value),
                 output::percent(client.share),
-                output::percent(*received),
+                output::percent(row.received),
+                output::percent(row.cpu_use),
                 output::quanta(client.error_quanta),
                 state(client.state).to_owned(),
-                share_bar(*received, client.share, BAR_COLUMNS),
+                output::milliseconds(client.quantum_ns.unwrap_or(self.common_quantum_ns)),
+                share_bar(row.received, client.share, BAR_COLUMNS),
             ];
             if counts_turns {
-                row.extend(TURNS_COLUMNS.map(|(.., cell)| cell(client)));
+                cells.extend(TURNS_COLUMNS.map(|(.., cell)| cell(client)));
             }
-            table.row(row);
+            table.row(cells);
         }
+        table.fit(size().0, &LESS);
+        table
+    }
+
+    /// The screen, from top to bottom.
+    pub fn lines(&self) -> Vec<String> {
         let direction = if self.reversed { ", reversed" } else { "" };
         let mut lines = vec![
             format!(
@@ -215,7 +279,7 @@ impl TopView {
         if self.rows.is_empty() {
             lines.push(NO_CLIENTS.to_owned());
         } else {
-            let rows = table.lines(None);
+            let rows = self.table().lines(None);
             let chosen = self.selected_row() + 1;
             // Scrolls until the selected row is on the screen.
             let height = size().1.saturating_sub(lines.len() + 3).max(1);
