@@ -14,9 +14,9 @@ use crate::listener::Listener;
 use crate::paths::SocketPath;
 use crate::request::{Envelope, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, Request};
 
-/// Longest wait for an answer. The daemon answers within milliseconds, and later on a crowded
-/// machine.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Longest wait for the answer of a daemon that works. It answers within milliseconds; a burst of
+/// programs takes its time, since each registration looks at all processes of the machine.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// After each such wait for an answer, [`Listener::is_idle_since`] finds out whether to wait on.
 const LOOK_AGAIN: Duration = Duration::from_millis(2_500);
