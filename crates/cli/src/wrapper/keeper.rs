@@ -44,7 +44,7 @@ pub struct Keeper<'a> {
     /// Whether the user has suspended the client. Each new daemon is told, since
     /// the previous daemon may have crashed before the request reached it.
     suspended: bool,
-    /// Times of our starts within [`STARTS_TIME`].
+    /// When the daemon ended that we saw ending, within [`STARTS_TIME`].
     starts: Vec<Instant>,
 }
 
@@ -179,7 +179,10 @@ impl<'a> Keeper<'a> {
                 Daemon::Left
             }
             // The new daemon has ended too.
-            _ => Daemon::Sought(Instant::now() + LOOK_AGAIN),
+            _ => {
+                self.starts.push(Instant::now());
+                Daemon::Sought(Instant::now() + LOOK_AGAIN)
+            }
         };
     }
 

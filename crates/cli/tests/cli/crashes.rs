@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -101,7 +102,9 @@ fn wrappers_restore_what_a_daemon_and_its_guardian_left() {
     let real = Real::start_as_ordinary_user();
     let _running = [real.compute("first", "300"), real.compute("second", "100")];
     let commands = [real.client("first").pid, real.client("second").pid];
-    for _ in 0..6 {
+    // The second wrapper may miss a daemon that the first one started.
+    let mut crashes = 1..=2 * 5 + 1;
+    let last = crashes.find(|_| {
         await_shares(&real, &[("second", 0.25)]);
         let daemon = real.daemon();
         let guardian = guardian(daemon);
@@ -113,9 +116,22 @@ fn wrappers_restore_what_a_daemon_and_its_guardian_left() {
         eventually("a new daemon has them, or none will", || {
             real.daemon_if_any().is_some() || commands.into_iter().all(is_free)
         });
-    }
-    assert!(real.daemon_if_any().is_none(), "no wrapper starts another");
+        !comes_again(&real)
+    });
+    assert!(last.is_some_and(|last| last > 5), "{last:?} crashes");
     assert!(commands.into_iter().all(is_free));
+}
+
+/// Whether a wrapper starts a daemon within the time in which each looks for one.
+fn comes_again(real: &Real) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        if real.daemon_if_any().is_some() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 /// Only its new parent, the wrapper, identifies an orphan without a marker.

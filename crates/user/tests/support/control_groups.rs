@@ -1,6 +1,7 @@
 //! Control groups of the programs under test.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the unified hierarchy is, alone or beside older ones.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -52,9 +53,11 @@ impl Delegated {
     /// missing.
     pub fn to(user: u32) -> Option<Delegated> {
         let mount = mount()?;
-        let group = mount.join(format!("prorata-test-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let group = mount.join(format!("prorata-test-{}-{count}", std::process::id()));
         let inner = group.join("programs");
-        std::fs::create_dir(&group).ok()?;
+        std::fs::create_dir(&group).expect("root may make it");
         for around in [&mount, &group] {
             let _ = std::fs::write(around.join("cgroup.subtree_control"), "+cpu");
         }
