@@ -56,8 +56,9 @@ pub fn open_or_start(
     while !lock.try_take()? {
         progress.look()?;
         sleep(pause);
-        // Many programs may wait for the same daemon.
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        // Many programs may wait for the same daemon. A pause is about an eighth of the wait, so a
+        // wrapper joins a new daemon before that one may have crashed too.
+        pause = (pause + pause / 8).min(LONGEST_PAUSE);
         if let Some(connection) = open()? {
             return Ok(connection);
         }
