@@ -52,13 +52,12 @@ pub fn open_or_start(
     paths.prepare_runtime()?;
     let mut progress = watch(paths, tell);
     let lock = LockFile::open(paths.start_lock())?;
-    let mut pause = LOOK_AGAIN;
+    let begun = Instant::now();
     while !lock.try_take()? {
         progress.look()?;
-        sleep(pause);
-        // Many programs may wait for the same daemon. A pause is about an eighth of the wait, so a
-        // wrapper joins a new daemon before that one may have crashed too.
-        pause = (pause + pause / 8).min(LONGEST_PAUSE);
+        // Many programs may wait for a slow start. After a fast one a wrapper joins the new daemon
+        // at once, before that one may crash too.
+        sleep((begun.elapsed() / 32).clamp(LOOK_AGAIN, LONGEST_PAUSE));
         if let Some(connection) = open()? {
             return Ok(connection);
         }
