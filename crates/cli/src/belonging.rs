@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use prorata_protocol::{Connection, DaemonPaths, Request, Response, SocketPath};
@@ -19,6 +20,9 @@ const MAX_ANCESTORS: usize = 32;
 
 /// Most daemons that are asked.
 const MAX_DAEMONS: usize = 4;
+
+/// Longest wait for the answer of one of them.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Refuses if another daemon than the caller's manages this process or an ancestor of the same
 /// user: its children belong to the same client.
@@ -36,12 +40,16 @@ pub fn check_ancestors(caller: &Caller) -> Result<()> {
 /// not answer manages nothing.
 pub fn check(caller: &Caller, pids: &[u32]) -> Result<()> {
     for socket in others(caller, pids).values() {
-        let Ok(Some(mut connection)) = Connection::open_if_running(socket) else {
+        let Ok(mut connection) = Connection::open_within(socket, LONGEST_WAIT) else {
             continue;
         };
         for &pid in pids {
-            if let Ok(Response::Found(Some(client))) = connection.call(&Request::FindClient { pid })
-            {
+            let Ok(answer) = connection.call(&Request::FindClient { pid }) else {
+                break;
+            };
+            if let Response::Found(Some(client)) = answer {
+                // Any program may listen there.
+                let client = client.escape_default();
                 bail!(
                     "process {pid} belongs to client {client} of the daemon on {socket}, and no \
                      process belongs to two daemons: use that one with --socket {socket}"
@@ -66,6 +74,8 @@ fn others(caller: &Caller, pids: &[u32]) -> BTreeMap<(u64, u64), SocketPath> {
         .chain(marked)
         .filter_map(|socket| Some((identity(&socket)?, socket)))
         .filter(|(identity, _)| Some(*identity) != asked)
+        .collect::<BTreeMap<_, _>>()
+        .into_iter()
         .take(MAX_DAEMONS)
         .collect()
 }

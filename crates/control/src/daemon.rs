@@ -180,8 +180,12 @@ pub fn serve(
 /// Tells waiting clients how the daemon ended. An idle or stopped daemon
 /// removes its socket. Any other leaves it, as a killed one would, since its
 /// clients need the next. While this process has the locks, the socket is its
-/// own.
+/// own; another daemon may have locks in directories that were made anew.
 fn leave(paths: &DaemonPaths, end: &Result<End, DaemonError>) {
+    let holder = note_in(&paths.daemon_lock()).map(|(pid, _)| pid);
+    if holder != Some(std::process::id()) {
+        return;
+    }
     if matches!(end, Ok(End::Stopped))
         && let Err(error) = fs::write(paths.stop_note(), "")
     {

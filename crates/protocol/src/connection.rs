@@ -35,6 +35,15 @@ impl Connection {
     /// Connects to a running daemon, and checks that both speak the same
     /// version.
     pub fn open(socket: &SocketPath) -> Result<Connection, ConnectError> {
+        Self::open_within(socket, LONGEST_WAIT)
+    }
+
+    /// The same where no answer may take longer than `longest_wait`. The clock of that has steps of
+    /// 2.5 s.
+    pub fn open_within(
+        socket: &SocketPath,
+        longest_wait: Duration,
+    ) -> Result<Connection, ConnectError> {
         let stream = reach(socket)?;
         stream
             .set_read_timeout(Some(LOOK_AGAIN))
@@ -44,6 +53,7 @@ impl Connection {
             daemon: Listener::of(&stream).map_err(ConnectError::Io)?,
             stream,
             inbox: Inbox::default(),
+            longest_wait,
         };
         // A daemon that is about to end hangs up without accepting the connection.
         // An answer proves that the daemon has accepted it, and stays as long as
@@ -81,6 +91,11 @@ impl Connection {
     /// The daemon's state when the connection was opened.
     pub fn status(&self) -> &StatusReport {
         &self.status
+    }
+
+    /// The user that the daemon runs as.
+    pub fn user(&self) -> u32 {
+        self.conversation.daemon.user
     }
 
     /// Sends a request and waits for the answer. A refusal is an answer too:
@@ -133,6 +148,8 @@ struct Conversation {
     stream: UnixStream,
     inbox: Inbox,
     daemon: Listener,
+    /// Longest wait for an answer.
+    longest_wait: Duration,
 }
 
 impl Conversation {
@@ -177,7 +194,7 @@ impl Conversation {
                         let pid = self.daemon.pid;
                         return Err(ConnectError::Stopped { pid, waited });
                     }
-                    if waited >= LONGEST_WAIT {
+                    if waited >= self.longest_wait {
                         return Err(ConnectError::Slow(waited));
                     }
                 }

@@ -11,6 +11,8 @@ use std::path::Path;
 pub(crate) struct Listener {
     /// Zero if it is in another pid namespace.
     pub pid: u32,
+    /// The user that it ran as when it began to listen.
+    pub user: u32,
 }
 
 impl Listener {
@@ -36,6 +38,7 @@ impl Listener {
         match result {
             0 => Ok(Listener {
                 pid: u32::try_from(credentials.pid).unwrap_or(0),
+                user: credentials.uid,
             }),
             _ => Err(io::Error::last_os_error()),
         }
@@ -115,7 +118,10 @@ mod tests {
             Script::start("exec sleep 600"),
             Script::start("while :; do :; done"),
         );
-        let listeners = [&sleeps, &computes].map(|script| Listener { pid: script.0.id() });
+        let listeners = [&sleeps, &computes].map(|script| Listener {
+            pid: script.0.id(),
+            user: 0,
+        });
         // The first has started its program by then.
         sleep(Duration::from_millis(500));
         let before = listeners.map(Listener::cpu_ticks);
@@ -129,7 +135,7 @@ mod tests {
     fn the_listener_is_the_process_behind_the_socket() {
         let (stream, _other) = UnixStream::pair().unwrap();
         assert_eq!(Listener::of(&stream).unwrap().pid, std::process::id());
-        let unseen = Listener { pid: 0 };
+        let unseen = Listener { pid: 0, user: 0 };
         assert!(!unseen.is_idle_since(unseen.cpu_ticks()));
     }
 }

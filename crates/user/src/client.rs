@@ -92,6 +92,8 @@ pub(crate) struct Client {
     pub(crate) control_group: Option<ControlGroup>,
     /// All its processes are in that group, and are treated at once.
     pub(crate) grouped: bool,
+    /// The log says why some of its processes could not be put in a group.
+    pub(crate) lacks_group: bool,
     /// CPUs that it is to be bound to, and those that it is bound to.
     pub(crate) place: Option<CpuSet>,
     pub(crate) bound: Option<CpuSet>,
@@ -141,6 +143,7 @@ impl Client {
             stopping_since_ns: None,
             control_group: None,
             grouped: false,
+            lacks_group: false,
             place: None,
             bound: None,
             was_bound: false,

@@ -134,7 +134,10 @@ impl Competition {
             0 => return,
             _ => tree.clients().filter(worthless).collect(),
         };
-        let first = (begin_ns / self.quantum_ns) as usize % clients.len().max(1);
+        if clients.is_empty() {
+            return;
+        }
+        let first = (begin_ns / self.quantum_ns) as usize % clients.len();
         let mut matching = match_winners(tree, &self.winners);
         for client in clients[first..].iter().chain(&clients[..first]) {
             let wanted = 0..left.min(client.runnable);

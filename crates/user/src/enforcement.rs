@@ -25,7 +25,7 @@ pub(crate) struct Enforcement {
     mechanism: Mechanism,
     /// Made when it is needed first.
     control_groups: Option<ControlGroups>,
-    /// Losers that are stopped, and losers that stand by in `SCHED_IDLE`.
+    /// Losers that are stopped or frozen, and losers that stand by for CPUs that would be idle.
     stopped: u32,
     standing_by: u32,
 }

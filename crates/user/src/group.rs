@@ -98,6 +98,12 @@ impl Groups {
         GroupIndex(index)
     }
 
+    /// Enters the group that another process is in.
+    pub(crate) fn enter_known(&mut self, group: GroupIndex) -> GroupIndex {
+        self.members[group.0].1 += 1;
+        group
+    }
+
     pub(crate) fn leave(&mut self, group: GroupIndex) {
         self.members[group.0].1 -= 1;
     }

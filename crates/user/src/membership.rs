@@ -140,6 +140,9 @@ impl Tree {
             Ok(()) | Err(EngineError::NoSuchProcess(_)) => {}
             Err(error) => {
                 tracing::warn!("part of client {id} runs unmanaged: {error}");
+                if let Some(client) = self.client(id) {
+                    client.expel(pid);
+                }
                 self.disinherit(pid, stat, origin);
             }
         }

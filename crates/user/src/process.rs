@@ -173,11 +173,6 @@ impl Process {
         self.stat().is_ok_and(|stat| !stat.has_ended())
     }
 
-    /// Whether it is a zombie.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.stat().is_ok_and(|stat| stat.has_ended())
-    }
-
     pub(crate) fn stat(&self) -> io::Result<Stat> {
         self.stat_file.read()
     }

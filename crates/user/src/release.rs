@@ -51,7 +51,8 @@ impl Tree {
         for process in client.processes.drain(..) {
             self.strike(id, &process);
             let waited_for = self.owners.contains_key(&process.parent);
-            if waited_for && process.has_ended() {
+            // The parent may have waited for it by now.
+            if waited_for && !process.is_alive() {
                 self.zombies.push((id, process));
             } else {
                 self.release(process);

@@ -8,6 +8,7 @@ use rustix::thread::CpuSet;
 
 use crate::births::Births;
 use crate::client::Client;
+use crate::control_groups::Lodging;
 use crate::directory::Change;
 use crate::error::EngineError;
 use crate::group::{Group, Groups};
@@ -45,6 +46,8 @@ pub(crate) struct Tree {
     pub(crate) departed: Vec<Departed>,
     /// Ended processes of removed clients. Processes of other clients have still to wait for them.
     pub(crate) zombies: Vec<(ClientId, Process)>,
+    /// Scheduling groups. A process in its client's control group counts for the group that it came
+    /// from: whether `SCHED_IDLE` would work does not depend on what the engine makes.
     pub(crate) groups: Groups,
     /// Index of the client where the next review begins.
     review_from: usize,
@@ -247,8 +250,13 @@ impl Tree {
         if is_foreign || self.unreleased.iter().any(|p| p.id == process) {
             return Err(EngineError::NotPermitted(pid));
         }
-        let group = Group::of(pid, stat.session).map_err(|_| gone())?;
-        let group = self.groups.enter(group);
+        let group = match self.client(id).and_then(|client| client.group_of_home(pid)) {
+            Some(home) => self.groups.enter_known(home),
+            None => {
+                let group = Group::of(pid, stat.session).map_err(|_| gone())?;
+                self.groups.enter(group)
+            }
+        };
         let joined = Process::new(process, group, origin, self.way_back, &mut self.journal);
         let mut joined = joined.map_err(|failure| {
             self.groups.leave(group);
@@ -289,7 +297,7 @@ impl Tree {
         self.gone = gone;
     }
 
-    /// Finds out which ended processes were waited for. To be called before the looks at clients.
+    /// Finds out which ended processes were waited for. To be called before each look at a client.
     pub(crate) fn review_zombies(&mut self) {
         for (id, mut process) in std::mem::take(&mut self.zombies) {
             process.sample();
@@ -344,6 +352,9 @@ impl Tree {
                 foreign.push(pid);
             }
             let process = &mut client.processes[index];
+            if matches!(process.lodging, Lodging::InGroup { .. }) {
+                continue;
+            }
             let Ok(group) = Group::of(process.id.pid, stat.session) else {
                 continue;
             };

@@ -11,7 +11,7 @@ use anyhow::{Result, bail, ensure};
 use prorata_protocol::{ClientState, Connection, ProcessesReport, Request, Response};
 use prorata_user::ProcessId;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 
 use crate::args::ledger::KillArgs;
@@ -38,6 +38,14 @@ struct Killed<'a> {
 /// `prorata kill`. Each process gets the signal once, also those that are born meanwhile.
 pub fn kill(caller: &Caller, args: &KillArgs) -> Result<()> {
     let mut connection = caller.open()?;
+    // Another user's program could name any process as the client's.
+    let (daemon, own) = (connection.user(), geteuid().as_raw());
+    ensure!(
+        daemon == 0 || daemon == own,
+        "the daemon on {} is user {daemon}'s, so its list of processes cannot be trusted: \
+         use the socket of your own daemon or of root's",
+        caller.paths().socket
+    );
     let first = processes(&mut connection, &args.client)?;
     let mut hunt = Hunt {
         is_suspended: state(&mut connection, &first.client)? == Some(ClientState::Suspended),
@@ -95,7 +103,11 @@ impl Hunt {
             for process in &others {
                 self.reach(*process)?;
             }
-            if Instant::now() >= deadline {
+            let is_settled = |process: &ProcessId| {
+                self.reached.contains(process) || self.refused == Some(process.pid)
+            };
+            let waits_in_vain = self.refused.is_some() && others.iter().all(is_settled);
+            if waits_in_vain || Instant::now() >= deadline {
                 return Ok(others.iter().map(|process| process.pid).collect());
             }
             sleep(LOOK_AGAIN);

@@ -10,8 +10,12 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 use crate::caller::{Caller, ask, clients, status, tell, unexpected};
 use crate::sentence::sentence;
 
-/// The daemon's name for the mechanism that stops losers.
-const STOPPING: &str = "stop";
+/// The daemon's names for the mechanisms that may stop losers by signals. Control groups do not
+/// hold every process.
+const STOPPING: [&str; 3] = ["stop", "group-idle", "group-freeze"];
+
+/// How long an ended command waits for a busy daemon to hear of its end.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(1);
 
 /// Whether a stop signal reached the command. A process that the engine has
 /// stopped does not see the signal, and continuing the process discards it.
@@ -200,8 +204,9 @@ impl<'a> Keeper<'a> {
             return Ok(Notice::Taken);
         };
         let was_stopped = self.ask_to_suspend(&mut connection)?;
+        let mechanism = status(&mut connection)?.mechanism;
         Ok(
-            match (was_stopped, status(&mut connection)?.mechanism == STOPPING) {
+            match (was_stopped, STOPPING.contains(&mechanism.as_str())) {
                 (true, _) => Notice::Lost,
                 (false, true) => Notice::PerhapsLost,
                 (false, false) => Notice::Taken,
@@ -221,7 +226,10 @@ impl<'a> Keeper<'a> {
     /// The command has ended and left no process: the daemon forgets the client now, and not when
     /// its engine looks again. So no list shows the client once this process has ended.
     pub fn finish(&self) {
-        if let Ok(Some(mut connection)) = self.reach() {
+        let socket = &self.caller.paths().socket;
+        if let Daemon::Runs(_) = self.daemon
+            && let Ok(mut connection) = Connection::open_within(socket, LONGEST_FAREWELL)
+        {
             // Its engine may have noticed already.
             let client = self.client.clone();
             let _ = tell(&mut connection, &Request::Release { client });

@@ -6,9 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::hierarchy::{group_of, limits_what_leaves_for, put_in};
+use super::hierarchy::{group_of, is_of_service, limits_what_leaves_for, put_in};
 use super::{ControlGroups, make, remove};
 use crate::client::Client;
+use crate::group::GroupIndex;
 use crate::process::{Process, Treatment};
 use crate::table::Journal;
 
@@ -18,6 +19,8 @@ pub(crate) struct ControlGroup {
     directory: PathBuf,
     /// Where a process goes that leaves the client and cannot go back home.
     released: PathBuf,
+    /// The home of the first process that has one: where others go whose home is not known.
+    home: Option<Arc<Path>>,
     freeze: File,
     /// Missing without the cpu controller.
     idle: Option<File>,
@@ -43,6 +46,7 @@ impl ControlGroup {
             freeze: open("cgroup.freeze")?,
             idle: open("cpu.idle").ok(),
             released: groups.base().join("released"),
+            home: None,
             // The group of an engine that died may be held down.
             holds: Treatment::Stopped,
             directory,
@@ -71,36 +75,56 @@ impl ControlGroup {
     }
 
     /// Lets a process in. Fails if it is not permitted to move, or if it would escape a limit.
-    fn admit(&self, process: &Process) -> io::Result<Lodging> {
+    fn admit(&mut self, process: &Process) -> io::Result<Lodging> {
         let pid = process.id.pid;
         let home = group_of(pid)?;
         if home.starts_with(&self.directory) {
             return Ok(Lodging::InGroup { home: None });
         }
-        if limits_what_leaves_for(&home, &self.directory) {
-            return Err(io::ErrorKind::PermissionDenied.into());
+        if is_of_service(&home) || limits_what_leaves_for(&home, &self.directory) {
+            let reason = format!("process {pid} stays in {}", home.display());
+            return Err(io::Error::other(reason));
         }
         put_in(&self.directory, pid)?;
         if !process.is_alive() {
             // A later process may have its pid.
-            let _ = put_in(&home, pid);
+            if let Err(error) = put_in(&home, pid) {
+                tracing::warn!("process {pid} may be in a wrong control group: {error}");
+            }
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(Lodging::InGroup {
-            home: Some(home.into()),
-        })
+        // The group of another client is no home: it goes with that client.
+        let base = self.released.parent();
+        let is_of_client = base.is_some_and(|base| home.starts_with(base));
+        let home: Option<Arc<Path>> = (!is_of_client).then(|| home.into());
+        self.home = self.home.take().or_else(|| home.clone());
+        Ok(Lodging::InGroup { home })
     }
 
     /// Lets a process out.
     fn dismiss(&self, process: &mut Process) {
-        let Lodging::InGroup { home } = std::mem::replace(&mut process.lodging, Lodging::Elsewhere)
-        else {
-            return;
-        };
         process.held_by_group = Treatment::Normal;
         let pid = process.id.pid;
+        let home = match std::mem::replace(&mut process.lodging, Lodging::Elsewhere) {
+            Lodging::InGroup { home } => home,
+            // It was born while its client was let go.
+            Lodging::Elsewhere if self.has(pid) => None,
+            Lodging::Elsewhere => return,
+        };
         // An ended process needs no group, and its pid may be another's.
-        if !process.is_alive() || home.is_some_and(|home| put_in(&home, pid).is_ok()) {
+        if process.is_alive() {
+            self.send_home(pid, home.as_deref());
+        }
+    }
+
+    /// Whether a process is in the group, or in one below.
+    fn has(&self, pid: u32) -> bool {
+        group_of(pid).is_ok_and(|group| group.starts_with(&self.directory))
+    }
+
+    fn send_home(&self, pid: u32, home: Option<&Path>) {
+        let mut homes = home.into_iter().chain(self.home.as_deref());
+        if homes.any(|home| put_in(home, pid).is_ok()) {
             return;
         }
         if let Err(error) = make(&self.released).and_then(|()| put_in(&self.released, pid)) {
@@ -125,7 +149,7 @@ impl Client {
         };
         let gathered = result.and_then(|()| self.admit_all());
         if let Err(error) = &gathered
-            && self.grouped
+            && !std::mem::replace(&mut self.lacks_group, true)
         {
             tracing::info!("client {} does without a control group: {error}", self.id);
         }
@@ -140,9 +164,15 @@ impl Client {
     }
 
     fn admit_all(&mut self) -> io::Result<()> {
-        let Some(group) = &self.control_group else {
+        let Some(mut group) = self.control_group.take() else {
             return Ok(());
         };
+        let admitted = self.admit_to(&mut group);
+        self.control_group = Some(group);
+        admitted
+    }
+
+    fn admit_to(&mut self, group: &mut ControlGroup) -> io::Result<()> {
         for index in 0..self.processes.len() {
             let process = &self.processes[index];
             if !matches!(process.lodging, Lodging::Elsewhere) {
@@ -162,6 +192,14 @@ impl Client {
         Ok(())
     }
 
+    /// Puts a child elsewhere that cannot be managed: it would be held down with the client, though
+    /// it is no part of that.
+    pub(crate) fn expel(&self, pid: u32) {
+        if let Some(group) = self.control_group.as_ref().filter(|group| group.has(pid)) {
+            group.send_home(pid, None);
+        }
+    }
+
     fn lodging_of(&self, pid: u32) -> Lodging {
         let mut processes = self.processes.iter();
         let parent = processes.find(|process| process.id.pid == pid);
@@ -169,6 +207,13 @@ impl Client {
             Some(Lodging::InGroup { home }) => Lodging::InGroup { home },
             _ => Lodging::InGroup { home: None },
         }
+    }
+
+    /// The scheduling group where a child came from that was born in the client's control group.
+    pub(crate) fn group_of_home(&self, pid: u32) -> Option<GroupIndex> {
+        let group = self.control_group.as_ref()?;
+        let sibling = self.processes.first()?;
+        group.has(pid).then_some(sibling.group)
     }
 
     fn set_grouped(&mut self, grouped: bool) {
@@ -195,9 +240,10 @@ impl Client {
         }
     }
 
-    /// Lets all its processes out of its control group.
+    /// Lets all its processes out of its control group. The group stays for those that are born
+    /// meanwhile.
     pub(crate) fn disperse(&mut self) {
-        if let Some(mut group) = self.control_group.take() {
+        if let Some(group) = &mut self.control_group {
             let _ = group.hold(Treatment::Normal);
             for process in &mut self.processes {
                 group.dismiss(process);
@@ -221,8 +267,7 @@ impl Client {
             return;
         };
         let process = &mut self.processes[index];
-        let is_there =
-            group_of(process.id.pid).is_ok_and(|current| current.starts_with(&group.directory));
+        let is_there = group.has(process.id.pid);
         if matches!(process.lodging, Lodging::InGroup { .. }) && !is_there {
             process.lodging = Lodging::Elsewhere;
             process.held_by_group = Treatment::Normal;

@@ -54,21 +54,35 @@ pub(super) fn below(group: &Path) -> Vec<PathBuf> {
     groups.collect()
 }
 
-/// Limits that a process escapes by leaving its group.
-const LIMITS: [&str; 6] = [
+/// Limits that a process escapes by leaving its group. A number of processes is none of them: the
+/// service manager sets one for each scope, and users may start as many scopes as they like.
+const LIMITS: [&str; 7] = [
     "cpu.max",
     "cpuset.cpus",
+    "cpuset.mems",
     "io.max",
     "memory.high",
     "memory.max",
     "memory.swap.max",
 ];
 
+/// A limit that only root can help a user to escape.
+const LIMIT_OF_USERS: &str = "pids.max";
+
+/// Whether its service manager takes a service for ended once its group is empty.
+pub(super) fn is_of_service(group: &Path) -> bool {
+    group.extension().is_some_and(|kind| kind == "service")
+}
+
 /// Whether a process that moves from one group to another escapes a limit: one of its group, or
 /// of a group around it that is not around the other too.
 pub(super) fn limits_what_leaves_for(from: &Path, to: &Path) -> bool {
     let left = from.ancestors().take_while(|group| !to.starts_with(group));
-    let mut limits = left.flat_map(|group| LIMITS.map(|limit| group.join(limit)));
+    let of_users = rustix::process::geteuid()
+        .is_root()
+        .then_some(LIMIT_OF_USERS);
+    let limits = || LIMITS.into_iter().chain(of_users);
+    let mut limits = left.flat_map(|group| limits().map(|limit| group.join(limit)));
     limits.any(|limit| {
         let text = std::fs::read_to_string(limit).unwrap_or_default();
         text.split_whitespace()

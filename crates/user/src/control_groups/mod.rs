@@ -41,8 +41,8 @@ pub(crate) struct ControlGroups {
 
 impl ControlGroups {
     /// Makes a base group around this process, and notes it in the table. The base is in
-    /// a scope of the user's service manager, or in the nearest group in which this user may make
-    /// groups; preferably where the cpu controller can be had.
+    /// a scope of the user's service manager. Without that it is in the nearest group where the cpu
+    /// controller can be had, or failing that in the nearest in which this user may make groups.
     ///
     /// Changes no other group, except that it enables the cpu controller where this affects no
     /// other group. Takes some 50 ms, and seconds if the service manager hangs: not for the decision
@@ -54,16 +54,11 @@ impl ControlGroups {
         }
         let name = base_name(table)?;
         let in_scope = scope::request().and_then(|scope| Self::below(&scope, &name));
-        match in_scope {
-            Ok(groups) if groups.has_idle => return groups.noted_in(table),
-            Ok(_) => {}
-            Err(ref error) => tracing::info!("no scope of a service manager: {error}"),
-        }
-        match Self::near(&name) {
-            Ok(groups) if groups.has_idle => groups,
-            nearest => in_scope.or(nearest)?,
-        }
-        .noted_in(table)
+        let groups = in_scope.or_else(|error| {
+            tracing::info!("no scope of a service manager: {error}");
+            Self::near(&name)
+        });
+        groups?.noted_in(table)
     }
 
     /// The same without a request to the service manager.

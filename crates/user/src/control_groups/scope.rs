@@ -41,7 +41,7 @@ pub(super) fn request() -> io::Result<PathBuf> {
 
 /// `busctl` comes with systemd.
 fn ask_for(name: &str, pid: u32) -> io::Result<()> {
-    let output = Command::new("busctl")
+    let mut child = Command::new("busctl")
         .args(["--user", "--quiet"])
         .arg(format!("--timeout={}", PATIENCE.as_secs()))
         .arg("call")
@@ -53,12 +53,19 @@ fn ask_for(name: &str, pid: u32) -> io::Result<()> {
         .args(["CollectMode", "s", "inactive-or-failed"])
         .arg("0")
         .stdin(Stdio::null())
-        .output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let reason = String::from_utf8_lossy(&output.stderr);
-            Err(io::Error::other(reason.trim().to_owned()))
+        .stderr(Stdio::null())
+        .spawn()?;
+    let begun = Instant::now();
+    loop {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(_) => return Err(io::Error::other("the service manager gives none")),
+            None if begun.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            None => std::thread::sleep(LOOK_INTERVAL),
         }
     }
 }

@@ -16,6 +16,10 @@ const TESTS: MechanismTests = &[
         "a process that was moved elsewhere is held down again",
         moved,
     ),
+    (
+        "a program that forks all the while leaves no control group",
+        forking,
+    ),
     ("children are held down with their parents", children),
     ("a frozen program can be killed", killed),
 ];
@@ -54,6 +58,26 @@ fn released(mechanism: Mechanism) {
     wait_until("the released one is back", || groups()[0] == homes[0]);
     world.end_engine();
     assert_eq!(groups(), homes, "the engine's end releases all");
+    assert!(!base.exists(), "no group is left");
+}
+
+fn forking(mechanism: Mechanism) {
+    let shell = Program::start(&["run", "sh", "-c", "while :; do /bin/true; done"]);
+    let hog = Program::hog();
+    let home = group_of(shell.pid());
+    let mut world = World::new(Some(mechanism), 20 * MS);
+    world.enter("shell", 1, &shell);
+    world.enter("hog", 1, &hog);
+    wait_until("both have groups of their own", || {
+        [&shell, &hog]
+            .iter()
+            .all(|program| group_of(program.pid()) != home)
+    });
+    let base = group_of(hog.pid()).expect("it runs");
+    let base = base.parent().expect("it is below the base").to_owned();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    world.end_engine();
+    assert_eq!(group_of(shell.pid()), home);
     assert!(!base.exists(), "no group is left");
 }
 
