@@ -68,7 +68,7 @@ impl Table {
     }
 
     /// Leaves out columns of `less`, the first ones first, until all lines fit into `limit` columns
-    /// of a terminal. Where that is not enough, cuts texts on the left to [`SHORT_TEXT`].
+    /// of a terminal. Where that is not enough, cuts texts on the left to a few characters.
     pub fn fit(&mut self, limit: usize, less: &[&str]) {
         let is_wide = |table: &Self| table.lines(None).iter().any(|line| width(line) > limit);
         for heading in less {
