@@ -29,7 +29,7 @@ use crate::restore::reconcile;
 use crate::roots::RootWatch;
 use crate::server::{End, Failure, Server, Timing};
 use crate::state::{Settings, State};
-use crate::state_directory::Place;
+use crate::state_directory::StateDirectory;
 use crate::user_engine::user_engine;
 use crate::{log, policy};
 
@@ -135,7 +135,7 @@ pub fn serve(
     make_engine: MakeEngine<'_>,
     ready: impl FnOnce(),
 ) -> Result<(), DaemonError> {
-    let Place { paths, trouble } = Place::prepare(paths)?;
+    let StateDirectory { paths, trouble } = StateDirectory::prepare(paths)?;
     let paths = &paths;
     log::start(&paths.log()).map_err(system("the log cannot be written"))?;
     if let Some(trouble) = &trouble {

@@ -11,15 +11,15 @@ use crate::daemon::DaemonError;
 
 /// The paths that a daemon uses.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct StateDirectory {
     pub paths: DaemonPaths,
     /// Why the journal does not lie in the state directory, in one sentence.
     pub trouble: Option<String>,
 }
 
-impl Place {
+impl StateDirectory {
     /// Makes the directories of `paths`, and finds out whether the state directory can be used.
-    pub fn prepare(paths: &DaemonPaths) -> Result<Place, DaemonError> {
+    pub fn prepare(paths: &DaemonPaths) -> Result<StateDirectory, DaemonError> {
         paths.prepare_runtime()?;
         let beside = DaemonPaths {
             state: paths.state_beside_socket(),
@@ -30,7 +30,7 @@ impl Place {
                 "neither HOME nor XDG_STATE_HOME names a directory".to_owned()
             }
             Ok(()) => {
-                return Ok(Place {
+                return Ok(StateDirectory {
                     paths: paths.clone(),
                     trouble: None,
                 });
@@ -43,7 +43,7 @@ impl Place {
             "{reason}, so the daemon keeps its journal in {} until the next boot",
             beside.state.display()
         );
-        Ok(Place {
+        Ok(StateDirectory {
             paths: beside,
             trouble: Some(trouble),
         })
@@ -80,8 +80,8 @@ mod tests {
     fn a_usable_state_directory_is_used_without_a_word() {
         let directory = tempfile::tempdir().unwrap();
         let wanted = paths(directory.path(), "deep/state");
-        let place = Place::prepare(&wanted).unwrap();
-        assert_eq!((place.paths, place.trouble), (wanted, None));
+        let prepared = StateDirectory::prepare(&wanted).unwrap();
+        assert_eq!((prepared.paths, prepared.trouble), (wanted, None));
     }
 
     #[test]
@@ -89,10 +89,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
         let wanted = paths(directory.path(), "file/state");
-        let place = Place::prepare(&wanted).unwrap();
+        let prepared = StateDirectory::prepare(&wanted).unwrap();
         let beside = directory.path().join("run/state");
-        assert_eq!(place.paths.state, beside);
-        let trouble = place.trouble.unwrap();
+        assert_eq!(prepared.paths.state, beside);
+        let trouble = prepared.trouble.unwrap();
         assert!(
             trouble.contains(&format!("{}", wanted.state.display())),
             "{trouble}"
@@ -111,9 +111,9 @@ mod tests {
             is_homeless: true,
             ..paths(directory.path(), "run/state")
         };
-        let place = Place::prepare(&wanted).unwrap();
-        assert_eq!(place.paths.state, wanted.state);
-        assert!(place.trouble.unwrap().starts_with("neither HOME nor"));
+        let prepared = StateDirectory::prepare(&wanted).unwrap();
+        assert_eq!(prepared.paths.state, wanted.state);
+        assert!(prepared.trouble.unwrap().starts_with("neither HOME nor"));
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let wanted = paths(directory.path(), "run/state");
         fs::create_dir(&wanted.runtime).unwrap();
         fs::write(&wanted.state, "").unwrap();
-        let error = Place::prepare(&wanted).unwrap_err();
+        let error = StateDirectory::prepare(&wanted).unwrap_err();
         assert!(error.to_string().contains("is not a directory"), "{error}");
     }
 }

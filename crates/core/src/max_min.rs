@@ -44,7 +44,7 @@ pub struct CpuGroup {
 
 /// What the clients of a class ask for at a level.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Claim {
+pub struct ClassDemand {
     /// The CPUs of those that have as many CPUs as threads.
     pub cpus: u64,
     /// The weight of the others.
@@ -52,13 +52,13 @@ pub struct Claim {
 }
 
 /// The clients of the classes. Each class has some weight.
-pub trait Claimants {
+pub trait DemandingClasses {
     /// The level at which the clients of these classes, as bits, ask for so many CPUs
     /// together, or for all that they can use if that is less.
     fn level(&mut self, classes: u64, cpus: u32) -> Level;
 
     /// What a class asks for at the level found last.
-    fn claim(&self, class: usize) -> Claim;
+    fn class_demand(&self, class: usize) -> ClassDemand;
 
     /// These classes have found their level: the one found last.
     fn settle(&mut self, classes: u64);
@@ -102,7 +102,7 @@ pub fn group_cpus<'a>(
 /// stand in another order. Allocates.
 ///
 /// Cost: less than 2 n levels and maximum flows for n classes.
-pub fn fill(groups: &mut [CpuGroup], classes: u64, claimants: &mut impl Claimants) {
+pub fn fill(groups: &mut [CpuGroup], classes: u64, demanding: &mut impl DemandingClasses) {
     let mut parts: Vec<(u64, Range<usize>)> = Vec::new();
     if classes != 0 {
         parts.push((classes, 0..groups.len()));
@@ -110,15 +110,15 @@ pub fn fill(groups: &mut [CpuGroup], classes: u64, claimants: &mut impl Claimant
     while let Some((classes, range)) = parts.pop() {
         let own = &mut groups[range.clone()];
         let cpus = own.iter().map(|group| group.cpus).sum();
-        let level = claimants.level(classes, cpus);
+        let level = demanding.level(classes, cpus);
         let mut demands = [0; MAX_CLASSES];
         for class in bits(classes) {
-            let claim = claimants.claim(class);
-            demands[class] = u128::from(claim.cpus) * u128::from(level.weight)
-                + u128::from(claim.weight) * u128::from(level.cpus);
+            let class_demand = demanding.class_demand(class);
+            demands[class] = u128::from(class_demand.cpus) * u128::from(level.weight)
+                + u128::from(class_demand.weight) * u128::from(level.cpus);
         }
         match overloaded(demands, own, level.weight.into()) {
-            None => claimants.settle(classes),
+            None => demanding.settle(classes),
             Some(tight) => {
                 // Never all classes: together they ask for no more than all these CPUs.
                 debug_assert!(tight != classes);
@@ -156,7 +156,7 @@ pub fn levels(
     let mut all = All {
         demands,
         densest,
-        claims: [Claim::default(); MAX_CLASSES],
+        class_demands: [ClassDemand::default(); MAX_CLASSES],
         found: Level { cpus: 1, weight: 1 },
         levels: [None; MAX_CLASSES],
     };
@@ -180,39 +180,41 @@ pub fn max_min_weights(demands: &[ConfinedDemand], affinities: &[Affinity], cpus
     weights.collect()
 }
 
-/// Claimants that are all looked at for each level.
+/// DemandingClasses that are all looked at for each level.
 struct All<'a> {
     demands: &'a [ConfinedDemand],
     /// Places of the demands, the densest first.
     densest: Vec<usize>,
-    claims: [Claim; MAX_CLASSES],
+    class_demands: [ClassDemand; MAX_CLASSES],
     found: Level,
     levels: [Option<Level>; MAX_CLASSES],
 }
 
-impl Claimants for All<'_> {
+impl DemandingClasses for All<'_> {
     fn level(&mut self, classes: u64, cpus: u32) -> Level {
-        bits(classes).for_each(|class| self.claims[class] = Claim::default());
+        bits(classes).for_each(|class| self.class_demands[class] = ClassDemand::default());
         let places = self.densest.iter().map(|&place| self.demands[place]);
         let own = places.filter(|confined| classes >> confined.class & 1 == 1);
         for confined in own.clone() {
-            self.claims[confined.class].weight += u64::from(confined.demand.weight);
+            self.class_demands[confined.class].weight += u64::from(confined.demand.weight);
         }
-        let total = bits(classes).map(|class| self.claims[class].weight).sum();
+        let total = bits(classes)
+            .map(|class| self.class_demands[class].weight)
+            .sum();
         let mut readjustment = Readjustment::new(total, cpus);
         for confined in own {
             if !readjustment.cut(confined.demand) {
                 break;
             }
-            self.claims[confined.class].weight -= u64::from(confined.demand.weight);
-            self.claims[confined.class].cpus += u64::from(confined.demand.cpus);
+            self.class_demands[confined.class].weight -= u64::from(confined.demand.weight);
+            self.class_demands[confined.class].cpus += u64::from(confined.demand.cpus);
         }
         self.found = readjustment.level();
         self.found
     }
 
-    fn claim(&self, class: usize) -> Claim {
-        self.claims[class]
+    fn class_demand(&self, class: usize) -> ClassDemand {
+        self.class_demands[class]
     }
 
     fn settle(&mut self, classes: u64) {

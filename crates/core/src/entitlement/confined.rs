@@ -17,7 +17,7 @@ use super::active::Classes;
 use super::competitor::{Competitor, Competitors};
 use crate::affinity::Affinity;
 use crate::feasible::{Demand, Level};
-use crate::max_min::{Claim, Claimants, MAX_CLASSES, bits, fill, group_cpus};
+use crate::max_min::{ClassDemand, DemandingClasses, MAX_CLASSES, bits, fill, group_cpus};
 
 /// Clients with the same affinity.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Confined {
             all,
             confined: &self.classes,
             competitors,
-            claims: [Claim::default(); MAX_CLASSES],
+            class_demands: [ClassDemand::default(); MAX_CLASSES],
             cpus,
             found: Level { cpus: 1, weight: 1 },
             infeasible: Vec::new(),
@@ -170,7 +170,7 @@ struct Filling<'a> {
     all: (&'a Classes, u64),
     confined: &'a [AffinityClass],
     competitors: &'a Competitors,
-    claims: [Claim; MAX_CLASSES],
+    class_demands: [ClassDemand; MAX_CLASSES],
     /// CPUs of the level found last.
     cpus: u32,
     found: Level,
@@ -229,13 +229,15 @@ impl Filling<'_> {
     }
 }
 
-impl Claimants for Filling<'_> {
+impl DemandingClasses for Filling<'_> {
     fn level(&mut self, classes: u64, cpus: u32) -> Level {
         for class in bits(classes) {
             let weight = self.weight(class);
-            self.claims[class] = Claim { cpus: 0, weight };
+            self.class_demands[class] = ClassDemand { cpus: 0, weight };
         }
-        let total = bits(classes).map(|class| self.claims[class].weight).sum();
+        let total = bits(classes)
+            .map(|class| self.class_demands[class].weight)
+            .sum();
         let mut infeasible = core::mem::take(&mut self.infeasible);
         infeasible.truncate(self.settled);
         let members = bits(classes).map(|class| self.members(class));
@@ -248,9 +250,9 @@ impl Claimants for Filling<'_> {
         );
         for &index in &infeasible[self.settled..] {
             let competitor = self.competitors.at(index);
-            let claim = &mut self.claims[usize::from(competitor.affinity)];
-            claim.weight -= u64::from(competitor.weight);
-            claim.cpus += u64::from(competitor.threads);
+            let class_demand = &mut self.class_demands[usize::from(competitor.affinity)];
+            class_demand.weight -= u64::from(competitor.weight);
+            class_demand.cpus += u64::from(competitor.threads);
         }
         self.infeasible = infeasible;
         self.cpus = cpus;
@@ -258,15 +260,17 @@ impl Claimants for Filling<'_> {
         self.found
     }
 
-    fn claim(&self, class: usize) -> Claim {
-        self.claims[class]
+    fn class_demand(&self, class: usize) -> ClassDemand {
+        self.class_demands[class]
     }
 
     fn settle(&mut self, classes: u64) {
-        let claims = bits(classes).map(|class| self.claims[class]);
-        let all_cut = claims.clone().all(|claim| claim.weight == 0);
+        let class_demands = bits(classes).map(|class| self.class_demands[class]);
+        let all_cut = class_demands
+            .clone()
+            .all(|class_demand| class_demand.weight == 0);
         let cpus = match all_cut {
-            true => claims.map(|claim| claim.cpus).sum(),
+            true => class_demands.map(|class_demand| class_demand.cpus).sum(),
             false => self.cpus.into(),
         };
         let end = self.infeasible.len();

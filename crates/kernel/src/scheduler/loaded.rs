@@ -8,10 +8,10 @@ use std::{fs, io};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, ProgramInput, ProgramMut};
 
+use super::free_space::FreeSpace;
 use super::graph::Graph;
 use super::quanta::{Quanta, check_quantum};
 use super::ring::Ring;
-use super::room::Room;
 use super::tables::Tables;
 use super::trace::{Decision, Trace};
 use super::{
@@ -54,7 +54,7 @@ pub struct Scheduler {
 /// The graph, the table of tickets and the quanta, as the caller set them.
 pub(super) struct Rights {
     pub(super) graph: Graph,
-    room: Room,
+    free_space: FreeSpace,
     pub(super) quanta: Quanta,
 }
 
@@ -92,7 +92,7 @@ impl Scheduler {
             decisions,
             rights: Mutex::new(Rights {
                 graph: Graph::default(),
-                room: Room::new(TICKETS as u32 + 1),
+                free_space: FreeSpace::new(TICKETS as u32 + 1),
                 quanta: Quanta::new(options.quantum_ns),
             }),
             skeleton: Mutex::new(skeleton),
@@ -127,12 +127,14 @@ impl Scheduler {
     /// tasks run when no others want to.
     pub fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         let mut rights = lock(&self.rights);
-        let Rights { graph, room, .. } = &mut *rights;
+        let Rights {
+            graph, free_space, ..
+        } = &mut *rights;
         graph.check(node, tickets)?;
         let wanted = tickets.len();
         let list = match wanted {
             0 => 0,
-            1..=TICKETS => room
+            1..=TICKETS => free_space
                 .take(wanted as u32, quiesce)
                 .ok_or(KernelError::TooManyTickets { wanted })?,
             _ => return Err(KernelError::TooManyTickets { wanted }),
@@ -141,7 +143,7 @@ impl Scheduler {
         self.ask(|progs| &progs.set_tickets, node, list, 0)
             .map_err(|why| self.refused(&why))?;
         if let Some(before) = graph.fund(node, tickets, list) {
-            room.retire(before.list, before.length);
+            free_space.retire(before.list, before.length);
         }
         Ok(())
     }
@@ -160,7 +162,7 @@ impl Scheduler {
         self.ask(|progs| &progs.set_tickets, node, 0, 0)
             .map_err(|why| self.refused(&why))?;
         if let Some(before) = rights.graph.forget(node) {
-            rights.room.retire(before.list, before.length);
+            rights.free_space.retire(before.list, before.length);
         }
         self.forget_quantum(&mut rights.quanta, node)?;
         self.with_data(|_, tables| {

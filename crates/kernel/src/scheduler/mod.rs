@@ -2,6 +2,8 @@
 //! each node holds; `bpf/prorata.bpf.c` decides which task runs.
 
 #[cfg(feature = "bpf")]
+mod free_space;
+#[cfg(feature = "bpf")]
 mod graph;
 #[cfg(feature = "bpf")]
 mod layout;
@@ -14,8 +16,6 @@ mod loaded;
 mod quanta;
 #[cfg(feature = "bpf")]
 mod ring;
-#[cfg(feature = "bpf")]
-mod room;
 #[cfg(feature = "bpf")]
 mod tables;
 #[cfg(feature = "bpf")]

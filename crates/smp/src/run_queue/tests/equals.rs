@@ -1,7 +1,7 @@
 //! Of equals the task that came last goes first, as on the one list of Linux 2.4.
 
 use super::super::{Comparison, Cpu, QueueLayout, Task, TaskIndex, TurnEnd};
-use super::machine::{Machine, WITHOUT_MM};
+use super::machine::{TestMachine, WITHOUT_MM};
 
 fn layouts() -> [QueueLayout; 4] {
     [
@@ -13,12 +13,12 @@ fn layouts() -> [QueueLayout; 4] {
 }
 
 /// One CPU and three equals.
-fn machine(layout: &QueueLayout) -> Machine {
+fn machine(layout: &QueueLayout) -> TestMachine {
     let tasks = [0, 1, 2].map(|index| Task::new(TaskIndex(index), Cpu(0)));
-    Machine::of(1, WITHOUT_MM, layout, &tasks)
+    TestMachine::of(1, WITHOUT_MM, layout, &tasks)
 }
 
-fn next(machine: &mut Machine, end: TurnEnd) -> Option<u32> {
+fn next(machine: &mut TestMachine, end: TurnEnd) -> Option<u32> {
     machine.decide(0, end).next.map(|task| task.0)
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::{Comparison, Goodness, QueueLayout, Task};
-use super::machine::{Event, Machine, WITHOUT_MM, events, tasks};
+use super::machine::{Event, TestMachine, WITHOUT_MM, events, tasks};
 use super::reference::compare_decision;
 use super::seeded;
 
@@ -31,8 +31,8 @@ fn list_and_levels_agree(
     tasks: &[Task],
     events: Vec<Event>,
 ) -> Result<(), TestCaseError> {
-    let mut list = Machine::new(goodness, &QueueLayout::GlobalList, tasks);
-    let mut levels = Machine::new(goodness, &QueueLayout::PriorityLevels, tasks);
+    let mut list = TestMachine::new(goodness, &QueueLayout::GlobalList, tasks);
+    let mut levels = TestMachine::new(goodness, &QueueLayout::PriorityLevels, tasks);
     for event in events {
         let [by_list, by_levels] = [&mut list, &mut levels].map(|m| m.happen(event));
         prop_assert_eq!(format!("{by_list:?}"), format!("{by_levels:?}"));
@@ -60,7 +60,7 @@ proptest! {
     #[test]
     fn every_layout_decides_by_goodness(tasks in tasks(), events in events()) {
         for layout in layouts() {
-            let mut machine = Machine::new(WITHOUT_MM, &layout, &tasks);
+            let mut machine = TestMachine::new(WITHOUT_MM, &layout, &tasks);
             for &event in &events {
                 compare_decision(&mut machine, event).unwrap();
                 machine.check();
@@ -75,7 +75,7 @@ proptest! {
         grants in prop::collection::vec(any::<bool>(), 1..40),
     ) {
         for layout in layouts() {
-            let mut machine = Machine::new(Goodness::X86, &layout, &tasks);
+            let mut machine = TestMachine::new(Goodness::X86, &layout, &tasks);
             // Every holder of a lock releases it some time.
             machine.grants = [&grants[..], &[true]].concat();
             for &event in &events {

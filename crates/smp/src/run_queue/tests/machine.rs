@@ -178,7 +178,7 @@ pub struct Made {
     pub recalculated: bool,
 }
 
-pub struct Machine {
+pub struct TestMachine {
     pub queues: Sequential,
     /// By index, while they are blocked.
     pub blocked: Vec<Option<Task>>,
@@ -190,7 +190,7 @@ pub struct Machine {
     pub made: Vec<Made>,
 }
 
-impl Machine {
+impl TestMachine {
     pub fn new(goodness: Goodness, layout: &QueueLayout, tasks: &[Task]) -> Self {
         Self::of(CPUS, goodness, layout, tasks)
     }

@@ -5,7 +5,7 @@ use super::super::goodness::MAX_COUNTER;
 use super::super::{
     Comparison, Cpu, Goodness, Placement, Queue, QueueLayout, Schedule, Task, TaskIndex, TurnEnd,
 };
-use super::machine::{CPUS, Machine, Sequential, WITHOUT_MM, equal_tasks};
+use super::machine::{CPUS, Sequential, TestMachine, WITHOUT_MM, equal_tasks};
 
 fn layouts() -> [QueueLayout; 4] {
     [
@@ -17,8 +17,8 @@ fn layouts() -> [QueueLayout; 4] {
 }
 
 /// Every CPU runs the task of its number; the others are blocked.
-fn busy(layout: &QueueLayout, tasks: &[Task]) -> Machine {
-    let mut machine = Machine::new(WITHOUT_MM, layout, tasks);
+fn busy(layout: &QueueLayout, tasks: &[Task]) -> TestMachine {
+    let mut machine = TestMachine::new(WITHOUT_MM, layout, tasks);
     for cpu in 0..CPUS {
         machine.wake(cpu);
         assert_eq!(machine.queues.take_told(), [Cpu(cpu)], "{layout:?}");
@@ -29,7 +29,7 @@ fn busy(layout: &QueueLayout, tasks: &[Task]) -> Machine {
 }
 
 /// The CPUs told when a task wakes that ran last on CPU `index % CPUS`.
-fn told(machine: &mut Machine, index: u32) -> Vec<Cpu> {
+fn told(machine: &mut TestMachine, index: u32) -> Vec<Cpu> {
     assert!(machine.wake(index));
     machine.queues.take_told()
 }
@@ -71,8 +71,8 @@ fn a_waking_task_preempts_the_lowest_goodness_if_that_gains_more_than_one() {
 
 /// A machine that has recalculated so often, as the first task ran alone on CPU 0.
 /// Another task was `asleep` meanwhile.
-fn recalculated(layout: &QueueLayout, times: u64, asleep: Option<u32>) -> Machine {
-    let mut machine = Machine::new(WITHOUT_MM, layout, &equal_tasks());
+fn recalculated(layout: &QueueLayout, times: u64, asleep: Option<u32>) -> TestMachine {
+    let mut machine = TestMachine::new(WITHOUT_MM, layout, &equal_tasks());
     if let Some(asleep) = asleep {
         machine.wake(asleep);
         machine.decide(asleep, TurnEnd::Runnable);
@@ -90,7 +90,7 @@ fn recalculated(layout: &QueueLayout, times: u64, asleep: Option<u32>) -> Machin
 }
 
 /// The ticks that are left to a task in a queue.
-fn counter(machine: &Machine, index: u32) -> u32 {
+fn counter(machine: &TestMachine, index: u32) -> u32 {
     let mut tasks = machine.queues.queues().iter().flat_map(Queue::tasks);
     let (task, _) = tasks.find(|(task, _)| task.index.0 == index).unwrap();
     task.counter

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::{
     Comparison, Cpu, Goodness, Queue, QueueLayout, Scheduled, Task, TaskIndex, TurnEnd,
 };
-use super::machine::{CPUS, Event, Machine, events, task, tasks};
+use super::machine::{CPUS, Event, TestMachine, events, task, tasks};
 use super::seeded;
 
 proptest! {
@@ -17,7 +17,7 @@ proptest! {
             QueueLayout::MultiQueue(Comparison::Scan),
             QueueLayout::Pools(vec![0; CPUS as usize], Comparison::Scan),
         ];
-        let mut machines = layouts.map(|layout| Machine::new(Goodness::X86, &layout, &tasks));
+        let mut machines = layouts.map(|layout| TestMachine::new(Goodness::X86, &layout, &tasks));
         for event in events {
             let [mq, pool] = machines.each_mut().map(|machine| machine.happen(event));
             prop_assert_eq!(format!("{mq:?}"), format!("{pool:?}"));
@@ -28,11 +28,11 @@ proptest! {
     #[test]
     fn pools_of_one_cpu_are_separate_queues(tasks in tasks(), events in events()) {
         let pools = QueueLayout::Pools((0..CPUS).collect(), Comparison::Scan);
-        let mut together = Machine::new(Goodness::X86, &pools, &tasks);
+        let mut together = TestMachine::new(Goodness::X86, &pools, &tasks);
         let queue = QueueLayout::MultiQueue(Comparison::Scan);
         let on_first: Vec<_> = tasks.iter().map(|&task| Task { cpu: Cpu(0), ..task }).collect();
         let mut alone: Vec<_> = (0..CPUS)
-            .map(|_| Machine::of(1, Goodness::X86, &queue, &on_first))
+            .map(|_| TestMachine::of(1, Goodness::X86, &queue, &on_first))
             .collect();
         for event in events {
             let (cpu, of_one) = match event {
@@ -55,7 +55,7 @@ proptest! {
     ) {
         let pool_of = [0, 1, 2, last];
         let layout = QueueLayout::Pools(pool_of.to_vec(), Comparison::Tournament);
-        let mut machine = Machine::new(Goodness::X86, &layout, &tasks);
+        let mut machine = TestMachine::new(Goodness::X86, &layout, &tasks);
         for event in events {
             machine.happen(event);
             balance_out(&mut machine, &pool_of);
@@ -80,7 +80,7 @@ fn brief(decided: Vec<(Cpu, Scheduled)>) -> Vec<(Option<TaskIndex>, Option<u32>)
 
 /// All pools take tasks until none does. With each move the loads of all pools,
 /// the largest first, decrease lexicographically.
-fn balance_out(machine: &mut Machine, pool_of: &[u32; 4]) {
+fn balance_out(machine: &mut TestMachine, pool_of: &[u32; 4]) {
     let (mut moves, mut still) = (0, 0);
     let mut cpus = [0, 1, 2].map(Cpu).into_iter().cycle();
     while still < 3 {
@@ -96,7 +96,7 @@ fn balance_out(machine: &mut Machine, pool_of: &[u32; 4]) {
 }
 
 fn of_pool<'a>(
-    machine: &'a Machine,
+    machine: &'a TestMachine,
     pool_of: &'a [u32; 4],
     pool: u32,
 ) -> impl Iterator<Item = &'a Queue> {
@@ -106,13 +106,13 @@ fn of_pool<'a>(
 
 /// Tasks a CPU of a pool, with so many more. Pools have one or two CPUs, so
 /// twice that is a whole number.
-fn double_load(machine: &Machine, pool_of: &[u32; 4], pool: u32, more: u32) -> u32 {
+fn double_load(machine: &TestMachine, pool_of: &[u32; 4], pool: u32, more: u32) -> u32 {
     let cpus = of_pool(machine, pool_of, pool).count() as u32;
     let tasks: u32 = of_pool(machine, pool_of, pool).map(Queue::len).sum();
     (tasks + more) * 2 / cpus
 }
 
-fn sorted_loads(machine: &Machine, pool_of: &[u32; 4]) -> Vec<u32> {
+fn sorted_loads(machine: &TestMachine, pool_of: &[u32; 4]) -> Vec<u32> {
     let mut loads = [0, 1, 2].map(|pool| double_load(machine, pool_of, pool, 0));
     loads.sort_by(|a, b| b.cmp(a));
     loads.to_vec()
@@ -120,7 +120,7 @@ fn sorted_loads(machine: &Machine, pool_of: &[u32; 4]) -> Vec<u32> {
 
 /// No task waits in a pool that could move to another and leave that with less
 /// load than its own pool has.
-fn check_even(machine: &Machine, pool_of: &[u32; 4]) {
+fn check_even(machine: &TestMachine, pool_of: &[u32; 4]) {
     for (giver, taker) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
         let mut waiting = of_pool(machine, pool_of, giver).flat_map(Queue::tasks);
         let waits = waiting.any(|(_, runs)| !runs);
@@ -138,7 +138,7 @@ fn an_idle_pool_takes_a_task_that_waits() {
         cpu: Cpu(0),
         ..task(index)
     });
-    let mut machine = Machine::of(2, Goodness::X86, &layout, &tasks);
+    let mut machine = TestMachine::of(2, Goodness::X86, &layout, &tasks);
     machine.wake(0);
     machine.decide(0, TurnEnd::Runnable);
     machine.queues.take_told();

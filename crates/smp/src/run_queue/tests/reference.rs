@@ -3,7 +3,7 @@
 
 use super::super::goodness::NOBODY;
 use super::super::{Cpu, Rank, Task, TurnEnd};
-use super::machine::{Event, Machine, WITHOUT_MM};
+use super::machine::{Event, TestMachine, WITHOUT_MM};
 
 /// A task that could run next on a CPU, as that CPU sees it.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Seen {
 }
 
 /// Every task in the pool of `cpu` that does not run elsewhere.
-fn candidates(machine: &Machine, cpu: Cpu, blocks: bool) -> Vec<Seen> {
+fn candidates(machine: &TestMachine, cpu: Cpu, blocks: bool) -> Vec<Seen> {
     let shared = &machine.queues.shared;
     let own = shared.queue_of(cpu).0;
     let single = machine.queues.queues().len() == 1;
@@ -63,7 +63,7 @@ fn candidates(machine: &Machine, cpu: Cpu, blocks: bool) -> Vec<Seen> {
 /// # Errors
 ///
 /// The difference.
-pub fn compare_decision(machine: &mut Machine, event: Event) -> Result<(), String> {
+pub fn compare_decision(machine: &mut TestMachine, event: Event) -> Result<(), String> {
     let (cpu, end) = match event {
         Event::Decide(cpu, end) => (Cpu(cpu), end),
         _ => {

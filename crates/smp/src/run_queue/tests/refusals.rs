@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::super::{Comparison, QueueLayout};
-use super::machine::{Event, Machine, WITHOUT_MM, events, tasks};
+use super::machine::{Event, TestMachine, WITHOUT_MM, events, tasks};
 use super::reference::compare_decision;
 use super::seeded;
 
@@ -37,7 +37,7 @@ fn a_decision_differs_from_a_look_at_every_task_only_where_a_lock_was_refused() 
             ..seeded(2001)
         };
         let run = TestRunner::new(config).run(&strategy, |(tasks, events, grants)| {
-            let mut machine = Machine::new(WITHOUT_MM, &layout, &tasks);
+            let mut machine = TestMachine::new(WITHOUT_MM, &layout, &tasks);
             machine.grants = grants;
             for &event in &events {
                 let same = compare_decision(&mut machine, event);

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 /// The free space of the table.
-pub struct Room {
+pub struct FreeSpace {
     /// Free stretches, by start, with their lengths. No two of them touch.
     free: BTreeMap<u32, u32>,
     /// Lists that the kernel may still be reading.
     retired: Vec<(u32, u32)>,
 }
 
-impl Room {
+impl FreeSpace {
     /// A table of `size` tickets, the first of which stays unused.
     pub fn new(size: u32) -> Self {
         Self {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn all_of_the_table_can_be_used_again() {
-        let mut room = Room::new(101);
+        let mut room = FreeSpace::new(101);
         let lists: Vec<u32> = (0..10)
             .map(|_| room.take(10, || panic!("none is retired")).unwrap())
             .collect();
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn retired_places_are_left_alone_while_there_are_others() {
-        let mut room = Room::new(31);
+        let mut room = FreeSpace::new(31);
         let first = room.take(10, || ()).unwrap();
         room.retire(first, 10);
         assert_eq!(room.take(20, || panic!("there is room")), Some(11));
