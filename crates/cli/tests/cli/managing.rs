@@ -402,7 +402,9 @@ fn a_client_is_gone_when_its_command_returns() {
         "-c",
         "sleep 600 > /dev/null 2>&1 &",
     ]);
-    assert_eq!(real.client("family").processes, 1);
+    eventually("only the orphan is left", || {
+        real.client("family").processes == 1
+    });
     real.done(&["kill", "family"]);
 }
 

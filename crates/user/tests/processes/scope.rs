@@ -101,15 +101,16 @@ pub fn delegated() {
     let directory = tempfile::tempdir().expect("a directory");
     chown(directory.path(), Some(NOBODY), Some(NOBODY)).expect("root may give it away");
     let path = directory.path().to_str().expect("plain text");
-    let started = manager.group.around(|| {
+    let start_all = || {
         let start = |arguments: &[&str]| Program::start_as(arguments, make_ordinary);
         let hogs = [start(&["hog"]), start(&["hog"])];
         let pids = hogs.each_ref().map(|hog| hog.pid().to_string());
         let mechanism = format!("{:?}", Mechanism::GroupIdle);
         let arguments = ["daemon", &mechanism, path, &pids[0], &pids[1]];
         (start(&arguments), hogs)
-    });
-    let (mut daemon, hogs) = started;
+    };
+    let cpu = [support::shared_cpu()];
+    let (mut daemon, hogs) = manager.group.around(|| support::bound_to(&cpu, start_all));
     assert_eq!(daemon.hear(), "ready");
     let scope = format!("prorata-{}.scope", daemon.pid());
     let group = |pid| group_of(pid).expect("it runs").display().to_string();
