@@ -114,6 +114,7 @@ impl DecisionThread {
         self.tree.notice_births(now_ns);
         if self.wake_times.take_survey(now_ns) {
             self.tree.survey(now_ns);
+            self.enforcement.tidy(&self.tree);
         }
         self.observe(now_ns);
         if self.wake_times.is_later_than(self.grace_ns(), now_ns) {

@@ -6,7 +6,7 @@ use crate::births::MAX_NOTICES;
 use crate::client::Client;
 use crate::competition::Competition;
 use crate::config::Mechanism;
-use crate::control_groups::ControlGroups;
+use crate::control_groups::{ControlGroup, ControlGroups};
 use crate::error::EngineError;
 use crate::placement::place_winners;
 use crate::process::Treatment;
@@ -123,6 +123,16 @@ impl Enforcement {
             }
         }
         any_done
+    }
+
+    /// Removes control groups that no client uses any more.
+    pub(crate) fn tidy(&self, tree: &Tree) {
+        if let Some(groups) = &self.control_groups {
+            let in_use = tree
+                .clients()
+                .filter_map(|client| client.control_group.as_ref());
+            groups.tidy(&in_use.map(ControlGroup::directory).collect::<Vec<_>>());
+        }
     }
 
     /// Puts processes in their clients' control groups where these are used. Returns whether

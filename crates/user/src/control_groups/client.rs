@@ -6,8 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::hierarchy::{group_of, is_of_service, limits_what_leaves_for, put_in};
+use super::hierarchy::{group_of, is_of_service, limits_what_leaves_for, processes_of, put_in};
 use super::{ControlGroups, make, remove};
+use crate::births::MAX_NOTICES;
 use crate::client::Client;
 use crate::group::GroupIndex;
 use crate::process::{Process, Treatment};
@@ -53,6 +54,10 @@ impl ControlGroup {
         };
         group.hold(Treatment::Normal)?;
         Ok(group)
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Treats all processes in the group. Cost: 10 us, and for [`Treatment::Stopped`] and its end
@@ -134,7 +139,15 @@ impl ControlGroup {
 }
 
 impl Drop for ControlGroup {
+    /// Children that were born while their parents left are still there.
     fn drop(&mut self) {
+        for _ in 0..MAX_NOTICES {
+            let pids = processes_of(&self.directory);
+            pids.iter().for_each(|&pid| self.send_home(pid, None));
+            if pids.is_empty() {
+                break;
+            }
+        }
         remove(&self.directory);
     }
 }

@@ -46,6 +46,12 @@ pub(super) fn put_in(group: &Path, pid: u32) -> io::Result<()> {
     write(group, "cgroup.procs", &pid.to_string())
 }
 
+/// The processes in a group.
+pub(super) fn processes_of(group: &Path) -> Vec<u32> {
+    let pids = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    pids.lines().filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// The groups right below a group.
 pub(super) fn below(group: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(group).into_iter().flatten().flatten();

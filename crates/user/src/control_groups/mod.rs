@@ -21,6 +21,7 @@ mod scope;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
@@ -30,6 +31,12 @@ use hierarchy::{below, lists, write};
 
 use crate::sweep::Records;
 use crate::table::Table;
+
+/// How long an ending engine waits for processes in its groups that are on their way to their end.
+const LONGEST_END: Duration = Duration::from_millis(300);
+
+/// How often it looks for them.
+const END_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The base group.
 #[derive(Debug)]
@@ -123,10 +130,29 @@ impl ControlGroups {
     }
 }
 
+impl ControlGroups {
+    /// Removes the groups of clients that have gone. A process on its way to its end keeps its
+    /// group for a moment.
+    pub(crate) fn tidy(&self, in_use: &[&Path]) {
+        for group in below(&self.base) {
+            if !in_use.contains(&group.as_path()) {
+                remove(&group);
+            }
+        }
+    }
+}
+
 impl Drop for ControlGroups {
     fn drop(&mut self) {
-        below(&self.base).iter().for_each(|group| remove(group));
-        remove(&self.base);
+        let begun = Instant::now();
+        loop {
+            self.tidy(&[]);
+            remove(&self.base);
+            if !self.base.exists() || begun.elapsed() > LONGEST_END {
+                return;
+            }
+            std::thread::sleep(END_INTERVAL);
+        }
     }
 }
 
