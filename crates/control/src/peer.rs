@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use prorata_core::ledger::Principal;
+use prorata_protocol::peer_credentials;
 
 /// Most groups that a user is in (`NGROUPS_MAX`, limits.h).
 const MAX_GROUPS: usize = 65_536;
@@ -36,7 +37,7 @@ impl Peer {
     /// The client at the other end of `stream` (`SO_PEERCRED` and
     /// `SO_PEERGROUPS`, unix(7)).
     pub fn of(stream: &UnixStream) -> Result<Peer, PeerError> {
-        let credentials = credentials(stream)?;
+        let credentials = peer_credentials(stream)?;
         let gids = supplementary_groups(stream)?;
         Self::from_credentials(credentials, gids)
     }
@@ -56,31 +57,6 @@ impl Peer {
             },
             pid,
         })
-    }
-}
-
-/// `SO_PEERCRED` as it comes. (rustix takes for granted that there is a pid.)
-fn credentials(stream: &UnixStream) -> io::Result<libc::ucred> {
-    let mut credentials = libc::ucred {
-        pid: 0,
-        uid: u32::MAX,
-        gid: u32::MAX,
-    };
-    let mut bytes = size_of_val(&credentials) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `bytes` bytes, the size of
-    // `credentials`, and any bytes make valid numbers.
-    let result = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &mut bytes,
-        )
-    };
-    match result {
-        0 => Ok(credentials),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -292,11 +292,8 @@ proptest! {
             world.refresh();
             let expected = world.shares();
             let total: f64 = expected.iter().sum();
-            let values = world.clients.iter().filter(|client| client.1 > 0);
-            let values = values.map(|client| world.entitlements.ledger().value(client.0).to_f64());
-            let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
-            largest = values.iter().copied().fold(largest, f64::max);
-            let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let (most, smallest) = world.extreme_values();
+            largest = largest.max(most);
             // The largest value there was has at least 24 bits; a weight is
             // rounded to a ticket, and a readjusted one once more.
             let tolerance = 2.0 * largest / smallest / f64::from(1 << 24);
@@ -318,7 +315,19 @@ proptest! {
 }
 
 impl World {
-    /// The same where clients may be confined: weighted max-min fair.
+    /// The largest and the smallest value of runnable clients that are worth something.
+    fn extreme_values(&self) -> (f64, f64) {
+        let values = self.clients.iter().filter(|client| client.1 > 0);
+        let values = values.map(|client| self.entitlements.ledger().value(client.0).to_f64());
+        let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+        let largest = values.iter().copied().fold(0.0, f64::max);
+        (
+            largest,
+            values.iter().copied().fold(f64::INFINITY, f64::min),
+        )
+    }
+
+    /// Shares where clients may be confined: weighted max-min fair.
     fn fair_shares(&self) -> Vec<f64> {
         let cpus = self.entitlements.cpus();
         let claimants = self.clients.iter().map(|(client, threads)| {
@@ -355,11 +364,8 @@ proptest! {
                 continue;
             }
             world.refresh();
-            let values = world.clients.iter().filter(|client| client.1 > 0);
-            let values = values.map(|client| world.entitlements.ledger().value(client.0).to_f64());
-            let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
-            largest = values.iter().copied().fold(largest, f64::max);
-            let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let (most, smallest) = world.extreme_values();
+            largest = largest.max(most);
             // As above, for each client: those at lower levels are rounded, too.
             let clients = world.clients.len() as f64;
             let tolerance = (2.0 + clients) * largest / smallest / f64::from(1 << 24);

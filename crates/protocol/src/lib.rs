@@ -6,6 +6,7 @@
 mod answer;
 mod choice;
 mod connection;
+mod credentials;
 mod engine_choice;
 mod error;
 pub mod frame;
@@ -15,6 +16,8 @@ mod paths;
 mod progress;
 mod request;
 mod start;
+#[cfg(test)]
+mod testing;
 mod turn;
 
 pub use answer::{
@@ -22,6 +25,7 @@ pub use answer::{
     StatusReport, TicketReport, TransferReport, TurnsReport,
 };
 pub use connection::Connection;
+pub use credentials::peer_credentials;
 pub use engine_choice::{EngineChoice, KernelChoice, QueueChoice};
 pub use error::{ConnectError, StartError};
 pub use lock::{LockFile, note_in};

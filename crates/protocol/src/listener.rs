@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use crate::credentials::peer_credentials;
 
 /// The process at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -18,30 +19,11 @@ pub(crate) struct Listener {
 impl Listener {
     /// The process that listened when `stream` connected (`SO_PEERCRED`, unix(7)).
     pub fn of(stream: &UnixStream) -> io::Result<Listener> {
-        let mut credentials = libc::ucred {
-            pid: 0,
-            uid: u32::MAX,
-            gid: u32::MAX,
-        };
-        let mut bytes = size_of_val(&credentials) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `bytes` bytes, the size of `credentials`, and any
-        // bytes make valid numbers. (rustix takes for granted that there is a pid.)
-        let result = unsafe {
-            libc::getsockopt(
-                stream.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_PEERCRED,
-                (&raw mut credentials).cast(),
-                &mut bytes,
-            )
-        };
-        match result {
-            0 => Ok(Listener {
-                pid: u32::try_from(credentials.pid).unwrap_or(0),
-                user: credentials.uid,
-            }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let credentials = peer_credentials(stream)?;
+        Ok(Listener {
+            pid: u32::try_from(credentials.pid).unwrap_or(0),
+            user: credentials.uid,
+        })
     }
 
     /// CPU time that it has used, in clock ticks; `None` if it cannot be seen.
@@ -91,26 +73,11 @@ impl Activity {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
     use std::thread::sleep;
     use std::time::Duration;
 
     use super::*;
-
-    struct Script(Child);
-
-    impl Script {
-        fn start(script: &str) -> Self {
-            Self(Command::new("sh").args(["-c", script]).spawn().unwrap())
-        }
-    }
-
-    impl Drop for Script {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use crate::testing::Script;
 
     #[test]
     fn a_process_that_sleeps_is_idle_and_one_that_computes_is_not() {

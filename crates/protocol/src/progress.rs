@@ -125,25 +125,9 @@ impl<'a> ProgressWatch<'a> {
 mod tests {
     use std::cell::RefCell;
     use std::fs;
-    use std::process::{Child, Command};
 
     use super::*;
-
-    struct Script(Child);
-
-    impl Script {
-        fn start(script: &str) -> Self {
-            // By exec, so that to kill the shell is to kill what it runs.
-            Self(Command::new("sh").args(["-c", script]).spawn().unwrap())
-        }
-    }
-
-    impl Drop for Script {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use crate::testing::Script;
 
     /// Looks for so long, or until the holder is found stuck.
     fn wait(progress: &mut ProgressWatch<'_>, time: Duration) -> Result<(), StartError> {

@@ -1,29 +1,22 @@
 //! `prorata kill`: the end of a client and of all its processes.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use prorata_protocol::ClientState;
 
 use crate::support::real::Real;
-use crate::support::{end_with_test, eventually, has_ended, output};
+use crate::support::{end_with_test, eventually, has_ended, output, start_talking};
 
 /// Starts a shell script as client `loser` with one ticket, beside a client with a million. The
 /// script prints a line once it is ready.
 fn start_loser(real: &Real, script: &str) -> (Child, BufReader<ChildStdout>) {
     let mut command = real.prorata();
     command.args(["run", "-t", "1", "-n", "loser", "--", "sh", "-c", script]);
-    let mut child = end_with_test(command.stdout(Stdio::piped()))
-        .spawn()
-        .unwrap();
-    let mut reader = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    assert_eq!(line, "begun\n");
-    (child, reader)
+    start_talking(&mut command)
 }
 
 fn is_listed(real: &Real, name: &str) -> bool {

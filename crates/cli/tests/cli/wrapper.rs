@@ -1,7 +1,7 @@
 //! `run`, `fundx`, `run-tickets` and `transfer ... -- CMD` as parents of a
 //! command.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 
@@ -10,7 +10,9 @@ use nix::unistd::Pid;
 use prorata_protocol::{Funding, Request, Response, TransferPortion};
 
 use crate::support::fake::{Fake, allowed_cpus};
-use crate::support::{end_with_test, eventually, output, process_state, prorata, stderr, stdout};
+use crate::support::{
+    end_with_test, eventually, output, process_state, prorata, start_talking, stderr, stdout,
+};
 
 fn run(fake: &Fake, arguments: &[&str]) -> std::process::Output {
     output(prorata(&fake.socket()).args(arguments))
@@ -18,18 +20,6 @@ fn run(fake: &Fake, arguments: &[&str]) -> std::process::Output {
 
 fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-}
-
-/// Starts a command and waits until it has printed a line.
-fn start_talking(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut child = end_with_test(command.stdout(Stdio::piped()))
-        .spawn()
-        .unwrap();
-    let mut reader = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
-    assert_eq!(line, "begun\n");
-    (child, reader)
 }
 
 #[test]

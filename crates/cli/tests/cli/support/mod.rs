@@ -5,10 +5,11 @@ pub mod pty;
 pub mod real;
 
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -126,4 +127,16 @@ pub fn has_ended(pid: u32) -> bool {
 pub fn process_state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Starts a command and waits until it has printed a line.
+pub fn start_talking(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
+    let mut child = end_with_test(command.stdout(Stdio::piped()))
+        .spawn()
+        .unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    (child, reader)
 }
