@@ -4,8 +4,8 @@
 //! A [`UserEngine`] asks a dispatcher every quantum which clients are to run. It
 //! enforces the answer on all threads and children of the clients' processes:
 //! it puts losers in `SCHED_IDLE` where that can be undone, holds them down by control groups
-//! where this user may make some, and stops and continues them elsewhere ([`Mechanism`]). When the engine dies or stalls, a
-//! guardian process undoes all of that.
+//! where this user may make some, and stops and continues them elsewhere ([`Mechanism`]). When
+//! the engine dies or stalls, a guardian process undoes all of that.
 //!
 //! A program that starts an engine calls [`guardian_entry`] first thing in
 //! `main`.

@@ -35,6 +35,7 @@ impl DecisionThread {
                 self.tree.sample(id, now_ns);
             }
         }
+        self.tree.review_zombies();
         // After all samples: a process of one client may have waited for a child whose end the
         // sample of another client showed.
         for index in indices {
@@ -163,7 +164,13 @@ impl Tree {
     /// Looks at the processes of a client that are known.
     fn look_at_known(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
         // A parent is not charged for what a child of another client was charged for.
-        self.review_zombies();
+        if self
+            .zombies
+            .iter()
+            .any(|(_, zombie)| self.owners.get(&zombie.parent) == Some(&id))
+        {
+            self.review_zombies();
+        }
         let cpus = self.cpu_count();
         let (client, journal) = self.with_journal(id)?;
         Some(client.look(now_ns, cpus, journal))

@@ -250,11 +250,13 @@ impl Tree {
         if is_foreign || self.unreleased.iter().any(|p| p.id == process) {
             return Err(EngineError::NotPermitted(pid));
         }
-        let group = match self.client(id).and_then(|client| client.group_of_home(pid)) {
-            Some(home) => self.groups.enter_known(home),
+        let client = self.client(id);
+        let birthplace = client.and_then(|client| client.birthplace_of(pid, stat.parent));
+        let (group, lodging) = match birthplace {
+            Some((group, lodging)) => (self.groups.enter_known(group), lodging),
             None => {
                 let group = Group::of(pid, stat.session).map_err(|_| gone())?;
-                self.groups.enter(group)
+                (self.groups.enter(group), Lodging::Elsewhere)
             }
         };
         let joined = Process::new(process, group, origin, self.way_back, &mut self.journal);
@@ -265,6 +267,7 @@ impl Tree {
                 Failure::Refused => EngineError::NotPermitted(pid),
             }
         })?;
+        joined.lodging = lodging;
         joined.adopts = self.foster_parents.contains_key(&pid);
         self.captives += u32::from(joined.captive);
         self.owners.insert(pid, id);

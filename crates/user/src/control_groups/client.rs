@@ -18,8 +18,7 @@ use crate::table::Journal;
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     directory: PathBuf,
-    /// Where a process goes that leaves the client and cannot go back home.
-    released: PathBuf,
+    base: PathBuf,
     /// The home of the first process that has one: where others go whose home is not known.
     home: Option<Arc<Path>>,
     freeze: File,
@@ -34,7 +33,8 @@ pub(crate) struct ControlGroup {
 pub(crate) enum Lodging {
     /// Not in its client's group.
     Elsewhere,
-    /// In its client's group, and to go back to this group. Unknown if it was found there.
+    /// In its client's group, and to go back to this group. Unknown if no process of the client has
+    /// such a home.
     InGroup { home: Option<Arc<Path>> },
 }
 
@@ -46,7 +46,7 @@ impl ControlGroup {
         let mut group = ControlGroup {
             freeze: open("cgroup.freeze")?,
             idle: open("cpu.idle").ok(),
-            released: groups.base().join("released"),
+            base: groups.base().to_owned(),
             home: None,
             // The group of an engine that died may be held down.
             holds: Treatment::Stopped,
@@ -99,8 +99,7 @@ impl ControlGroup {
             return Err(io::ErrorKind::NotFound.into());
         }
         // The group of another client is no home: it goes with that client.
-        let base = self.released.parent();
-        let is_of_client = base.is_some_and(|base| home.starts_with(base));
+        let is_of_client = home.starts_with(&self.base);
         let home: Option<Arc<Path>> = (!is_of_client).then(|| home.into());
         self.home = self.home.take().or_else(|| home.clone());
         Ok(Lodging::InGroup { home })
@@ -112,8 +111,6 @@ impl ControlGroup {
         let pid = process.id.pid;
         let home = match std::mem::replace(&mut process.lodging, Lodging::Elsewhere) {
             Lodging::InGroup { home } => home,
-            // It was born while its client was let go.
-            Lodging::Elsewhere if self.has(pid) => None,
             Lodging::Elsewhere => return,
         };
         // An ended process needs no group, and its pid may be another's.
@@ -132,7 +129,8 @@ impl ControlGroup {
         if homes.any(|home| put_in(home, pid).is_ok()) {
             return;
         }
-        if let Err(error) = make(&self.released).and_then(|()| put_in(&self.released, pid)) {
+        let released = self.base.join("released");
+        if let Err(error) = make(&released).and_then(|()| put_in(&released, pid)) {
             tracing::warn!("process {pid} stays in the control group of its client: {error}");
         }
     }
@@ -153,9 +151,9 @@ impl Drop for ControlGroup {
 }
 
 impl Client {
-    /// Puts all its processes in its control group. Returns whether all are there; without that,
-    /// each of them is treated by itself.
-    pub(crate) fn gather(&mut self, groups: &ControlGroups) -> bool {
+    /// Puts all its processes in its control group. Unless all are there, each of them is treated by
+    /// itself.
+    pub(crate) fn gather(&mut self, groups: &ControlGroups) {
         let result = match &mut self.control_group {
             Some(_) => Ok(()),
             none => ControlGroup::open(groups, self.id).map(|group| *none = Some(group)),
@@ -173,27 +171,18 @@ impl Client {
                 process.held_by_group = Treatment::Normal;
             }
         }
-        self.grouped
     }
 
     fn admit_all(&mut self) -> io::Result<()> {
-        let Some(mut group) = self.control_group.take() else {
+        let Some(group) = &mut self.control_group else {
             return Ok(());
         };
-        let admitted = self.admit_to(&mut group);
-        self.control_group = Some(group);
-        admitted
-    }
-
-    fn admit_to(&mut self, group: &mut ControlGroup) -> io::Result<()> {
         for index in 0..self.processes.len() {
             let process = &self.processes[index];
             if !matches!(process.lodging, Lodging::Elsewhere) {
                 continue;
             }
             let lodging = match group.admit(process) {
-                // A child was born in the group, and goes where its parent goes.
-                Ok(Lodging::InGroup { home: None }) => self.lodging_of(process.parent),
                 Ok(lodging) => lodging,
                 Err(_) if !process.is_alive() => continue,
                 Err(error) => return Err(error),
@@ -213,20 +202,19 @@ impl Client {
         }
     }
 
-    fn lodging_of(&self, pid: u32) -> Lodging {
-        let mut processes = self.processes.iter();
-        let parent = processes.find(|process| process.id.pid == pid);
-        match parent.or(self.processes.first()).map(|p| p.lodging.clone()) {
-            Some(Lodging::InGroup { home }) => Lodging::InGroup { home },
-            _ => Lodging::InGroup { home: None },
-        }
-    }
-
-    /// The scheduling group where a child came from that was born in the client's control group.
-    pub(crate) fn group_of_home(&self, pid: u32) -> Option<GroupIndex> {
+    /// Where a child is at home that was born in the client's control group: where its parent is,
+    /// or any other process of the client. `None` if it was not born there.
+    pub(crate) fn birthplace_of(&self, pid: u32, parent: u32) -> Option<(GroupIndex, Lodging)> {
         let group = self.control_group.as_ref()?;
-        let sibling = self.processes.first()?;
-        group.has(pid).then_some(sibling.group)
+        let mut processes = self.processes.iter();
+        let relative = processes.find(|process| process.id.pid == parent);
+        let relative = relative.or(self.processes.first())?;
+        let home = match &relative.lodging {
+            Lodging::InGroup { home } => home.clone(),
+            Lodging::Elsewhere => None,
+        };
+        let birthplace = (relative.group, Lodging::InGroup { home });
+        group.has(pid).then_some(birthplace)
     }
 
     fn set_grouped(&mut self, grouped: bool) {
@@ -280,8 +268,7 @@ impl Client {
             return;
         };
         let process = &mut self.processes[index];
-        let is_there = group.has(process.id.pid);
-        if matches!(process.lodging, Lodging::InGroup { .. }) && !is_there {
+        if matches!(process.lodging, Lodging::InGroup { .. }) && !group.has(process.id.pid) {
             process.lodging = Lodging::Elsewhere;
             process.held_by_group = Treatment::Normal;
             self.unsettled = true;

@@ -4,17 +4,19 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Where the hierarchy is mounted, alone or beside older ones.
 pub(crate) const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// The directory where the hierarchy is mounted.
+/// The directory where the hierarchy is mounted. Found out once.
 pub(super) fn mount() -> io::Result<&'static Path> {
-    let mounts = MOUNTS.iter().map(Path::new);
-    let mut mounts = mounts.filter(|mount| mount.join("cgroup.controllers").exists());
+    static MOUNT: LazyLock<Option<&Path>> = LazyLock::new(|| {
+        let mut mounts = MOUNTS.iter().map(Path::new);
+        mounts.find(|mount| mount.join("cgroup.controllers").exists())
+    });
     let missing = "control groups of version 2 are not mounted";
-    let error = || io::Error::new(io::ErrorKind::NotFound, missing);
-    mounts.next().ok_or_else(error)
+    MOUNT.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, missing))
 }
 
 /// The group of a process in a `/proc/PID/cgroup`: a path from the mount on, such as `/a/b`.

@@ -128,9 +128,7 @@ impl ControlGroups {
     pub(crate) fn has_idle(&self) -> bool {
         self.has_idle
     }
-}
 
-impl ControlGroups {
     /// Removes the groups of clients that have gone. A process on its way to its end keeps its
     /// group for a moment.
     pub(crate) fn tidy(&self, in_use: &[&Path]) {

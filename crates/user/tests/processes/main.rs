@@ -114,7 +114,7 @@ fn run_as_ordinary_user() -> ExitCode {
     std::fs::copy("/proc/self/exe", &program).expect("there is room for a copy");
     let group = Delegated::to(NOBODY);
     let mut child = Command::new("sh");
-    // In the group before it is another user, who may not enter it from outside.
+    // It enters the group as root: another user may not enter from outside.
     child.args(["-c", "read go && exec setpriv \"$@\"", "sh"]);
     let nobody = NOBODY.to_string();
     let mut child = child
