@@ -39,9 +39,11 @@ mod tests {
     use super::*;
     use crate::lock::LockFile;
     use crate::paths::SocketPath;
+    use crate::testing::without_forks;
 
     #[test]
     fn roots_daemon_is_asked_where_it_listens_and_no_own_one_runs() {
+        let _no_forks = without_forks();
         let directory = tempfile::tempdir().unwrap();
         let paths = |name: &str| {
             let runtime = directory.path().join(name);
