@@ -8,6 +8,7 @@ mod killing;
 mod load;
 mod managing;
 mod reproduce;
+mod sessions;
 mod sim;
 mod sim_on_processes;
 mod starting;

@@ -1,5 +1,6 @@
 //! Support for running the binary.
 
+pub mod delegated;
 pub mod fake;
 pub mod pty;
 pub mod real;

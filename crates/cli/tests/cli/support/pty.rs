@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::Winsize;
 
 use super::PATIENCE;
 
@@ -102,6 +103,36 @@ impl Pty {
         }
     }
 
+    /// As `spawn`, on a terminal of a given size.
+    pub fn spawn_sized(command: &mut Command, rows: u16, columns: u16) -> Self {
+        // SAFETY: between fork and exec one system call is made.
+        unsafe {
+            command.pre_exec(move || {
+                let size = Winsize {
+                    ws_row: rows,
+                    ws_col: columns,
+                    ws_xpixel: 0,
+                    ws_ypixel: 0,
+                };
+                Ok(rustix::termios::tcsetwinsize(rustix::stdio::stdin(), size)?)
+            });
+        }
+        Self::spawn(command)
+    }
+
+    /// The output until the program on the terminal has ended.
+    #[track_caller]
+    pub fn rest(mut self) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        while self.child.try_wait().unwrap().is_none() {
+            self.read(Duration::from_millis(20));
+            assert!(Instant::now() < deadline, "runs after {:?}", self.printed);
+        }
+        // A program's output is in the terminal before its end.
+        while self.read(Duration::ZERO) {}
+        std::mem::take(&mut self.printed)
+    }
+
     pub fn keys(&mut self, keys: &str) {
         self.terminal().write_all(keys.as_bytes()).unwrap();
     }
@@ -168,7 +199,7 @@ impl Pty {
     }
 
     /// Reads available output; false at the end, or when the time is over.
-    fn read(&mut self, time: std::time::Duration) -> bool {
+    fn read(&mut self, time: Duration) -> bool {
         let timeout = Timespec::try_from(time).unwrap();
         let ready = poll(
             &mut [PollFd::new(self.terminal(), PollFlags::IN)],

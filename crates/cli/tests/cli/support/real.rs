@@ -1,12 +1,14 @@
 //! A real daemon with its own directories.
 
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use prorata_protocol::ClientReport;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::delegated::Delegated;
 use super::fake::allowed_cpus;
 use super::pty::Pty;
 use super::{
@@ -19,6 +21,8 @@ pub struct Real {
     directory: TempDir,
     /// The user of all programs, if not the tests' own.
     user: Option<OrdinaryUser>,
+    /// The control group of all programs, if not the tests' own.
+    group: Option<Delegated>,
 }
 
 impl Real {
@@ -26,6 +30,7 @@ impl Real {
         Self {
             directory: tempfile::tempdir().unwrap(),
             user: None,
+            group: None,
         }
     }
 
@@ -35,13 +40,26 @@ impl Real {
     }
 
     pub fn start_as_ordinary_user() -> Self {
+        Self::of_ordinary_user().sharing_one_cpu()
+    }
+
+    /// An ordinary user's daemon in a control group that is this user's. `None` where root cannot
+    /// make one, or if the tests run as an ordinary user.
+    pub fn start_with_control_groups() -> Option<Self> {
+        let mut real = Self::of_ordinary_user();
+        let uid = real.user.as_ref().and_then(OrdinaryUser::uid)?;
+        real.group = Some(Delegated::to(uid)?);
+        Some(real.sharing_one_cpu())
+    }
+
+    fn of_ordinary_user() -> Self {
         let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
         user.give(directory.path());
         Self {
             directory,
             user: Some(user),
+            group: None,
         }
-        .sharing_one_cpu()
     }
 
     fn sharing_one_cpu(self) -> Self {
@@ -61,9 +79,29 @@ impl Real {
 
     /// The program, as the right user.
     pub fn prorata(&self) -> Command {
-        match &self.user {
+        let mut command = match &self.user {
             Some(user) => on_socket(user.command(), &self.socket()),
             None => prorata(&self.socket()),
+        };
+        if let Some(group) = &self.group {
+            group.admit(&mut command);
+        }
+        command
+    }
+
+    /// Another program, as the right user.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        if let Some(uid) = self.user.as_ref().and_then(OrdinaryUser::uid) {
+            command.uid(uid).gid(uid);
+        }
+        command
+    }
+
+    /// Makes a directory the right user's.
+    pub fn give(&self, directory: &Path) {
+        if let Some(user) = &self.user {
+            user.give(directory);
         }
     }
 
