@@ -1,7 +1,8 @@
-//! Both loads at small sizes, to their end and broken off, and at their limits.
+//! All loads at small sizes, to their end and broken off, and at their limits.
 
 use prorata_load::chat::{self, ChatSettings, Transport};
 use prorata_load::reflex::{self, ReflexSettings};
+use prorata_load::wake::{self, WakeSettings};
 use prorata_load::{LoadError, MAX_THREADS, Watch};
 
 fn small_chat(transport: Transport) -> ChatSettings {
@@ -20,6 +21,14 @@ fn small_reflex() -> ReflexSettings {
         rounds: 500,
         yield_probability: 0.5,
         compute_ns: 0,
+    }
+}
+
+fn small_wake() -> WakeSettings {
+    WakeSettings {
+        period_ns: 1_000_000,
+        work_ns: 0,
+        wakes: 100,
     }
 }
 
@@ -70,6 +79,31 @@ fn the_probability_decides_between_yields_and_passes() {
     assert!((1_300..=1_400).contains(&often), "{often}");
 }
 
+#[test]
+fn no_wake_comes_before_it_is_due() {
+    let report = wake::run(&small_wake(), &mut ()).unwrap();
+    let latencies = report.latencies;
+    assert!(report.performance.elapsed_ns >= 100 * 1_000_000);
+    assert!(latencies.p50_ns <= latencies.p99_ns && latencies.p99_ns <= latencies.max_ns);
+}
+
+/// Work of ten periods delays each wake by nine more: the latencies count from the due times.
+#[test]
+fn late_work_counts_for_all_wakes_that_it_delays() {
+    let settings = WakeSettings {
+        period_ns: 100_000,
+        work_ns: 1_000_000,
+        wakes: 50,
+    };
+    let report = wake::run(&settings, &mut ()).unwrap();
+    // The first wake is on time. An interrupted calibration can make the work too short.
+    assert!(report.late >= 45, "{report:?}");
+    assert!(
+        report.latencies.max_ns > 20 * settings.period_ns,
+        "{report:?}"
+    );
+}
+
 /// Ends a load at the first look.
 struct Impatient {
     looks: u32,
@@ -101,7 +135,13 @@ fn a_watch_can_end_a_load() {
     };
     let ended = reflex::run(&endless, &mut impatient);
     assert!(matches!(ended, Err(LoadError::Interrupted)), "{ended:?}");
-    assert_eq!(impatient.looks, 2);
+    let endless = WakeSettings {
+        wakes: 10_000_000,
+        ..small_wake()
+    };
+    let ended = wake::run(&endless, &mut impatient);
+    assert!(matches!(ended, Err(LoadError::Interrupted)), "{ended:?}");
+    assert_eq!(impatient.looks, 3);
 }
 
 #[test]
@@ -140,4 +180,19 @@ fn settings_beyond_the_limits_are_refused() {
         let refused = reflex::run(&settings, &mut ());
         assert!(matches!(refused, Err(LoadError::NoProbability(_))));
     }
+    let wake = |change: fn(&mut WakeSettings)| {
+        let mut settings = small_wake();
+        change(&mut settings);
+        wake::run(&settings, &mut ()).map_err(|refused| refused.to_string())
+    };
+    let refused = |change, why: &str| {
+        let found = wake(change).unwrap_err();
+        assert!(found.contains(why), "{found}");
+    };
+    refused(|s| s.period_ns = 999, "period 999 is out of range");
+    refused(|s| s.period_ns = 10_000_000_001, "give 1000 to 10000000000");
+    refused(|s| s.work_ns = 1_000_000_001, "work 1000000001");
+    refused(|s| s.wakes = 0, "wakes 0");
+    refused(|s| s.wakes = 10_000_001, "give 1 to 10000000");
+    assert!(wake(|s| (s.period_ns, s.wakes) = (1_000, 1)).is_ok());
 }

@@ -1,8 +1,11 @@
 //! Arguments of `prorata load`.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Format;
+use super::values::duration;
 
 /// `prorata load`.
 #[derive(Clone, Args, Debug)]
@@ -38,6 +41,13 @@ pub enum LoadCommand {
     ///
     /// Exit codes: 0 every round was performed; 1 refused or failed; 2 wrong usage.
     Reflex(ReflexArgs),
+    /// A thread that wakes at fixed times, and how late it wakes
+    ///
+    /// Each latency counts from the time at which the wake was due, even if the work of an earlier
+    /// wake ended later. The result is the percentiles of all latencies.
+    ///
+    /// Exit codes: 0 every wake was measured; 1 refused or failed; 2 wrong usage.
+    Wake(WakeArgs),
 }
 
 /// `prorata load chat` (2001, 5.2).
@@ -94,6 +104,26 @@ pub struct ReflexArgs {
     /// Nanoseconds of computation in each round, up to 1000000000
     #[arg(long, default_value = "0", value_name = "NS", value_parser = clap::value_parser!(u32).range(0..=1_000_000_000))]
     pub compute: u32,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// `prorata load wake`.
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata load wake --period 2ms --work 200us --wakes 10000
+  prorata run -t 100 -- prorata load wake --json | jq .latencies")]
+pub struct WakeArgs {
+    /// Time between two wakes, 1us to 10s
+    #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = duration)]
+    pub period: Duration,
+    /// Computing after each wake, up to 1s
+    #[arg(long, default_value = "0us", value_name = "TIME", value_parser = duration)]
+    pub work: Duration,
+    /// Number of wakes, up to 10000000
+    #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub wakes: u32,
     #[command(flatten)]
     pub format: Format,
 }

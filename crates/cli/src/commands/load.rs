@@ -1,11 +1,12 @@
-//! `load`: runs Chat or Reflex and prints the results.
+//! `load`: runs Chat, Reflex or Wake and prints the results.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use prorata_load::{LoadError, Performance, Watch, chat, reflex};
+use prorata_load::{LoadError, Performance, Watch, chat, reflex, wake};
 
-use crate::args::load::{ChatArgs, LoadArgs, LoadCommand, ReflexArgs, Transport};
+use crate::args::load::{ChatArgs, LoadArgs, LoadCommand, ReflexArgs, Transport, WakeArgs};
 use crate::output;
 use crate::terminal::ProgressLine;
 
@@ -21,6 +22,10 @@ pub fn load(args: &LoadArgs) -> Result<ExitCode> {
         LoadCommand::Reflex(args) => {
             let ended = reflex::run(&reflex_settings(args), &mut progress);
             progress.end(ended, |report| print_reflex(args, report))
+        }
+        LoadCommand::Wake(args) => {
+            let ended = wake::run(&wake_settings(args), &mut progress);
+            progress.end(ended, |report| print_wake(args, report))
         }
     }
 }
@@ -44,6 +49,16 @@ fn reflex_settings(args: &ReflexArgs) -> reflex::ReflexSettings {
         rounds: args.rounds.into(),
         yield_probability: args.yield_probability,
         compute_ns: args.compute.into(),
+    }
+}
+
+fn wake_settings(args: &WakeArgs) -> wake::WakeSettings {
+    // A longer time than fits is out of range, too.
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    wake::WakeSettings {
+        period_ns: ns(args.period),
+        work_ns: ns(args.work),
+        wakes: args.wakes.into(),
     }
 }
 
@@ -77,6 +92,37 @@ fn print_reflex(args: &ReflexArgs, report: &reflex::ReflexReport) -> Result<()> 
         report.all_rounds,
         output::seconds(report.performance.elapsed_ns),
         report.round_ns / 1e3
+    ))?;
+    print_performance(&report.performance)
+}
+
+fn print_wake(args: &WakeArgs, report: &wake::WakeReport) -> Result<()> {
+    if args.format.json {
+        return output::json(report);
+    }
+    let wake::Latencies {
+        mean_ns,
+        p50_ns,
+        p90_ns,
+        p99_ns,
+        p999_ns,
+        max_ns,
+    } = report.latencies;
+    output::line(&format!(
+        "{} wakes in {}, {} of them due before the work of the one before had ended",
+        args.wakes,
+        output::seconds(report.performance.elapsed_ns),
+        report.late
+    ))?;
+    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    output::line(&format!(
+        "latency: p50 {}, p90 {}, p99 {}, p99.9 {}, max {}, mean {:.1} us",
+        us(p50_ns),
+        us(p90_ns),
+        us(p99_ns),
+        us(p999_ns),
+        us(max_ns),
+        mean_ns / 1e3
     ))?;
     print_performance(&report.performance)
 }

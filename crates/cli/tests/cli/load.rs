@@ -71,6 +71,27 @@ fn reflex_reports_in_words_and_as_json() {
 }
 
 #[test]
+fn wake_reports_in_words_and_as_json() {
+    let arguments = ["wake", "--period", "1ms", "--wakes", "50"];
+    let wake = load(&arguments);
+    assert_eq!(wake.status.code(), Some(0), "{}", stderr(&wake));
+    for wanted in ["50 wakes in ", "latency: p50 ", "run queue: "] {
+        assert!(stdout(&wake).contains(wanted), "{}", stdout(&wake));
+    }
+    let wake = load(&[&arguments[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(&stdout(&wake)).unwrap();
+    assert_eq!(report["wakes"], 50);
+    assert!(report["latencies"]["p999-ns"].as_u64() <= report["latencies"]["max-ns"].as_u64());
+    let refused = load(&["wake", "--period", "11s"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = stderr(&refused);
+    assert!(
+        said.starts_with("prorata: period 11000000000 is out of range"),
+        "{said}"
+    );
+}
+
+#[test]
 fn too_many_threads_or_files_are_refused_in_one_sentence() {
     let refused = load(&["chat", "--rooms", "4096", "--users", "2"]);
     assert_eq!(refused.status.code(), Some(1));
@@ -94,7 +115,11 @@ fn too_many_threads_or_files_are_refused_in_one_sentence() {
 #[test]
 fn a_load_shows_progress_and_ends_by_a_key() {
     let mut shell = Pty::bash(Path::new("/nonexistent/prorata/socket"));
-    for endless in ["chat --messages 1000000", "reflex --rounds 1000000000"] {
+    for endless in [
+        "chat --messages 1000000",
+        "reflex --rounds 1000000000",
+        "wake --wakes 10000000",
+    ] {
         shell.line(&format!("prorata load {endless}"));
         shell.expect(" % of ");
         shell.keys(CTRL_C);

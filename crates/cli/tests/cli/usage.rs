@@ -46,7 +46,14 @@ const COMMANDS: [&str; 35] = [
 ];
 
 /// Subcommands of other commands.
-const COMMANDS_BELOW: [&str; 5] = ["vm-run", "vm-fetch", "vm-list", "load-chat", "load-reflex"];
+const COMMANDS_BELOW: [&str; 6] = [
+    "vm-run",
+    "vm-fetch",
+    "vm-list",
+    "load-chat",
+    "load-reflex",
+    "load-wake",
+];
 
 fn run(arguments: &[&str]) -> std::process::Output {
     output(prorata(Path::new(NOWHERE)).args(arguments))
@@ -92,7 +99,7 @@ fn help_and_version_exit_with_0() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_names_the_rule() {
-    let wrong: [(&[&str], &str); 27] = [
+    let wrong: [(&[&str], &str); 28] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["run"], "COMMAND"),
@@ -141,6 +148,7 @@ fn wrong_usage_exits_with_2_and_names_the_rule() {
             &["load", "reflex", "--yield-probability", "1.5"],
             "from 0 to 1, such as 0.5",
         ),
+        (&["load", "wake", "--wakes", "10000001"], "1..=10000000"),
     ];
     for (arguments, hint) in wrong {
         let refused = run(arguments);

@@ -11,7 +11,6 @@
 //! performs the last round closes its pipe. The next thread sees that and closes its
 //! own, and so all end. The rounds of all threads must add up.
 
-mod compute;
 mod ring;
 
 use std::io;
@@ -19,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use self::compute::Compute;
 use self::ring::{Stop, Tally};
+use crate::compute::Compute;
 use crate::crew::{self, Job, Running};
 use crate::limits::{in_range, make_room_for_files, threads};
 use crate::{LoadError, Performance, Watch};

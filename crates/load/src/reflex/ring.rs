@@ -1,13 +1,12 @@
 //! A ring of threads with a token.
 
+use crate::compute::Compute;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _, pipe};
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::yield_now;
 
 use prorata_core::rng::{Rng as _, SeedableRng as _, Xoshiro256PlusPlus};
-
-use super::compute::Compute;
 
 /// A thread's place in its ring.
 #[derive(Debug)]
