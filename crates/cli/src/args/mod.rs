@@ -108,6 +108,9 @@ pub enum Command {
     /// `prorata transfer --end` undoes it, or until the lender or the receiver is gone. Undoing
     /// returns every ticket. The command itself does not become a client. If the daemon ends, the
     /// transfer of a running command ends too.
+    ///
+    /// A loan to another user's client needs no permission of that user: its client only gains, and
+    /// no other client gets less than beside a lender that competes.
     Transfer(ledger::TransferArgs),
     /// Stop managing a client; its processes continue
     Release(ledger::ReleaseArgs),

@@ -22,7 +22,9 @@
 //!
 //! To *reach* a target is to have fund on it if it is a currency, and to own
 //! it if it is a client. So a user without the right to issue in a currency gets
-//! no share of it, except as a gift from a client that has one. A user with the
+//! no share of it, except as a gift from a client that has one. A gift is harmless: its
+//! receiver only gains, and every other client gets as much as beside a giver that competes (a
+//! receiver that competes while the giver sleeps keeps those tickets active). A user with the
 //! right to issue in a currency may also take back its tickets, wherever they are.
 
 use alloc::vec::Vec;
