@@ -102,6 +102,11 @@ pub trait Engine {
     /// roots.
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError>;
 
+    /// Whether stop signals hold losers down once the tree at `root` is managed.
+    fn would_stop(&self, _root: ProcessId) -> bool {
+        false
+    }
+
     /// The next children of `parent` belong to the client, though `parent` does
     /// not: it inherits the client's orphans.
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError>;

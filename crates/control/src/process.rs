@@ -18,6 +18,10 @@ pub(crate) struct ProcessInfo {
     /// Name of its program, as far as the kernel keeps it.
     pub name: String,
     pub is_kernel_thread: bool,
+    pub process_group: u32,
+    pub session: u32,
+    /// Whether it has a controlling terminal.
+    pub has_terminal: bool,
 }
 
 impl ProcessInfo {
@@ -35,6 +39,9 @@ impl ProcessInfo {
             uid: procfs::real_uid(pid)?,
             name: String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned(),
             is_kernel_thread: stat.is_kernel_thread(),
+            process_group: stat.process_group,
+            session: stat.session,
+            has_terminal: stat.has_terminal,
         })
     }
 }

@@ -105,6 +105,16 @@ pub(crate) enum Refusal {
          only its processes"
     )]
     BeyondDaemon { pid: u32, owner: u32, uid: u32 },
+    #[error(
+        "process {pid} is a job of the shell '{shell}' ({shell_pid}), which would take it for \
+         stopped whenever another client runs: start it by `prorata run` there, or let \
+         `prorata status` tell how stop signals can be avoided"
+    )]
+    ShellJob {
+        pid: u32,
+        shell: String,
+        shell_pid: u32,
+    },
     #[error("process {pid} is managed already, as client '{name}' ({id}): change that one")]
     ManagedAlready { pid: u32, name: String, id: String },
     #[error(

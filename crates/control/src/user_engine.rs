@@ -47,6 +47,10 @@ impl Engine for ForUser {
         Ok(self.engine.manage(client, root)?)
     }
 
+    fn would_stop(&self, root: ProcessId) -> bool {
+        self.engine.would_stop(root)
+    }
+
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         Ok(self.engine.also_children_of(client, parent)?)
     }

@@ -60,6 +60,14 @@ impl Enforcement {
         self.mechanism
     }
 
+    /// Whether losers are stopped by signals, if `SCHED_IDLE` works with their processes or not.
+    pub(crate) fn would_stop(&mut self, tree: &Tree, idle_works: bool) -> bool {
+        match self.preferred {
+            Mechanism::Idle => !idle_works && self.substitute(tree) == Mechanism::Stop,
+            preferred => preferred == Mechanism::Stop,
+        }
+    }
+
     /// Whether a CPU falls idle when a winner blocks.
     pub(crate) fn leaves_cpus_idle(&self) -> bool {
         self.stopped > 0 && self.standing_by == 0

@@ -123,6 +123,13 @@ impl UserEngine {
         self.ask(move |thread, now_ns| thread.manage_marked(client, user, since_ticks, now_ns))
     }
 
+    /// Whether stop signals hold losers down once this process is managed, so that a parent that
+    /// does job control and is no client sees it stopped.
+    pub fn would_stop(&self, process: ProcessId) -> bool {
+        self.ask(move |thread, _| thread.would_stop(process))
+            .unwrap_or(false)
+    }
+
     /// Undoes all enforcement on a client and forgets it. Ignores an unknown client.
     pub fn release(&self, client: ClientId) {
         // A failed engine has released all clients.

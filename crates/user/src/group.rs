@@ -112,6 +112,12 @@ impl Groups {
         self.members[index.0].0 == *group
     }
 
+    /// Whether all processes are in this group.
+    pub(crate) fn are(&self, group: &Group) -> bool {
+        let mut used = self.members.iter().filter(|(_, count)| *count > 0);
+        used.all(|(member, _)| member == group)
+    }
+
     /// Whether all processes are in one group.
     pub(crate) fn are_one(&self) -> bool {
         self.members.iter().filter(|(_, count)| *count > 0).count() <= 1
@@ -154,8 +160,9 @@ mod tests {
         groups.enter(group("a"));
         assert!(groups.are_one());
         let second = groups.enter(group("b"));
-        assert!(!groups.are_one());
+        assert!(!groups.are_one() && !groups.are(&group("b")));
         groups.leave(second);
+        assert!(groups.are(&group("a")) && !groups.are(&group("b")));
         assert!(groups.are_one());
         assert!(groups.is(first, &group("a")));
         let third = groups.enter(group("c"));

@@ -5,8 +5,10 @@ use prorata_core::ids::ClientId;
 use crate::competition::clamp_quantum;
 use crate::decision::DecisionThread;
 use crate::error::EngineError;
+use crate::group::Group;
 use crate::guardian::Guardian;
 use crate::process_id::ProcessId;
+use crate::procfs;
 
 impl DecisionThread {
     pub(crate) fn manage(
@@ -18,6 +20,16 @@ impl DecisionThread {
         let result = self.tree.manage(client, process, now_ns);
         self.publish();
         result
+    }
+
+    /// Whether losers are stopped by signals once this process is managed.
+    pub(crate) fn would_stop(&mut self, process: ProcessId) -> bool {
+        let group = procfs::stat(process.pid).and_then(|stat| Group::of(process.pid, stat.session));
+        // Managing a process that has ended fails anyway.
+        group.is_ok_and(|group| {
+            let idle_works = self.tree.idle_would_work(&group);
+            self.enforcement.would_stop(&self.tree, idle_works)
+        })
     }
 
     pub(crate) fn add_foster_parent(

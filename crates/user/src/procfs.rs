@@ -46,7 +46,12 @@ pub struct Stat {
     pub(crate) state: u8,
     /// Pid of its parent.
     pub parent: u32,
-    pub(crate) session: u32,
+    /// Its process group: a shell that does job control gives each job one.
+    pub process_group: u32,
+    /// Its session: the processes of one login or terminal.
+    pub session: u32,
+    /// Whether it has a controlling terminal.
+    pub has_terminal: bool,
     flags: u32,
     /// CPU time of descendants that were waited for. User and system time are each
     /// rounded down to a clock tick.
@@ -74,7 +79,9 @@ impl Stat {
         };
         let state = *field(3)?.first()?;
         let parent = number(field(4)?)?;
+        let process_group = number(field(5)?)?;
         let session = number(field(6)?)?;
+        let has_terminal = number::<i32>(field(7)?)? != 0;
         let flags = number(field(9)?)?;
         let waited_ticks: i64 = number::<i64>(field(16)?)? + number::<i64>(field(17)?)?;
         let threads = number(field(20)?)?;
@@ -84,7 +91,9 @@ impl Stat {
         Some(Stat {
             state,
             parent,
+            process_group,
             session,
+            has_terminal,
             flags,
             waited_ns: waited_ticks.max(0) as u64 * TICK_NS,
             threads,
@@ -100,7 +109,9 @@ impl Stat {
         Stat {
             state: b'S',
             parent,
+            process_group: 0,
             session: 0,
+            has_terminal: false,
             flags: 0,
             waited_ns: 0,
             threads: 1,

@@ -215,6 +215,11 @@ impl Tree {
         self.captives == 0 && self.groups.are_one()
     }
 
+    /// Whether that still holds with a process of this group.
+    pub(crate) fn idle_would_work(&self, group: &Group) -> bool {
+        self.captives == 0 && self.groups.are(group)
+    }
+
     pub(crate) fn client_or_new(&mut self, id: ClientId, now_ns: u64) -> &mut Client {
         let index = id.index() as usize;
         if self.clients.len() <= index {

@@ -94,6 +94,36 @@ fn a_job_can_be_stopped_listed_continued_and_ended() {
     );
 }
 
+/// The shell would report each turn of a rival as a stop of its job.
+#[test]
+fn a_job_of_another_shell_is_refused_where_it_would_be_stopped() {
+    let stopping = Real::start_as_ordinary_user();
+    let mut shell = stopping.bash();
+    let job = background_job(&mut shell);
+    let said = stopping.refused(&["set", &job, "10"]);
+    let name = format!("process {job} is a job of the shell 'bash' (");
+    assert!(
+        said.starts_with(&name) && said.contains("`prorata run`"),
+        "{said}"
+    );
+    assert!(stopping.clients().is_empty());
+    if let Some(grouping) = Real::start_with_control_groups() {
+        let mut shell = grouping.bash();
+        let job = background_job(&mut shell);
+        grouping.done(&["set", &job, "10"]);
+        assert_eq!(grouping.clients().len(), 1);
+    }
+}
+
+/// Starts a job in the background; returns its pid.
+fn background_job(shell: &mut Pty) -> String {
+    shell.line("sleep 1000 & echo pid=$!.");
+    shell.expect("pid=");
+    let pid = shell.expect(".");
+    shell.prompt();
+    pid
+}
+
 #[test]
 fn a_background_reader_stops_until_it_is_in_the_foreground() {
     let fake = Fake::start();

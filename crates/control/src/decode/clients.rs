@@ -18,6 +18,7 @@ impl Decoder<'_> {
         funding: &Funding,
     ) -> Result<ClientId, Refusal> {
         let process = self.manageable(pid)?;
+        self.check_no_shell_job(&process)?;
         let wanted = match name {
             Some(name) => {
                 check_new_name(name)?;

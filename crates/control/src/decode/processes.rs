@@ -56,6 +56,26 @@ impl Decoder<'_> {
         }
     }
 
+    /// Refuses a job of a shell that is in no client, where the engine would stop the job by
+    /// signals. (A shell inside a client is stopped before its jobs, and so sees none stopped.
+    /// `prorata run` is in the same process group as its command.)
+    pub(super) fn check_no_shell_job(&self, process: &ProcessInfo) -> Result<(), Refusal> {
+        let Some(shell) = self.view.host.process(process.parent) else {
+            return Ok(());
+        };
+        let same_session = shell.session == process.session && process.has_terminal;
+        let is_job = same_session && shell.process_group != process.process_group;
+        let is_outside = self.view.engine.find(process.parent).is_none();
+        if !is_job || !is_outside || !self.view.engine.would_stop(process.id) {
+            return Ok(());
+        }
+        Err(Refusal::ShellJob {
+            pid: process.id.pid,
+            shell: shell.name,
+            shell_pid: shell.id.pid,
+        })
+    }
+
     /// The asker, if it is the process's parent.
     pub(super) fn asking_parent(&self, pid: u32) -> Result<ProcessId, Refusal> {
         let asker = self.asker_pid;

@@ -56,6 +56,8 @@ pub(crate) struct Books {
     /// The processes that `manage_marked` finds.
     pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
+    /// Whether it stops losers by signals.
+    pub stops: bool,
     /// The last settings that it was told.
     pub configured: Option<(u64, PolicyName)>,
     /// Its account of any client, if it keeps accounts.
@@ -170,6 +172,10 @@ impl Engine for FakeEngine {
         books.clients.remove(&client);
         books.quanta_ns.remove(&client);
         books.suspended.remove(&client);
+    }
+
+    fn would_stop(&self, _: ProcessId) -> bool {
+        self.books().stops
     }
 
     fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {

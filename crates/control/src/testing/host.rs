@@ -62,6 +62,9 @@ impl FakeHost {
             uid,
             name,
             is_kernel_thread: false,
+            process_group: pid,
+            session: pid,
+            has_terminal: false,
         };
         self.processes.insert(pid, info);
     }

@@ -122,6 +122,40 @@ fn a_process_that_cannot_be_managed_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_job_of_a_shell_outside_is_refused_where_it_would_be_stopped() {
+    let mut host = FakeHost::new(0);
+    // 101 and 103 are jobs of the shell 100, and 102 is a job's child.
+    let parents = [
+        (100, 1, 100),
+        (101, 100, 101),
+        (102, 101, 101),
+        (103, 100, 103),
+    ];
+    for (pid, parent, process_group) in parents {
+        let process = host.processes.get_mut(&pid).unwrap();
+        process.parent = parent;
+        process.process_group = process_group;
+        process.session = 100;
+        process.has_terminal = true;
+    }
+    let mut world = World::of_root();
+    world.control.host = Box::new(host);
+    world.engine.books().stops = true;
+    let message = world.refused(ALICE, register(101, None, 1, None));
+    assert!(
+        message.starts_with("process 101 is a job of the shell 'encoder' (100)"),
+        "{message}"
+    );
+    world.register(ALICE, 102, "child of the job");
+    world.engine.books().stops = false;
+    world.register(ALICE, 101, "job");
+    world.engine.books().stops = true;
+    // A shell in a client is stopped before its jobs.
+    world.register(ALICE, 100, "shell");
+    world.register(ALICE, 103, "job of a client");
+}
+
+#[test]
 fn only_a_parent_adopts_the_orphans_of_its_child() {
     let mut world = World::of_root();
     let adopt = |pid| Request::Register {
