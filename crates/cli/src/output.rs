@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use prorata_protocol::OutsideReport;
 use prorata_report::table::{Column, Table};
 use serde::Serialize;
 
@@ -121,6 +122,15 @@ pub fn tickets(tickets: &[(u32, String)]) -> String {
     let each = tickets.iter();
     let each = each.map(|(amount, currency)| format!("{amount}.{currency}"));
     joined(&each.collect::<Vec<_>>())
+}
+
+/// Load outside, such as `80 % of CPU 0`; nothing without any.
+pub fn outside(loads: &[OutsideReport]) -> Option<String> {
+    let loads = loads
+        .iter()
+        .map(|load| format!("{} % of CPU {}", load.percent, load.cpu));
+    let loads: Vec<String> = loads.collect();
+    (!loads.is_empty()).then(|| loads.join(", "))
 }
 
 /// Words with spaces between them; `-` for none.

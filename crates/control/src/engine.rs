@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, POLICIES, PolicyName};
+use prorata_protocol::{ClientState, OutsideReport, POLICIES, PolicyName};
 
 use crate::process::ProcessId;
 
@@ -67,6 +67,8 @@ pub struct EngineStatus {
     pub own_cpu_ns: u64,
     /// Time since the engine started.
     pub uptime_ns: u64,
+    /// CPUs of which programs without a client use a part.
+    pub outside: Vec<OutsideReport>,
     /// What the user should know, in one sentence.
     pub trouble: Option<String>,
 }

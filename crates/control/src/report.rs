@@ -69,6 +69,7 @@ impl Reporter<'_> {
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
             clients: self.state.roots.len() as u32,
+            outside: status.outside,
             trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
         }
     }

@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 
 use prorata_core::ids::ClientId;
-use prorata_protocol::ClientState;
-use prorata_user::{ClientActivity, EngineConfig, Mechanism, UserEngine};
+use prorata_protocol::{ClientState, OutsideReport};
+use prorata_user::{ClientActivity, EngineConfig, Mechanism, OutsideLoad, UserEngine};
 
 use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus};
 use crate::process::ProcessId;
@@ -125,11 +125,19 @@ impl Engine for ForUser {
             decisions: status.decisions,
             own_cpu_ns: status.own_cpu_ns,
             uptime_ns: status.uptime_ns,
+            outside: status.outside.iter().map(outside_report).collect(),
             trouble: None,
         }
     }
 
     fn failure(&self) -> Option<String> {
         self.engine.status().failure
+    }
+}
+
+fn outside_report(load: &OutsideLoad) -> OutsideReport {
+    OutsideReport {
+        cpu: load.cpu,
+        percent: load.percent,
     }
 }

@@ -341,6 +341,13 @@ impl Dispatcher {
         }
     }
 
+    /// As [`Entitlements::set_capacities`], of the only pool: of each CPU in
+    /// parts of [`WHOLE_CPU`](crate::capacity::WHOLE_CPU).
+    pub fn set_capacities(&mut self, capacities: Option<&[u32]>) {
+        debug_assert!(self.choosers.len() <= 1);
+        self.entitlements.set_capacities(0, capacities);
+    }
+
     /// The chooser of the pool in which a client competes.
     #[inline]
     fn chooser_of(&mut self, client: ClientId) -> Option<&mut Chooser> {

@@ -15,6 +15,7 @@
 extern crate alloc;
 
 pub mod affinity;
+pub mod capacity;
 pub mod choice;
 pub mod cpu_list;
 pub mod dispatcher;
@@ -24,6 +25,7 @@ pub mod ids;
 pub mod ledger;
 pub mod matching;
 pub mod max_min;
+pub mod placement;
 pub mod policy;
 pub mod prefetch;
 pub mod rng;

@@ -70,13 +70,18 @@ impl Matching {
 
     /// Whether a client can have one more CPU.
     pub fn has_room_for(&self, client: u32) -> bool {
-        self.way(client).is_some()
+        self.way(client, |_| true).is_some()
     }
 
     /// Gives a client one more CPU; other holders may move for that. If there is no way,
     /// changes nothing and returns false.
     pub fn seat(&mut self, client: u32) -> bool {
-        let Some(way) = self.way(client) else {
+        self.seat_among(client, |_| true)
+    }
+
+    /// The same, where it and other holders may take only such CPUs.
+    fn seat_among(&mut self, client: u32, is_open: impl Fn(u32) -> bool + Copy) -> bool {
+        let Some(way) = self.way(client, is_open) else {
             return false;
         };
         let mut mover = client;
@@ -97,6 +102,28 @@ impl Matching {
         fits
     }
 
+    /// Gives a client a certain CPU for another of the CPUs in `open` that it has. Other holders
+    /// may move among these. If there is no way, changes nothing and returns false. A client that
+    /// has the CPU keeps it.
+    pub fn move_to(&mut self, client: u32, cpu: u32, open: &[u32]) -> bool {
+        if self.holder(cpu) == Some(client) {
+            return true;
+        }
+        let left = open.iter().rfind(|&&cpu| self.holder(cpu) == Some(client));
+        let (Some(&left), true) = (left, self.may_use(client)(cpu)) else {
+            return false;
+        };
+        let before = self.holders.clone();
+        self.holders[(left - self.first) as usize] = None;
+        let displaced = self.holders[(cpu - self.first) as usize].replace(client);
+        let is_open = |other: u32| other != cpu && open.contains(&other);
+        let moved = displaced.is_none_or(|displaced| self.seat_among(displaced, is_open));
+        if !moved {
+            self.holders = before;
+        }
+        moved
+    }
+
     /// Takes so many CPUs from a client.
     pub fn unseat(&mut self, client: u32, cpus: u32) {
         let held = self.holders.iter_mut();
@@ -104,17 +131,30 @@ impl Matching {
         held.take(cpus as usize).for_each(|holder| *holder = None);
     }
 
-    fn way(&self, client: u32) -> Option<Vec<u32>> {
-        let cpus = self.first..self.first + self.holders.len() as u32;
+    fn way(&self, client: u32, is_open: impl Fn(u32) -> bool + Copy) -> Option<Vec<u32>> {
         find_way(
             client,
-            cpus,
+            self.cpus(),
             |cpu| self.holder(cpu),
-            |client| self.may_use(client),
+            |client| {
+                let may_use = self.may_use(client);
+                move |cpu| is_open(cpu) && may_use(cpu)
+            },
         )
     }
 
-    fn holder(&self, cpu: u32) -> Option<u32> {
+    /// The first of its CPUs.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Its CPUs.
+    pub fn cpus(&self) -> Range<u32> {
+        self.first..self.first + self.holders.len() as u32
+    }
+
+    /// The client that has a CPU.
+    pub fn holder(&self, cpu: u32) -> Option<u32> {
         self.holders[(cpu - self.first) as usize]
     }
 

@@ -98,9 +98,22 @@ pub struct StatusReport {
     pub decisions: u64,
     /// Clients managed.
     pub clients: u32,
+    /// CPUs of which programs without a client use a part. User engine, with
+    /// several CPUs: only where that changes what clients receive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideReport>,
     /// What the user should know of the engine, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+}
+
+/// Load on a CPU that is no client's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OutsideReport {
+    /// The CPU's number.
+    pub cpu: u32,
+    /// The part of its time that other programs use, in percent.
+    pub percent: u32,
 }
 
 /// The state of a client.

@@ -21,8 +21,8 @@ mod testing;
 mod turn;
 
 pub use answer::{
-    ClientReport, ClientState, CurrencyReport, ProcessReport, ProcessesReport, Response,
-    StatusReport, TicketReport, TransferReport, TurnsReport,
+    ClientReport, ClientState, CurrencyReport, OutsideReport, ProcessReport, ProcessesReport,
+    Response, StatusReport, TicketReport, TransferReport, TurnsReport,
 };
 pub use connection::Connection;
 pub use credentials::peer_credentials;

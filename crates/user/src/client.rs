@@ -2,6 +2,7 @@
 
 use prorata_core::affinity::Affinity;
 use prorata_core::ids::ClientId;
+use prorata_core::placement::Lag;
 use rustix::thread::CpuSet;
 
 use crate::control_groups::ControlGroup;
@@ -97,6 +98,9 @@ pub(crate) struct Client {
     /// CPUs that it is to be bound to, and those that it is bound to.
     pub(crate) place: Option<CpuSet>,
     pub(crate) bound: Option<CpuSet>,
+    /// How far it is behind its due, while there is load outside.
+    pub(crate) lag: Lag,
+    pub(crate) lag_ns: i64,
     /// It has been bound at some time.
     pub(crate) was_bound: bool,
     /// The treatment failed for some process: its user had stopped it, or its return was
@@ -146,6 +150,8 @@ impl Client {
             lacks_group: false,
             place: None,
             bound: None,
+            lag: Lag::default(),
+            lag_ns: 0,
             was_bound: false,
             defied: false,
             sampled_ns: now_ns,

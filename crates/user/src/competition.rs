@@ -9,14 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use prorata_core::dispatcher::{Dispatcher, Winner};
+use rustix::thread::CpuSet;
 
 use crate::client::Client;
+use crate::outside::Outside;
 use crate::placement::match_winners;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 use crate::tree::Tree;
 
 /// Shortest and longest quantum that the engine keeps to, whatever the dispatcher says.
 pub(crate) const QUANTUM_NS: RangeInclusive<u64> = MILLISECOND_NS..=SECOND_NS;
+
+/// How many quanta behind its due or ahead of it a client may be for placement.
+const REMEMBERED_QUANTA: u64 = 50;
 
 /// Which turns end with a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,17 +43,25 @@ pub(crate) struct Competition {
     decisions: u64,
     /// Something happened since the last decision: all turns end with the next one.
     all_turns_end: bool,
+    outside: Outside,
 }
 
 impl Competition {
-    pub(crate) fn new(dispatcher: Arc<Mutex<Dispatcher>>) -> Self {
+    /// `cpus` are shared out.
+    pub(crate) fn new(dispatcher: Arc<Mutex<Dispatcher>>, cpus: &CpuSet) -> Self {
         Self {
             dispatcher,
             winners: Vec::new(),
             quantum_ns: *QUANTUM_NS.start(),
             decisions: 0,
             all_turns_end: true,
+            outside: Outside::new(cpus),
         }
+    }
+
+    /// What programs without a client leave of the CPUs.
+    pub(crate) fn outside(&self) -> &Outside {
+        &self.outside
     }
 
     pub(crate) fn winners(&self) -> &[Winner] {
@@ -91,14 +104,20 @@ impl Competition {
         begin_ns: u64,
         turns: Turns,
     ) -> bool {
+        self.outside.look(now_ns);
         let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
             return false;
         };
         for mut client in tree.farewells.drain(..) {
-            client.report(&mut dispatcher);
+            let used_ns = client.report(&mut dispatcher);
+            self.outside.charge(&client, used_ns);
         }
         for client in tree.clients_mut() {
-            client.report(&mut dispatcher);
+            let used_ns = client.report(&mut dispatcher);
+            self.outside.charge(client, used_ns);
+        }
+        if self.outside.conclude() {
+            dispatcher.set_capacities(self.outside.capacities());
         }
         match turns {
             Turns::All => {
@@ -119,9 +138,24 @@ impl Competition {
         }
         self.quantum_ns = clamp_quantum(dispatcher.quantum_ns());
         self.decisions += 1;
+        if self.outside.capacities().is_some() {
+            self.note_lags(tree, &dispatcher);
+        }
         drop(dispatcher);
         self.give_rest_away(tree, begin_ns);
         true
+    }
+
+    /// Notes how far each winner is behind.
+    fn note_lags(&self, tree: &mut Tree, dispatcher: &Dispatcher) {
+        let most_ns = (REMEMBERED_QUANTA * self.quantum_ns) as i64;
+        for winner in &self.winners {
+            let usage = dispatcher.usage(winner.client);
+            if let Some(client) = tree.client_mut(winner.client) {
+                let (specified_ns, received_ns) = (usage.specified_ns, usage.received_ns);
+                client.lag_ns = client.lag.of(specified_ns, received_ns, most_ns);
+            }
+        }
     }
 
     /// Gives the CPUs that no client with tickets in force can use to those without, in turn.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::outside::OutsideLoad;
+
 /// How losers are kept from running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
@@ -59,6 +61,9 @@ pub struct EngineStatus {
     pub uptime_ns: u64,
     /// Pid of the guardian, unless a new one is being started.
     pub guardian: Option<u32>,
+    /// CPUs of which programs without a client use a part, where that changes what clients
+    /// receive.
+    pub outside: Vec<OutsideLoad>,
     /// Why nothing is enforced any more, if the decision thread failed.
     pub failure: Option<String>,
 }

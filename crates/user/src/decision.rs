@@ -285,6 +285,7 @@ impl DecisionThread {
             mechanism: self.enforcement.mechanism(),
             decisions: self.competition.decisions(),
             guardian: self.supervision.guardian_pid(),
+            outside: self.competition.outside().loads(),
         }
     }
 }

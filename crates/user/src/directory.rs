@@ -9,6 +9,7 @@ use prorata_core::ids::ClientId;
 
 use crate::bell::Bell;
 use crate::config::Mechanism;
+use crate::outside::OutsideLoad;
 use crate::process_id::ProcessId;
 
 /// What a client is doing.
@@ -42,11 +43,12 @@ struct Listing {
 }
 
 /// What the decision thread tells of the engine itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EngineFacts {
     pub(crate) mechanism: Mechanism,
     pub(crate) decisions: u64,
     pub(crate) guardian: Option<u32>,
+    pub(crate) outside: Vec<OutsideLoad>,
 }
 
 /// The managed processes and their clients, as of the last decision.
@@ -141,6 +143,7 @@ impl Directory {
                 mechanism,
                 decisions: 0,
                 guardian: None,
+                outside: Vec::new(),
             },
             failure: None,
         }

@@ -82,7 +82,7 @@ impl Enforcement {
     pub(crate) fn enforce(&mut self, tree: &mut Tree, competition: &Competition, now_ns: u64) {
         let quantum_ns = competition.quantum_ns();
         self.choose_mechanism(tree);
-        place_winners(tree, competition.winners());
+        place_winners(tree, competition);
         if !self.treat_all(tree, quantum_ns) {
             return;
         }

@@ -76,7 +76,7 @@ impl UserEngine {
         lock(&dispatcher).set_cpus(cpus.count());
         let decision_thread = DecisionThread {
             tree,
-            competition: Competition::new(dispatcher),
+            competition: Competition::new(dispatcher, &cpus),
             enforcement,
             wake_times: WakeTimes::new(),
             signals: SignalWatch::default(),
@@ -197,6 +197,7 @@ impl UserEngine {
             own_cpu_ns: own.unwrap_or(0) + guardian.unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
             guardian: directory.facts.guardian,
+            outside: directory.facts.outside.clone(),
             failure: directory.failure.clone(),
         }
     }

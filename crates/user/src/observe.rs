@@ -204,8 +204,8 @@ impl Client {
         self.advance_ns > quantum_ns / 2
     }
 
-    /// Tells the dispatcher what was observed.
-    pub(crate) fn report(&mut self, dispatcher: &mut Dispatcher) {
+    /// Tells the dispatcher what was observed. Returns the CPU time that it was charged for.
+    pub(crate) fn report(&mut self, dispatcher: &mut Dispatcher) -> u64 {
         if self.affinity != self.affinity_told {
             self.affinity_told = self.affinity.clone();
             dispatcher.set_affinity(self.id, self.affinity.as_ref());
@@ -223,5 +223,6 @@ impl Client {
             dispatcher.set_runnable(self.id, self.runnable);
         }
         dispatcher.set_client_quantum(self.id, self.quantum_ns);
+        used_ns
     }
 }

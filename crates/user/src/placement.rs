@@ -4,13 +4,15 @@
 //! meanwhile. But the kernel shares all CPUs out between threads. It knows neither that a client
 //! won fewer CPUs than it has runnable threads, nor which CPU a winner has to leave to another one
 //! that may not use all. As long as there is such a winner, each winner is bound to as many CPUs
-//! as it won.
+//! as it won. So is each winner while there is load outside ([`crate::outside`]).
 
 use prorata_core::affinity::Affinity;
 use prorata_core::dispatcher::Winner;
 use prorata_core::matching::Matching;
+use prorata_core::placement::{LaggingWinner, place_by_lag};
 use rustix::thread::CpuSet;
 
+use crate::competition::Competition;
 use crate::scheduler::members;
 use crate::tree::Tree;
 
@@ -24,11 +26,14 @@ pub(crate) fn affinity_of(usable: &CpuSet, shared: &CpuSet) -> Option<Affinity> 
 }
 
 /// Chooses the CPUs of the winners, if need be. Their sets are disjoint:
-/// together they won no more than there are. A winner keeps its CPUs as far as possible. A winner
-/// that may use no shared CPU is not bound. Allocates only where there is something to place.
-pub(crate) fn place_winners(tree: &mut Tree, winners: &[Winner]) {
+/// together they won no more than there are. A winner keeps its CPUs as far as possible, except
+/// that with load outside the winner that is furthest behind gets the freest CPU. A winner that may
+/// use no shared CPU is not bound. Allocates only where there is something to place.
+pub(crate) fn place_winners(tree: &mut Tree, competition: &Competition) {
+    let winners = competition.winners();
+    let capacities = competition.outside().capacities();
     let has_rivals = winners.len() > 1;
-    let mut need = false;
+    let mut need = has_rivals && capacities.is_some();
     for client in tree.clients_mut() {
         client.place = None;
         let is_crowded = client.cpus < client.runnable;
@@ -38,7 +43,20 @@ pub(crate) fn place_winners(tree: &mut Tree, winners: &[Winner]) {
     if !need {
         return;
     }
-    let matching = match_winners(tree, winners);
+    let mut matching = match_winners(tree, winners);
+    if let Some(capacities) = capacities {
+        let lagging = winners.iter().map(|winner| LaggingWinner {
+            client: winner.client.index(),
+            lag_ns: tree.client(winner.client).map_or(0, |client| client.lag_ns),
+        });
+        let step_ns = competition.quantum_ns() / 2;
+        place_by_lag(
+            &mut matching,
+            &lagging.collect::<Vec<_>>(),
+            capacities,
+            step_ns,
+        );
+    }
     let cpus: Vec<usize> = members(tree.cpus()).collect();
     for winner in winners {
         if let Some(client) = tree.client_mut(winner.client) {

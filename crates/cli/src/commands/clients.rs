@@ -99,7 +99,11 @@ pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
     if let Some(limit) = terminal::columns() {
         table.fit(limit, &LESS);
     }
-    output::table(&table, NO_CLIENTS)
+    output::table(&table, NO_CLIENTS)?;
+    if let Some(loads) = output::outside(&connection.status().outside) {
+        eprintln!("prorata: other programs use {loads}");
+    }
+    Ok(())
 }
 
 fn ps_table(rows: &[Row]) -> Table {

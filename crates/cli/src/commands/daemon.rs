@@ -114,8 +114,9 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         .then(|| ("abbreviated", "yes".to_owned()));
     let stays = status.stays.then(|| ("stays", "until stopped".to_owned()));
     let traced = status.traced.then(|| ("traced", "yes".to_owned()));
+    let outside = output::outside(&status.outside).map(|loads| ("load outside", loads));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
-    let more = [queues, abbreviated, traced, stays, trouble];
+    let more = [queues, abbreviated, traced, stays, outside, trouble];
     rows.iter()
         .chain(more.iter().flatten())
         .try_for_each(|(name, value)| {

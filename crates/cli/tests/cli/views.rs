@@ -1,12 +1,12 @@
 //! The output of the commands that show the daemon's state.
 
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, Funding, Request, Response, TicketReport,
-    TransferReport,
+    ClientReport, ClientState, CurrencyReport, Funding, OutsideReport, Request, Response,
+    StatusReport, TicketReport, TransferReport,
 };
 use serde_json::{Value, json};
 
-use crate::support::fake::{Fake, client};
+use crate::support::fake::{Fake, client, status};
 use crate::support::pty::{CTRL_C, Pty};
 use crate::support::{eventually, output, prorata, stderr, stdout};
 
@@ -238,6 +238,34 @@ fn empty_lists_are_reported_on_standard_error() {
     );
     assert!(stderr(&ended).contains("start one with `prorata run`"));
     assert_eq!(printed(&fake, &["ps", "--json"]), "[]\n");
+}
+
+#[test]
+fn ps_and_status_tell_of_load_outside() {
+    let fake = Fake::answering(|request| {
+        let outside = [(0, 80), (3, 7)].map(|(cpu, percent)| OutsideReport { cpu, percent });
+        matches!(request, Request::Status).then(|| {
+            Response::Status(StatusReport {
+                outside: outside.to_vec(),
+                ..status()
+            })
+        })
+    });
+    let ended = output(prorata(&fake.socket()).arg("ps"));
+    let told = "prorata: other programs use 80 % of CPU 0, 7 % of CPU 3\n";
+    assert_eq!(
+        (stderr(&ended).as_str(), ended.status.code()),
+        (told, Some(0))
+    );
+    let printed = printed(&fake, &["status"]);
+    assert!(
+        printed.contains("load outside  80 % of CPU 0, 7 % of CPU 3\n"),
+        "{printed}"
+    );
+    let report = parsed(&fake, &["status", "--json"]);
+    assert_eq!(report["outside"][1], json!({"cpu": 3, "percent": 7}));
+    let quiet = output(prorata(&Fake::start().socket()).arg("ps"));
+    assert_eq!(stderr(&quiet), "");
 }
 
 #[test]

@@ -362,6 +362,7 @@ impl Engine for ForKernel {
             decisions: side.decisions(),
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
+            outside: Vec::new(),
             trouble: side.trouble(),
         }
     }

@@ -256,6 +256,7 @@ impl Engine for FakeEngine {
             queues: None,
             abbreviated: false,
             traced: false,
+            outside: Vec::new(),
             trouble: None,
         }
     }

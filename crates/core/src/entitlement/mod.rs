@@ -26,6 +26,7 @@ mod service;
 use alloc::vec::Vec;
 
 use crate::affinity::Affinity;
+use crate::capacity::Capacities;
 use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome, Target};
 use competitor::{Competitor, Competitors};
@@ -304,6 +305,12 @@ impl Entitlements {
     pub fn set_cpus(&mut self, pool: usize, cpus: u32) {
         let before = self.pools[pool].set_cpus(cpus);
         self.cpus = self.cpus - before + cpus;
+    }
+
+    /// CPUs of a pool have so much to give, or all their time. Counts only while
+    /// no client of the pool is confined. A later [`Self::set_cpus`] ends this.
+    pub fn set_capacities(&mut self, pool: usize, capacities: Option<&[u32]>) {
+        self.pools[pool].set_capacities(capacities.map(Capacities::new));
     }
 
     /// A client is about to wake or to block: has what is known of it fetched

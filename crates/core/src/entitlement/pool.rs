@@ -16,6 +16,7 @@ use super::confined::Confined;
 use super::scale::Scale;
 use super::service::{Reading, Service};
 use crate::affinity::Affinity;
+use crate::capacity::{Capacities, WHOLE_CPU};
 use crate::feasible::Demand;
 use crate::ids::ClientIndex;
 use crate::ledger::Ledger;
@@ -44,6 +45,8 @@ pub(super) struct Pool {
     /// CPUs that the clients could use with more threads: all, unless some
     /// clients are confined.
     usable_cpus: u64,
+    /// What its CPUs have to give, while that is not all of each.
+    capacities: Option<Capacities>,
     service: Service,
     scale: Scale,
     /// Threads, CPUs or weights changed since feasibility was looked at.
@@ -66,6 +69,7 @@ impl Pool {
             infeasible: Vec::new(),
             threads: 0,
             usable_cpus: cpus.into(),
+            capacities: None,
             service: Service::default(),
             scale: Scale::INITIAL,
             stale: false,
@@ -100,15 +104,27 @@ impl Pool {
         if self.total_tickets == 0 {
             return 0.0;
         }
-        let usable = self.threads.min(self.usable_cpus) as f64 / f64::from(machine_cpus);
-        f64::from(tickets) / self.total_tickets as f64 * usable
+        let threads = self.threads.min(self.usable_cpus);
+        let usable_cpus = match &self.capacities {
+            Some(capacities) => capacities.usable(threads) as f64 / f64::from(WHOLE_CPU),
+            None => threads as f64,
+        };
+        f64::from(tickets) / self.total_tickets as f64 * usable_cpus / f64::from(machine_cpus)
     }
 
     /// Returns how many CPUs there were.
     pub(super) fn set_cpus(&mut self, cpus: u32) -> u32 {
         self.stale = true;
         self.usable_cpus = cpus.into();
+        self.capacities = None;
         mem::replace(&mut self.cpus, cpus)
+    }
+
+    /// Its CPUs have so much to give, or all of their time.
+    pub(super) fn set_capacities(&mut self, capacities: Option<Capacities>) {
+        debug_assert!(capacities.as_ref().is_none_or(|c| c.cpus() == self.cpus));
+        self.stale |= self.capacities != capacities;
+        self.capacities = capacities;
     }
 
     /// A client of this pool may use the CPUs of an affinity, or all.
@@ -292,6 +308,9 @@ impl Pool {
         infeasible.clear();
         if self.confined.len() > 0 {
             self.readjust_confined(competitors, &before, &mut infeasible, tell);
+        } else if let Some(capacities) = self.capacities.take() {
+            self.readjust_to(&capacities, competitors, (&before, &mut infeasible), tell);
+            self.capacities = Some(capacities);
         } else {
             let all = core::iter::once(&self.classes);
             let demand = |index: u32| competitors.at(index).demand();
@@ -323,6 +342,26 @@ impl Pool {
         let tickets = |place: usize, _| fair.tickets[place].1;
         self.tell_readjusted(competitors, before, infeasible, tickets, tell);
         self.usable_cpus = fair.cpus;
+    }
+
+    /// The same on CPUs with unequal parts to give, and without confined clients: beside these,
+    /// CPUs count as equal. Allocates, and looks at each client.
+    #[cold]
+    fn readjust_to(
+        &mut self,
+        capacities: &Capacities,
+        competitors: &mut Competitors,
+        (before, infeasible): (&[u32], &mut Vec<u32>),
+        tell: &mut impl FnMut(usize, ClientIndex, u32),
+    ) {
+        let members = self.classes.iter();
+        let demands = members.map(|index| (index, competitors.at(index).demand()));
+        let mut cut = Vec::new();
+        capacities.readjust(demands, &mut cut);
+        infeasible.extend(cut.iter().map(|(index, _)| index));
+        let tickets = |place: usize, _| cut[place].1;
+        self.tell_readjusted(competitors, before, infeasible, tickets, tell);
+        self.usable_cpus = self.cpus.into();
     }
 
     fn tell_readjusted(

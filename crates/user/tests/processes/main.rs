@@ -10,6 +10,7 @@ mod support;
 
 mod choices;
 mod groups;
+mod outside;
 mod refusals;
 mod reluctance;
 mod safety;
@@ -38,7 +39,14 @@ fn main() -> ExitCode {
     for mechanism in mechanisms_to_try(is_short) {
         // A short run judges shares as root only, and without control groups.
         let judges_shares = !is_short || !is_after_root() && !uses_groups(mechanism);
-        let shares = [shares::TESTS, signals::TESTS, sleepers::TESTS, trees::TESTS].concat();
+        let shares = [
+            shares::TESTS,
+            outside::TESTS,
+            signals::TESTS,
+            sleepers::TESTS,
+            trees::TESTS,
+        ];
+        let shares = shares.concat();
         let shares = shares.into_iter().filter(|_| judges_shares);
         for (name, test) in shares.chain(safety::TESTS.iter().copied()) {
             add(&mut trials, name, mechanism, test);

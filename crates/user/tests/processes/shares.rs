@@ -64,12 +64,22 @@ pub fn assert_shares(
 }
 
 fn check_shares(used_ns: &[u64], tickets: &[u32], quantum_ns: u64) -> Result<(), String> {
+    check_within(TOLERANCE_QUANTA, used_ns, tickets, quantum_ns)
+}
+
+/// Whether each client received what it is due, within so many quanta.
+pub fn check_within(
+    tolerance_quanta: f64,
+    used_ns: &[u64],
+    tickets: &[u32],
+    quantum_ns: u64,
+) -> Result<(), String> {
     let total_ns: u64 = used_ns.iter().sum();
     let total_tickets: u32 = tickets.iter().sum();
     for (&used_ns, &tickets) in used_ns.iter().zip(tickets) {
         let due_ns = total_ns as f64 * f64::from(tickets) / f64::from(total_tickets);
         let error_quanta = (used_ns as f64 - due_ns) / quantum_ns as f64;
-        if error_quanta.abs() > TOLERANCE_QUANTA {
+        if error_quanta.abs() > tolerance_quanta {
             return Err(format!(
                 "with {tickets} of {total_tickets} tickets: {used_ns} of {total_ns} ns, \
                  off by {error_quanta:.2} quanta"
@@ -341,10 +351,19 @@ fn beside_bound(mechanism: Mechanism) {
     assert_specified(&world, &clients, &[0.45, 0.05, 0.5]);
 }
 
-/// Asserts which parts of the machine clients should get.
+/// Asserts which parts of the machine clients should get. Other load leaves less for all of them.
 fn assert_specified(world: &World, clients: &[ClientId], shares: &[f64]) {
-    for (&client, share) in clients.iter().zip(shares) {
-        let specified = world.usage(client).share;
+    let specified: Vec<f64> = {
+        let dispatcher = world.lock();
+        let clients = clients.iter();
+        clients
+            .map(|&client| dispatcher.usage(client).share)
+            .collect()
+    };
+    let left = specified.iter().sum::<f64>() / shares.iter().sum::<f64>();
+    assert!(left < 1.0 + 1e-6, "{specified:?} for {shares:?}");
+    for (specified, share) in specified.iter().zip(shares) {
+        let specified = specified / left;
         assert!((specified - share).abs() < 1e-6, "{specified} for {share}");
     }
 }

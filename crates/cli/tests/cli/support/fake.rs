@@ -132,6 +132,7 @@ pub fn status() -> StatusReport {
         queues: None,
         abbreviated: false,
         traced: false,
+        outside: Vec::new(),
         trouble: None,
     }
 }
