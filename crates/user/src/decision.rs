@@ -115,6 +115,7 @@ impl DecisionThread {
         if self.wake_times.take_survey(now_ns) {
             self.tree.survey(now_ns);
             self.enforcement.tidy(&self.tree);
+            self.supervision.replace_hung_guardian(&self.events, now_ns);
         }
         self.observe(now_ns);
         if self.wake_times.is_later_than(self.grace_ns(), now_ns) {

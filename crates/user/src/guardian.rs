@@ -32,6 +32,7 @@ use rustix::io::Errno;
 use crate::control_groups;
 use crate::marker::{CLIENT_MARKER, SOCKET_MARKER};
 use crate::procfs;
+use crate::pulse::Pulse;
 use crate::scheduler;
 use crate::sweep::{Records, put_right};
 use crate::table::Table;
@@ -59,12 +60,16 @@ const LOOK_INTERVAL: Timespec = Timespec {
     tv_nsec: 250_000_000,
 };
 
+/// How often the engine looks whether a guardian that is to end has ended.
+const END_INTERVAL: Duration = Duration::from_millis(1);
+
 /// A running guardian, as the engine sees it.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     child: Child,
     /// Closing it is the message that the engine has ended.
     socket: UnixStream,
+    pulse: Pulse,
 }
 
 impl Guardian {
@@ -84,12 +89,35 @@ impl Guardian {
             .stdout(Stdio::from(table.as_fd().try_clone_to_owned()?))
             .stderr(Stdio::null())
             .spawn()?;
-        let mut guardian = Guardian { child, socket };
+        let mut guardian = Guardian::new(child, socket);
         guardian.await_ready(MAX_SLEEP).inspect_err(|_| {
             let _ = guardian.child.kill();
             let _ = guardian.child.wait();
         })?;
         Ok(guardian)
+    }
+
+    fn new(child: Child, socket: UnixStream) -> Guardian {
+        let pulse = Pulse::new(monotonic_ns());
+        Guardian {
+            child,
+            socket,
+            pulse,
+        }
+    }
+
+    /// Whether it has stopped working though it has not ended. To be asked about once a second.
+    pub(crate) fn has_hung(&mut self, now_ns: u64) -> bool {
+        let (stat, cpu_ns) = (procfs::stat(self.pid()), scheduler::cpu_time_ns(self.pid()));
+        let (Ok(stat), Some(cpu_ns)) = (stat, cpu_ns) else {
+            return false;
+        };
+        self.pulse.has_stopped(now_ns, &stat, cpu_ns)
+    }
+
+    /// Ends it whatever it does.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
     }
 
     fn await_ready(&mut self, max_sleep: Duration) -> io::Result<()> {
@@ -126,10 +154,17 @@ impl Guardian {
 }
 
 impl Drop for Guardian {
-    /// Lets the guardian end and waits for it.
+    /// Lets the guardian end and waits for it, but not for one that is stopped.
     fn drop(&mut self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
-        let _ = self.child.wait();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if procfs::stat(self.pid()).is_ok_and(|stat| stat.is_stopped()) {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(END_INTERVAL);
+        }
     }
 }
 
@@ -277,7 +312,7 @@ mod tests {
             .arg(argument)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;
-        let mut guardian = Guardian { child, socket };
+        let mut guardian = Guardian::new(child, socket);
         let result = guardian.await_ready(Duration::from_millis(300));
         let _ = guardian.child.kill();
         result

@@ -44,6 +44,7 @@ mod placement;
 mod process;
 mod process_id;
 pub mod procfs;
+mod pulse;
 mod reach;
 mod release;
 mod scheduler;

@@ -121,6 +121,15 @@ impl Stat {
         }
     }
 
+    /// Of a process in this state.
+    #[cfg(test)]
+    pub(crate) fn in_state(state: u8) -> Stat {
+        Stat {
+            state,
+            ..Stat::born(1, 0)
+        }
+    }
+
     pub(crate) fn is_runnable(&self) -> bool {
         self.state == b'R'
     }
@@ -136,7 +145,7 @@ impl Stat {
     }
 
     /// Whether this thread has ended. Other threads of its process may go on.
-    pub(crate) fn thread_has_ended(&self) -> bool {
+    pub fn thread_has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 

@@ -55,7 +55,7 @@ impl Supervision {
         let employed = started.and_then(|guardian| Ok(self.employ(guardian, events)?));
         if let Err(error) = employed {
             tracing::error!("cannot start a guardian, trying again: {error}");
-            self.start_guardian(PAUSE);
+            self.start_guardian(PAUSE, None);
         }
     }
 
@@ -67,11 +67,22 @@ impl Supervision {
         };
         tracing::warn!("guardian {} is gone; starting another", guardian.pid());
         events.unwatch_guardian(&guardian);
-        drop(guardian);
-        self.start_guardian(Duration::ZERO);
+        self.start_guardian(Duration::ZERO, Some(guardian));
     }
 
-    fn start_guardian(&self, delay: Duration) {
+    /// Replaces a guardian that is stopped, or that sleeps on.
+    pub(crate) fn replace_hung_guardian(&mut self, events: &Events, now_ns: u64) {
+        if let Some(guardian) = &mut self.guardian
+            && guardian.has_hung(now_ns)
+        {
+            guardian.kill();
+            self.replace_guardian(events);
+        }
+    }
+
+    /// Waits for the end of the `former` one once the new one has started: the kernel may be late
+    /// to end it.
+    fn start_guardian(&self, delay: Duration, former: Option<Guardian>) {
         let (table, to_self) = (self.table.clone(), self.to_self.clone());
         let clients_socket = self.clients_socket.clone();
         let start = move || {
@@ -79,6 +90,7 @@ impl Supervision {
             // If the engine has ended meanwhile, the guardian goes with the closure.
             let started = Guardian::spawn(&table, &clients_socket);
             let _ = to_self.send(move |thread, _| thread.rely_on(started));
+            drop(former);
         };
         let spawned = std::thread::Builder::new()
             .name("guardian-start".into())

@@ -216,7 +216,8 @@ impl KernelSide {
 
     /// Whether any thread of a client lives. Cost: a walk through all threads.
     pub(super) fn lives(&self, id: ClientId) -> bool {
-        let lives = |tid, stat: &Stat| !stat.has_ended() && self.client_of_thread(tid) == Some(id);
+        let lives =
+            |tid, stat: &Stat| !stat.thread_has_ended() && self.client_of_thread(tid) == Some(id);
         !self.threads_where(lives).is_empty()
     }
 

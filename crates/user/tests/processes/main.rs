@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     } else {
         println!("in the project's machine only: an engine below a service manager");
     }
-    for (name, test) in refusals::TESTS {
+    for (name, test) in [safety::TESTS_ONCE, refusals::TESTS].concat() {
         add_once(&mut trials, name, test);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -46,6 +46,11 @@ pub const TESTS: MechanismTests = &[
     ),
 ];
 
+pub const TESTS_ONCE: Tests = &[(
+    "a guardian that hangs is replaced, and not waited for",
+    hung_guardian,
+)];
+
 pub const TESTS_OF_ROOT: Tests = &[(
     "clients in different groups are stopped, not demoted",
     groups_differ,
@@ -334,6 +339,23 @@ fn guardian_dies(mechanism: Mechanism) {
         support::stat_field(second, 6),
         support::stat_field(std::process::id(), 6)
     );
+}
+
+/// One that its user stopped, say. Its end is not waited for when the engine ends, either.
+fn hung_guardian() {
+    let mut world = World::new(None, 20 * MS);
+    let _hogs = world.hogs(&[1, 1]);
+    let guardian = |world: &World| world.engine().status().guardian;
+    let first = guardian(&world).expect("there is one");
+    support::signal(first, libc::SIGSTOP);
+    wait_until("another guardian starts", || {
+        guardian(&world).is_some_and(|guardian| guardian != first)
+    });
+    wait_until("the first one is gone", || {
+        support::stat_field(first, 3).is_empty()
+    });
+    support::freeze(guardian(&world).expect("it has just started"));
+    world.end_engine();
 }
 
 fn orderly_end(mechanism: Mechanism) {
