@@ -161,7 +161,7 @@ pub enum Request {
         /// Base tickets.
         amount: u32,
     },
-    /// `chuser`: move a client under another user's currency (1999, 4.2).
+    /// `chuser`: move a client, or a process, under another user's currency (1999, 4.2).
     ChangeUser {
         client: String,
         /// Login name or number.

@@ -222,10 +222,13 @@ pub struct SetFundingArgs {
 #[derive(Clone, Args, Debug)]
 #[command(after_help = "\
 Example:
-  prorata chuser Xorg alice")]
+  prorata chuser Xorg alice
+  prorata chuser $(pidof Xorg) alice   a process that is no client")]
 pub struct ChuserArgs {
-    /// Name, identifier (c3) or pid of a client
+    /// Name, identifier (c3) or pid of a client, or pid of any process
     pub client: String,
     /// User, by login name or number
     pub user: String,
+    #[command(flatten)]
+    pub format: Format,
 }

@@ -94,7 +94,7 @@ pub enum Command {
     /// Watch clients live; inflate and deflate them
     Top(view::TopArgs),
     /// Inflate or deflate a client's tickets
-    #[command(visible_alias = "set-tickets")]
+    #[command(visible_alias = "set-tickets", alias = "set_tickets")]
     Set(ledger::SetArgs),
     /// Give a client a quantum of its own
     ///
@@ -144,14 +144,21 @@ pub enum Command {
     /// Run a shell command as a client with tickets
     Fundx(run::FundxArgs),
     /// Run a command as a client with tickets in your own currency
+    #[command(alias = "run_tickets")]
     RunTickets(run::RunTicketsArgs),
     /// List clients and their tickets
+    #[command(alias = "show_tickets")]
     ShowTickets(view::ShowTicketsArgs),
     /// Set the number of base tickets that fund a user's currency
+    #[command(alias = "set_funding")]
     SetFunding(ledger::SetFundingArgs),
     /// Show the number of base tickets that fund each user's currency
+    #[command(alias = "show_funding")]
     ShowFunding(view::ShowFundingArgs),
-    /// Move a client under another user's currency
+    /// Move a client or a process under another user's currency
+    ///
+    /// A process that is no client becomes one, with 100 tickets of that currency.
+    #[command(alias = "lott_chuser")]
     Chuser(ledger::ChuserArgs),
     /// Start the daemon with chosen settings
     Start(daemon::StartArgs),

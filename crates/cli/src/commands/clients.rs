@@ -4,10 +4,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use prorata_protocol::{ClientReport, ClientState, Funding, Request, Response, TurnsReport};
+use prorata_protocol::{
+    ClientReport, ClientState, Connection, Funding, Request, Response, TurnsReport,
+};
 use prorata_report::table::{Column, Side, Table};
 
 use super::tree;
+use crate::args::Format;
 use crate::args::ledger::{QuantumArgs, ReleaseArgs, SetArgs};
 use crate::args::view::PsArgs;
 use crate::belonging;
@@ -171,12 +174,26 @@ pub fn set(caller: &Caller, args: &SetArgs) -> Result<()> {
         }
     };
     let mut connection = caller.open()?;
-    if let (false, Ok(pid)) = (args.ticket, args.client.parse()) {
+    if args.ticket {
+        return tell(&mut connection, &request);
+    }
+    change(caller, &mut connection, &args.client, &request, args.format)
+}
+
+/// Sends a request that changes a client or makes one of a process.
+pub fn change(
+    caller: &Caller,
+    connection: &mut Connection,
+    client: &str,
+    request: &Request,
+    format: Format,
+) -> Result<()> {
+    if let Ok(pid) = client.parse() {
         belonging::check(caller, &[pid])?;
     }
-    match ask(&mut connection, &request)? {
+    match ask(connection, request)? {
         Response::Done => Ok(()),
-        Response::Client(client) => output::created(args.format, &client.id),
+        Response::Client(client) => output::created(format, &client.id),
         other => Err(unexpected(&other)),
     }
 }

@@ -5,7 +5,7 @@ use prorata_protocol::{ClientReport, Request};
 use prorata_report::table::{Column, Side};
 use serde::Serialize;
 
-use super::clients::NO_CLIENTS;
+use super::clients::{NO_CLIENTS, change};
 use super::currencies::currencies;
 use super::tickets::tickets;
 use crate::args::ledger::{ChuserArgs, SetFundingArgs};
@@ -90,11 +90,10 @@ pub fn show_funding(caller: &Caller, args: &ShowFundingArgs) -> Result<()> {
 }
 
 pub fn chuser(caller: &Caller, args: &ChuserArgs) -> Result<()> {
-    tell(
-        &mut caller.open()?,
-        &Request::ChangeUser {
-            client: args.client.clone(),
-            user: args.user.clone(),
-        },
-    )
+    let request = Request::ChangeUser {
+        client: args.client.clone(),
+        user: args.user.clone(),
+    };
+    let mut connection = caller.open()?;
+    change(caller, &mut connection, &args.client, &request, args.format)
 }

@@ -73,6 +73,24 @@ fn every_command_has_help_with_an_example() {
     }
 }
 
+/// 1999, 4.2.
+#[test]
+fn commands_have_the_papers_names_too() {
+    for (name, ours) in [
+        ("set_tickets", "set"),
+        ("run_tickets", "run-tickets"),
+        ("show_tickets", "show-tickets"),
+        ("set_funding", "set-funding"),
+        ("show_funding", "show-funding"),
+        ("lott_chuser", "chuser"),
+    ] {
+        assert_eq!(
+            stdout(&run(&[name, "--help"])),
+            stdout(&run(&[ours, "--help"]))
+        );
+    }
+}
+
 #[test]
 fn the_help_lists_every_command() {
     let help = stdout(&run(&["--help"]));

@@ -153,9 +153,20 @@ impl Decoder<'_> {
     }
 
     /// Replaces the tickets that the client holds by as many of the other
-    /// user's currency.
+    /// user's currency. Registers a process without client.
     pub(super) fn change_user(&mut self, client: &str, user: &str) -> Result<Answer, Refusal> {
-        let (client, user) = (self.client(client)?, self.user(user)?);
+        let (client, user) = (self.client(client), self.user(user)?);
+        let client = match client {
+            Err(Refusal::NotManaged(pid)) => {
+                let currency = self.currency_of_user(user)?;
+                let funding = Funding {
+                    amount: CLIENT_TICKETS,
+                    currency: Some(self.currency_name(currency)),
+                };
+                return self.register(pid, None, &funding).map(Answer::Client);
+            }
+            found => found?,
+        };
         let tickets = self.own_tickets(client);
         let total: u64 = tickets
             .iter()

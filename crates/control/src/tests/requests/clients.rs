@@ -284,6 +284,26 @@ fn a_client_moves_under_another_user() {
 }
 
 #[test]
+fn a_process_without_client_comes_under_another_users_currency() {
+    let mut world = World::of_root();
+    let change = |client: &str| Request::ChangeUser {
+        client: client.into(),
+        user: "bob".into(),
+    };
+    let Response::Client(client) = world.ask(0, change("100")) else {
+        panic!("no client")
+    };
+    assert_eq!(
+        (client.owner, client.tickets),
+        (ALICE, vec![(100, "bob".to_owned())])
+    );
+    let message = world.refused(ALICE, change("101"));
+    assert!(message.contains("'bob'"), "{message}");
+    assert!(world.refused(0, change("7")).contains("no process 7"));
+    assert_eq!(world.clients(0).len(), 1);
+}
+
+#[test]
 fn suspended_clients_say_so_until_they_are_resumed() {
     let mut world = World::of_root();
     world.register(ALICE, 100, "encoder");
