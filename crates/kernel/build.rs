@@ -39,11 +39,13 @@ fn schedulers() {
         unsafe { std::env::set_var("BPF_CLANG", clang) };
     }
     // A builder makes one skeleton.
-    let built = ["floor", "prorata"].into_iter().try_for_each(|name| {
-        let mut builder = scx_cargo::BpfBuilder::new()?;
-        builder.enable_skel(&format!("bpf/{name}.bpf.c"), name);
-        builder.build()
-    });
+    let built = ["floor", "observe", "prorata"]
+        .into_iter()
+        .try_for_each(|name| {
+            let mut builder = scx_cargo::BpfBuilder::new()?;
+            builder.enable_skel(&format!("bpf/{name}.bpf.c"), name);
+            builder.build()
+        });
     if let Err(error) = built {
         panic!(
             "cannot compile the schedulers: {error:#}\nscripts/vm-setup installs what is needed"

@@ -9,6 +9,7 @@ mod error;
 #[cfg(feature = "bpf")]
 mod exit;
 mod floor;
+pub mod observe;
 pub mod replay;
 pub mod scheduler;
 #[cfg(feature = "bpf")]
@@ -17,6 +18,11 @@ mod warnings;
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod floor_skeleton {
     include!(concat!(env!("OUT_DIR"), "/floor_skel.rs"));
+}
+#[cfg(feature = "bpf")]
+#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
+mod observe_skeleton {
+    include!(concat!(env!("OUT_DIR"), "/observe_skel.rs"));
 }
 #[cfg(feature = "bpf")]
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]

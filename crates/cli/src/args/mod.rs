@@ -4,6 +4,7 @@
 pub mod daemon;
 pub mod ledger;
 pub mod load;
+pub mod observe;
 pub mod reproduce;
 pub mod run;
 pub mod sim;
@@ -202,6 +203,17 @@ pub enum Command {
     /// Exit codes: 0 done; 1 refused or failed, or --check found a decision that tickets do not
     /// allow or a lost one; 2 wrong usage.
     Trace(trace::TraceArgs),
+    /// Observe how soon tasks run after they wake, under any scheduler
+    ///
+    /// Counts context switches, and the time from each wake to the turn that follows, under Linux's
+    /// own scheduler or any other, and draws no conclusion from tasks that were preempted. With
+    /// --sleeps also how often and how long tasks slept, by the function of the kernel that put them
+    /// to sleep (a lock, a disk, a pipe). Counters stay in the kernel until the end, so a long
+    /// observation needs no more memory. Needs root, and a prorata built with the kernel engine.
+    ///
+    /// Exit codes: 0 done, also if the interrupt key ended it early; 1 refused or failed; 2 wrong
+    /// usage.
+    Observe(observe::ObserveArgs),
     /// Run a load that stresses a scheduler, and measure its throughput
     ///
     /// The two microbenchmarks of the paper on multi-queue scheduling (2001) as ordinary programs.

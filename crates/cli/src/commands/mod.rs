@@ -9,6 +9,7 @@ mod graph;
 mod kill;
 mod load;
 mod manual;
+mod observe;
 mod reproduce;
 mod run;
 mod sim;
@@ -37,6 +38,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Fundx(args) => return run::fundx(&caller()?, args),
         Command::RunTickets(args) => return run::run_tickets(&caller()?, args),
         Command::Transfer(args) => return transfer::transfer(&caller()?, args),
+        Command::Observe(args) => return observe::observe(args),
         Command::Trace(args) => return trace::trace(&caller()?, args),
         Command::Demo(args) => return demo::demo(args),
         Command::Vm(args) => return vm::vm(args),

@@ -7,7 +7,7 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every public command.
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 36] = [
     "run",
     "ps",
     "top",
@@ -40,6 +40,7 @@ const COMMANDS: [&str; 35] = [
     "sim",
     "reproduce",
     "trace",
+    "observe",
     "load",
     "man",
     "completions",

@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use native::{CONSTANTS, Constants, Worth, chanced, minus_ln, rescaled, service_in, wait_for};
 use prorata_core::policy::credit::CUT_CREDIT_QUANTA;
 use prorata_core::policy::{ClientIndex, Policy as _, Race, Stride};
+use prorata_kernel::observe::end_of;
 use prorata_kernel::scheduler::{
     BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, PASS_BITS, ROAMERS, ROOT_TICKETS,
     TICKETS,
@@ -79,6 +80,24 @@ fn constants_are_those_of_the_headers() {
     assert_eq!(LONGEST_WAIT_NS, longest_wait_ns);
     assert_eq!(u64::from(ROAMERS), roamers);
     assert_eq!(CUT_CREDIT_QUANTA, cut_credit_quanta);
+}
+
+#[test]
+fn a_bucket_of_the_observer_holds_its_durations() {
+    let mut numbers = numbers(13);
+    let powers = (0..64).flat_map(|bit| {
+        let power = 1u64 << bit;
+        [power - 1, power, power + power / 3, power | (power - 1)]
+    });
+    let random = std::iter::repeat_with(|| amount(&mut numbers, 64)).take(10_000);
+    for duration in powers.chain(random) {
+        let bucket = native::bucket_of(duration) as usize;
+        assert!(duration <= end_of(bucket), "{duration} in {bucket}");
+        assert!(
+            bucket == 0 || duration > end_of(bucket - 1),
+            "{duration} in {bucket}"
+        );
+    }
 }
 
 #[test]

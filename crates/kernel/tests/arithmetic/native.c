@@ -30,6 +30,7 @@ static u32 cpus = 1;
 #include "../../bpf/pass.h"
 #include "../../bpf/rights.h"
 #include "../../bpf/feasible.h"
+#include "../../bpf/histogram.h"
 
 /* Constants that src/scheduler and src/replay repeat. */
 const struct {
@@ -48,6 +49,11 @@ const struct {
 	.roamers = ROAMERS,
 	.cut_credit_quanta = CUT_CREDIT_QUANTA,
 };
+
+u32 prorata_bucket_of(u64 duration)
+{
+	return bucket_of(duration);
+}
 
 u64 prorata_worth_of(u64 amount)
 {

@@ -9,6 +9,7 @@ mod c {
     // variables that `Graph` guards.
     unsafe extern "C" {
         pub safe static prorata_constants: Constants;
+        pub safe fn prorata_bucket_of(duration: u64) -> u32;
         pub safe fn prorata_worth_of(amount: u64) -> u64;
         pub safe fn prorata_worth_add(a: u64, b: u64) -> u64;
         pub safe fn prorata_worth_multiply(a: u64, b: u64) -> u64;
@@ -30,6 +31,7 @@ mod c {
     }
 }
 
+pub use c::prorata_bucket_of as bucket_of;
 pub use c::prorata_chanced as chanced;
 pub use c::prorata_constants as CONSTANTS;
 pub use c::prorata_minus_ln as minus_ln;

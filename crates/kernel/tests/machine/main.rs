@@ -7,6 +7,7 @@ mod economy;
 mod hogs;
 mod loading;
 mod next;
+mod observe;
 mod processors;
 mod replay;
 mod sharing;
@@ -30,7 +31,8 @@ const IN_SHORT: [(&str, Check); 7] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 30] = [
+const CHECKS: [(&str, Check); 31] = [
+    ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
     ("limits_of_quanta", sharing::limits_of_quanta),
