@@ -17,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) type Job<'env, T> = Box<dyn FnOnce() -> Result<T, LoadError> + Send + 'env>;
 
 pub(crate) trait Running: Sync {
-    /// Messages, rounds or wakes done so far.
+    /// Messages, rounds, wakes or keys done so far.
     fn done(&self) -> u64;
-    /// Messages, rounds or wakes in all.
+    /// Messages, rounds, wakes or keys in all.
     fn total(&self) -> u64;
     /// Has all threads end soon, wherever they wait.
     fn stop(&self);

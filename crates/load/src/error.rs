@@ -53,6 +53,10 @@ pub enum LoadError {
         /// User, from 0.
         receiver: usize,
     },
+    #[error("cannot run {program}: {cause}")]
+    Program { program: String, cause: io::Error },
+    #[error("the program on the terminal ended before all keys were typed")]
+    ProgramEnded,
     #[error("ended early")]
     Interrupted,
 }

@@ -1,6 +1,9 @@
 //! All loads at small sizes, to their end and broken off, and at their limits.
 
+use std::process::Command;
+
 use prorata_load::chat::{self, ChatSettings, Transport};
+use prorata_load::keys::{self, KeysSettings};
 use prorata_load::reflex::{self, ReflexSettings};
 use prorata_load::wake::{self, WakeSettings};
 use prorata_load::{LoadError, MAX_THREADS, Watch};
@@ -142,6 +145,59 @@ fn a_watch_can_end_a_load() {
     let ended = wake::run(&endless, &mut impatient);
     assert!(matches!(ended, Err(LoadError::Interrupted)), "{ended:?}");
     assert_eq!(impatient.looks, 3);
+}
+
+fn small_keys(command: &[&str]) -> KeysSettings {
+    KeysSettings {
+        rate: 200,
+        keys: 60,
+        first: String::new(),
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+    }
+}
+
+#[test]
+fn every_key_is_echoed_by_a_terminal() {
+    let report = keys::run(&small_keys(&["cat"]), &mut ()).unwrap();
+    assert_eq!(report.unanswered, 0);
+    assert!(report.latencies.p50_ns > 0 && report.latencies.p50_ns <= report.latencies.max_ns);
+}
+
+#[test]
+fn an_editor_echoes_what_it_inserts() {
+    let editor = ["vim", "-u", "NONE", "-i", "NONE", "-n"];
+    if Command::new(editor[0]).arg("--version").output().is_err() {
+        println!("skipped: there is no vim");
+        return;
+    }
+    let settings = KeysSettings {
+        first: "i".to_owned(),
+        ..small_keys(&editor)
+    };
+    assert_eq!(keys::run(&settings, &mut ()).unwrap().unanswered, 0);
+}
+
+#[test]
+fn a_program_that_cannot_be_typed_into_is_told() {
+    let refused = |command: &[&str]| keys::run(&small_keys(command), &mut ()).unwrap_err();
+    assert!(matches!(refused(&["true"]), LoadError::ProgramEnded));
+    assert!(matches!(
+        refused(&["/nonexistent/editor"]),
+        LoadError::Program { .. }
+    ));
+    let silent = ["sh", "-c", "stty -echo; exec sleep 600"];
+    let report = keys::run(&small_keys(&silent), &mut ()).unwrap();
+    assert_eq!(report.unanswered, 60);
+    let with = |change: fn(&mut KeysSettings)| {
+        let mut settings = small_keys(&["cat"]);
+        change(&mut settings);
+        keys::run(&settings, &mut ()).unwrap_err().to_string()
+    };
+    assert!(with(|s| s.rate = 0).contains("rate 0 is out of range: give 1 to 1000"));
+    assert!(with(|s| s.rate = 1_001).contains("rate 1001"));
+    assert!(with(|s| s.keys = 0).contains("keys 0"));
+    assert!(with(|s| s.keys = 1_000_001).contains("give 1 to 1000000"));
+    assert!(with(|s| s.command.clear()).contains("words of the command 0"));
 }
 
 #[test]

@@ -48,6 +48,16 @@ pub enum LoadCommand {
     ///
     /// Exit codes: 0 every wake was measured; 1 refused or failed; 2 wrong usage.
     Wake(WakeArgs),
+    /// A program on a terminal that is typed into, and how late it echoes the keys
+    ///
+    /// Starts the program on a terminal of its own, and types the letters of the alphabet in turn.
+    /// Each latency counts from the time at which the key was due to the time at which the program
+    /// writes that letter. So the program must insert what is typed, and write no other letters.
+    /// The program is killed at the end.
+    ///
+    /// Exit codes: 0 every key was echoed; 1 refused or failed, or some keys had no echo; 2 wrong
+    /// usage.
+    Keys(KeysArgs),
 }
 
 /// `prorata load chat` (2001, 5.2).
@@ -124,6 +134,35 @@ pub struct WakeArgs {
     /// Number of wakes, up to 10000000
     #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub wakes: u32,
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// `prorata load keys` (1999, 3.3).
+#[derive(Clone, Args, Debug)]
+#[command(after_help = "\
+Examples:
+  prorata load keys -- cat
+  prorata load keys --first i -- vi -u NONE -n
+  prorata load keys --rate 120 --keys 800 -- prorata run -t 100 -- nano --ignorercfiles")]
+pub struct KeysArgs {
+    /// Keys a second, up to 1000
+    #[arg(long, default_value = "30", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rate: u32,
+    /// Number of keys, up to 1000000
+    #[arg(long, default_value = "300", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub keys: u32,
+    /// Keys that prepare the program to insert text
+    #[arg(
+        long,
+        default_value = "",
+        value_name = "KEYS",
+        hide_default_value = true
+    )]
+    pub first: String,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
     #[command(flatten)]
     pub format: Format,
 }

@@ -1,12 +1,14 @@
-//! `load`: runs Chat, Reflex or Wake and prints the results.
+//! `load`: runs Chat, Reflex, Wake or Keys and prints the results.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use prorata_load::{LoadError, Performance, Watch, chat, reflex, wake};
+use prorata_load::{Latencies, LoadError, Performance, Watch, chat, keys, reflex, wake};
 
-use crate::args::load::{ChatArgs, LoadArgs, LoadCommand, ReflexArgs, Transport, WakeArgs};
+use crate::args::load::{
+    ChatArgs, KeysArgs, LoadArgs, LoadCommand, ReflexArgs, Transport, WakeArgs,
+};
 use crate::output;
 use crate::terminal::ProgressLine;
 
@@ -22,6 +24,12 @@ pub fn load(args: &LoadArgs) -> Result<ExitCode> {
         LoadCommand::Reflex(args) => {
             let ended = reflex::run(&reflex_settings(args), &mut progress);
             progress.end(ended, |report| print_reflex(args, report))
+        }
+        LoadCommand::Keys(args) => {
+            let ended = keys::run(&keys_settings(args), &mut progress);
+            let all_echoed = ended.as_ref().is_ok_and(|report| report.unanswered == 0);
+            let code = progress.end(ended, |report| print_keys(args, report))?;
+            Ok(if all_echoed { code } else { ExitCode::FAILURE })
         }
         LoadCommand::Wake(args) => {
             let ended = wake::run(&wake_settings(args), &mut progress);
@@ -59,6 +67,15 @@ fn wake_settings(args: &WakeArgs) -> wake::WakeSettings {
         period_ns: ns(args.period),
         work_ns: ns(args.work),
         wakes: args.wakes.into(),
+    }
+}
+
+fn keys_settings(args: &KeysArgs) -> keys::KeysSettings {
+    keys::KeysSettings {
+        rate: args.rate.into(),
+        keys: args.keys.into(),
+        first: args.first.clone(),
+        command: args.command.clone(),
     }
 }
 
@@ -100,31 +117,41 @@ fn print_wake(args: &WakeArgs, report: &wake::WakeReport) -> Result<()> {
     if args.format.json {
         return output::json(report);
     }
-    let wake::Latencies {
-        mean_ns,
-        p50_ns,
-        p90_ns,
-        p99_ns,
-        p999_ns,
-        max_ns,
-    } = report.latencies;
     output::line(&format!(
         "{} wakes in {}, {} of them due before the work of the one before had ended",
         args.wakes,
         output::seconds(report.performance.elapsed_ns),
         report.late
     ))?;
+    print_latencies(&report.latencies)?;
+    print_performance(&report.performance)
+}
+
+fn print_keys(args: &KeysArgs, report: &keys::KeysReport) -> Result<()> {
+    if args.format.json {
+        return output::json(report);
+    }
+    output::line(&format!(
+        "{} keys in {}: {} echoes took longer than 50 ms, {} keys had none",
+        args.keys,
+        output::seconds(report.performance.elapsed_ns),
+        report.delayed,
+        report.unanswered
+    ))?;
+    print_latencies(&report.latencies)
+}
+
+fn print_latencies(latencies: &Latencies) -> Result<()> {
     let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     output::line(&format!(
         "latency: p50 {}, p90 {}, p99 {}, p99.9 {}, max {}, mean {:.1} us",
-        us(p50_ns),
-        us(p90_ns),
-        us(p99_ns),
-        us(p999_ns),
-        us(max_ns),
-        mean_ns / 1e3
-    ))?;
-    print_performance(&report.performance)
+        us(latencies.p50_ns),
+        us(latencies.p90_ns),
+        us(latencies.p99_ns),
+        us(latencies.p999_ns),
+        us(latencies.max_ns),
+        latencies.mean_ns / 1e3
+    ))
 }
 
 fn print_performance(performance: &Performance) -> Result<()> {

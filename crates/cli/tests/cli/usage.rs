@@ -47,13 +47,14 @@ const COMMANDS: [&str; 36] = [
 ];
 
 /// Subcommands of other commands.
-const COMMANDS_BELOW: [&str; 6] = [
+const COMMANDS_BELOW: [&str; 7] = [
     "vm-run",
     "vm-fetch",
     "vm-list",
     "load-chat",
     "load-reflex",
     "load-wake",
+    "load-keys",
 ];
 
 fn run(arguments: &[&str]) -> std::process::Output {
