@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use prorata_core::rng::{SeedableRng as _, Xoshiro256PlusPlus, below};
 
 use crate::managing::await_shares;
 use crate::support::real::{Real, is_free};
-use crate::support::{OrdinaryUser, end_with_test, eventually, has_ended};
+use crate::support::{OrdinaryUser, end_with_test, eventually, has_ended, output};
 
 fn an_ended_daemon_is_started_again(real: &Real, by: Signal) {
     let mut first = real.compute("first", "300");
@@ -93,6 +94,50 @@ fn all_is_restored_when_every_process_called_prorata_is_killed() {
             eventually("both are restored", || commands.into_iter().all(is_free));
             commands.into_iter().for_each(kill_by_pid);
         }
+    }
+}
+
+/// How often a test with chance in it is tried: `TRIES`, or few times.
+fn tries() -> u64 {
+    let few = match std::env::var_os("SHORT_TESTS") {
+        Some(_) => 3,
+        None => 10,
+    };
+    let tries = std::env::var("TRIES");
+    tries.map_or(few, |tries| tries.parse().expect("TRIES is a number"))
+}
+
+/// A daemon, its guardian and a wrapper are killed in any order, within milliseconds. The other
+/// wrapper restores what they left.
+#[test]
+fn all_is_restored_when_daemon_guardian_and_wrapper_are_killed() {
+    let users = [Real::start(), Real::start_as_ordinary_user()];
+    for (seed, real) in (0..tries()).zip(users.iter().cycle()) {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut running = [real.compute("first", "300"), real.compute("second", "100")];
+        let commands = [real.client("first").pid, real.client("second").pid];
+        await_shares(real, &[("second", 0.25)]);
+        let daemon = real.daemon();
+        let wrapper = running[below(&mut random, 2) as usize].wrapper().id();
+        let mut victims = [daemon, guardian(daemon), wrapper];
+        for last in (1..victims.len()).rev() {
+            victims.swap(last, below(&mut random, last as u64 + 1) as usize);
+        }
+        for victim in victims {
+            kill_by_pid(victim);
+            std::thread::sleep(Duration::from_micros(below(&mut random, 3000)));
+        }
+        eventually("a new daemon has both, or both are free", || {
+            let is_managed = real.daemon_if_any().is_some_and(|new| new != daemon);
+            is_managed && real.clients().len() == 2 || commands.into_iter().all(is_free)
+        });
+        // A new daemon may be held back by its predecessor's journal, say, but never leaves these.
+        output(real.prorata().arg("stop"));
+        eventually(&format!("both are free (seed {seed})"), || {
+            commands.into_iter().all(is_free)
+        });
+        commands.into_iter().for_each(kill_by_pid);
+        eventually("all is over", || real.daemon_if_any().is_none());
     }
 }
 
