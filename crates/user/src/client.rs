@@ -65,6 +65,8 @@ pub(crate) struct Client {
     pub(crate) uncharged_ns: u64,
     /// Its own quantum, if it has one.
     pub(crate) quantum_ns: Option<u64>,
+    /// The same as last reported to the dispatcher.
+    pub(crate) quantum_told_ns: Option<u64>,
     /// When the turn in which it runs ends, on the monotonic clock.
     pub(crate) turn_ends_ns: u64,
     /// CPUs that it won with the last decision; zero for a loser.
@@ -133,6 +135,7 @@ impl Client {
             usage_ns: (0, 0),
             uncharged_ns: 0,
             quantum_ns: None,
+            quantum_told_ns: None,
             turn_ends_ns: 0,
             cpus: 0,
             won_before: false,
@@ -333,6 +336,13 @@ impl Client {
 
     pub(crate) fn is_stopped_by_signal(&self) -> bool {
         self.processes.iter().any(Process::is_stopped_by_signal)
+    }
+
+    /// Whether any of its processes used CPU time between the last two samples, or may have: one
+    /// that is new or gone.
+    pub(crate) fn has_progressed(&self) -> bool {
+        let mut processes = self.processes.iter();
+        self.processes.is_empty() || self.unsettled || processes.any(|process| process.progressed)
     }
 
     pub(crate) fn is_winner(&self) -> bool {

@@ -142,8 +142,11 @@ impl Tree {
     pub(crate) fn look(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
         let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
         let mut look = self.look_at_known(id, now_ns)?;
+        // Without any CPU time it has had no child.
+        let may_have_forked =
+            |client: &Client| client.has_progressed() && !client.is_stopped_by_us();
         for _ in 0..MAX_NOTICES {
-            if look.awake || self.client(id).is_some_and(Client::is_stopped_by_us) {
+            if look.awake || !self.client(id).is_some_and(may_have_forked) {
                 break;
             }
             let before = (self.births.last(), processes(self));
@@ -222,7 +225,10 @@ impl Client {
             self.runnable_told = self.runnable;
             dispatcher.set_runnable(self.id, self.runnable);
         }
-        dispatcher.set_client_quantum(self.id, self.quantum_ns);
+        if self.quantum_ns != self.quantum_told_ns {
+            self.quantum_told_ns = self.quantum_ns;
+            dispatcher.set_client_quantum(self.id, self.quantum_ns);
+        }
         used_ns
     }
 }

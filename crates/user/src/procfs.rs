@@ -159,12 +159,6 @@ impl Stat {
         self.thread_has_ended() && self.threads > 1
     }
 
-    /// Whether it is on its way to its end (`PF_EXITING`); it runs no program any more. The flags
-    /// are those of the first thread, which may have ended before the others.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.flags & 0x4 != 0 && !self.leader_has_ended()
-    }
-
     /// Whether it is a thread other than its process's first.
     pub fn is_secondary_thread(&self) -> bool {
         self.exit_signal == -1
@@ -273,12 +267,80 @@ impl SignalSets {
 /// Longest `status` that is read. A process in thousands of groups has a longer one.
 const MAX_STATUS_BYTES: usize = 8192;
 
-/// Reads one thread's signal sets.
+/// What `/proc/PID/status` tells of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Status {
+    /// As in [`Stat`].
+    state: u8,
+    /// Threads of its process.
+    threads: u32,
+    /// It has given its memory back, as a thread does early on its way to its end.
+    is_without_memory: bool,
+    pub(crate) signals: SignalSets,
+}
+
+impl Status {
+    /// Parses a text of the form that `proc(5)` describes.
+    fn parse(status: &[u8]) -> Option<Status> {
+        let mut lines = status.split(|&b| b == b'\n');
+        let mut field = |label: &[u8]| lines.find_map(|line| line.strip_prefix(label));
+        let state = *field(b"State:\t")?.first()?;
+        let mut is_without_memory = true;
+        let threads = lines.find_map(|line| {
+            is_without_memory &= !line.starts_with(b"VmSize:");
+            number(line.strip_prefix(b"Threads:\t")?)
+        })?;
+        Some(Status {
+            state,
+            threads,
+            is_without_memory,
+            signals: SignalSets::parse(status)?,
+        })
+    }
+
+    /// As [`Stat::is_stopped`].
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+
+    /// As [`Stat::thread_has_ended`].
+    pub(crate) fn thread_has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// As [`Stat::has_ended`].
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread_has_ended() && self.threads <= 1
+    }
+
+    /// Whether its process is on its way to its end. The memory is that of the first thread, which
+    /// may have ended before the others.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_without_memory && !(self.thread_has_ended() && self.threads > 1)
+    }
+}
+
+/// An open `status` file. It stays with the thread for which it was opened.
+#[derive(Debug)]
+pub(crate) struct StatusFile(OwnedFd);
+
+impl StatusFile {
+    pub(crate) fn of_thread(pid: u32, tid: u32) -> io::Result<Self> {
+        let path = ProcPath::new(format_args!("/proc/{pid}/task/{tid}/status"));
+        Ok(Self(path.open(OFlags::RDONLY)?))
+    }
+
+    /// Cost: about 3 us. Fails with `ESRCH` once the thread is gone.
+    pub(crate) fn read(&self) -> io::Result<Status> {
+        let mut buffer = [0; MAX_STATUS_BYTES];
+        let length = rustix::io::pread(&self.0, &mut buffer, 0)?;
+        Status::parse(&buffer[..length]).ok_or_else(|| io::Error::from(Errno::SRCH))
+    }
+}
+
+/// Reads one thread's signal sets once.
 pub(crate) fn signal_sets(pid: u32, tid: u32) -> io::Result<SignalSets> {
-    let path = ProcPath::new(format_args!("/proc/{pid}/task/{tid}/status"));
-    let mut buffer = [0; MAX_STATUS_BYTES];
-    let length = rustix::io::pread(&path.open(OFlags::RDONLY)?, &mut buffer, 0)?;
-    SignalSets::parse(&buffer[..length]).ok_or_else(|| io::Error::from(Errno::SRCH))
+    Ok(StatusFile::of_thread(pid, tid)?.read()?.signals)
 }
 
 /// Calls `visit` with every process of the system.
@@ -440,19 +502,16 @@ mod tests {
     #[test]
     fn an_ended_first_thread_is_not_the_end_of_its_process() {
         let alive = Stat::born(4, 8888);
-        assert!(!alive.thread_has_ended() && !alive.is_ending());
-        let flags = 0x4;
-        let ending = Stat { flags, ..alive };
-        assert!(ending.is_ending() && !ending.has_ended());
+        assert!(!alive.thread_has_ended() && !alive.has_ended());
         let state = b'Z';
-        let ended = Stat { state, ..ending };
+        let ended = Stat { state, ..alive };
         assert!(ended.has_ended() && ended.thread_has_ended() && !ended.leader_has_ended());
         let leaderless = Stat {
             threads: 2,
             ..ended
         };
         assert!(leaderless.thread_has_ended() && leaderless.leader_has_ended());
-        assert!(!leaderless.has_ended() && !leaderless.is_ending());
+        assert!(!leaderless.has_ended());
     }
 
     #[test]
@@ -477,6 +536,18 @@ mod tests {
             caught: 1 << (libc::SIGINT - 1),
         };
         assert_eq!(SignalSets::parse(status), Some(sets));
+        let head = |text: &[u8]| Status::parse(&[text, status].concat());
+        let ending = head(b"Name:\ta\nState:\tR (running)\nThreads:\t1\n").expect("well-formed");
+        assert!(ending.is_ending() && !ending.has_ended() && ending.signals == sets);
+        let memory = b"State:\tT (stopped)\nVmSize:\t1 kB\nThreads:\t1\n";
+        let stopped = head(memory).expect("well-formed");
+        assert!(stopped.is_stopped() && !stopped.is_ending());
+        let ended = head(b"State:\tZ (zombie)\nThreads:\t1\n").expect("well-formed");
+        assert!(ended.has_ended());
+        let leaderless = head(b"State:\tZ (zombie)\nThreads:\t2\n").expect("well-formed");
+        assert!(
+            leaderless.thread_has_ended() && !leaderless.has_ended() && !leaderless.is_ending()
+        );
         assert_eq!(SignalSets::parse(b"Name:\ta\nSigPnd:\t0\n"), None);
         let me = std::process::id();
         assert!(signal_sets(me, me).is_ok() && signal_sets(0, 0).is_err());

@@ -14,14 +14,18 @@
 //! A client that its control group holds down runs as a whole, whatever the signal, and all that
 //! time is bounded. (SIGKILL, and a signal without a handler, end a frozen process at once.)
 
+use std::collections::HashMap;
+use std::io;
+
 use crate::client::Client;
 use crate::process::{Process, Treatment};
-use crate::procfs::{self, SignalSets, Stat};
+use crate::process_id::ProcessId;
+use crate::procfs::{self, SignalSets, Status, StatusFile};
 use crate::time::MILLISECOND_NS;
 use crate::tree::Tree;
 
 /// How often pending signals are looked for.
-pub(crate) const LOOK_INTERVAL_NS: u64 = 50 * MILLISECOND_NS;
+pub(crate) const LOOK_INTERVAL_NS: u64 = 70 * MILLISECOND_NS;
 
 /// The same while a process is let run because of a signal.
 pub(crate) const DELIVERY_INTERVAL_NS: u64 = MILLISECOND_NS;
@@ -69,17 +73,15 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// The signal that waits for a process with this state. Cost: 10 us, and more if its first
+    /// The signal that waits for a process whose first thread has this status. Costs more if that
     /// thread blocks such a signal.
     ///
     /// Signals directed at a single thread are seen at the first thread only. If the first thread
     /// does not take a signal, [`THREADS_AT_ONCE`] others are asked, and further threads are taken
     /// to block it.
-    fn of(pid: u32, stat: &Stat) -> Pending {
-        let Ok(mut first) = procfs::signal_sets(pid, pid) else {
-            return Pending::Nothing;
-        };
-        if stat.thread_has_ended() {
+    fn of(pid: u32, status: &Status) -> Pending {
+        let mut first = status.signals;
+        if status.thread_has_ended() {
             // It takes none, though it blocks none.
             first.blocked = u64::MAX;
         }
@@ -120,16 +122,41 @@ fn classify(taken: u64, actions: &SignalSets) -> Pending {
 
 impl Process {
     /// Finds out what waits for this process, which is held down or is let run for a signal.
-    fn look_for_signals(&mut self) {
-        self.pending = match self.stat() {
-            Ok(stat) if stat.has_ended() => Pending::Nothing,
+    fn look_for_signals(&mut self, files: &mut StatusFiles) {
+        self.pending = match files.read(self.id) {
+            Ok(status) if status.has_ended() => Pending::Nothing,
             // It needs some CPU time to end.
-            Ok(stat) if stat.is_ending() => Pending::End,
+            Ok(status) if status.is_ending() => Pending::End,
             // Its user, or a debugger, has stopped it. It takes no signal meanwhile.
-            Ok(stat) if stat.is_stopped() && !self.is_stopped_by_us() => Pending::Nothing,
-            Ok(stat) => Pending::of(self.id.pid, &stat),
+            Ok(status) if status.is_stopped() && !self.is_stopped_by_us() => Pending::Nothing,
+            Ok(status) => Pending::of(self.id.pid, &status),
             Err(_) => Pending::Nothing,
         };
+    }
+}
+
+/// The files of the processes that looks read, [`PROCESSES_AT_ONCE`] at most. To open a file costs
+/// more than to read it.
+#[derive(Default, Debug)]
+struct StatusFiles(HashMap<ProcessId, StatusFile>);
+
+impl StatusFiles {
+    /// Cost: 4 us, and as much again for a process that was not looked at lately.
+    fn read(&mut self, process: ProcessId) -> io::Result<Status> {
+        if !self.0.contains_key(&process) {
+            if self.0.len() >= PROCESSES_AT_ONCE {
+                self.0.clear();
+            }
+            // The pid is the process's own until its parent has waited for it, and then its client
+            // forgets it.
+            self.0
+                .insert(process, StatusFile::of_thread(process.pid, process.pid)?);
+        }
+        let read = self.0[&process].read();
+        if read.is_err() {
+            self.0.remove(&process);
+        }
+        read
     }
 }
 
@@ -138,6 +165,7 @@ impl Process {
 pub(crate) struct SignalWatch {
     /// Where the next look for new signals begins: so many processes are passed over.
     next: usize,
+    files: StatusFiles,
 }
 
 impl SignalWatch {
@@ -181,7 +209,7 @@ impl SignalWatch {
         for client in clients.filter(|client| client.may_have_to_wait()) {
             for process in &mut client.processes {
                 if process.pending != Pending::Nothing || (self.next..until).contains(&index) {
-                    process.look_for_signals();
+                    process.look_for_signals(&mut self.files);
                 }
                 index += 1;
             }

@@ -155,7 +155,8 @@ fn restore(entry: &Entry, known: &Known) -> rustix::io::Result<bool> {
             pid: entry.pid,
             tid: entry.thread.pid,
         };
-        let own = target.set_affinity(&binding.own);
+        let now = scheduler::affinity(target.tid);
+        let own = now.and_then(|now| target.set_affinity(&now, &binding.own));
         result = result.and(own.map_err(|error| errno(&error)));
         // Newborn threads inherited the binding.
         let bindings = std::slice::from_ref(binding);
@@ -205,14 +206,17 @@ fn restore_policies(
     of_process: Policy,
 ) -> rustix::io::Result<bool> {
     for_all_threads(pid, |tid| {
-        if !Policy::of(tid)?.is_idle() {
+        let now = Policy::of(tid)?;
+        if !now.is_idle() {
             return Ok(false);
         }
         let own = known.policy(pid, tid, of_process);
         if own.is_idle() {
             return Ok(false);
         }
-        Target { process, pid, tid }.set_policy(own).map(|()| true)
+        Target { process, pid, tid }
+            .set_policy(now, own)
+            .map(|()| true)
     })
 }
 
@@ -228,7 +232,7 @@ fn restore_affinities(
             return Ok(false);
         };
         let target = Target { process, pid, tid };
-        target.set_affinity(&binding.own).map(|()| true)
+        target.set_affinity(&now, &binding.own).map(|()| true)
     })
 }
 

@@ -272,7 +272,7 @@ impl Threads {
             if now != own {
                 self.set_own(index, now, journal);
             }
-            change(self.target(process, tid).set_policy(now.demoted()))?;
+            change(self.target(process, tid).set_policy(now, now.demoted()))?;
         }
         Ok(())
     }
@@ -285,8 +285,11 @@ impl Threads {
     ) -> Result<(), Failure> {
         let mut result = Ok(());
         for Thread { tid, own, .. } in &self.list {
-            if Policy::of(*tid).is_ok_and(Policy::is_idle) && !own.is_idle() {
-                result = result.and(change(self.target(process, *tid).set_policy(*own)));
+            if let Ok(now) = Policy::of(*tid)
+                && now.is_idle()
+                && !own.is_idle()
+            {
+                result = result.and(change(self.target(process, *tid).set_policy(now, *own)));
             }
         }
         result?;
@@ -336,7 +339,7 @@ impl Threads {
             }
             let tid = thread.tid;
             if self.keep_binding(index, Box::new(Binding { own, ours }), journal) {
-                change(self.target(process, tid).set_affinity(&ours))?;
+                change(self.target(process, tid).set_affinity(&now, &ours))?;
             }
         }
         Ok(())
@@ -357,7 +360,7 @@ impl Threads {
             // A thread that has chosen other CPUs since keeps them.
             if scheduler::affinity(thread.tid).is_ok_and(|now| now == binding.ours) {
                 let target = self.target(process, thread.tid);
-                if let Err(failure) = change(target.set_affinity(&binding.own)) {
+                if let Err(failure) = change(target.set_affinity(&binding.ours, &binding.own)) {
                     result = Err(failure);
                     continue;
                 }

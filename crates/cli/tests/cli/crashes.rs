@@ -131,7 +131,6 @@ fn all_is_restored_when_daemon_guardian_and_wrapper_are_killed() {
             let is_managed = real.daemon_if_any().is_some_and(|new| new != daemon);
             is_managed && real.clients().len() == 2 || commands.into_iter().all(is_free)
         });
-        // A new daemon may be held back by its predecessor's journal, say, but never leaves these.
         output(real.prorata().arg("stop"));
         eventually(&format!("both are free (seed {seed})"), || {
             commands.into_iter().all(is_free)
