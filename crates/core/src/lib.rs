@@ -21,6 +21,7 @@ pub mod cpu_list;
 pub mod dispatcher;
 pub mod entitlement;
 pub mod feasible;
+pub mod hybrid;
 pub mod ids;
 pub mod ledger;
 pub mod matching;
