@@ -21,6 +21,8 @@
 //! policy.
 
 mod affinity;
+mod early;
+mod quanta;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -32,6 +34,9 @@ use crate::ids::ClientIndex;
 use crate::matching::Matching;
 use crate::policy::{Policy, PolicyError};
 use crate::prefetch::prefetch;
+
+pub use early::Early;
+use early::EarlyClients;
 
 /// A client that is to run on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +54,8 @@ pub struct Choice {
 pub enum Reason {
     /// The policy picked it.
     Policy,
+    /// It is early: it runs before the policy picks (1999, 3.1 and 3.3).
+    Early,
     /// It runs already, on other CPUs; no other client can use this one.
     Spare,
 }
@@ -66,6 +73,8 @@ pub struct Turn {
     threads: u32,
     /// CPU time to be charged at the end of the turn.
     used_ns: u64,
+    /// Whether the policy did not pick it.
+    early: bool,
 }
 
 /// What a chooser keeps for each client, in four bytes: there may be a million
@@ -124,6 +133,7 @@ pub struct Chooser {
     outside_ns: BTreeMap<ClientIndex, u64>,
     /// A way to place all turns, while some client has an affinity.
     matching: Option<Box<Matching>>,
+    early: EarlyClients,
 }
 
 impl Chooser {
@@ -142,6 +152,7 @@ impl Chooser {
             further: None,
             outside_ns: BTreeMap::new(),
             matching: None,
+            early: EarlyClients::default(),
         }
     }
 
@@ -186,9 +197,17 @@ impl Chooser {
         let used_ns = match self.client(client).turn() {
             Some(place) => Some(self.close_turn(client, place)),
             None if self.outside_ns.is_empty() => None,
-            None => self.outside_ns.remove(&client),
+            None => self
+                .outside_ns
+                .remove(&client)
+                .map(|used_ns| (used_ns, false)),
         };
         self.clients[client.0 as usize] = Client::ABSENT;
+        if self.early.is_used() {
+            self.leave_early(client, used_ns);
+            return;
+        }
+        let used_ns = used_ns.map(|(used_ns, _)| used_ns);
         expect(match used_ns {
             Some(used_ns) => self
                 .policy
@@ -201,6 +220,7 @@ impl Chooser {
     pub fn forget(&mut self, client: ClientIndex) {
         debug_assert_eq!(self.client(client), Client::ABSENT);
         self.policy.forget(client);
+        self.early.forget(client);
         self.own_quanta_ns.remove(&client);
         self.set_affinity(client, None);
     }
@@ -248,8 +268,8 @@ impl Chooser {
     #[inline]
     pub fn end_turn(&mut self, client: ClientIndex) {
         if let Some(place) = self.client(client).turn() {
-            let used_ns = self.close_turn(client, place);
-            expect(self.policy.charge(client, used_ns, self.quantum_ns));
+            let (used_ns, early) = self.close_turn(client, place);
+            self.charge_turn(client, used_ns, early);
         }
     }
 
@@ -293,7 +313,7 @@ impl Chooser {
         {
             return choice;
         }
-        let Some(client) = self.pick() else {
+        let Some((client, why)) = self.pick() else {
             return self.widen();
         };
         let state = &mut self.clients[client.0 as usize];
@@ -310,9 +330,9 @@ impl Chooser {
             until_ns,
             threads,
             used_ns,
+            early: why == Reason::Early,
         });
         self.turn_threads += u64::from(threads);
-        let why = Reason::Policy;
         if threads > 1 && self.cpus_free > 1 {
             self.keep_further(client, threads.min(self.cpus_free) - 1, why);
         }
@@ -326,13 +346,24 @@ impl Chooser {
 
     /// The client whose turn is next, taken from the policy.
     #[inline]
-    fn pick(&mut self) -> Option<ClientIndex> {
-        if self.matching.is_some() {
-            return self.pick_placeable();
+    fn pick(&mut self) -> Option<(ClientIndex, Reason)> {
+        if self.early.is_used()
+            && let Some(client) = self.pick_early()
+        {
+            return Some((client, Reason::Early));
         }
-        let client = self.policy.pick()?;
-        expect(self.policy.take(client));
-        Some(client)
+        let client = match self.matching.is_some() {
+            true => self.pick_placeable()?,
+            false => {
+                let client = self.policy.pick()?;
+                expect(self.policy.take(client));
+                client
+            }
+        };
+        if self.early.is_used() {
+            self.early.begin_turn(client);
+        }
+        Some((client, Reason::Policy))
     }
 
     /// Whether the next call of [`Self::next`] gives a further CPU to the
@@ -384,9 +415,9 @@ impl Chooser {
     }
 
     /// Ends the client's turn, which is at `place`. Returns the CPU time to be
-    /// charged.
+    /// charged, and whether the turn was an early one.
     #[inline]
-    fn close_turn(&mut self, client: ClientIndex, place: usize) -> u64 {
+    fn close_turn(&mut self, client: ClientIndex, place: usize) -> (u64, bool) {
         let turn = self.turns.swap_remove(place);
         self.cpus_free += turn.cpus;
         self.unseat(client, turn.cpus);
@@ -398,7 +429,10 @@ impl Chooser {
         if self.further.is_some_and(|further| further.client == client) {
             self.further = None;
         }
-        turn.used_ns
+        if self.early.is_used() {
+            self.early.end_turn(client);
+        }
+        (turn.used_ns, turn.early)
     }
 
     /// Goes on under another policy, in which all `competing` clients start
@@ -414,6 +448,7 @@ impl Chooser {
             expect(policy.join(client, tickets));
         }
         self.policy = policy;
+        self.early.begin_anew(self.policy.charges_add_up());
     }
 
     /// Owns these CPUs from now on; all turns end.
@@ -422,40 +457,6 @@ impl Chooser {
         self.cpus_free = cpus.len() as u32;
         self.cpus = cpus;
         self.rematch();
-    }
-
-    /// Changes the standard quantum, for what is charged and chosen from now
-    /// on.
-    pub fn set_quantum(&mut self, quantum_ns: u64) {
-        self.quantum_ns = quantum_ns.max(1);
-    }
-
-    /// Turns of a client last so long from the next one on, or for the
-    /// standard quantum. What it uses is charged as parts of the standard
-    /// quantum all the same, so shares do not depend on the lengths of turns.
-    pub fn set_client_quantum(&mut self, client: ClientIndex, quantum_ns: Option<u64>) {
-        match quantum_ns {
-            Some(quantum_ns) => {
-                self.own_quanta_ns.insert(client, quantum_ns.max(1));
-            }
-            None if self.own_quanta_ns.is_empty() => {}
-            None => {
-                self.own_quanta_ns.remove(&client);
-            }
-        }
-    }
-
-    /// The length of a client's turns, where it is not the standard quantum.
-    pub fn client_quantum(&self, client: ClientIndex) -> Option<u64> {
-        self.own_quanta_ns.get(&client).copied()
-    }
-
-    #[inline]
-    fn quantum_ns(&self, client: ClientIndex) -> u64 {
-        match self.own_quanta_ns.is_empty() {
-            true => self.quantum_ns,
-            false => self.client_quantum(client).unwrap_or(self.quantum_ns),
-        }
     }
 
     /// The client that is likely to be chosen after so many others. Often

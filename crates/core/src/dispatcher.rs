@@ -9,6 +9,8 @@
 //!            next(cpu, now_ns) ------------> tickets in force --> chooser of the CPU
 //! ```
 
+mod hybrid;
+
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,6 +18,7 @@ use alloc::vec::Vec;
 use crate::affinity::Affinity;
 use crate::choice::{Choice, Chooser};
 use crate::entitlement::{Entitlements, Transition};
+use crate::hybrid::{Accounts, WakeClass};
 use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::Policy;
@@ -39,6 +42,8 @@ pub struct Dispatcher {
     /// By pool; none where another scheduler chooses.
     choosers: Vec<Chooser>,
     quantum_ns: u64,
+    /// Only where a mechanism of 1999 is in force.
+    hybrid: Option<Box<Accounts>>,
 }
 
 impl Dispatcher {
@@ -77,6 +82,7 @@ impl Dispatcher {
             entitlements,
             choosers,
             quantum_ns,
+            hybrid: None,
         }
     }
 
@@ -120,6 +126,9 @@ impl Dispatcher {
     /// Cost: O(1) and a block or wake of the ledger and the policy.
     #[inline]
     pub fn set_runnable(&mut self, client: ClientId, threads: u32) {
+        if self.hybrid.is_some() {
+            return self.set_runnable_hybrid(client, threads, WakeClass::User);
+        }
         let Some(change) = self.entitlements.set_runnable(client, threads) else {
             return;
         };
@@ -139,10 +148,13 @@ impl Dispatcher {
     /// that it woke first.
     #[inline]
     pub fn charge(&mut self, client: ClientId, used_ns: u64) {
-        if used_ns > 0
-            && self.entitlements.charge(client, used_ns)
-            && let Some(chooser) = self.chooser_of(client)
-        {
+        if used_ns == 0 || !self.entitlements.charge(client, used_ns) {
+            return;
+        }
+        if self.hybrid.is_some() {
+            self.charge_hybrid(client, used_ns);
+        }
+        if let Some(chooser) = self.chooser_of(client) {
             chooser.charge(ClientIndex(client.index()), used_ns);
         }
     }

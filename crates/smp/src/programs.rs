@@ -48,7 +48,7 @@ impl SmpSimulation {
                 let draw = &self.code.draws[draw as usize];
                 self.threads.all[task as usize].remaining_ns = self.threads.draw(task, draw);
             }
-            Instruction::Sleep(draw) => {
+            Instruction::Sleep(draw) | Instruction::Block { draw, .. } => {
                 self.counts.sleeps += 1;
                 let draw = &self.code.draws[draw as usize];
                 let wake_ns = self.now_ns + self.threads.draw(task, draw);

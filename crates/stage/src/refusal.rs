@@ -27,6 +27,21 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
             _ => {}
         }
     }
+    for (name, program) in &scenario.programs {
+        let place = root.key("program").key(name).key("steps");
+        check_steps(&program.steps, kind, &place)?;
+    }
+    for (name, mutex) in &scenario.mutexes {
+        if mutex.kernel {
+            return Err(root
+                .key("mutex")
+                .key(name)
+                .key("kernel")
+                .problem(Problem::Step(
+                    "a lock of the kernel is simulated: leave the key out, or use --engine sim",
+                )));
+        }
+    }
     if kind.sees_yields {
         return Ok(());
     }
@@ -36,10 +51,6 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
                 "this engine cannot see the releasing thread yield the CPU: say keeps-cpu = true",
             )));
         }
-    }
-    for (name, program) in &scenario.programs {
-        let place = root.key("program").key(name).key("steps");
-        check_steps(&program.steps, &place)?;
     }
     Ok(())
 }
@@ -66,6 +77,11 @@ fn check_machine(scenario: &Scenario, kind: &ProcessEngine, place: &KeyPath) -> 
     if simulated.iter().any(|cost| *cost > Time::ZERO) {
         return Err(place.key("costs").problem(Problem::Step(
             "costs are simulated, a real machine has its own: leave them out, or use --engine sim",
+        )));
+    }
+    if !machine.hybrid.is_off() {
+        return Err(place.key("hybrid").problem(Problem::Step(
+            "hybrid scheduling is simulated: leave it out, or use --engine sim",
         )));
     }
     check_policy(machine.policy, kind, &place.key("policy"))?;
@@ -112,17 +128,26 @@ fn check_number(scenario: &Scenario, kind: &ProcessEngine, place: &KeyPath) -> R
     Ok(())
 }
 
-fn check_steps(steps: &[Step], place: &KeyPath) -> Result<()> {
+fn check_steps(steps: &[Step], kind: &ProcessEngine, place: &KeyPath) -> Result<()> {
     for (i, step) in steps.iter().enumerate() {
         let place = place.index(i);
         match step {
-            Step::Yield => {
+            Step::Block(_) => {
+                return Err(place.key("block").problem(Problem::Step(
+                    "a sleep in the kernel is simulated: write sleep, or use --engine sim",
+                )));
+            }
+            Step::Yield if !kind.sees_yields => {
                 return Err(place.problem(Problem::Step(
                     "this engine cannot see a thread yield: leave it out, or sleep",
                 )));
             }
-            Step::Serve(serve) => check_steps(&serve.steps, &place.key("serve").key("steps"))?,
-            Step::Loop(repeat) => check_steps(&repeat.steps, &place.key("loop").key("steps"))?,
+            Step::Serve(serve) => {
+                check_steps(&serve.steps, kind, &place.key("serve").key("steps"))?
+            }
+            Step::Loop(repeat) => {
+                check_steps(&repeat.steps, kind, &place.key("loop").key("steps"))?
+            }
             _ => {}
         }
     }

@@ -22,6 +22,7 @@ mod confined;
 mod pool;
 mod scale;
 mod service;
+mod standing;
 
 use alloc::vec::Vec;
 
@@ -31,6 +32,7 @@ use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome, Target};
 use competitor::{Competitor, Competitors};
 use pool::Pool;
+pub(crate) use standing::Standing;
 
 /// What a client got and should have got, since it was created.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]

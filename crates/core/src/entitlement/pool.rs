@@ -15,6 +15,7 @@ use super::competitor::{Competitor, Competitors};
 use super::confined::Confined;
 use super::scale::Scale;
 use super::service::{Reading, Service};
+use super::standing::Standing;
 use crate::affinity::Affinity;
 use crate::capacity::{Capacities, WHOLE_CPU};
 use crate::feasible::Demand;
@@ -110,6 +111,19 @@ impl Pool {
             None => threads as f64,
         };
         f64::from(tickets) / self.total_tickets as f64 * usable_cpus / f64::from(machine_cpus)
+    }
+
+    /// The standing of a client that competes here or did.
+    pub(super) fn standing(&self, competitor: &Competitor) -> Standing {
+        Standing {
+            pool: self.number.into(),
+            cpus: self.cpus,
+            threads: competitor.threads,
+            weight: competitor.weight,
+            value: self.scale.value(competitor.weight),
+            total_weight: self.total_weight,
+            scale: self.scale,
+        }
     }
 
     /// Returns how many CPUs there were.

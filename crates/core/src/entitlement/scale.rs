@@ -60,6 +60,25 @@ impl Scale {
         };
         scaled.clamp(1, u128::from(u32::MAX)) as u32
     }
+
+    /// The value that a number of tickets stands for, rounded down.
+    pub(super) fn value(self, tickets: u32) -> Value {
+        match self.shift {
+            shift @ 0.. => Value(u128::from(tickets) << shift),
+            shift => Value(u128::from(tickets) >> -shift),
+        }
+    }
+
+    /// Tickets of the value of many clients, rounded down, at most 2^63.
+    pub(super) fn sum(self, value: Value) -> u64 {
+        let most = 1 << 63;
+        let scaled = match self.shift {
+            shift @ 0.. => value.0 >> shift,
+            shift if value.0.leading_zeros() >= -shift as u32 => value.0 << -shift,
+            _ => most,
+        };
+        scaled.min(most) as u64
+    }
 }
 
 #[cfg(test)]

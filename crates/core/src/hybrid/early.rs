@@ -54,6 +54,12 @@ impl EarlyRank {
         Self((class as u64) << (ARRIVAL_BITS + FRACTION_BITS) | fraction << ARRIVAL_BITS | arrival)
     }
 
+    /// The class and the fraction, without the order of arrival: a waking client preempts a
+    /// running one only if it is less.
+    pub fn importance(self) -> u64 {
+        self.0 >> ARRIVAL_BITS
+    }
+
     /// As a number.
     pub fn bits(self) -> u64 {
         self.0

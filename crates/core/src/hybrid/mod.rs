@@ -17,16 +17,21 @@
 //! Each rule stands a second time in the kernel engine's BPF, and a test compares the
 //! two on random inputs.
 
+mod accounts;
 pub mod boost;
+mod competition;
 pub mod due;
 pub mod early;
 pub mod lead;
+mod mechanisms;
 pub mod nice;
 pub mod window;
 
+pub(crate) use accounts::Accounts;
 pub use boost::{BOOST_ONE, FRACTION_ONE, MAX_BOOST, boost, fraction};
 pub use due::{CPU, DueRate, due_rate};
 pub use early::{EarlyRank, WakeClass, is_early};
 pub use lead::{LEAD_BOUND_NS, Lead, lead_bound_ns};
+pub use mechanisms::Mechanisms;
 pub use nice::{Nice, NiceLaw};
 pub use window::UseWindow;

@@ -23,7 +23,7 @@
 use alloc::vec::Vec;
 
 use super::hierarchical_tree::{Leaf, LeafIndex, MAX_SURPLUS, Tree};
-use super::stride_service::PartUnit;
+use super::stride_service::{PartUnit, STRIDE1};
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
 /// A client's participation.
@@ -220,6 +220,17 @@ impl Policy for HierarchicalStride {
             }
         }
         Ok(())
+    }
+
+    fn run_off(&mut self, client: ClientIndex, lead: u64, quantum: u64) {
+        let service = u128::from(lead) * u128::from(STRIDE1) / u128::from(quantum.max(1));
+        if let Some(member) = self.members.get_mut(client.0 as usize)
+            && let Participation::Left { surplus } = &mut member.participation
+        {
+            let forgiven = (*surplus - service as i128).max(0);
+            *surplus -= forgiven;
+            self.tree.forgive(forgiven);
+        }
     }
 
     fn total_tickets(&self) -> u64 {

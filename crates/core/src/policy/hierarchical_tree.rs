@@ -159,6 +159,14 @@ impl Tree {
         }
     }
 
+    /// A client outside the tree is forgiven service above its share: so much less are all
+    /// inside below theirs.
+    pub(super) fn forgive(&mut self, service: i128) {
+        if self.tickets() > 0 {
+            self.surplus = held(self.surplus + service);
+        }
+    }
+
     /// Adds a leaf. Cost: O(lg n); amortised, as the tree may have to grow.
     pub(super) fn insert(&mut self, leaf: Leaf) -> LeafIndex {
         let slot = self.free.pop().expect("the caller has grown a full tree");

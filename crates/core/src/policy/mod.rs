@@ -19,6 +19,7 @@ mod queue_wheel;
 mod race;
 mod race_exponential;
 mod stride;
+mod stride_out_of_order;
 mod stride_position;
 mod stride_service;
 
@@ -120,6 +121,35 @@ pub trait Policy {
         self.charge(client, used, quantum)?;
         self.leave(client)
     }
+
+    /// Accounts for `used` of a turn of which `before` is charged already: so that the
+    /// two pieces count as one turn (1999, 3.1 and Figure 1).
+    fn charge_more(
+        &mut self,
+        client: ClientIndex,
+        _before: u64,
+        used: u64,
+        quantum: u64,
+    ) -> Result<(), PolicyError> {
+        self.charge(client, used, quantum)
+    }
+
+    /// Whether a client that used so much of its turn is due to run before another one that
+    /// used so much, by at least `gain`. A policy that draws lots holds a new lottery.
+    fn precedes(
+        &self,
+        _client: (ClientIndex, u64),
+        _other: (ClientIndex, u64),
+        _gain: u64,
+        _quantum: u64,
+    ) -> bool {
+        true
+    }
+
+    /// A client that is away comes back behind the present by no more than what `lead`
+    /// of a quantum moves it. It owes no more: the rest of the time that it used out of
+    /// order was due to it while it was away (1999).
+    fn run_off(&mut self, _client: ClientIndex, _lead: u64, _quantum: u64) {}
 
     /// Whether two charges equal one charge for the sum. They do not where each
     /// charge counts as a turn, as for compensation tickets (1994, 3.4). Time

@@ -16,8 +16,11 @@
 //! walk, and a client that joins would win too early or too late. And a client
 //! that was taken while others won starts its next wait at the present moment.
 
+use alloc::vec::Vec;
+
 use rand_core::Rng;
 
+use super::ClientIndex;
 use super::race_exponential::{FRACTION_BITS, minus_ln};
 use super::stride::{PassPolicy, Wait};
 use super::stride_service::MAX_SERVICE;
@@ -27,6 +30,16 @@ use super::stride_service::MAX_SERVICE;
 #[derive(Clone, Debug)]
 pub struct Exponential<R> {
     generator: R,
+    /// By client, of turns that are charged in pieces.
+    pieces: Vec<Pieces>,
+}
+
+/// A turn that is charged in pieces: they have one chance.
+#[derive(Clone, Copy, Default, Debug)]
+struct Pieces {
+    factor: u64,
+    /// Of all pieces so far.
+    service: u64,
 }
 
 impl<R: Rng> Wait for Exponential<R> {
@@ -36,9 +49,32 @@ impl<R: Rng> Wait for Exponential<R> {
     #[inline]
     fn wait(&mut self, service: u64) -> u64 {
         let factor = minus_ln(self.generator.next_u64());
-        let wait = (u128::from(service) * u128::from(factor)) >> FRACTION_BITS;
-        wait.min(u128::from(MAX_SERVICE)) as u64
+        scaled(service, factor)
     }
+
+    fn wait_in_pieces(&mut self, client: ClientIndex, begins: bool, service: u64) -> u64 {
+        let index = client.0 as usize;
+        if index >= self.pieces.len() {
+            self.pieces.resize(index + 1, Pieces::default());
+        }
+        let pieces = &mut self.pieces[index];
+        if begins || pieces.factor == 0 {
+            *pieces = Pieces {
+                factor: minus_ln(self.generator.next_u64()),
+                service: 0,
+            };
+        }
+        let before = pieces.service;
+        pieces.service = before.saturating_add(service);
+        scaled(pieces.service, pieces.factor) - scaled(before, pieces.factor)
+    }
+}
+
+/// The service multiplied by the chance.
+#[inline]
+fn scaled(service: u64, factor: u64) -> u64 {
+    let wait = (u128::from(service) * u128::from(factor)) >> FRACTION_BITS;
+    wait.min(u128::from(MAX_SERVICE)) as u64
 }
 
 /// Lottery scheduling as a race (1994, 2; 1995, 2 for the queue). The
@@ -54,6 +90,7 @@ impl<R: Rng> Race<R> {
     /// A race that starts at `pass` instead of 0. Chances do not depend on
     /// it; tests of wrap-around start near the end.
     pub fn starting_at(generator: R, pass: u64) -> Self {
-        Self::with_wait(Exponential { generator }, pass)
+        let pieces = Vec::new();
+        Self::with_wait(Exponential { generator, pieces }, pass)
     }
 }

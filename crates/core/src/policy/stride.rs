@@ -45,6 +45,12 @@ pub trait Wait {
     /// The wait after having used `service`, both in units of
     /// `1 / STRIDE1` quantum: a ticket's passes.
     fn wait(&mut self, service: u64) -> u64;
+
+    /// The same for a piece of a turn, or of several early turns with the selected one,
+    /// `begins` for its first: all pieces together wait as one would (1999, Figure 1).
+    fn wait_in_pieces(&mut self, _client: ClientIndex, _begins: bool, service: u64) -> u64 {
+        self.wait(service)
+    }
 }
 
 /// Stride scheduling's wait: exactly the service used.
@@ -69,12 +75,12 @@ pub type Stride = PassPolicy<Exact>;
 #[derive(Clone, Debug)]
 pub struct PassPolicy<W> {
     /// By client index.
-    positions: Vec<Position>,
+    pub(super) positions: Vec<Position>,
     /// Holds exactly the clients that are waiting, at their pass.
     queue: PassQueue,
-    global: GlobalPass,
+    pub(super) global: GlobalPass,
     /// The global pass when clients were last held within [`LONGEST_WAIT`].
-    held_at: u64,
+    pub(super) held_at: u64,
     joined: usize,
     wait: W,
 }
@@ -175,6 +181,18 @@ impl<W: Wait> PassPolicy<W> {
         used: u64,
         quantum: u64,
     ) -> Result<u64, PolicyError> {
+        self.use_service_by(client, used, quantum, W::wait)
+    }
+
+    /// The same, where `wait` says how long the client waits for its service.
+    #[inline(always)]
+    fn use_service_by(
+        &mut self,
+        client: ClientIndex,
+        used: u64,
+        quantum: u64,
+        wait: impl FnOnce(&mut W, u64) -> u64,
+    ) -> Result<u64, PolicyError> {
         let participation = self.joined(client)?.participation;
         if quantum == 0 {
             return Err(PolicyError::ZeroQuantum(client));
@@ -185,7 +203,7 @@ impl<W: Wait> PassPolicy<W> {
             let position = &mut self.positions[client.0 as usize];
             position.part_unit.service(used, quantum)
         };
-        let wait = self.wait.wait(service);
+        let wait = wait(&mut self.wait, service);
         if !W::GLOBAL_FOLLOWS_WINNER {
             self.global.advance(service);
         }
@@ -416,6 +434,33 @@ impl<W: Wait> Policy for PassPolicy<W> {
     ) -> Result<(), PolicyError> {
         self.use_service(client, used, quantum)?;
         self.leave(client)
+    }
+
+    fn charge_more(
+        &mut self,
+        client: ClientIndex,
+        before: u64,
+        used: u64,
+        quantum: u64,
+    ) -> Result<(), PolicyError> {
+        let wait = |wait: &mut W, service| wait.wait_in_pieces(client, before == 0, service);
+        let service = self.use_service_by(client, used, quantum, wait)?;
+        self.put_back(client, service);
+        Ok(())
+    }
+
+    fn precedes(
+        &self,
+        client: (ClientIndex, u64),
+        other: (ClientIndex, u64),
+        gain: u64,
+        quantum: u64,
+    ) -> bool {
+        self.is_due_before(client, other, gain, quantum)
+    }
+
+    fn run_off(&mut self, client: ClientIndex, lead: u64, quantum: u64) {
+        self.forgive(client, lead, quantum);
     }
 
     fn charges_add_up(&self) -> bool {

@@ -67,6 +67,14 @@ impl GlobalPass {
         self.part = pass as u64;
     }
 
+    /// Moves back by what would advance it for `service`, rounded down to whole passes.
+    pub(super) fn retreat(&mut self, service: u128) {
+        let passes = service.checked_div(self.tickets.into()).unwrap_or(0);
+        self.pass = self
+            .pass
+            .wrapping_sub(passes.min(LONGEST_WAIT as u128) as u64);
+    }
+
     /// Moves on to `pass`, and drops the part of a pass.
     pub(super) fn follow(&mut self, pass: u64) {
         self.pass = pass;

@@ -4,6 +4,7 @@ mod affinity;
 mod capacities;
 #[path = "../fair_rates/mod.rs"]
 mod fair_rates;
+mod hybrid;
 #[path = "../operations/mod.rs"]
 mod operations;
 mod pools;

@@ -7,6 +7,7 @@
 mod assertion;
 mod distribution;
 mod error;
+mod hybrid;
 mod program;
 mod read;
 mod tickets;
@@ -22,7 +23,8 @@ use serde::{Deserialize, Serialize};
 pub use assertion::{Assertion, ClientBound, PairBound, Ratio, Share, TimeBound};
 pub use distribution::{Distribution, Normal, Trace, Varying};
 pub use error::{KeyPath, MAX_NAME_BYTES, Problem, ReadError, ScenarioError, Segment};
-pub use program::{COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Serve, Step};
+pub use hybrid::Hybrid;
+pub use program::{Block, COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Resource, Serve, Step};
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
 pub use time::{BadTime, Time};
@@ -90,6 +92,9 @@ pub struct MachineSpec {
     pub policy: PolicyName,
     /// Time that the machine itself takes.
     pub costs: Costs,
+    /// The mechanisms of hybrid lottery scheduling (1999); without them, none is in force.
+    #[serde(skip_serializing_if = "Hybrid::is_off")]
+    pub hybrid: Hybrid,
 }
 
 impl Default for MachineSpec {
@@ -101,6 +106,7 @@ impl Default for MachineSpec {
             quanta: Quanta::default(),
             policy: PolicyName::default(),
             costs: Costs::default(),
+            hybrid: Hybrid::default(),
         }
     }
 }

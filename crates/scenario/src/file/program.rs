@@ -1,5 +1,6 @@
 //! Programs: the steps of a thread.
 
+use prorata_core::hybrid::WakeClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,8 @@ pub enum Step {
     Compute(Distribution),
     /// Sleeps for this long.
     Sleep(Distribution),
+    /// Sleeps in the kernel, on a resource of it (1999, 3.1).
+    Block(Block),
     /// Waits for a signal of this name; an earlier signal counts.
     Wait(String),
     /// Wakes one thread that waits for the signal, now or later.
@@ -49,6 +52,41 @@ pub enum Step {
     Exit,
     /// Repeats steps.
     Loop(Loop),
+}
+
+/// A sleep in the kernel. It gives the client a kernel priority, if these are in force.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Block {
+    /// How long it lasts.
+    #[serde(rename = "for")]
+    pub time: Distribution,
+    /// What the thread sleeps on.
+    #[serde(rename = "in")]
+    pub resource: Resource,
+}
+
+/// A resource of the kernel, the most important first (1999, 3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// A lock of the kernel.
+    Lock,
+    /// A disk.
+    Disk,
+    /// Anything else.
+    Other,
+}
+
+impl Resource {
+    /// The class of a wake from a sleep on it.
+    pub fn wake_class(self) -> WakeClass {
+        match self {
+            Self::Lock => WakeClass::Lock,
+            Self::Disk => WakeClass::Disk,
+            Self::Other => WakeClass::Other,
+        }
+    }
 }
 
 /// The service of one call.
@@ -87,6 +125,14 @@ pub struct Mutex {
     /// yields the CPU (1994, 6.1).
     #[serde(default)]
     pub keeps_cpu: bool,
+    /// It is a lock of the kernel: a thread that waited for it has a kernel priority, if
+    /// these are in force (1999, 3.1).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub kernel: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The rule for the next holder of a mutex.

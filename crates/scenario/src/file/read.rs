@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Distribution, KeyPath, ReadError, Scenario, ScenarioError, Segment, Step, Trace, Varying,
+    Block, Distribution, KeyPath, ReadError, Scenario, ScenarioError, Segment, Step, Trace, Varying,
 };
 use crate::plan::Plan;
 
@@ -131,7 +131,11 @@ fn read_text(path: &Path) -> Result<String, ReadError> {
 fn read_traces_of(steps: &mut [Step], directory: &Path) -> Result<(), ReadError> {
     for step in steps {
         match step {
-            Step::Compute(distribution) | Step::Sleep(distribution) => {
+            Step::Compute(distribution)
+            | Step::Sleep(distribution)
+            | Step::Block(Block {
+                time: distribution, ..
+            }) => {
                 if let Distribution::Varying(Varying::Trace(trace)) = distribution
                     && let Trace::File(file) = trace
                 {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::draw::Draw;
+use crate::file::Resource;
 
 /// The next action of a thread. Numbers index the tables of a [`super::Plan`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -12,6 +13,12 @@ pub enum Instruction {
     Compute(u32),
     /// Sleeps for a drawn time.
     Sleep(u32),
+    /// Sleeps in the kernel.
+    Block {
+        /// For how long.
+        draw: u32,
+        resource: Resource,
+    },
     Wait(u32),
     /// Wakes a thread that waits for a signal.
     Signal(u32),

@@ -152,6 +152,10 @@ impl Compiler<'_> {
         let instruction = match step {
             Step::Compute(time) => Instruction::Compute(self.draw(time, &place.key("compute"))?),
             Step::Sleep(time) => Instruction::Sleep(self.draw(time, &place.key("sleep"))?),
+            Step::Block(block) => Instruction::Block {
+                draw: self.draw(&block.time, &place.key("block").key("for"))?,
+                resource: block.resource,
+            },
             Step::Wait(name) => Instruction::Wait(words.signals.find(name, &place.key("wait"))?),
             Step::Signal(name) => {
                 Instruction::Signal(words.signals.find(name, &place.key("signal"))?)

@@ -98,6 +98,8 @@ pub struct MutexPlan {
     pub lottery: Option<(CurrencyId, TicketId)>,
     /// A thread that releases it after a lottery does not yield.
     pub keeps_cpu: bool,
+    /// It is a lock of the kernel.
+    pub kernel: bool,
 }
 
 /// A service.

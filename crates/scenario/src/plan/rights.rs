@@ -145,6 +145,7 @@ impl Builder {
                 name: name.clone(),
                 lottery: lottery.transpose()?,
                 keeps_cpu: mutex.keeps_cpu,
+                kernel: mutex.kernel,
             })
         });
         mutexes.collect()

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use prorata_core::hybrid::WakeClass;
 use prorata_core::ids::{CurrencyId, TicketId, TransferId};
 use prorata_core::rng::Xoshiro256PlusPlus;
 
-use crate::plan::{MutexPlan, Plan, ServicePlan};
+use crate::plan::{Instruction, MutexPlan, Plan, ServicePlan};
 use crate::stream::{Purpose, stream};
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -44,6 +45,15 @@ impl Objects {
         }
     }
 
+    /// The class of a wake from the wait of an instruction (1999, 3.1).
+    pub fn wake_class(&self, waited_in: Instruction) -> WakeClass {
+        match waited_in {
+            Instruction::Block { resource, .. } => resource.wake_class(),
+            Instruction::Lock(mutex) if self.mutexes[mutex as usize].kernel => WakeClass::Lock,
+            _ => WakeClass::User,
+        }
+    }
+
     /// Names of the mutexes, by number.
     pub fn mutex_names(&self) -> impl Iterator<Item = &str> {
         self.mutexes.iter().map(|mutex| mutex.name.as_str())
@@ -65,6 +75,8 @@ pub(super) struct Mutex {
     /// The rights for a lottery among them, if there is one.
     pub(super) lottery: Option<MutexLottery>,
     pub(super) keeps_cpu: bool,
+    /// It is a lock of the kernel.
+    pub(super) kernel: bool,
 }
 
 /// The rights of a lottery-scheduled mutex (1994, 6.1).
@@ -84,6 +96,7 @@ impl Mutex {
             holder: NONE,
             waiters: VecDeque::new(),
             keeps_cpu: plan.keeps_cpu,
+            kernel: plan.kernel,
             lottery: plan.lottery.map(|(currency, inheritance)| MutexLottery {
                 currency,
                 inheritance,

@@ -14,6 +14,7 @@
 mod chaos;
 mod scenarios;
 
+use prorata_core::hybrid::lead_bound_ns;
 use prorata_core::ledger::{Operation, Target};
 use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
@@ -282,13 +283,19 @@ impl Service {
 /// stride is O(n) for n clients (1995, 2), and a turn under way on each CPU is not yet
 /// accounted for. The error of a lottery is a sum of independent draws, at most one a
 /// quantum, each with a standard deviation of at most half a quantum (1994, 2). Six
-/// standard deviations allow for some 10^9 trials.
+/// standard deviations allow for some 10^9 trials. A client that ran early before may repay
+/// its lead now (1999).
 fn bound(machine: &Machine, pool: u32, quiet_ns: u64) -> f64 {
     let spec = machine.spec();
     let clients = (0..machine.client_count()).filter(|client| machine.pool_of(*client) == pool);
     let cpus = machine.pool_cpus(pool).len() as f64;
     let orderly = clients.count() as f64 + cpus;
-    let quanta = quiet_ns as f64 / spec.quantum.0 as f64 * cpus;
+    let quantum_ns = spec.quantum.0 as f64;
+    let quanta = quiet_ns as f64 / quantum_ns * cpus;
+    let orderly = match spec.hybrid.is_off() {
+        true => orderly,
+        false => orderly + lead_bound_ns(spec.quantum.0) as f64 / quantum_ns + 1.0,
+    };
     match spec.policy {
         PolicyName::Stride | PolicyName::HierarchicalStride | PolicyName::Eevdf => orderly,
         PolicyName::Lottery

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use prorata_core::policy::PolicyName;
 use prorata_core::rng::{Xoshiro256PlusPlus, below};
 use prorata_scenario::file::{
-    Amount, BASE, Client, Costs, Currency, Distribution, Loop, MachineSpec, Measure, Mutex,
-    MutexKind, Normal, Pipe, Pool, Program, Quanta, RandomRule, Rule, Scenario, Serve, Step,
-    Tickets, Time, Trace, Varying,
+    Amount, BASE, Block, Client, Costs, Currency, Distribution, Hybrid, Loop, MachineSpec, Measure,
+    Mutex, MutexKind, Normal, Pipe, Pool, Program, Quanta, RandomRule, Resource, Rule, Scenario,
+    Serve, Step, Tickets, Time, Trace, Varying,
 };
 
 type Lots = Xoshiro256PlusPlus;
@@ -128,6 +128,18 @@ fn machine(lots: &mut Lots) -> MachineSpec {
             cache_refill: cost(lots),
             interrupt: cost(lots),
         },
+        hybrid: hybrid(lots),
+    }
+}
+
+/// In half of the machines each mechanism is in force by chance.
+fn hybrid(lots: &mut Lots) -> Hybrid {
+    let is_on = below(lots, 2) > 0;
+    let mut mechanism = || is_on && below(lots, 2) > 0;
+    Hybrid {
+        kernel_priorities: mechanism(),
+        abbreviated_quanta: mechanism(),
+        ticket_boost: mechanism(),
     }
 }
 
@@ -225,10 +237,20 @@ fn mutexes(lots: &mut Lots) -> BTreeMap<String, Mutex> {
         let mutex = Mutex {
             kind,
             keeps_cpu: false,
+            kernel: below(lots, 2) > 0,
         };
         ((*name).to_owned(), mutex)
     });
     mutexes.collect()
+}
+
+/// A sleep, in the kernel or not.
+fn sleep(lots: &mut Lots) -> Step {
+    let time = duration(lots, 10_000);
+    match pick(lots, &[Resource::Lock, Resource::Disk, Resource::Other]) {
+        Some(resource) if below(lots, 2) > 0 => Step::Block(Block { time, resource }),
+        _ => Step::Sleep(time),
+    }
 }
 
 /// A few steps of a program on which no other relies.
@@ -236,7 +258,7 @@ fn body(lots: &mut Lots) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..1 + below(lots, 3) {
         match below(lots, 8) {
-            0 => steps.push(Step::Sleep(duration(lots, 10_000))),
+            0 => steps.push(sleep(lots)),
             1 => steps.push(Step::Call(SERVICE.to_owned())),
             2 => steps.push(Step::Wait(SIGNAL.to_owned())),
             3 => steps.push(Step::Yield),

@@ -24,6 +24,7 @@ mod affinity;
 mod clients;
 mod cpus;
 mod deeds;
+mod hybrid;
 mod pools;
 mod rules;
 mod steps;
@@ -113,6 +114,10 @@ pub struct Machine {
     tick_now: bool,
     /// Some client may use only some CPUs.
     confines: bool,
+    /// A mechanism of hybrid scheduling is in force (1999).
+    is_hybrid: bool,
+    /// Clients that woke since CPUs were last given away, where wakes preempt.
+    woken: Vec<u32>,
     /// Threads that can run but have no CPU.
     waiting: u64,
     /// Steps taken since time passed.
@@ -243,6 +248,7 @@ impl<O: Observer> Simulation<O> {
                 break;
             };
             machine.now_ns = now_ns;
+            machine.dispatcher.advance(now_ns);
             machine.steps_at_once = 0;
             if let Some(due) = machine.queue.pop() {
                 return Some(due);
@@ -314,6 +320,7 @@ impl Machine {
         }
         let dispatcher = dispatcher(plan.ledger, &plan.pools, &plan.machine, seed);
         let policies = plan.pools.len() as u64;
+        let is_hybrid = plan.machine.hybrid.mechanisms().any();
         let mut machine = Machine {
             now_ns: 0,
             end_ns: plan.duration_ns,
@@ -338,6 +345,8 @@ impl Machine {
             tick_ns: None,
             tick_now: false,
             confines: false,
+            is_hybrid,
+            woken: Vec::new(),
             waiting: 0,
             steps_at_once: 0,
             failure: None,

@@ -45,7 +45,9 @@ pub(super) fn dispatcher(
         let cpus = pool.cpus.len() as u32;
         (cpus, policy(machine.policy, seed, number))
     });
-    Dispatcher::pooled(ledger, pools.collect(), machine.quantum.0)
+    let mut dispatcher = Dispatcher::pooled(ledger, pools.collect(), machine.quantum.0);
+    dispatcher.set_mechanisms(machine.hybrid.mechanisms());
+    dispatcher
 }
 
 impl<O: Observer> Simulation<O> {

@@ -1,6 +1,7 @@
 //! Instructions of threads.
 
 use prorata_core::dispatcher::Dispatcher;
+use prorata_core::hybrid::WakeClass;
 use prorata_core::rng::Rng as _;
 use prorata_scenario::RunError;
 use prorata_scenario::event::{Event, Why};
@@ -42,7 +43,9 @@ impl<O: Observer> Simulation<O> {
                     machine.threads.all[thread as usize].remaining_ns = compute_ns;
                     true
                 }
-                Instruction::Sleep(draw) => self.sleep(cpu, thread, draw),
+                Instruction::Sleep(draw) | Instruction::Block { draw, .. } => {
+                    self.sleep(cpu, thread, draw)
+                }
                 Instruction::Set { register, to } => {
                     *machine.threads.register(thread, register) = to;
                     true
@@ -244,15 +247,35 @@ impl<O: Observer> Simulation<O> {
         self.queue_up(thread);
         let client = self.machine.threads.all[thread as usize].client;
         self.machine.clients[client as usize].runnable += 1;
-        self.runnable_changed(client);
+        match self.machine.is_hybrid {
+            true => self.runnable_changed_after(client, self.wake_class(thread)),
+            false => self.runnable_changed(client),
+        }
         self.tell(Event::Ready { client, thread });
     }
 
     fn runnable_changed(&mut self, client: u32) {
+        self.runnable_changed_after(client, WakeClass::User);
+    }
+
+    /// One of a client's threads woke from a sleep of this class, or blocked.
+    #[inline]
+    fn runnable_changed_after(&mut self, client: u32, class: WakeClass) {
+        if self.machine.is_hybrid {
+            self.runnable_changed_hybrid(client, class);
+            self.close_ended_turn(client);
+            return;
+        }
         let machine = &mut self.machine;
         let state = &machine.clients[client as usize];
         let dispatcher: &mut Dispatcher = &mut machine.dispatcher;
         dispatcher.set_runnable(client_id(client), state.runnable);
+        self.close_ended_turn(client);
+    }
+
+    #[inline]
+    fn close_ended_turn(&mut self, client: u32) {
+        let state = &self.machine.clients[client as usize];
         if state.runnable == 0 && state.turn != NONE {
             self.close_turn(client);
         }

@@ -21,6 +21,14 @@ impl<O: Observer> Simulation<O> {
         if std::mem::take(&mut self.machine.tick_now) {
             self.end_all_turns();
         }
+        self.give_free_cpus();
+        if !self.machine.woken.is_empty() {
+            self.preempt();
+        }
+    }
+
+    #[inline]
+    pub(super) fn give_free_cpus(&mut self) {
         while let Some(choice) = self.machine.next_choice() {
             self.machine.prefetch_winners(choice.client.0);
             self.give(choice);
@@ -32,7 +40,7 @@ impl<O: Observer> Simulation<O> {
         let machine = &mut self.machine;
         let client = choice.client.0;
         let begins = machine.clients[client as usize].turn == NONE;
-        debug_assert!(!begins || choice.why == Reason::Policy);
+        debug_assert!(!begins || choice.why != Reason::Spare);
         if begins {
             machine.counts.turns += 1;
             let turn_end_ns = machine.turn_end_ns(choice.until_ns);

@@ -52,6 +52,21 @@ fn refusals() -> Result<(), Failed> {
             "--engine sim",
         ),
         (
+            machine("hybrid = { ticket-boost = true }"),
+            "machine.hybrid: ",
+            "--engine sim",
+        ),
+        (
+            program("{ loop = { steps = [{ block = { for = \"1s\", in = \"disk\" } }] } }"),
+            "program.p.steps[1].loop.steps[0].block: ",
+            "--engine sim",
+        ),
+        (
+            format!("{HOGS}[mutex.m]\nkernel = true\n"),
+            "mutex.m.kernel: ",
+            "--engine sim",
+        ),
+        (
             machine("policy = \"eevdf\""),
             "machine.policy: ",
             "--engine sim",

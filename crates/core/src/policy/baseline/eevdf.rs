@@ -242,6 +242,18 @@ impl Policy for Eevdf {
         Ok(())
     }
 
+    fn run_off(&mut self, client: ClientIndex, lead: u64, quantum: u64) {
+        let service = u128::from(lead) * u128::from(STRIDE1) / u128::from(quantum.max(1));
+        if let Some(member) = self
+            .members
+            .get_mut(client.0 as usize)
+            .filter(|m| !m.joined)
+        {
+            let beyond = member.n - service as i128;
+            member.move_by(-beyond.max(0));
+        }
+    }
+
     fn total_tickets(&self) -> u64 {
         self.tickets
     }

@@ -226,6 +226,35 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
     }
 
     /// Each charge earns compensation for a turn of its own.
+    /// The compensation of the turn's two pieces together.
+    fn charge_more(
+        &mut self,
+        client: ClientIndex,
+        before: u64,
+        used: u64,
+        quantum: u64,
+    ) -> Result<(), PolicyError> {
+        self.charge(client, before.saturating_add(used), quantum)
+    }
+
+    /// Only negative compensation is a debt.
+    fn run_off(&mut self, client: ClientIndex, lead: u64, quantum: u64) {
+        let from = self.selector.seat(client);
+        if let Ok(least) = Self::earned(client, lead.max(quantum), quantum)
+            && !from.competes()
+        {
+            let compensation = from.compensation.max(least);
+            self.reseat(
+                client,
+                from,
+                Seat {
+                    compensation,
+                    ..from
+                },
+            );
+        }
+    }
+
     fn charges_add_up(&self) -> bool {
         false
     }

@@ -72,7 +72,7 @@ impl Weight {
 /// The factor is held between 2^-16 and 2^16, so that a client that used
 /// nothing does not win for ever and one that overran still wins some day. It
 /// is stored in units of 2^-32, rounded to nearest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Compensation(u64);
 
 impl Default for Compensation {

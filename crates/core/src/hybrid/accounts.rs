@@ -1,0 +1,188 @@
+//! The accounts of all clients: windows, leads, and who competed lately.
+
+use alloc::vec::Vec;
+
+use super::competition::{Entry, Sleepers};
+use super::{
+    DueRate, EarlyRank, FRACTION_ONE, Lead, Mechanisms, UseWindow, WakeClass, due_rate, is_early,
+    lead_bound_ns,
+};
+use crate::choice::Early;
+use crate::entitlement::Standing;
+use crate::ids::ClientId;
+
+/// What is known of a client that competes or has competed.
+#[derive(Debug)]
+struct Account {
+    /// Of its identifier.
+    generation: u32,
+    window: UseWindow,
+    lead: Lead,
+    /// Where it counts while it sleeps: the pool, and its entry there.
+    asleep: Option<(usize, Entry)>,
+    /// Whether it ran early since its debt was run off.
+    ran_early: bool,
+}
+
+/// What becomes of a client that wakes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Woken {
+    /// Its order, if it is early.
+    pub(crate) early: Option<Early>,
+    /// The lead to which its debt is run off, if it has one.
+    pub(crate) run_off_ns: Option<u64>,
+}
+
+/// The accounts of all clients. 240 bytes a client, only where a mechanism is in force.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    mechanisms: Mechanisms,
+    now_ns: u64,
+    /// By client index.
+    accounts: Vec<Option<Account>>,
+    /// By pool.
+    sleepers: Vec<Sleepers>,
+    /// Wakes so far.
+    arrivals: u64,
+}
+
+impl Accounts {
+    pub(crate) fn new(mechanisms: Mechanisms, pools: usize) -> Self {
+        Self {
+            mechanisms,
+            now_ns: 0,
+            accounts: Vec::new(),
+            sleepers: alloc::vec![Sleepers::default(); pools],
+            arrivals: 0,
+        }
+    }
+
+    pub(crate) fn mechanisms(&self) -> Mechanisms {
+        self.mechanisms
+    }
+
+    /// Time never goes back.
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// A client begins to compete, with this standing. Cost: O([`super::window::SLOTS`]).
+    pub(crate) fn wake(
+        &mut self,
+        client: ClientId,
+        class: WakeClass,
+        standing: &Standing,
+        quantum_ns: u64,
+    ) -> Woken {
+        let (now_ns, mechanisms) = (self.now_ns, self.mechanisms);
+        let account = self.account(client);
+        if let Some((pool, entry)) = account.asleep.take() {
+            self.sleepers[pool].remove(now_ns, entry);
+        }
+        let account = self.settle(client, standing);
+        let ran_early = core::mem::take(&mut account.ran_early);
+        let lead_ns = account.lead.ns();
+        let fraction = match mechanisms.ticket_boost {
+            true => account.window.fraction(),
+            false => FRACTION_ONE,
+        };
+        let class = match mechanisms.kernel_priorities {
+            true => class,
+            false => WakeClass::User,
+        };
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let bound_ns = lead_bound_ns(quantum_ns);
+        // A kernel priority lasts for the turn that it begins.
+        let early = |class| is_early(class, fraction, lead_ns, bound_ns);
+        let rank = |class| early(class).then(|| EarlyRank::new(class, fraction, arrival));
+        Woken {
+            early: rank(class).map(|first| Early {
+                rank: first,
+                afterwards: rank(WakeClass::User),
+            }),
+            run_off_ns: ran_early.then_some(lead_ns),
+        }
+    }
+
+    /// A client ceases to compete, which had this standing and this value.
+    pub(crate) fn block(&mut self, client: ClientId, standing: &Standing) {
+        let now_ns = self.now_ns;
+        self.settle(client, standing);
+        let entry = self.sleepers[standing.pool].add(now_ns, standing.value);
+        self.account(client).asleep = Some((standing.pool, entry));
+    }
+
+    /// A client used CPU time until now. Returns whether its lead permits it to be early.
+    pub(crate) fn charge(
+        &mut self,
+        client: ClientId,
+        used_ns: u64,
+        standing: &Standing,
+        quantum_ns: u64,
+    ) -> bool {
+        let account = self.settle(client, standing);
+        account.window.receive(used_ns);
+        account.lead.rise(used_ns);
+        account.lead.ns() <= lead_bound_ns(quantum_ns)
+    }
+
+    /// A client used CPU time in an early turn: it has a debt to be run off.
+    pub(crate) fn ran_early(&mut self, client: ClientId) {
+        self.account(client).ran_early = true;
+    }
+
+    /// How far a client's use was ahead of its due when that was last worked out.
+    pub(crate) fn lead_ns(&self, client: ClientId) -> u64 {
+        self.known(client).map_or(0, |account| account.lead.ns())
+    }
+
+    /// What part of its due it received, likewise.
+    pub(crate) fn fraction(&self, client: ClientId) -> u32 {
+        let account = self.known(client);
+        account.map_or(FRACTION_ONE, |account| account.window.fraction())
+    }
+
+    fn known(&self, client: ClientId) -> Option<&Account> {
+        let account = self.accounts.get(client.index() as usize)?.as_ref();
+        account.filter(|account| account.generation == client.generation())
+    }
+
+    /// Works a client's account out up to now.
+    fn settle(&mut self, client: ClientId, standing: &Standing) -> &mut Account {
+        let now_ns = self.now_ns;
+        let rate = self.rate(standing);
+        let account = self.account(client);
+        let passed_ns = account.window.advance(now_ns, rate);
+        account.lead.drain(passed_ns, rate);
+        account
+    }
+
+    fn rate(&mut self, standing: &Standing) -> DueRate {
+        let asleep = self.sleepers[standing.pool].total(self.now_ns);
+        let total = standing.total_with(asleep);
+        due_rate(standing.weight, total, standing.cpus, standing.threads)
+    }
+
+    fn account(&mut self, client: ClientId) -> &mut Account {
+        let (index, now_ns) = (client.index() as usize, self.now_ns);
+        if index >= self.accounts.len() {
+            self.accounts.resize_with(index + 1, || None);
+        }
+        let place = &mut self.accounts[index];
+        // An earlier client at this index is forgotten; its value ages out.
+        if place
+            .as_ref()
+            .is_some_and(|a| a.generation != client.generation())
+        {
+            *place = None;
+        }
+        place.get_or_insert_with(|| Account {
+            generation: client.generation(),
+            window: UseWindow::new(now_ns),
+            lead: Lead::default(),
+            asleep: None,
+            ran_early: false,
+        })
+    }
+}
