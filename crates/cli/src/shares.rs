@@ -61,6 +61,7 @@ mod tests {
             tickets: Vec::new(),
             value: 0.0,
             quantum_ns: None,
+            max: None,
             share,
             specified_ns: 0,
             received_ns,

@@ -168,6 +168,11 @@ pub trait Engine {
         POLICIES
     }
 
+    /// Whether the engine holds clients to the limits of their CPU time.
+    fn holds_limits(&self) -> bool {
+        true
+    }
+
     /// Whether the engine works without any client, so that the daemon stays.
     fn works_without_clients(&self) -> bool {
         false

@@ -50,7 +50,11 @@ impl Reporter<'_> {
     pub fn status(&self) -> StatusReport {
         let status = self.engine.status();
         let of_engine = status.trouble.or_else(|| self.choice.trouble.clone());
-        let troubles = [of_engine, self.choice.journal_trouble.clone()];
+        let troubles = [
+            of_engine,
+            self.limits_trouble(),
+            self.choice.journal_trouble.clone(),
+        ];
         let troubles: Vec<String> = troubles.into_iter().flatten().collect();
         StatusReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -72,6 +76,18 @@ impl Reporter<'_> {
             outside: status.outside,
             trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
         }
+    }
+
+    /// Clients keep their limits when a daemon starts another engine, which may not hold them.
+    fn limits_trouble(&self) -> Option<String> {
+        let (first, _) = self.state.ledger.limited_clients().next()?;
+        let engine = self.engine.status().engine;
+        (!self.engine.holds_limits()).then(|| {
+            format!(
+                "the {engine} engine holds no limits of CPU time, such as that of client {first}: \
+                 end limits with `prorata set CLIENT --max none`, or use the user engine"
+            )
+        })
     }
 
     /// All clients that the asker may see.
@@ -152,6 +168,7 @@ impl Reporter<'_> {
                 .collect(),
             value: client.value.to_f64(),
             quantum_ns: self.state.quanta_ns.get(&client.id).copied(),
+            max: client.max,
             share: usage.share,
             specified_ns,
             received_ns,

@@ -104,6 +104,7 @@ impl Engine for ForUser {
             ClientActivity::Running => ClientState::Running,
             ClientActivity::Waiting => ClientState::Waiting,
             ClientActivity::Blocked => ClientState::Blocked,
+            ClientActivity::Limited => ClientState::Limited,
             ClientActivity::Suspended => ClientState::Suspended,
         })
     }

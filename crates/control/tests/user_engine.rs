@@ -111,6 +111,7 @@ impl Setting {
                     currency: None,
                 },
                 quantum_ns: None,
+                max: None,
                 adopts: false,
             };
             let response = connection.call(&request).unwrap();

@@ -22,10 +22,11 @@
 
 mod affinity;
 mod early;
+mod pauses;
 mod quanta;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
@@ -131,6 +132,8 @@ pub struct Chooser {
     further: Option<Further>,
     /// CPU time used outside turns that is charged with the next turn.
     outside_ns: BTreeMap<ClientIndex, u64>,
+    /// Clients that are not chosen, whether they compete or not.
+    passed_over: BTreeSet<ClientIndex>,
     /// A way to place all turns, while some client has an affinity.
     matching: Option<Box<Matching>>,
     early: EarlyClients,
@@ -151,6 +154,7 @@ impl Chooser {
             turn_threads: 0,
             further: None,
             outside_ns: BTreeMap::new(),
+            passed_over: BTreeSet::new(),
             matching: None,
             early: EarlyClients::default(),
         }
@@ -222,6 +226,7 @@ impl Chooser {
         self.policy.forget(client);
         self.early.forget(client);
         self.own_quanta_ns.remove(&client);
+        self.passed_over.remove(&client);
         self.set_affinity(client, None);
     }
 
@@ -352,7 +357,7 @@ impl Chooser {
         {
             return Some((client, Reason::Early));
         }
-        let client = match self.matching.is_some() {
+        let client = match self.matching.is_some() || !self.passed_over.is_empty() {
             true => self.pick_placeable()?,
             false => {
                 let client = self.policy.pick()?;

@@ -10,6 +10,7 @@
 //! ```
 
 mod hybrid;
+mod limits;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -22,6 +23,7 @@ use crate::hybrid::{Accounts, WakeClass};
 use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Checked, Ledger, Operation, Outcome};
 use crate::policy::Policy;
+use limits::Allowances;
 
 pub use crate::entitlement::{MAX_POOLS, Usage};
 
@@ -41,6 +43,8 @@ pub struct Dispatcher {
     entitlements: Entitlements,
     /// By pool; none where another scheduler chooses.
     choosers: Vec<Chooser>,
+    /// Of the clients with limits.
+    allowances: Allowances,
     quantum_ns: u64,
     /// Only where a mechanism of 1999 is in force.
     hybrid: Option<Box<Accounts>>,
@@ -66,6 +70,7 @@ impl Dispatcher {
     ) -> Self {
         let clients = ledger.client_indices();
         let cpus: Vec<u32> = pools.iter().map(|(cpus, _)| *cpus).collect();
+        let allowances = Allowances::of(&ledger);
         let entitlements = Entitlements::new(ledger, &cpus);
         let mut first = 0;
         let choosers = pools.into_iter().map(|(cpus, policy)| {
@@ -81,6 +86,7 @@ impl Dispatcher {
         Self {
             entitlements,
             choosers,
+            allowances,
             quantum_ns,
             hybrid: None,
         }
@@ -116,8 +122,17 @@ impl Dispatcher {
             if let Some(chooser) = self.chooser_of(client) {
                 chooser.forget(ClientIndex(client.index()));
             }
+            self.allowances.forget(ClientIndex(client.index()));
         }
-        self.entitlements.apply(operation)
+        let limit = match *operation.operation() {
+            Operation::LimitClient { client, max } => Some((client, max)),
+            _ => None,
+        };
+        let outcome = self.entitlements.apply(operation);
+        if let Some((client, max)) = limit {
+            self.set_limit(client, max);
+        }
+        outcome
     }
 
     /// As [`Entitlements::set_runnable`]. A client that blocks loses its turn
@@ -154,8 +169,12 @@ impl Dispatcher {
         if self.hybrid.is_some() {
             self.charge_hybrid(client, used_ns);
         }
+        let index = ClientIndex(client.index());
+        if !self.allowances.is_empty() {
+            self.allowances.charge(index, used_ns);
+        }
         if let Some(chooser) = self.chooser_of(client) {
-            chooser.charge(ClientIndex(client.index()), used_ns);
+            chooser.charge(index, used_ns);
         }
     }
 
@@ -180,11 +199,15 @@ impl Dispatcher {
         self.fill(now_ns, winners);
     }
 
-    /// Gives away the CPUs that are free, and lets turns that last go on.
+    /// Gives away the CPUs that are free, and lets turns that last go on, unless
+    /// the allowance of a limited client is exhausted.
     /// `winners` is cleared and filled, in no order, with all clients that run
     /// now.
     pub fn fill(&mut self, now_ns: u64, winners: &mut Vec<Winner>) {
         winners.clear();
+        if !self.allowances.is_empty() {
+            self.end_exhausted_turns(now_ns);
+        }
         for pool in 0..self.choosers.len() {
             let cpu = self.choosers[pool].cpus().start;
             while self.next(cpu, now_ns).is_some() {}
@@ -192,7 +215,12 @@ impl Dispatcher {
             winners.extend(turns.iter().map(|turn| Winner {
                 client: self.entitlements.client(turn.client),
                 cpus: turn.cpus,
-                until_ns: turn.until_ns,
+                until_ns: self.allowances.end_of_turn(
+                    turn.client,
+                    turn.cpus,
+                    turn.until_ns,
+                    now_ns,
+                ),
             }));
         }
     }
@@ -209,10 +237,18 @@ impl Dispatcher {
         if !chooser.can_give(cpu) {
             return None;
         }
+        let is_limiting = !self.allowances.is_empty();
         if !chooser.has_further() {
+            if is_limiting {
+                self.review_limits(now_ns);
+            }
             self.refresh(pool);
         }
-        self.choosers[pool].give(now_ns)
+        let mut choice = self.choosers[pool].give(now_ns)?;
+        if is_limiting {
+            self.limit_turn(&mut choice, pool, now_ns);
+        }
+        Some(choice)
     }
 
     /// Which of several pools a CPU is in.
@@ -296,6 +332,9 @@ impl Dispatcher {
         });
         self.entitlements.move_to_pool(client, pool as usize);
         self.set_client_quantum(client, quantum_ns);
+        if self.is_paused(client) {
+            self.pass_over(client, true);
+        }
         self.set_runnable(client, threads);
     }
 

@@ -10,16 +10,24 @@
 //! infeasible one is cut to just what its client can use (rounded to the
 //! nearest ticket, at least 1). Where all clients together cannot use the
 //! machine, weights become proportional to what each can use.
+//!
+//! Only ratios of CPUs matter. So all CPUs of a machine and of its demands are counted in the
+//! same unit, such as CPUs, or thousandths of a CPU where clients have limits.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+
+use crate::cpu_limit::CPU_THOUSANDTHS;
+
+/// Most density bits: a thousand has ten.
+pub(crate) const MAX_DENSITY_BITS: u32 = u32::BITS + 10;
 
 /// What a client asks of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Demand {
     /// Weight by its tickets; zero asks for nothing.
     pub weight: u32,
-    /// CPUs that it can use at once, at least 1.
+    /// CPUs that it can use at once, at least 1 of the unit.
     pub cpus: u32,
 }
 
@@ -31,9 +39,14 @@ impl Demand {
         left.cmp(&(u64::from(other.weight) * u64::from(self.cpus)))
     }
 
-    /// Bits of the whole part of the density: it is below two to this power.
+    /// Bits of the whole part of a thousand densities: they are below two to this power.
     pub fn density_bits(&self) -> u32 {
-        u32::BITS - (self.weight / self.cpus).leading_zeros()
+        let density = match self.cpus {
+            // Most clients have one thread and no limit.
+            CPU_THOUSANDTHS => self.weight.into(),
+            cpus => u64::from(self.weight) * u64::from(CPU_THOUSANDTHS) / u64::from(cpus),
+        };
+        u64::BITS - density.leading_zeros()
     }
 }
 
@@ -41,7 +54,7 @@ impl Demand {
 ///
 /// Only the demands before the first feasible one need be shown to it, so its
 /// cost does not depend on how many there are: at most one for each CPU is
-/// infeasible.
+/// infeasible, and those that have limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Readjustment {
     /// CPUs of the machine.
@@ -55,7 +68,7 @@ pub struct Readjustment {
 }
 
 impl Readjustment {
-    /// Of a machine of `cpus` CPUs, at least 1, and demands whose weights add
+    /// Of a machine of `cpus` CPUs, at least 1 of the unit, and demands whose weights add
     /// up to `total_weight`.
     pub fn new(total_weight: u64, cpus: u32) -> Self {
         Self {
@@ -66,10 +79,11 @@ impl Readjustment {
         }
     }
 
-    /// Whether any demand with a density below two to the power of `bits` is
-    /// feasible beside those cut so far.
+    /// Whether any demand with so many density bits is feasible beside those
+    /// cut so far.
     pub fn all_feasible_below(&self, bits: u32) -> bool {
-        u128::from(self.cpus_left) << bits <= u128::from(self.weight_left)
+        let weight_left = u128::from(self.weight_left) * u128::from(CPU_THOUSANDTHS);
+        u128::from(self.cpus_left) << bits <= weight_left
     }
 
     /// Cuts a demand if it is infeasible. To be called with the densest
@@ -205,15 +219,18 @@ mod tests {
     fn a_density_is_below_two_to_the_power_of_its_bits() {
         for (weight, cpus, bits) in [
             (0, 1, 0),
-            (1, 2, 0),
-            (1, 1, 1),
-            (7, 2, 2),
-            (8, 2, 3),
-            (u32::MAX, 1, 32),
+            (1, 2000, 0),
+            (1, 1000, 1),
+            (7, 2000, 2),
+            (8, 2000, 3),
+            (8, 500, 5),
+            (u32::MAX, 1000, 32),
+            (u32::MAX, 1, 42),
         ] {
             let demand = Demand { weight, cpus };
             assert_eq!(demand.density_bits(), bits);
-            assert!(u64::from(weight) < u64::from(cpus) << bits);
+            assert!(u64::from(weight) * 1000 < u64::from(cpus) << bits);
+            assert!(bits <= MAX_DENSITY_BITS);
         }
     }
 

@@ -15,8 +15,10 @@
 extern crate alloc;
 
 pub mod affinity;
+pub mod allowance;
 pub mod capacity;
 pub mod choice;
+pub mod cpu_limit;
 pub mod cpu_list;
 pub mod dispatcher;
 pub mod entitlement;

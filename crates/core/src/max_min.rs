@@ -33,7 +33,7 @@ use crate::saturation::overloaded;
 /// Most classes, with the class of the clients that may use all CPUs.
 pub const MAX_CLASSES: usize = 64;
 
-/// CPUs that the same classes may use.
+/// CPUs that the same classes may use, in the unit of [`crate::feasible`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuGroup {
     /// The classes, as bits.
@@ -73,7 +73,7 @@ pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> + Clone {
     })
 }
 
-/// CPUs below `cpus` by the classes that may use them; the others are left out. Class 0 may
+/// Whole CPUs below `cpus` by the classes that may use them; the others are left out. Class 0 may
 /// use all, if `classes` has it; the affinities are those of the classes from 1 on. Allocates.
 pub fn group_cpus<'a>(
     cpus: u32,

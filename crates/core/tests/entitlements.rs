@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use prorata_core::affinity::Affinity;
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::entitlement::{Entitlements, Transition};
 use prorata_core::ids::{ClientId, ClientIndex, CurrencyId};
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Portion, Principal, Target, Value};
@@ -29,6 +30,8 @@ enum Change {
     EndTransfer,
     Cpus(u32),
     Charge(usize, u64),
+    /// In thousandths of a CPU, or none.
+    Limit(usize, Option<u32>),
     /// To the CPUs with a bit, or to none in particular.
     Confine(usize, u32),
 }
@@ -49,6 +52,8 @@ fn change() -> impl Strategy<Value = Change> {
         1 => (any(), any()).prop_map(|(from, to)| Change::Transfer(from, to)),
         1 => Just(Change::EndTransfer),
         1 => (1u32..9).prop_map(Change::Cpus),
+        1 => (any(), prop_oneof![Just(None), (1u32..4000).prop_map(Some), Just(Some(u32::MAX))])
+            .prop_map(|(client, max)| Change::Limit(client, max)),
         4 => (any(), 0u64..60_000_000).prop_map(|(client, used_ns)| Change::Charge(client, used_ns)),
     ]
 }
@@ -177,6 +182,12 @@ impl World {
                     self.apply(Operation::SetAmount { ticket, amount });
                 }
             }
+            Change::Limit(client, max) => {
+                let client = self.clients[client % n].0;
+                let limit = |max: u32| CpuLimit::from_thousandths(max).unwrap_or(CpuLimit::MOST);
+                let max = max.map(limit);
+                self.apply(Operation::LimitClient { client, max });
+            }
             Change::Confine(client, bits) => {
                 let client = self.clients[client % n].0;
                 self.affinities.insert(client, bits);
@@ -233,8 +244,15 @@ impl World {
         Ok(())
     }
 
+    /// CPUs that a client can use at once.
+    fn most(&self, (client, threads): &(ClientId, u32)) -> f64 {
+        let max = self.entitlements.ledger().cpu_limit(*client);
+        let max = max.map_or(f64::INFINITY, |max| f64::from(max.thousandths()) / 1000.0);
+        f64::from(*threads).min(max)
+    }
+
     /// Part of the machine that each client should get: by value, at most one
-    /// CPU a thread, what one cannot use going to the others.
+    /// CPU a thread and its limit, what one cannot use going to the others.
     fn shares(&self) -> Vec<f64> {
         let cpus = f64::from(self.entitlements.cpus());
         let ledger = self.entitlements.ledger();
@@ -246,7 +264,7 @@ impl World {
                 ledger.value(client).to_f64()
             }
         };
-        let usable = |i: usize| f64::from(self.clients[i].1).min(cpus);
+        let usable = |i: usize| self.most(&self.clients[i]).min(cpus);
         let mut shares = vec![0.0; self.clients.len()];
         let mut left: Vec<usize> = (0..shares.len()).filter(|i| value(*i) > 0.0).collect();
         let mut cpus_left = cpus;
@@ -298,7 +316,7 @@ proptest! {
             // rounded to a ticket, and a readjusted one once more.
             let tolerance = 2.0 * largest / smallest / f64::from(1 << 24);
             let cpus = f64::from(world.entitlements.cpus());
-            let usable = world.clients.iter().map(|client| f64::from(client.1)).sum::<f64>();
+            let usable = world.clients.iter().map(|client| world.most(client)).sum::<f64>();
             for ((client, threads), expected) in world.clients.iter().zip(&expected) {
                 let share = world.entitlements.usage(*client).share;
                 if *threads == 0 || world.entitlements.ledger().value(*client) == Value(0) {
@@ -336,7 +354,7 @@ impl World {
             let value = self.entitlements.ledger().value(*client).to_f64();
             Claimant {
                 weight: if *threads > 0 { value } else { 0.0 },
-                threads: *threads,
+                most: self.most(&(*client, *threads)),
                 affinity: if bits & all == 0 { all } else { bits & all },
             }
         });
@@ -383,7 +401,7 @@ proptest! {
                     client.1 > 0 && world.affinities.get(&client.0).is_some_and(|bits| *bits != 0)
                 };
                 let cpus = f64::from(world.entitlements.cpus());
-                let usable = world.clients.iter().map(|client| f64::from(client.1)).sum::<f64>();
+                let usable = world.clients.iter().map(|client| world.most(client)).sum::<f64>();
                 let expected = match world.clients.iter().find(is_confined) {
                     Some(_) => *expected,
                     None => expected / total * usable.min(cpus) / cpus,

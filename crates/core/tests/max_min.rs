@@ -137,7 +137,7 @@ fn rates_are_exactly_those_of_progressive_filling() {
         let clients = random_clients(&mut random, cpus, 6);
         let claimants = clients.iter().map(|&(weight, threads, bits)| Claimant {
             weight: Fraction::from(weight),
-            threads,
+            most: Fraction::from(threads),
             affinity: if bits == 0 { (1 << cpus) - 1 } else { bits },
         });
         let expected = rates(&claimants.collect::<Vec<_>>());

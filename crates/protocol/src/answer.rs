@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine_choice::EngineChoice;
-use crate::request::PolicyName;
+use crate::request::{CpuLimit, PolicyName};
 
 /// What the daemon answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -126,6 +126,8 @@ pub enum ClientState {
     Waiting,
     /// All its threads are blocked.
     Blocked,
+    /// The client has used the CPU time that its limit allows for now.
+    Limited,
     /// The user stopped the client.
     Suspended,
 }
@@ -152,6 +154,9 @@ pub struct ClientReport {
     /// Its own quantum, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum_ns: Option<u64>,
+    /// The most CPU time that the client may get, if it has a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<CpuLimit>,
     /// Part of the machine that the client deserves now, 0 to 1.
     pub share: f64,
     /// CPU time that the client deserved since it was registered.

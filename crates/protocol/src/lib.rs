@@ -32,7 +32,7 @@ pub use lock::{LockFile, note_in};
 pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};
 pub use progress::{PATIENCE, ProgressWatch};
 pub use request::{
-    Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, POLICIES, PROTOCOL_VERSION,
+    CpuLimit, Envelope, Funding, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, POLICIES, PROTOCOL_VERSION,
     PolicyName, Request, TransferPortion,
 };
 pub use start::{READY, is_starting, open_if_started, open_or_start, start_daemon};

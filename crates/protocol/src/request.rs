@@ -6,6 +6,7 @@
 //! resolves the names of clients, currencies and targets, so that one place
 //! writes every refusal with the input, the rule and the fix.
 
+pub use prorata_core::cpu_limit::CpuLimit;
 pub use prorata_core::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,9 @@ pub enum Request {
         /// Its own quantum, as for [`Request::SetQuantum`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quantum_ns: Option<u64>,
+        /// Its limit, as for [`Request::SetMax`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<CpuLimit>,
         /// The asker is the parent of `pid` and, as a child subreaper (prctl(2)),
         /// inherits the client's orphans: its next children belong to the client
         /// too.
@@ -112,6 +116,13 @@ pub enum Request {
         client: String,
         /// In nanoseconds, 1 ms to 1 s; by default the common quantum.
         quantum_ns: Option<u64>,
+    },
+    /// Limit a client's CPU time, whatever idles. Refused where the engine holds
+    /// no limits.
+    SetMax {
+        client: String,
+        /// Its limit; none ends it.
+        max: Option<CpuLimit>,
     },
     /// `mkcur`.
     CreateCurrency {

@@ -8,6 +8,7 @@ use rustix::thread::CpuSet;
 use crate::control_groups::ControlGroup;
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
+use crate::limits::Limit;
 use crate::ownership::Users;
 use crate::placement::affinity_of;
 use crate::process::{Failure, Process, Treatment};
@@ -55,6 +56,8 @@ pub(crate) struct Client {
     pub(crate) affinity_told: Option<Affinity>,
     /// Its user took it out of the competition.
     pub(crate) suspended: bool,
+    /// How its limit stood at the last decision.
+    pub(crate) limit: Limit,
     /// Runnable threads, up to the number of CPUs; zero is blocked.
     pub(crate) runnable: u32,
     /// The same as last reported to the dispatcher.
@@ -130,6 +133,7 @@ impl Client {
             affinity: None,
             affinity_told: None,
             suspended: false,
+            limit: Limit::None,
             runnable: 0,
             runnable_told: 0,
             usage_ns: (0, 0),
@@ -352,6 +356,8 @@ impl Client {
     pub(crate) fn activity(&self) -> ClientActivity {
         if self.suspended {
             ClientActivity::Suspended
+        } else if self.is_paused() {
+            ClientActivity::Limited
         } else if self.is_winner() {
             ClientActivity::Running
         } else if self.runnable > 0 {

@@ -12,6 +12,7 @@ use prorata_core::dispatcher::{Dispatcher, Winner};
 use rustix::thread::CpuSet;
 
 use crate::client::Client;
+use crate::limits::note_limits;
 use crate::outside::Outside;
 use crate::placement::match_winners;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
@@ -41,6 +42,8 @@ pub(crate) struct Competition {
     /// As of the last decision, within [`QUANTUM_NS`].
     quantum_ns: u64,
     decisions: u64,
+    /// When the first pause of a limited client ends, as of the last decision.
+    resumption_ns: Option<u64>,
     /// Something happened since the last decision: all turns end with the next one.
     all_turns_end: bool,
     outside: Outside,
@@ -54,6 +57,7 @@ impl Competition {
             winners: Vec::new(),
             quantum_ns: *QUANTUM_NS.start(),
             decisions: 0,
+            resumption_ns: None,
             all_turns_end: true,
             outside: Outside::new(cpus),
         }
@@ -74,6 +78,11 @@ impl Competition {
 
     pub(crate) fn decisions(&self) -> u64 {
         self.decisions
+    }
+
+    /// When the first pause of a limited client ends, as of the last decision.
+    pub(crate) fn next_resumption_ns(&self) -> Option<u64> {
+        self.resumption_ns
     }
 
     /// Ends all turns with the next decision, unless that only fills in for winners that blocked.
@@ -138,6 +147,7 @@ impl Competition {
         }
         self.quantum_ns = clamp_quantum(dispatcher.quantum_ns());
         self.decisions += 1;
+        self.resumption_ns = note_limits(tree, &dispatcher);
         if self.outside.capacities().is_some() {
             self.note_lags(tree, &dispatcher);
         }
@@ -163,7 +173,8 @@ impl Competition {
         let given: u32 = self.winners.iter().map(|winner| winner.cpus).sum();
         let mut left = tree.cpu_count().saturating_sub(given);
         let has_won = |id| self.winners.iter().any(|winner| winner.client == id);
-        let worthless = |client: &&Client| client.runnable > 0 && !has_won(client.id);
+        let may_run = |client: &&Client| client.runnable > 0 && !client.is_paused();
+        let worthless = |client: &&Client| may_run(client) && !has_won(client.id);
         let clients: Vec<&Client> = match left {
             0 => return,
             _ => tree.clients().filter(worthless).collect(),
@@ -221,6 +232,7 @@ impl Competition {
                         None => rest_ends_ns.unwrap_or(end_ns(winner)),
                     };
                 }
+                client.shorten_turn(winner.until_ns, now_ns);
             }
         }
     }

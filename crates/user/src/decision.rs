@@ -151,9 +151,11 @@ impl DecisionThread {
         }
         if any_blocked {
             match self.decide(now_ns, Turns::Blocked) {
-                true => self
-                    .wake_times
-                    .decide_by(self.competition.first_end_ns(&self.tree)),
+                true => {
+                    let first_end_ns = self.competition.first_end_ns(&self.tree);
+                    self.wake_times.decide_by(first_end_ns);
+                    self.plan_limits();
+                }
                 false => self.wake_times.decide_at(now_ns + MILLISECOND_NS),
             }
         }
@@ -244,6 +246,7 @@ impl DecisionThread {
                 self.wake_times
                     .decide_by(self.competition.first_end_ns(&self.tree));
             }
+            self.plan_limits();
             self.wake_times.decided();
         }
         self.plan_poll(now_ns);

@@ -21,6 +21,8 @@ pub enum ClientActivity {
     Waiting,
     /// None of its threads is runnable.
     Blocked,
+    /// It has used the CPU time that its limit allows for now.
+    Limited,
     /// It is taken out of the competition by [`UserEngine::suspend`](crate::UserEngine::suspend).
     Suspended,
 }

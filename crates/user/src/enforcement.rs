@@ -28,6 +28,8 @@ pub(crate) struct Enforcement {
     /// Losers that are stopped or frozen, and losers that stand by for CPUs that would be idle.
     stopped: u32,
     standing_by: u32,
+    /// Clients that are stopped or frozen because of their limits.
+    paused: u32,
 }
 
 impl Enforcement {
@@ -53,6 +55,7 @@ impl Enforcement {
             control_groups,
             stopped: 0,
             standing_by: 0,
+            paused: 0,
         })
     }
 
@@ -75,7 +78,7 @@ impl Enforcement {
 
     /// Whether any client is held down.
     pub(crate) fn holds_down(&self) -> bool {
-        self.stopped > 0 || self.standing_by > 0
+        self.stopped > 0 || self.standing_by > 0 || self.paused > 0
     }
 
     /// Treats all clients as the last decision demands.
@@ -106,6 +109,7 @@ impl Enforcement {
         let mut any_done = false;
         self.stopped = 0;
         self.standing_by = 0;
+        self.paused = 0;
         let stands_by = self.gather(tree);
         for round in [Round::Promote, Round::Demote] {
             let (clients, journal) = tree.all_with_journal();
@@ -115,6 +119,7 @@ impl Enforcement {
                     continue;
                 }
                 match treatment {
+                    Treatment::Stopped if client.is_paused() => self.paused += 1,
                     Treatment::Stopped => self.stopped += 1,
                     Treatment::Idle if client.runnable > 0 => self.standing_by += 1,
                     _ => {}
@@ -229,6 +234,9 @@ impl Client {
     fn deserved_treatment(&self, stands_by: bool, quantum_ns: u64) -> Treatment {
         if self.suspended || self.is_winner() || self.answers_signal {
             return Treatment::Normal;
+        }
+        if self.is_paused() {
+            return Treatment::Stopped;
         }
         let competes = self.runnable > 0;
         match stands_by {

@@ -34,6 +34,7 @@ mod foster;
 mod group;
 mod guardian;
 mod job_control;
+mod limits;
 mod marker;
 mod membership;
 mod obey;

@@ -187,8 +187,10 @@ impl Client {
         if self.suspended {
             self.runnable = 0;
         } else if self.is_stopped_by_us() {
-            // It was runnable when it was stopped, and shows nothing since.
-            self.runnable = self.runnable.max(1);
+            // It was runnable when it was stopped, unless its pause began in its sleep, and shows
+            // nothing since.
+            let was_runnable = u32::from(!self.is_paused());
+            self.runnable = self.runnable.max(was_runnable);
         } else {
             self.runnable = look.runnable;
             // A client that runs so briefly that no look finds it awake must wait for its turn

@@ -6,24 +6,33 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Format;
-use super::values::{EndSignal, Receiver, amount, duration, mode, receiver};
+use super::values::{EndSignal, Max, Receiver, amount, duration, max, mode, receiver};
 
 /// `prorata set`, and `set-tickets` (1999, 4.2).
 #[derive(Clone, Args, Debug)]
-#[command(after_help = "\
+#[command(
+    override_usage = "prorata set [OPTIONS] CLIENT TICKETS\n       prorata set CLIENT --max PERCENT",
+    after_help = "\
 Examples:
   prorata set simulation 300
   prorata set c3 50 -c batch
   prorata set 4711 200          the client of process 4711, or the process as a new client
   prorata set --ticket t9 500   a single ticket
+  prorata set backup --max 50%  at most half of a CPU, even if others idle
+  prorata set backup --max none no limit any more
 
-A process that becomes a client this way keeps its CPU affinity; see `prorata start`.")]
+A process that becomes a client this way keeps its CPU affinity; see `prorata start`."
+)]
 pub struct SetArgs {
     /// Name, identifier (c3) or pid of a client
     pub client: String,
     /// New amount
-    #[arg(allow_negative_numbers = true, value_parser = amount)]
-    pub tickets: u32,
+    #[arg(allow_negative_numbers = true, value_parser = amount, required_unless_present = "max", conflicts_with = "max")]
+    pub tickets: Option<u32>,
+    /// Most CPU time that the client may get, even of CPUs that would idle: 100% is one CPU, none
+    /// ends the limit
+    #[arg(long, value_name = "PERCENT", value_parser = max, conflicts_with_all = ["currency", "ticket"])]
+    pub max: Option<Max>,
     /// Currency to change, if the client holds several
     #[arg(short, long, conflicts_with = "ticket")]
     pub currency: Option<String>,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use prorata_protocol::CpuLimit;
+
 use super::values::{CpuList, amount, cpu_list, duration};
 
 /// `prorata run`.
@@ -16,7 +18,8 @@ Examples:
   prorata run -t 300 -- make -j4
   prorata run -t 50 -c batch -n nightly -- ./simulate --all
   prorata run --cpus 0 -- sha256sum /dev/zero
-  prorata run --quantum 4ms -- ./player       shorter turns, the same share"
+  prorata run --quantum 4ms -- ./player       shorter turns, the same share
+  prorata run --max 50% -- ./index            at most half of a CPU, even if others idle"
 )]
 pub struct RunArgs {
     /// Number of tickets
@@ -31,6 +34,9 @@ pub struct RunArgs {
     /// The client's own quantum, 1ms to 1s, instead of the daemon's
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub quantum: Option<Duration>,
+    /// Most CPU time that the client may get, even of CPUs that would idle: 100% is one CPU
+    #[arg(long, value_name = "PERCENT")]
+    pub max: Option<CpuLimit>,
     /// Bind the command to these CPUs, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use prorata_protocol::{POLICIES, PolicyName};
+use prorata_protocol::{CpuLimit, POLICIES, PolicyName};
 use rustix::process::Signal;
 
 /// Tickets: a whole number from 1 to 2^32 - 1.
@@ -33,6 +33,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| rule())?;
     Duration::try_from_secs_f64(number * unit_s).map_err(|_| rule())
+}
+
+/// A limit of CPU time such as `50%`, or `none`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Max(pub Option<CpuLimit>);
+
+/// A limit, or its end.
+pub fn max(text: &str) -> Result<Max, String> {
+    match text {
+        "none" => Ok(Max(None)),
+        _ => match text.parse() {
+            Ok(limit) => Ok(Max(Some(limit))),
+            Err(error) => Err(format!("{error}, or none to end the limit")),
+        },
+    }
 }
 
 /// CPU numbers in ascending order, without repeats.
@@ -204,6 +219,16 @@ mod tests {
             "99999999999999999999999s",
         ] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn limits_are_percentages_of_a_cpu_or_none() {
+        assert_eq!(max("none"), Ok(Max(None)));
+        assert_eq!(max("50%"), Ok(Max(CpuLimit::from_thousandths(500))));
+        assert_eq!(max("6553600%"), Ok(Max(Some(CpuLimit::MOST))));
+        for wrong in ["0%", "6553601%", "50", "None", ""] {
+            assert!(max(wrong).is_err(), "{wrong}");
         }
     }
 

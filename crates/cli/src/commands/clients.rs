@@ -12,6 +12,7 @@ use prorata_report::table::{Column, Side, Table};
 use super::tree;
 use crate::args::Format;
 use crate::args::ledger::{QuantumArgs, ReleaseArgs, SetArgs};
+use crate::args::values::Max;
 use crate::args::view::PsArgs;
 use crate::belonging;
 use crate::caller::{Caller, ask, clients, quantum_ns, tell, unexpected, user_name};
@@ -32,7 +33,10 @@ struct Row {
     quantum_ns: u64,
 }
 
-const COLUMNS: [Column<Row>; 14] = [
+/// Heading of the limits. The column is shown only if some client has one.
+pub const MAX: &str = "MAX";
+
+const COLUMNS: [Column<Row>; 15] = [
     ("ID", Side::Left, |row| row.client.id.clone()),
     ("NAME", Side::Left, |row| row.client.name.clone()),
     ("USER", Side::Left, |row| user_name(row.client.owner)),
@@ -46,6 +50,7 @@ const COLUMNS: [Column<Row>; 14] = [
         output::percent(row.client.share)
     }),
     ("CPU", Side::Right, |row| output::percent(row.cpu_use)),
+    (MAX, Side::Right, |row| max(&row.client)),
     ("SPECIFIED", Side::Right, |row| {
         output::seconds(row.client.specified_ns)
     }),
@@ -111,13 +116,17 @@ pub fn ps(caller: &Caller, args: &PsArgs) -> Result<()> {
 
 fn ps_table(rows: &[Row]) -> Table {
     let counts_turns = rows.iter().any(|row| row.client.turns.is_some());
-    let mut headings = COLUMNS.map(|(heading, side, _)| (heading, side)).to_vec();
+    let limits = rows.iter().any(|row| row.client.max.is_some());
+    let shown = |column: &&Column<Row>| limits || column.0 != MAX;
+    let columns: Vec<_> = COLUMNS.iter().filter(shown).collect();
+    let headings = columns.iter().map(|(heading, side, _)| (*heading, *side));
+    let mut headings: Vec<_> = headings.collect();
     if counts_turns {
         headings.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
     }
     let mut table = Table::new(&headings);
     for row in rows {
-        let mut cells = COLUMNS.map(|(.., cell)| cell(row)).to_vec();
+        let mut cells: Vec<_> = columns.iter().map(|(.., cell)| cell(row)).collect();
         if counts_turns {
             cells.extend(TURNS_COLUMNS.map(|(.., cell)| cell(&row.client)));
         }
@@ -146,32 +155,41 @@ fn turns(client: &ClientReport, cell: fn(&TurnsReport) -> String) -> String {
     client.turns.as_ref().map_or_else(String::new, cell)
 }
 
+/// A client's limit as printed.
+pub fn max(client: &ClientReport) -> String {
+    client.max.map_or_else(String::new, |max| max.to_string())
+}
+
 /// A client's state as printed.
 pub fn state(state: ClientState) -> &'static str {
     match state {
         ClientState::Running => "running",
         ClientState::Waiting => "waiting",
         ClientState::Blocked => "blocked",
+        ClientState::Limited => "limited",
         ClientState::Suspended => "suspended",
     }
 }
 
 /// `prorata set`. Prints the identifier of a process that becomes a client.
 pub fn set(caller: &Caller, args: &SetArgs) -> Result<()> {
-    let request = if args.ticket {
-        Request::SetAmount {
-            ticket: args.client.clone(),
-            amount: args.tickets,
-        }
-    } else {
-        let funding = Funding {
-            amount: args.tickets,
-            currency: args.currency.clone(),
-        };
-        Request::SetTickets {
-            client: args.client.clone(),
-            funding,
-        }
+    let client = args.client.clone();
+    let request = match (args.tickets, args.max) {
+        (Some(amount), _) if args.ticket => Request::SetAmount {
+            ticket: client,
+            amount,
+        },
+        (Some(amount), _) => Request::SetTickets {
+            client,
+            funding: Funding {
+                amount,
+                currency: args.currency.clone(),
+            },
+        },
+        (None, max) => Request::SetMax {
+            client,
+            max: max.and_then(|Max(max)| max),
+        },
     };
     let mut connection = caller.open()?;
     if args.ticket {

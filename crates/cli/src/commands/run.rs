@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::wait::waitpid;
 use prorata_control::name_of_program;
-use prorata_protocol::{Connection, Funding, Request, Response};
+use prorata_protocol::{Connection, CpuLimit, Funding, Request, Response};
 use prorata_user::SOCKET_MARKER;
 use rustix::process::{Pid, set_child_subreaper};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -30,6 +30,7 @@ struct Wish<'a> {
     name: Option<&'a str>,
     funding: Funding,
     quantum_ns: Option<u64>,
+    max: Option<CpuLimit>,
     cpus: Option<&'a CpuList>,
 }
 
@@ -42,6 +43,7 @@ pub fn run(caller: &Caller, args: &RunArgs) -> Result<ExitCode> {
             currency: args.currency.clone(),
         },
         quantum_ns: args.quantum.map(quantum_ns).transpose()?,
+        max: args.max,
         cpus: args.cpus.as_ref(),
     };
     run_as_client(caller, &wish)
@@ -61,6 +63,7 @@ pub fn fundx(caller: &Caller, args: &FundxArgs) -> Result<ExitCode> {
             currency: args.currency.clone(),
         },
         quantum_ns: None,
+        max: None,
         cpus: None,
     };
     run_as_client(caller, &wish)
@@ -75,6 +78,7 @@ pub fn run_tickets(caller: &Caller, args: &RunTicketsArgs) -> Result<ExitCode> {
             currency: None,
         },
         quantum_ns: None,
+        max: None,
         cpus: None,
     };
     run_as_client(caller, &wish)
@@ -153,6 +157,7 @@ fn enter(
         name: Some(name.unwrap_or_else(|| made_up_name(&wish.command[0]))),
         funding: wish.funding.clone(),
         quantum_ns: wish.quantum_ns,
+        max: wish.max,
         adopts: true,
     };
     match connection.call(&request) {

@@ -61,13 +61,13 @@ fn a_killed_daemon_of_an_ordinary_user_is_started_again() {
 }
 
 /// The guardian of a daemon.
-fn guardian(daemon: u32) -> u32 {
+pub fn guardian(daemon: u32) -> u32 {
     let children = format!("/proc/{daemon}/task/{daemon}/children");
     let children = std::fs::read_to_string(children).unwrap();
     children.trim().parse().expect("a single child")
 }
 
-fn kill_by_pid(pid: u32) {
+pub fn kill_by_pid(pid: u32) {
     kill(Pid::from_raw(pid as i32), Signal::SIGKILL).unwrap();
 }
 

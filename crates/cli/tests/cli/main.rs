@@ -5,6 +5,7 @@ mod crashes;
 mod demo;
 mod job_control;
 mod killing;
+mod limits;
 mod load;
 mod managing;
 mod reproduce;

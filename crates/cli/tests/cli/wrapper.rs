@@ -139,6 +139,7 @@ fn a_command_is_registered_under_its_pid_before_it_runs() {
             name: Some("job".to_owned()),
             funding,
             quantum_ns: Some(4_000_000),
+            max: None,
             adopts: true
         }
     );

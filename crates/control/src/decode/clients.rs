@@ -2,7 +2,7 @@
 
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Outcome, Target, TicketView};
-use prorata_protocol::Funding;
+use prorata_protocol::{CpuLimit, Funding};
 
 use super::defaults::CLIENT_TICKETS;
 use super::names::{check_new_name, name_of_program, unique_client_name};
@@ -94,6 +94,29 @@ impl Decoder<'_> {
         }
         self.draft.push(Change::Quantum { client, quantum_ns });
         Ok(())
+    }
+
+    pub(super) fn set_max(
+        &mut self,
+        client: &str,
+        max: Option<CpuLimit>,
+    ) -> Result<Answer, Refusal> {
+        let client = self.own_client(client, "limit")?;
+        if self.ledger().cpu_limit(client) != max {
+            self.limit(client, max)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Limits the CPU time of a client of the asker, or ends its limit.
+    pub(super) fn limit(&mut self, client: ClientId, max: Option<CpuLimit>) -> Result<(), Refusal> {
+        if max.is_some() && !self.view.engine.holds_limits() {
+            return Err(Refusal::NoLimits {
+                engine: self.view.engine.status().engine,
+            });
+        }
+        let limit = Operation::LimitClient { client, max };
+        self.draft.check_last(self.who, limit)
     }
 
     /// Inflates or deflates the one ticket that is meant; issues one to a

@@ -107,9 +107,13 @@ impl Decoder<'_> {
                 name,
                 funding,
                 quantum_ns,
+                max,
                 adopts,
             } => {
                 let client = self.register(*pid, name.as_deref(), funding)?;
+                if max.is_some() {
+                    self.limit(client, *max)?;
+                }
                 if quantum_ns.is_some() {
                     self.set_quantum_of(client, *quantum_ns)?;
                 }
@@ -124,6 +128,7 @@ impl Decoder<'_> {
             Request::Resume { client } => self.resume(client),
             Request::SetTickets { client, funding } => self.set_tickets(client, funding),
             Request::SetQuantum { client, quantum_ns } => self.set_quantum(client, *quantum_ns),
+            Request::SetMax { client, max } => self.set_max(client, *max),
             Request::ChangeUser { client, user } => self.change_user(client, user),
             Request::CreateCurrency { name, owner, mode } => {
                 self.create_currency(name, *owner, *mode)

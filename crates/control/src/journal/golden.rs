@@ -1,6 +1,7 @@
 //! The form of journals. It must not change unnoticed: another version would
 //! take a journal for damaged, or misread it.
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Target};
 use prorata_protocol::PolicyName;
@@ -87,6 +88,11 @@ fn changes() -> Vec<Change> {
         },
         transfer(client(0), part),
     ];
+    let limit = |index, max| Operation::LimitClient {
+        client: client(index),
+        max: CpuLimit::from_thousandths(max),
+    };
+    let limits = [limit(0, 500), limit(1, 1), limit(1, 0)];
     let beside = [
         Change::Hold,
         Change::Roots {
@@ -122,6 +128,7 @@ fn changes() -> Vec<Change> {
         .into_iter()
         .map(Change::Ledger)
         .chain(beside)
+        .chain(limits.map(Change::Ledger))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use prorata_core::ledger::{Mode, Operation, Portion, Principal, Target};
 use prorata_protocol::PolicyName;
@@ -70,6 +71,14 @@ fn operation() -> impl Strategy<Value = Operation> {
             from,
             portion: Portion::Whole(vec![target]),
         }),
+        (
+            client.clone(),
+            proptest::option::of(1..=CpuLimit::MOST.thousandths())
+        )
+            .prop_map(|(client, max)| Operation::LimitClient {
+                client,
+                max: max.and_then(CpuLimit::from_thousandths),
+            }),
         transfer.prop_map(|transfer| Operation::EndTransfer { transfer }),
         ticket.prop_map(|ticket| Operation::DestroyTicket { ticket }),
         client.prop_map(|client| Operation::DestroyClient { client }),

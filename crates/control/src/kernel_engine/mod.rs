@@ -338,6 +338,10 @@ impl Engine for ForKernel {
         POLICIES
     }
 
+    fn holds_limits(&self) -> bool {
+        false
+    }
+
     fn works_without_clients(&self) -> bool {
         self.options.scope == Scope::All
     }

@@ -29,6 +29,7 @@ pub(crate) struct FakeEngine {
     _end_note: Option<Arc<EndNote>>,
     /// The policies that it knows.
     policies: &'static [PolicyName],
+    holds_limits: bool,
 }
 
 /// A pid about which the engine panics when asked.
@@ -72,6 +73,7 @@ impl Default for FakeEngine {
             strict: false,
             _end_note: None,
             policies: POLICIES,
+            holds_limits: true,
         }
     }
 }
@@ -97,6 +99,14 @@ impl FakeEngine {
     pub fn knowing(policies: &'static [PolicyName]) -> Self {
         Self {
             policies,
+            ..Self::default()
+        }
+    }
+
+    /// An engine that holds no limits of CPU time.
+    pub fn without_limits() -> Self {
+        Self {
+            holds_limits: false,
             ..Self::default()
         }
     }
@@ -235,6 +245,10 @@ impl Engine for FakeEngine {
 
     fn account(&self, _: ClientId) -> Option<ClientAccount> {
         self.books().account.clone()
+    }
+
+    fn holds_limits(&self) -> bool {
+        self.holds_limits
     }
 
     fn policies(&self) -> &'static [PolicyName] {

@@ -1,7 +1,7 @@
 //! Random requests, most of which make some sense.
 
 use prorata_core::rng::{Rng, Xoshiro256PlusPlus};
-use prorata_protocol::{Funding, POLICIES, Request, TransferPortion};
+use prorata_protocol::{CpuLimit, Funding, POLICIES, Request, TransferPortion};
 
 use super::{ALICE, BOB};
 
@@ -80,6 +80,17 @@ fn quantum_ns(random: &mut Random) -> u64 {
     )
 }
 
+fn max(random: &mut Random) -> CpuLimit {
+    one_of(
+        random,
+        &[
+            CpuLimit::LEAST,
+            CpuLimit::from_thousandths(500).expect("half a CPU"),
+            CpuLimit::MOST,
+        ],
+    )
+}
+
 fn funding(random: &mut Random) -> Funding {
     Funding {
         amount: amount(random),
@@ -116,7 +127,7 @@ const USERS: &[&str] = &[
 /// A request. Its names, identifiers and pids fit the objects that other random
 /// requests create.
 pub(crate) fn request(random: &mut Random) -> Request {
-    match below(random, 29) {
+    match below(random, 30) {
         0 => Request::Status,
         1 => one_of(
             random,
@@ -130,6 +141,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
             name: maybe(random, |random| one_of(random, CLIENT_NAMES).to_owned()),
             funding: funding(random),
             quantum_ns: (below(random, 4) == 0).then(|| quantum_ns(random)),
+            max: (below(random, 4) == 0).then(|| max(random)),
             adopts: below(random, 8) == 0,
         },
         7 => Request::Release {
@@ -192,6 +204,10 @@ pub(crate) fn request(random: &mut Random) -> Request {
         25 => Request::SetQuantum {
             client: client(random),
             quantum_ns: maybe(random, quantum_ns),
+        },
+        28 => Request::SetMax {
+            client: client(random),
+            max: maybe(random, max),
         },
         27 => Request::FindClient { pid: pid(random) },
         26 => Request::Processes {

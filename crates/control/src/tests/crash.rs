@@ -99,6 +99,7 @@ fn request(random: &mut Xoshiro256PlusPlus, sleepers: &[Sleeper]) -> Request {
             name: None,
             funding: tickets(amount),
             quantum_ns: None,
+            max: None,
             adopts: false,
         },
         2 => Request::Release {

@@ -1,7 +1,8 @@
 //! Engines that differ: in their policies, and in whether they keep accounts.
 
-use prorata_protocol::{Funding, PolicyName, Request, Response, TurnsReport};
+use prorata_protocol::{CpuLimit, Funding, PolicyName, Request, Response, TurnsReport};
 
+use crate::control::Control;
 use crate::engine::ClientAccount;
 use crate::testing::{FakeEngine, FakeHost, ask, control, fast_directory, user};
 
@@ -84,6 +85,7 @@ fn an_engine_that_keeps_accounts_is_believed() {
             currency: None,
         },
         quantum_ns: None,
+        max: None,
         adopts: false,
     };
     let registered = ask(&mut control, &user(0), request);
@@ -102,4 +104,56 @@ fn an_engine_that_keeps_accounts_is_believed() {
         wait_99th_ns: 1 << 20,
     };
     assert_eq!(client.turns, Some(turns));
+}
+
+fn register(pid: u32, max: Option<CpuLimit>) -> Request {
+    Request::Register {
+        pid,
+        name: Some("backup".into()),
+        funding: Funding {
+            amount: 5,
+            currency: None,
+        },
+        quantum_ns: None,
+        max,
+        adopts: false,
+    }
+}
+
+fn set_max(max: Option<CpuLimit>) -> Request {
+    Request::SetMax {
+        client: "backup".into(),
+        max,
+    }
+}
+
+#[test]
+fn an_engine_without_limits_refuses_them_and_lets_them_end() {
+    let directory = fast_directory();
+    let half = CpuLimit::from_thousandths(500);
+    let engine = FakeEngine::default();
+    let mut before = control(directory.path(), FakeHost::new(0), &engine);
+    ask(&mut before, &user(0), register(100, half));
+    drop(before);
+    let engine = FakeEngine::without_limits();
+    let mut after = control(directory.path(), FakeHost::new(0), &engine);
+    let trouble = |control: &mut Control| match ask(control, &user(0), Request::Status) {
+        Response::Status(status) => status.trouble,
+        other => panic!("{other:?}"),
+    };
+    let said = trouble(&mut after).expect("the limit is not held");
+    assert!(
+        said.contains("such as that of client c0: end limits"),
+        "{said}"
+    );
+    for request in [set_max(CpuLimit::from_thousandths(1)), register(101, half)] {
+        let refused = ask(&mut after, &user(0), request);
+        let Response::Refused { message } = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(message.contains("holds no limits of CPU time"), "{message}");
+    }
+    assert_eq!(after.state.ledger.clients().count(), 1);
+    assert_eq!(ask(&mut after, &user(0), set_max(None)), Response::Done);
+    assert_eq!(trouble(&mut after), None);
 }

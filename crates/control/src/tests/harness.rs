@@ -254,6 +254,7 @@ impl Daemon {
             name: Some(name.to_owned()),
             funding: tickets(100),
             quantum_ns: None,
+            max: None,
             adopts: false,
         });
         let Response::Client(report) = response else {

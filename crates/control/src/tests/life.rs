@@ -354,6 +354,7 @@ fn roots_that_end_are_replaced_by_those_that_live() {
         name: None,
         funding: tickets(1),
         quantum_ns: None,
+        max: None,
         adopts: false,
     }));
     assert!(message.contains("is part of the daemon"), "{message}");
@@ -362,6 +363,7 @@ fn roots_that_end_are_replaced_by_those_that_live() {
         name: None,
         funding: tickets(1),
         quantum_ns: None,
+        max: None,
         adopts: false,
     }));
     assert!(

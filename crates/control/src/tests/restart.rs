@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use prorata_core::ids::ClientId;
-use prorata_protocol::{Request, Response};
+use prorata_protocol::{CpuLimit, Request, Response};
 
 use super::harness::{Elsewhere, Sleeper, eventually, tickets};
 use crate::control::Control;
@@ -18,6 +18,7 @@ fn register(control: &mut Control, peer: &Peer, pid: u32) -> ClientId {
         name: None,
         funding: tickets(100),
         quantum_ns: None,
+        max: None,
         adopts: false,
     };
     let Response::Client(report) = ask(control, peer, request) else {
@@ -114,6 +115,7 @@ fn an_adopter_inherits_orphans_after_a_restart_too() {
         name: None,
         funding: tickets(100),
         quantum_ns: None,
+        max: None,
         adopts,
     };
     for (adopts, pid) in [(true, 91), (false, 100)] {
@@ -154,4 +156,26 @@ fn a_clients_quantum_survives_a_restart() {
     assert_eq!(engine.books().clients.len(), 2);
     let told = engine.books().quanta_ns.clone();
     assert_eq!(told, [(clients[0], Some(4_000_000))].into());
+}
+
+#[test]
+fn a_clients_limit_survives_a_restart() {
+    let directory = fast_directory();
+    let engine = FakeEngine::strict();
+    let mut first = control(directory.path(), Elsewhere::default(), &engine);
+    let me = user(Linux.own_uid());
+    let program = Sleeper::start();
+    let client = register(&mut first, &me, program.pid());
+    let max = CpuLimit::from_thousandths(250);
+    let request = Request::SetMax {
+        client: client.to_string(),
+        max,
+    };
+    assert_eq!(ask(&mut first, &me, request), Response::Done);
+    drop(first);
+    let engine = FakeEngine::strict();
+    let second = restart(directory.path(), &engine);
+    let dispatcher = second.dispatcher.lock().unwrap();
+    assert!(dispatcher.is_limited(client));
+    assert_eq!(dispatcher.ledger().cpu_limit(client), max);
 }

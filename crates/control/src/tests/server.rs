@@ -292,6 +292,7 @@ fn a_client_goes_with_its_last_process() {
         name: None,
         funding: tickets(1),
         quantum_ns: None,
+        max: None,
         adopts: false,
     }));
     assert!(

@@ -33,13 +33,15 @@ impl Chooser {
         }
     }
 
-    /// The first client in the policy's order that is placeable beside the turns
-    /// that last, taken from the policy.
+    /// The first client in the policy's order that may be chosen and is placeable
+    /// beside the turns that last, taken from the policy.
     #[cold]
     pub(super) fn pick_placeable(&mut self) -> Option<ClientIndex> {
-        let matching = self.matching.as_mut()?;
-        self.policy
-            .take_first(&mut |client| matching.seat(client.0))
+        let (passed_over, matching) = (&self.passed_over, &mut self.matching);
+        self.policy.take_first(&mut |client| {
+            let matching = matching.as_mut();
+            !passed_over.contains(&client) && matching.is_none_or(|m| m.seat(client.0))
+        })
     }
 
     /// Whether a client with a turn can use a further CPU.

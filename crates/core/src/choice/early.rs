@@ -131,17 +131,15 @@ impl Chooser {
         expect(self.policy.leave(client));
     }
 
-    /// The first early client that is placeable, taken from the policy.
+    /// The first early client that may be chosen and is placeable, taken from the policy.
     #[cold]
     pub(super) fn pick_early(&mut self) -> Option<ClientIndex> {
-        let mut waiting = self.early.waiting.iter();
-        let client = match &mut self.matching {
-            None => waiting.next().map(|(_, client)| *client),
-            Some(matching) => {
-                let mut clients = waiting.map(|(_, client)| *client);
-                clients.find(|client| matching.seat(client.0))
-            }
-        }?;
+        let (passed_over, matching) = (&self.passed_over, &mut self.matching);
+        let mut waiting = self.early.waiting.iter().map(|(_, client)| *client);
+        let client = waiting.find(|client| {
+            let matching = matching.as_mut();
+            !passed_over.contains(client) && matching.is_none_or(|m| m.seat(client.0))
+        })?;
         self.early.begin_turn(client);
         expect(self.policy.take(client));
         Some(client)
@@ -171,6 +169,9 @@ impl Chooser {
     /// The client with a turn that a waiting client preempts: the least deserving of at
     /// most [`MOST_COMPARED`], if it deserves less.
     pub(crate) fn preempted_by(&self, client: ClientIndex) -> Option<ClientIndex> {
+        if self.passed_over.contains(&client) {
+            return None;
+        }
         let waker = self.early.rank(client);
         let mut turns = self.turns.iter().take(MOST_COMPARED);
         let mut least = turns.next()?;

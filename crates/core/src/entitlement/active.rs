@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use crate::feasible::{Demand, Readjustment};
+use crate::feasible::{Demand, MAX_DENSITY_BITS, Readjustment};
 
 /// How many active clients have a value of so many bits.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Classes {
     len: usize,
 }
 
-const CLASSES: usize = 33;
+const CLASSES: usize = MAX_DENSITY_BITS as usize + 1;
 /// A class without members keeps room for so many.
 const KEPT: usize = 1 << 10;
 

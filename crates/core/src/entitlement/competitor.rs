@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::service::{Reading, SERVICE_BITS};
+use crate::cpu_limit::{CPU_THOUSANDTHS, CpuLimit};
 use crate::feasible::Demand;
 use crate::ids::ClientId;
 use crate::prefetch::prefetch;
@@ -33,6 +34,8 @@ pub(super) struct Competitor {
     pub(super) weight: u32,
     /// Tickets in force: the weight, readjusted if it was infeasible.
     pub(super) tickets: u32,
+    /// The most CPU time that it may get.
+    pub(super) max: Option<CpuLimit>,
     received_ns: u64,
     /// CPU time due to it, in the units of a [`Reading`], less what its tickets
     /// (none, unless it is active) are due at the reading: so it stays the same
@@ -54,6 +57,7 @@ impl Competitor {
             infeasible: false,
             weight: 0,
             tickets: 0,
+            max: None,
             received_ns: 0,
             account: [0; 2],
         }
@@ -69,8 +73,19 @@ impl Competitor {
         self.generation == client.generation()
     }
 
-    /// What it asks of its pool, while active.
+    /// What it asks of its pool, while active. In thousandths of a CPU.
     pub(super) fn demand(&self) -> Demand {
+        let threads = self.threads.saturating_mul(CPU_THOUSANDTHS);
+        Demand {
+            weight: self.weight,
+            cpus: self
+                .max
+                .map_or(threads, |max| threads.min(max.thousandths())),
+        }
+    }
+
+    /// The same without its limit, in CPUs.
+    pub(super) fn threads_demand(&self) -> Demand {
         Demand {
             weight: self.weight,
             cpus: self.threads,
@@ -154,12 +169,13 @@ impl Competitors {
     }
 
     /// A client competes for the first time.
-    pub(super) fn add(&mut self, client: ClientId) {
+    pub(super) fn add(&mut self, client: ClientId, max: Option<CpuLimit>) {
         let index = client.index() as usize;
         if index >= self.0.len() {
             self.0.resize_with(index + 1, || None);
         }
-        self.0[index] = Some(Competitor::new(client));
+        let competitor = Competitor::new(client);
+        self.0[index] = Some(Competitor { max, ..competitor });
     }
 
     pub(super) fn remove(&mut self, client: ClientId) {

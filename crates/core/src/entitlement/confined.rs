@@ -15,6 +15,7 @@ use core::ops::Range;
 
 use super::active::Classes;
 use super::competitor::{Competitor, Competitors};
+use super::pool::thousandths;
 use crate::affinity::Affinity;
 use crate::feasible::{Demand, Level};
 use crate::max_min::{ClassDemand, DemandingClasses, MAX_CLASSES, bits, fill, group_cpus};
@@ -45,8 +46,8 @@ pub(super) struct Confined {
 pub(super) struct Fair {
     /// The clients whose tickets are not their weights, and their tickets.
     pub(super) tickets: Vec<(u32, u32)>,
-    /// CPUs that all clients with tickets can use together.
-    pub(super) cpus: u64,
+    /// CPUs that all clients with tickets can use together, in thousandths.
+    pub(super) thousandths: u64,
 }
 
 impl Confined {
@@ -134,7 +135,7 @@ impl Confined {
             confined: &self.classes,
             competitors,
             class_demands: [ClassDemand::default(); MAX_CLASSES],
-            cpus,
+            cpus: thousandths(cpus),
             found: Level { cpus: 1, weight: 1 },
             infeasible: Vec::new(),
             settled: 0,
@@ -143,13 +144,13 @@ impl Confined {
         let weighty = (0..=self.classes.len()).filter(|&class| filling.weight(class) > 0);
         let classes = weighty.fold(0, |classes, class| classes | 1 << class);
         let affinities = self.classes.iter().map(|class| &class.affinity);
-        fill(
-            &mut group_cpus(cpus, classes, affinities),
-            classes,
-            &mut filling,
-        );
+        let mut groups = group_cpus(cpus, classes, affinities);
+        for group in &mut groups {
+            group.cpus = thousandths(group.cpus);
+        }
+        fill(&mut groups, classes, &mut filling);
         Fair {
-            cpus: filling.regions.iter().map(|region| region.cpus).sum(),
+            thousandths: filling.regions.iter().map(|region| region.cpus).sum(),
             tickets: filling.tickets(),
         }
     }
@@ -159,7 +160,7 @@ impl Confined {
 struct Region {
     classes: u64,
     level: Level,
-    /// What their clients can use of the CPUs.
+    /// What their clients can use of the CPUs, in thousandths.
     cpus: u64,
     /// Those that have as many CPUs as threads, in [`Filling::infeasible`].
     infeasible: Range<usize>,
@@ -171,7 +172,7 @@ struct Filling<'a> {
     confined: &'a [AffinityClass],
     competitors: &'a Competitors,
     class_demands: [ClassDemand; MAX_CLASSES],
-    /// CPUs of the level found last.
+    /// CPUs of the level found last, in thousandths.
     cpus: u32,
     found: Level,
     /// Clients that have as many CPUs as threads: those of the regions, and
@@ -252,7 +253,7 @@ impl DemandingClasses for Filling<'_> {
             let competitor = self.competitors.at(index);
             let class_demand = &mut self.class_demands[usize::from(competitor.affinity)];
             class_demand.weight -= u64::from(competitor.weight);
-            class_demand.cpus += u64::from(competitor.threads);
+            class_demand.cpus += u64::from(competitor.demand().cpus);
         }
         self.infeasible = infeasible;
         self.cpus = cpus;

@@ -5,6 +5,9 @@
 //!   ledger value --scale--> weight --readjusted if infeasible--> tickets in force
 //! ```
 //!
+//! A client can use no more CPUs than it has threads, and none beyond its limit. What it cannot
+//! use goes to the others in proportion.
+//!
 //! [`Entitlements`] holds the ledger and knows which clients compete, in which
 //! pool of CPUs. It knows no policy and no turn: a [`Chooser`] that shares out
 //! a pool's CPUs is told of tickets as they change, and an engine that leaves
@@ -132,6 +135,12 @@ impl Entitlements {
             self.set_runnable(client, 0);
             self.set_affinity(client, None);
             self.competitors.remove(client);
+        }
+        if let Operation::LimitClient { client, max } = *operation.operation()
+            && let Some(competitor) = self.competitors.get_mut(client)
+        {
+            let pool = usize::from(competitor.pool);
+            self.pools[pool].set_limit(&mut self.competitors, client.index(), max);
         }
         self.ledger.apply(operation)
     }
@@ -310,7 +319,7 @@ impl Entitlements {
     }
 
     /// CPUs of a pool have so much to give, or all their time. Counts only while
-    /// no client of the pool is confined. A later [`Self::set_cpus`] ends this.
+    /// no client of the pool is confined or limited. A later [`Self::set_cpus`] ends this.
     pub fn set_capacities(&mut self, pool: usize, capacities: Option<&[u32]>) {
         self.pools[pool].set_capacities(capacities.map(Capacities::new));
     }
@@ -328,7 +337,7 @@ impl Entitlements {
     fn competitor_or_new(&mut self, client: ClientId) -> Option<&mut Competitor> {
         if self.competitors.get(client).is_none() {
             self.ledger.client(client)?;
-            self.competitors.add(client);
+            self.competitors.add(client, self.ledger.cpu_limit(client));
         }
         self.competitors.get_mut(client)
     }

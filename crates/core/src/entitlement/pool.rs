@@ -18,9 +18,15 @@ use super::service::{Reading, Service};
 use super::standing::Standing;
 use crate::affinity::Affinity;
 use crate::capacity::{Capacities, WHOLE_CPU};
+use crate::cpu_limit::{CPU_THOUSANDTHS, CpuLimit};
 use crate::feasible::Demand;
 use crate::ids::ClientIndex;
 use crate::ledger::Ledger;
+
+/// CPUs in the unit of demands. More than four million count as that many.
+pub(super) fn thousandths(cpus: u32) -> u32 {
+    cpus.saturating_mul(CPU_THOUSANDTHS)
+}
 
 /// CPUs, and what the clients that compete for them deserve.
 pub(super) struct Pool {
@@ -41,11 +47,13 @@ pub(super) struct Pool {
     /// Active clients whose weight is infeasible, and so their tickets fewer.
     /// Some may have left since.
     infeasible: Vec<u32>,
-    /// Sum of the runnable threads of all its clients.
-    threads: u64,
-    /// CPUs that the clients could use with more threads: all, unless some
-    /// clients are confined.
-    usable_cpus: u64,
+    /// Sum of the CPUs that its clients ask for, in thousandths.
+    demanded: u64,
+    /// CPUs that the clients could use with more threads, in thousandths: all,
+    /// unless some clients are confined.
+    usable: u64,
+    /// Active clients with limits.
+    limited: u32,
     /// What its CPUs have to give, while that is not all of each.
     capacities: Option<Capacities>,
     service: Service,
@@ -68,8 +76,9 @@ impl Pool {
             total_weight: 0,
             total_tickets: 0,
             infeasible: Vec::new(),
-            threads: 0,
-            usable_cpus: cpus.into(),
+            demanded: 0,
+            usable: thousandths(cpus).into(),
+            limited: 0,
             capacities: None,
             service: Service::default(),
             scale: Scale::INITIAL,
@@ -105,10 +114,13 @@ impl Pool {
         if self.total_tickets == 0 {
             return 0.0;
         }
-        let threads = self.threads.min(self.usable_cpus);
-        let usable_cpus = match &self.capacities {
-            Some(capacities) => capacities.usable(threads) as f64 / f64::from(WHOLE_CPU),
-            None => threads as f64,
+        let usable = self.demanded.min(self.usable);
+        let usable_cpus = match self.capacities() {
+            Some(capacities) => {
+                let threads = usable / u64::from(CPU_THOUSANDTHS);
+                capacities.usable(threads) as f64 / f64::from(WHOLE_CPU)
+            }
+            None => usable as f64 / f64::from(CPU_THOUSANDTHS),
         };
         f64::from(tickets) / self.total_tickets as f64 * usable_cpus / f64::from(machine_cpus)
     }
@@ -129,7 +141,7 @@ impl Pool {
     /// Returns how many CPUs there were.
     pub(super) fn set_cpus(&mut self, cpus: u32) -> u32 {
         self.stale = true;
-        self.usable_cpus = cpus.into();
+        self.usable = thousandths(cpus).into();
         self.capacities = None;
         mem::replace(&mut self.cpus, cpus)
     }
@@ -139,6 +151,11 @@ impl Pool {
         debug_assert!(capacities.as_ref().is_none_or(|c| c.cpus() == self.cpus));
         self.stale |= self.capacities != capacities;
         self.capacities = capacities;
+    }
+
+    /// What its CPUs have to give, where it counts: beside limited clients, CPUs count as equal.
+    fn capacities(&self) -> Option<&Capacities> {
+        self.capacities.as_ref().filter(|_| self.limited == 0)
     }
 
     /// A client of this pool may use the CPUs of an affinity, or all.
@@ -185,7 +202,8 @@ impl Pool {
         self.magnitudes.add(value.bits());
         self.total_weight += u64::from(weight);
         self.total_tickets += u64::from(weight);
-        self.threads += u64::from(threads);
+        self.demanded += u64::from(competitor.demand().cpus);
+        self.limited += u32::from(competitor.max.is_some());
         self.changes_since_rescale += 1;
         self.stale = true;
         weight
@@ -197,7 +215,8 @@ impl Pool {
         let reading = self.settle();
         self.remove_from_class(competitors, index);
         let competitor = competitors.at_mut(index);
-        self.threads -= u64::from(competitor.threads);
+        self.demanded -= u64::from(competitor.demand().cpus);
+        self.limited -= u32::from(competitor.max.is_some());
         self.magnitudes.remove(competitor.magnitude);
         self.total_weight -= u64::from(competitor.weight);
         self.total_tickets -= u64::from(competitor.tickets);
@@ -214,10 +233,39 @@ impl Pool {
         index: u32,
         threads: u32,
     ) {
+        self.change_demand(competitors, index, |competitor| {
+            competitor.threads = threads;
+        });
+    }
+
+    /// A client of this pool has another limit, or none any more.
+    pub(super) fn set_limit(
+        &mut self,
+        competitors: &mut Competitors,
+        index: u32,
+        max: Option<CpuLimit>,
+    ) {
+        match competitors.at(index).threads {
+            0 => competitors.at_mut(index).max = max,
+            _ => self.change_demand(competitors, index, |competitor| competitor.max = max),
+        }
+    }
+
+    /// An active client asks for other CPUs.
+    #[inline]
+    fn change_demand(
+        &mut self,
+        competitors: &mut Competitors,
+        index: u32,
+        change: impl FnOnce(&mut Competitor),
+    ) {
         self.remove_from_class(competitors, index);
         let competitor = competitors.at_mut(index);
-        let before = mem::replace(&mut competitor.threads, threads);
-        self.threads = self.threads - u64::from(before) + u64::from(threads);
+        self.demanded -= u64::from(competitor.demand().cpus);
+        self.limited -= u32::from(competitor.max.is_some());
+        change(competitor);
+        self.demanded += u64::from(competitor.demand().cpus);
+        self.limited += u32::from(competitor.max.is_some());
         self.add_to_class(competitor, index);
         self.stale = true;
     }
@@ -225,7 +273,7 @@ impl Pool {
     /// Works out the tickets of all clients of this pool; those whose value
     /// changed were repriced before.
     ///
-    /// Cost: up to O(m log m) on m CPUs where weights are infeasible. A change
+    /// Cost: up to O(m log m) on m CPUs, or with m limited clients, where weights are infeasible. A change
     /// of scale visits every active client.
     #[inline]
     pub(super) fn refresh(
@@ -322,17 +370,16 @@ impl Pool {
         infeasible.clear();
         if self.confined.len() > 0 {
             self.readjust_confined(competitors, &before, &mut infeasible, tell);
-        } else if let Some(capacities) = self.capacities.take() {
+        } else if let Some(capacities) = self.capacities().cloned() {
             self.readjust_to(&capacities, competitors, (&before, &mut infeasible), tell);
-            self.capacities = Some(capacities);
         } else {
             let all = core::iter::once(&self.classes);
             let demand = |index: u32| competitors.at(index).demand();
-            let (weight, cpus) = (self.total_weight, self.cpus);
+            let (weight, cpus) = (self.total_weight, thousandths(self.cpus));
             let readjustment = Classes::find_infeasible(all, weight, cpus, demand, &mut infeasible);
             let tickets = |_, demand| readjustment.weight(demand);
             self.tell_readjusted(competitors, &before, &infeasible, tickets, tell);
-            self.usable_cpus = self.cpus.into();
+            self.usable = thousandths(self.cpus).into();
         }
         self.infeasible = infeasible;
         self.spare = before;
@@ -355,11 +402,11 @@ impl Pool {
         infeasible.extend(fair.tickets.iter().map(|(index, _)| index));
         let tickets = |place: usize, _| fair.tickets[place].1;
         self.tell_readjusted(competitors, before, infeasible, tickets, tell);
-        self.usable_cpus = fair.cpus;
+        self.usable = fair.thousandths;
     }
 
-    /// The same on CPUs with unequal parts to give, and without confined clients: beside these,
-    /// CPUs count as equal. Allocates, and looks at each client.
+    /// The same on CPUs with unequal parts to give, and without confined or limited clients:
+    /// beside these, CPUs count as equal. Allocates, and looks at each client.
     #[cold]
     fn readjust_to(
         &mut self,
@@ -369,13 +416,13 @@ impl Pool {
         tell: &mut impl FnMut(usize, ClientIndex, u32),
     ) {
         let members = self.classes.iter();
-        let demands = members.map(|index| (index, competitors.at(index).demand()));
+        let demands = members.map(|index| (index, competitors.at(index).threads_demand()));
         let mut cut = Vec::new();
         capacities.readjust(demands, &mut cut);
         infeasible.extend(cut.iter().map(|(index, _)| index));
         let tickets = |place: usize, _| cut[place].1;
         self.tell_readjusted(competitors, before, infeasible, tickets, tell);
-        self.usable_cpus = self.cpus.into();
+        self.usable = thousandths(self.cpus).into();
     }
 
     fn tell_readjusted(

@@ -73,6 +73,10 @@ impl Ledger {
             }
             Plan::SetOwnAmount { ticket, amount } => self.set_own_amount(ticket, amount),
             Plan::Unfund(ticket) => self.unfund(ticket),
+            Plan::LimitClient { client, max } => drop(match max {
+                Some(max) => self.cpu_limits.insert(client, max),
+                None => self.cpu_limits.remove(&client),
+            }),
             Plan::DestroyTicket(ticket) => self.destroy_ticket(ticket),
             Plan::DestroyCurrency(currency) => self.destroy_currency(currency),
             Plan::DestroyClient(client) => self.destroy_client(client),
@@ -127,6 +131,7 @@ impl Ledger {
         }
         self.note_funding(Holder::Client(client));
         self.changes.forget_client(client);
+        self.cpu_limits.remove(&client);
         let Client { name, .. } = self.clients.remove(client);
         if let Some(name) = name {
             self.client_names.remove(&*name);

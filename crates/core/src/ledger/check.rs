@@ -18,6 +18,7 @@ use super::permission::{Access, Mode, Principal};
 use super::rules::{check_amount, check_new_owner};
 use super::ticket::Ticket;
 use super::transfer::Piece;
+use crate::cpu_limit::CpuLimit;
 use crate::ids::{CurrencyId, TicketId};
 
 /// How many tickets a refusal to destroy a currency names.
@@ -73,6 +74,10 @@ pub(super) enum Plan {
     CreateClient {
         name: Option<Arc<str>>,
         owner: u32,
+    },
+    LimitClient {
+        client: Handle<Client>,
+        max: Option<CpuLimit>,
     },
     DestroyClient(Handle<Client>),
     Transfer {
@@ -160,6 +165,10 @@ impl Ledger {
             Operation::CreateClient { ref name, owner } => Ok(Plan::CreateClient {
                 name: self.new_client_name(principal, name.as_deref(), owner)?,
                 owner,
+            }),
+            Operation::LimitClient { client, max } => Ok(Plan::LimitClient {
+                client: self.own_client(principal, client)?,
+                max,
             }),
             Operation::DestroyClient { client } => {
                 Ok(Plan::DestroyClient(self.own_client(principal, client)?))

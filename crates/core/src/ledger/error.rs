@@ -283,7 +283,7 @@ pub enum LedgerError {
     },
     /// Only a client's owner may do this.
     #[error(
-        "user {uid} may not fund, transfer from or destroy client '{client}': ask its owner, user {owner}"
+        "user {uid} may not fund, limit, transfer from or destroy client '{client}': ask its owner, user {owner}"
     )]
     NotClientOwner {
         /// The asker.

@@ -42,6 +42,7 @@ pub use permission::{Access, BadMode, Mode, Principal};
 pub use value::Value;
 pub use views::{ClientView, CurrencyView, TicketView, TransferView};
 
+use crate::cpu_limit::CpuLimit;
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 use arena::{Arena, Handle};
 use changes::Changes;
@@ -71,6 +72,12 @@ pub struct Ledger {
     currency_names: BTreeMap<Arc<str>, Handle<Currency>>,
     /// Every client that has a name, by it.
     client_names: BTreeMap<Arc<str>, Handle<Client>>,
+    /// The limits of the clients that have one: few do, and a client is small.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "BTreeMap::is_empty")
+    )]
+    cpu_limits: BTreeMap<Handle<Client>, CpuLimit>,
     /// Changes with every active amount, and so with every value.
     epoch: u64,
     /// Changes whenever the value of a currency may have changed, other than
@@ -111,6 +118,7 @@ impl Ledger {
             base,
             currency_names: BTreeMap::from([(name, base)]),
             client_names: BTreeMap::new(),
+            cpu_limits: BTreeMap::new(),
             epoch: 0,
             currency_epoch: 0,
             version: 0,

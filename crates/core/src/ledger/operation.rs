@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::permission::Mode;
+use crate::cpu_limit::CpuLimit;
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 
 /// What a ticket can fund: a currency that it backs, or a client.
@@ -114,6 +115,14 @@ pub enum Operation {
         name: Option<String>,
         /// User to whom it belongs.
         owner: u32,
+    },
+    /// The client gets at most so much CPU time from now on, or as much as its
+    /// tickets are worth.
+    LimitClient {
+        /// Which one.
+        client: ClientId,
+        /// Its limit; `None` ends it.
+        max: Option<CpuLimit>,
     },
     /// The client is gone. Transfers it gave or received end; the tickets
     /// that fund it are destroyed.

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `CreateCurrency`, `CreateClient` | to be the owner named |
 //! | `Protect`, `DestroyCurrency` | to own the currency |
-//! | `DestroyClient` | to own the client |
+//! | `LimitClient`, `DestroyClient` | to own the client |
 //! | `Issue` | issue in the currency; with a target also *reach* it |
 //! | `DestroyTicket`, `SetAmount` | issue in the ticket's currency |
 //! | `Unfund` | issue in the ticket's currency, and reach what it funds |

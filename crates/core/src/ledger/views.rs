@@ -11,6 +11,7 @@ use super::operation::Target;
 use super::permission::{Access, Mode, Principal};
 use super::ticket::Ticket;
 use super::value::Value;
+use crate::cpu_limit::CpuLimit;
 use crate::ids::{ClientId, CurrencyId, TicketId, TransferId};
 
 /// A currency as a reader sees it.
@@ -68,6 +69,8 @@ pub struct ClientView<'a> {
     pub active: bool,
     /// Base units its tickets are worth if active, else zero.
     pub value: Value,
+    /// The most CPU time that it may get.
+    pub max: Option<CpuLimit>,
 }
 
 /// A transfer as a reader sees it.
@@ -136,6 +139,19 @@ impl Ledger {
         self.clients
             .find(id)
             .map(|client| self.client_view(client, &self.clients[client]))
+    }
+
+    /// The most CPU time that a client may get, if it has a limit. O(log n) in
+    /// the clients with limits.
+    pub fn cpu_limit(&self, id: ClientId) -> Option<CpuLimit> {
+        let client = self.clients.find(id)?;
+        self.cpu_limits.get(&client).copied()
+    }
+
+    /// The clients with limits, in the order of their indices.
+    pub fn limited_clients(&self) -> impl Iterator<Item = (ClientId, CpuLimit)> {
+        let limits = self.cpu_limits.iter();
+        limits.map(|(client, max)| (self.clients.id(*client), *max))
     }
 
     /// A transfer, unless it has ended.
@@ -279,6 +295,7 @@ impl Ledger {
             owner: client.owner,
             active: client.active,
             value: self.client_value(client),
+            max: self.cpu_limits.get(&handle).copied(),
         }
     }
 

@@ -179,7 +179,7 @@ fn random_clients_get_their_max_min_fair_rates() {
             .collect();
         let claimants = drawn.iter().map(|&(weight, threads, affinity)| Claimant {
             weight: f64::from(weight),
-            threads,
+            most: f64::from(threads),
             affinity,
         });
         let expected = rates(&claimants.collect::<Vec<_>>());

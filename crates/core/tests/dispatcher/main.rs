@@ -5,6 +5,7 @@ mod capacities;
 #[path = "../fair_rates/mod.rs"]
 mod fair_rates;
 mod hybrid;
+mod limits;
 #[path = "../operations/mod.rs"]
 mod operations;
 mod pools;

@@ -1,15 +1,16 @@
 //! Weighted max-min fair rates worked out as plainly as possible: all rates rise together until
-//! some client has as many CPUs as threads, or some clients fill all CPUs that they may use. Those
+//! some client has the most CPUs that it can use, or some clients fill all CPUs that they may use. Those
 //! are found among all sets of affinities.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::ops::{Add, Div, Mul, Sub};
 
-/// A client: its weight, its threads, and a bit for each CPU that it may use.
+/// A client: its weight, the most CPUs that it can use at once, and a bit for each CPU that it
+/// may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Claimant<N> {
     pub weight: N,
-    pub threads: u32,
+    pub most: N,
     pub affinity: u32,
 }
 
@@ -48,7 +49,7 @@ pub fn rates<N: Number>(claimants: &[Claimant<N>]) -> Vec<N> {
         };
         for client in (0..claimants.len()).filter(rising) {
             let claimant = &claimants[client];
-            consider(N::from(claimant.threads) / claimant.weight, vec![client]);
+            consider(claimant.most / claimant.weight, vec![client]);
         }
         for set in 1u32..1 << affinities.len() {
             let of_set = |client: &usize| {

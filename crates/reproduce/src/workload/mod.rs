@@ -56,6 +56,7 @@ fn client(name: &str, count: Option<u32>) -> Client {
         program: name.to_owned(),
         start: Time::ZERO,
         pool: None,
+        max: None,
         cpus: None,
     }
 }

@@ -16,6 +16,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub use program::{Block, COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Resourc
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
 pub use time::{BadTime, Time};
-pub use timeline::{Action, At, Move, SetTickets, Transfer, Unfund};
+pub use timeline::{Action, At, Move, SetMax, SetTickets, Transfer, Unfund};
 
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -184,6 +185,10 @@ pub struct Client {
     /// tickets a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// The most CPU time that each copy may get, even of CPUs that would idle; without it,
+    /// there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<CpuLimit>,
     /// The numbers of the CPUs that it may use, from 0; without it, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,

@@ -1,5 +1,6 @@
 //! The timeline of a scenario: events from outside at given times.
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::policy::PolicyName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub enum Action {
     /// currency: inflation and deflation (1994, 3.2). Without such a ticket, a new one is
     /// issued.
     SetTickets(SetTickets),
+    /// Limits the CPU time of a client, or ends its limit.
+    SetMax(SetMax),
     /// Destroys the tickets that a client or a currency holds in a currency.
     Unfund(Unfund),
     /// Moves tickets from a client until the transfer ends (1994, 3.1).
@@ -54,6 +57,17 @@ pub struct SetTickets {
     pub of: String,
     /// Its new amount.
     pub tickets: Amount,
+}
+
+/// A new limit.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SetMax {
+    /// A client.
+    pub of: String,
+    /// The most CPU time that each copy may get; without it, the limit ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<CpuLimit>,
 }
 
 /// An end of funding.

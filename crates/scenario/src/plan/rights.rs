@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::ids::{CurrencyId, TicketId};
 use prorata_core::ledger::{
     Ledger, LedgerError, Limits, Mode, Operation, Outcome, Principal, Target,
@@ -106,6 +107,9 @@ impl Builder {
             for (index, copy) in range.clone().zip(0..) {
                 let name = client.count.is_none().then(|| client.name.clone());
                 self.create_client(index, name, &place.key("name"))?;
+                if let Some(max) = client.max {
+                    self.limit(index, max, &place.key("max"))?;
+                }
                 let (place, holder) = (place.key("tickets"), Target::Client(client_id(index)));
                 match &client.tickets {
                     Tickets::Fixed(amounts) => self.fund(amounts, holder, copy, &place)?,
@@ -115,6 +119,17 @@ impl Builder {
             self.groups[i].ruled = ruled;
         }
         Ok(())
+    }
+
+    fn limit(&mut self, client: u32, max: CpuLimit, place: &KeyPath) -> Result<()> {
+        let limit = Operation::LimitClient {
+            client: client_id(client),
+            max: Some(max),
+        };
+        let limited = apply(&mut self.ledger, limit);
+        limited
+            .map(drop)
+            .map_err(|error| place.problem(Problem::Ledger(error)))
     }
 
     /// Makes room for all clients with their tickets.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::ids::CurrencyId;
 use prorata_core::ledger::{Ledger, Portion, Target};
 use prorata_core::policy::PolicyName;
@@ -21,6 +22,8 @@ pub enum Deed {
     Stop(Range<u32>),
     /// Sets the face value of holders' tickets in a currency.
     SetTickets(Vec<Target>, CurrencyId, u32),
+    /// Limits the CPU time of these clients, or ends their limits.
+    SetMax(Range<u32>, Option<CpuLimit>),
     /// Destroys holders' tickets in a currency.
     Unfund(Vec<Target>, CurrencyId),
     /// Begins a transfer.
@@ -135,6 +138,10 @@ fn deed(action: &Action, names: &Directory<'_>, place: &KeyPath) -> Result<Deed>
             let currency = names.currency(&set.tickets.currency, &place.key("tickets"))?;
             let holders = names.holders(&set.of, &place.key("of"))?;
             Deed::SetTickets(holders, currency, set.tickets.amount)
+        }
+        Action::SetMax(set) => {
+            let place = place.key("set-max");
+            Deed::SetMax(names.clients(&set.of, &place.key("of"))?, set.max)
         }
         Action::Unfund(unfund) => {
             let place = place.key("unfund");

@@ -1,5 +1,6 @@
 //! Changes of rights by the timeline.
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::ids::{CurrencyId, TicketId};
 use prorata_core::ledger::{Operation, Outcome, Target};
 
@@ -26,6 +27,12 @@ pub trait Deeds: Rights {
             let client = client.index();
             self.tell(Event::TicketsSet { client, amount });
         }
+    }
+
+    /// Limits a client's CPU time, or ends its limit.
+    fn set_max(&mut self, client: u32, max: Option<CpuLimit>) {
+        let client = self.client_id(client);
+        self.apply(Operation::LimitClient { client, max });
     }
 
     /// Takes a holder's tickets in a currency away.

@@ -58,6 +58,7 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         program: "p".into(),
         start: Time::ZERO,
         pool: None,
+        max: None,
         cpus: None,
     };
     let steps = vec![Step::Loop(Loop {

@@ -80,6 +80,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
             pool: pick(lots, &machine.pools)
                 .map(|pool| pool.name)
                 .filter(|_| below(lots, 2) == 0),
+            max: None,
             cpus: cpus(lots, &machine),
         });
     }

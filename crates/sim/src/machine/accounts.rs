@@ -133,6 +133,7 @@ impl Machine {
             idle[self.pool_of(*client) as usize]
                 && state.runnable > cpus
                 && ledger.value(client_id(*client)) > Value(0)
+                && !self.dispatcher.is_paused(client_id(*client))
                 && (!self.confines || self.way(*client).is_some())
         };
         match (0..self.client_count()).find(waits) {

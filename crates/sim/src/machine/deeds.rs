@@ -25,6 +25,11 @@ impl<O: Observer> Simulation<O> {
                     self.set_tickets(holder, currency, amount);
                 }
             }
+            Deed::SetMax(clients, max) => {
+                clients
+                    .into_iter()
+                    .for_each(|client| self.set_max(client, max));
+            }
             Deed::Unfund(holders, currency) => {
                 for holder in holders {
                     self.unfund(holder, currency);

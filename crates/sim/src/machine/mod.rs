@@ -78,6 +78,8 @@ enum Due {
     Rule { client: u32 },
     /// Something from outside.
     Deed { index: u32 },
+    /// A client with a limit may run again.
+    Resumption,
     /// A point of the time series.
     Sample,
     /// A time that an assertion speaks of.
@@ -110,6 +112,8 @@ pub struct Machine {
     policies: u64,
     /// When a tick is due, if one is; only where quanta are aligned.
     tick_ns: Option<u64>,
+    /// When an end of a pause is due, if one is; only where clients have limits.
+    resumption_ns: Option<u64>,
     /// All turns are to end now.
     tick_now: bool,
     /// Some client may use only some CPUs.
@@ -272,6 +276,8 @@ impl<O: Observer> Simulation<O> {
                 let clients = self.machine.groups[group as usize].clients.clone();
                 clients.into_iter().for_each(|client| self.start(client));
             }
+            // Settling gives CPUs away.
+            Due::Resumption => self.machine.resumption_ns = None,
             Due::Rule { client } => self.rule_due(client),
             Due::Deed { index } => self.deed_due(index),
             Due::Sample => {
@@ -343,6 +349,7 @@ impl Machine {
             seed,
             policies,
             tick_ns: None,
+            resumption_ns: None,
             tick_now: false,
             confines: false,
             is_hybrid,

@@ -33,6 +33,7 @@ impl<O: Observer> Simulation<O> {
             self.machine.prefetch_winners(choice.client.0);
             self.give(choice);
         }
+        self.machine.plan_resumption();
     }
 
     /// A client gets a CPU: its turn begins, or it gets a further one.
@@ -43,9 +44,13 @@ impl<O: Observer> Simulation<O> {
         debug_assert!(!begins || choice.why != Reason::Spare);
         if begins {
             machine.counts.turns += 1;
-            let turn_end_ns = machine.turn_end_ns(choice.until_ns);
+            let turn_end_ns = machine.turn_end_ns(choice);
             machine.clients[client as usize].turn = machine.turns.begin(turn_end_ns);
             self.tell(Event::TurnBegan { client });
+        } else if machine.is_limited(client) {
+            // Its allowance does not last as long on more CPUs.
+            let turn = machine.turns.of(machine.clients[client as usize].turn);
+            turn.end_ns = turn.end_ns.min(choice.until_ns);
         }
         let machine = &mut self.machine;
         let Some(thread) = machine.next_ready(client) else {
@@ -152,7 +157,7 @@ impl<O: Observer> Simulation<O> {
             cpu: cpu as u16,
             stamp: place.stamp,
         };
-        if machine.is_aligned() {
+        if machine.is_aligned() && !machine.is_limited(thread.client) {
             // The tick ends the turn.
             if step_end_ns <= turn_end_ns {
                 machine.queue.push(step_end_ns, due);
@@ -283,19 +288,42 @@ impl<O: Observer> Simulation<O> {
 }
 
 impl super::Machine {
-    /// When a turn that begins now ends at the latest, where it would last
-    /// until `until_ns` by itself.
-    fn turn_end_ns(&mut self, until_ns: u64) -> u64 {
+    /// When a turn that begins now ends at the latest.
+    fn turn_end_ns(&mut self, choice: Choice) -> u64 {
         if !self.is_aligned() {
-            return until_ns;
+            return choice.until_ns;
         }
         let quantum_ns = self.machine.quantum.0;
         // A tick that is due already stands, even if the quantum changed since.
-        *self.tick_ns.get_or_insert_with(|| {
+        let tick_ns = *self.tick_ns.get_or_insert_with(|| {
             let tick_ns = (self.now_ns / quantum_ns + 1) * quantum_ns;
             self.queue.push(tick_ns, Due::Tick);
             tick_ns
-        })
+        });
+        match self.is_limited(choice.client.0) {
+            true => tick_ns.min(choice.until_ns),
+            false => tick_ns,
+        }
+    }
+
+    /// Whether a client's CPU time is limited.
+    #[inline]
+    fn is_limited(&self, client: u32) -> bool {
+        self.dispatcher.is_limited(client_id(client))
+    }
+
+    /// Sees to it that CPUs are given away when the first pause ends.
+    #[inline]
+    fn plan_resumption(&mut self) {
+        let Some(resumption_ns) = self.dispatcher.next_resumption_ns() else {
+            return;
+        };
+        // Where the time has come and the client still pauses, no CPU is free.
+        let is_planned = self.resumption_ns.is_some_and(|ns| ns <= resumption_ns);
+        if resumption_ns > self.now_ns && !is_planned {
+            self.resumption_ns = Some(resumption_ns);
+            self.queue.push(resumption_ns, Due::Resumption);
+        }
     }
 
     /// Prefetches the memory of the likely next winners in a winner's pool: first the

@@ -40,6 +40,11 @@ impl Run {
                     scene.set_tickets(holder, currency, amount);
                 }
             }),
+            Deed::SetMax(clients, max) => self.play_scene(|scene| {
+                for client in clients {
+                    scene.set_max(client, max);
+                }
+            }),
             Deed::Unfund(holders, currency) => self.play_scene(|scene| {
                 for holder in holders {
                     scene.unfund(holder, currency);

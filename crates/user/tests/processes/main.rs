@@ -10,6 +10,7 @@ mod support;
 
 mod choices;
 mod groups;
+mod limits;
 mod outside;
 mod refusals;
 mod reluctance;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         let judges_shares = !is_short || !is_after_root() && !uses_groups(mechanism);
         let shares = [
             shares::TESTS,
+            limits::TESTS,
             outside::TESTS,
             signals::TESTS,
             sleepers::TESTS,

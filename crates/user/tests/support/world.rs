@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::dispatcher::{Dispatcher, Usage};
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Limits, Operation, Outcome, Principal, Target};
@@ -153,6 +154,17 @@ pub fn issue(dispatcher: &mut Dispatcher, client: ClientId, amount: u32) {
             target,
         },
     );
+}
+
+/// Limits a client's CPU time to so many percent of a CPU.
+pub fn limit(dispatcher: &mut Dispatcher, client: ClientId, percent: Option<u32>) {
+    limit_thousandths(dispatcher, client, percent.map(|percent| percent * 10));
+}
+
+/// Limits a client's CPU time to so many thousandths of a CPU.
+pub fn limit_thousandths(dispatcher: &mut Dispatcher, client: ClientId, max: Option<u32>) {
+    let max = max.and_then(CpuLimit::from_thousandths);
+    execute(dispatcher, Operation::LimitClient { client, max });
 }
 
 fn execute(dispatcher: &mut Dispatcher, operation: Operation) -> Outcome {

@@ -7,7 +7,7 @@ use prorata_protocol::{ClientReport, Connection, Funding, Request};
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 
-use super::super::clients::{NO_CLIENTS, TURNS_COLUMNS, state};
+use super::super::clients::{MAX, NO_CLIENTS, TURNS_COLUMNS, max, state};
 use super::super::tickets::tickets;
 use super::keys::Key;
 use crate::caller::{clients, tell};
@@ -66,6 +66,9 @@ const LESS: [&str; 7] = [
     "VALUE",
     "SPECIFIED",
 ];
+
+/// The place of the column of limits, after the CPU use.
+const MAX_PLACE: usize = 7;
 
 /// Heading of the bars.
 const BAR: &str = "";
@@ -239,6 +242,10 @@ impl TopView {
         if counts_turns {
             columns.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
         }
+        if self.rows.iter().any(|row| row.client.max.is_some()) {
+            columns.insert(MAX_PLACE, (MAX, Side::Right));
+        }
+        let shows_max = columns[MAX_PLACE].0 == MAX;
         let mut table = Table::new(&columns);
         for row in &self.rows {
             let client = &row.client;
@@ -255,6 +262,9 @@ impl TopView {
                 output::milliseconds(client.quantum_ns.unwrap_or(self.common_quantum_ns)),
                 share_bar(row.received, client.share, BAR_COLUMNS),
             ];
+            if shows_max {
+                cells.insert(MAX_PLACE, max(client));
+            }
             if counts_turns {
                 cells.extend(TURNS_COLUMNS.map(|(.., cell)| cell(client)));
             }

@@ -157,6 +157,7 @@ pub fn client(id: &str) -> ClientReport {
         tickets: vec![(100, "me".to_owned())],
         value: 100.0,
         quantum_ns: None,
+        max: None,
         share: 1.0,
         specified_ns: 0,
         received_ns: 0,

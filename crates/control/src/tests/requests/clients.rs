@@ -163,6 +163,7 @@ fn only_a_parent_adopts_the_orphans_of_its_child() {
         name: None,
         funding: funding(1, None),
         quantum_ns: None,
+        max: None,
         adopts: true,
     };
     let message = world.refused(ALICE, adopt(100));
@@ -372,6 +373,7 @@ fn a_client_is_registered_with_its_quantum_or_not_at_all() {
         name: Some("player".into()),
         funding: funding(100, None),
         quantum_ns: Some(quantum_ns),
+        max: None,
         adopts: false,
     };
     world.refused(ALICE, register(999_999));
@@ -402,4 +404,50 @@ fn owners_set_quanta_and_the_daemons_owner_long_ones() {
     );
     world.done(0, set_quantum("player", Some(20_000_001)));
     world.done(ALICE, set_quantum("player", None));
+}
+
+fn set_max(client: &str, max: Option<CpuLimit>) -> Request {
+    Request::SetMax {
+        client: client.into(),
+        max,
+    }
+}
+
+#[test]
+fn a_limit_is_kept_and_shown_until_it_ends() {
+    let mut world = World::of(ALICE);
+    let half = CpuLimit::from_thousandths(500);
+    world.register(ALICE, 100, "backup");
+    for max in [half, Some(CpuLimit::LEAST), Some(CpuLimit::MOST), None] {
+        world.done(ALICE, set_max("backup", max));
+        assert_eq!(world.clients(ALICE)[0].max, max);
+    }
+    let message = world.refused(ALICE, set_max("bakup", half));
+    assert!(message.contains("did you mean 'backup'?"), "{message}");
+    let register = Request::Register {
+        pid: 101,
+        name: Some("index".into()),
+        funding: funding(100, None),
+        quantum_ns: None,
+        max: half,
+        adopts: false,
+    };
+    let Response::Client(report) = world.ask(ALICE, register) else {
+        panic!()
+    };
+    assert_eq!(report.max, half);
+}
+
+#[test]
+fn only_a_clients_owner_limits_it() {
+    let mut world = World::of_root();
+    world.register(ALICE, 100, "backup");
+    let half = CpuLimit::from_thousandths(500);
+    let message = world.refused(BOB, set_max("backup", half));
+    assert!(
+        message.contains("user 1001 may not limit client 'backup'"),
+        "{message}"
+    );
+    world.done(0, set_max("backup", half));
+    world.done(ALICE, set_max("backup", None));
 }

@@ -7,7 +7,7 @@ mod rights;
 mod transfers;
 
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, Funding, PolicyName, Request, Response,
+    ClientReport, ClientState, CpuLimit, CurrencyReport, Funding, PolicyName, Request, Response,
     TicketReport, TransferPortion,
 };
 
@@ -134,6 +134,7 @@ pub(super) fn register(
         name,
         funding,
         quantum_ns: None,
+        max: None,
         adopts: false,
     }
 }

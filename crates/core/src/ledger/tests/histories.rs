@@ -82,7 +82,7 @@ const RULES: [&str; 34] = [
 ];
 
 /// The operations.
-const OPERATIONS: [&str; 12] = [
+const OPERATIONS: [&str; 13] = [
     "CreateClient",
     "CreateCurrency",
     "DestroyClient",
@@ -91,6 +91,7 @@ const OPERATIONS: [&str; 12] = [
     "EndTransfer",
     "Fund",
     "Issue",
+    "LimitClient",
     "Protect",
     "SetAmount",
     "Transfer",

@@ -278,6 +278,10 @@ impl History {
                 name: (*name > 0).then(|| name_of(*name)),
                 owner: *owner,
             },
+            Wish::LimitClient { client, max } => Operation::LimitClient {
+                client: self.a_client(client),
+                max: *max,
+            },
             Wish::DestroyClient(client) => Operation::DestroyClient {
                 client: self.a_client(client),
             },

@@ -1,6 +1,7 @@
 //! Permissions: the table at the top of `permission.rs`, line by line.
 
 use super::*;
+use crate::cpu_limit::CpuLimit;
 
 const OWNER: u32 = 10;
 const MEMBER: u32 = 11;
@@ -142,7 +143,7 @@ fn a_client_is_its_owners() {
         scene
             .ask(STRANGER, Operation::DestroyClient { client: scene.a })
             .unwrap(),
-        "user 12 may not fund, transfer from or destroy client 'a': ask its owner, user 10"
+        "user 12 may not fund, limit, transfer from or destroy client 'a': ask its owner, user 10"
     );
 }
 
@@ -241,6 +242,30 @@ fn backing_a_currency_takes_fund_on_it_and_issue_on_the_other() {
         &[OWNER, MEMBER, STRANGER],
         Operation::DestroyTicket { ticket },
     );
+}
+
+#[test]
+fn a_limit_is_the_owners_to_set_and_to_end() {
+    let mut scene = scene();
+    let max = CpuLimit::from_thousandths(500);
+    for max in [max, None] {
+        scene.only(&[OWNER], limit(scene.a, max));
+    }
+    scene.fixture.run(limit(scene.a, max));
+    assert_eq!(scene.fixture.ledger.cpu_limit(scene.a), max);
+    let limited = |scene: &Scene| scene.fixture.ledger.limited_clients().count();
+    assert_eq!(
+        (limited(&scene), scene.fixture.ledger.cpu_limit(scene.b)),
+        (1, None)
+    );
+    scene
+        .fixture
+        .run(Operation::DestroyClient { client: scene.a });
+    assert_eq!(limited(&scene), 0);
+}
+
+fn limit(client: ClientId, max: Option<CpuLimit>) -> Operation {
+    Operation::LimitClient { client, max }
 }
 
 #[test]

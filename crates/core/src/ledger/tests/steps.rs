@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::cpu_limit::CpuLimit;
+
 /// Something that happens; which objects it happens to is settled when it does.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
@@ -44,6 +46,10 @@ pub(super) enum Wish {
     CreateClient {
         name: u8,
         owner: u32,
+    },
+    LimitClient {
+        client: Pick,
+        max: Option<CpuLimit>,
     },
     DestroyClient(Pick),
     Whole {
@@ -115,6 +121,10 @@ fn wish() -> impl Strategy<Value = Wish> {
         6 => (pick(), aim()).prop_map(|(ticket, target)| Wish::Fund { ticket, target }),
         2 => pick().prop_map(Wish::Unfund),
         6 => (0..9u8, user()).prop_map(|(name, owner)| Wish::CreateClient { name, owner }),
+        2 => (pick(), prop::option::of(1..=CpuLimit::MOST.thousandths())).prop_map(|(client, max)| Wish::LimitClient {
+            client,
+            max: max.and_then(CpuLimit::from_thousandths),
+        }),
         1 => pick().prop_map(Wish::DestroyClient),
         8 => (pick(), targets).prop_map(|(from, targets)| Wish::Whole { from, targets }),
         10 => (pick(), prop::option::weighted(0.3, pick()), shares)
