@@ -114,3 +114,25 @@ fn shares_are_those_of_a_fluid_with_limits() {
         assert!(error_ns < 80_000_000, "client {client}: {usage:?}");
     }
 }
+
+/// A client that mostly sleeps runs early, and preempts; its limit holds all the same. It gets a
+/// little less, as it may sleep when it regains a full allowance.
+#[test]
+fn an_early_client_keeps_to_its_limit() {
+    for cpus in [1, 2] {
+        let received = received(&format!(
+            "machine = {{ cpus = {cpus}, hybrid = {{ kernel-priorities = true, \
+             abbreviated-quanta = true, ticket-boost = true }} }}\n\
+             [program.nap]\n\
+             steps = [{{ loop = {{ steps = [{{ compute = \"4ms\" }}, {{ sleep = \"16ms\" }}] }} }}]\n\
+             [[client]]\nname = \"a\"\ntickets = 100\nprogram = \"nap\"\nmax = \"10%\"\n\
+             [[client]]\nname = \"b\"\ntickets = 100\ncount = {cpus}\n"
+        ));
+        let limit_ns = SECOND_NS;
+        let full_ns = PERIOD_NS / 10;
+        assert!(
+            (limit_ns * 95 / 100..=limit_ns + full_ns + 1_000).contains(&received[0]),
+            "{received:?}"
+        );
+    }
+}
