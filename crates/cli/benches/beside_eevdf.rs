@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
+use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scope};
 use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::All,
                 queues: Queues::One,
-                abbreviated: false,
+                hybrid: Hybrid::NONE,
             };
             machine::under(&options, |_| measure());
         }
@@ -114,7 +114,7 @@ fn compare() -> ExitCode {
 /// Measures inside the micro-VM. Prints for each name the result and its error in
 /// per cent.
 fn in_machine(measure: &str) -> Option<Vec<(f64, f64)>> {
-    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL], measure)?;
+    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL], &[measure])?;
     let figures = text.lines().map(|line| {
         let (measured, error) = line.split_once(' ')?;
         Some((measured.parse().ok()?, error.parse().ok()?))

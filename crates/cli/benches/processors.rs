@@ -17,7 +17,7 @@ use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
 use prorata_core::feasible::{Demand, feasible_weights};
-use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
+use prorata_kernel::scheduler::{BASE, Hybrid, Options, Policy, Queues, Scheduler, Scope, Ticket};
 use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::Given,
                 queues: Queues::Cpu,
-                abbreviated: false,
+                hybrid: Hybrid::NONE,
             };
             machine::under(&options, |scheduler| measure(Some(scheduler)));
         }
@@ -128,7 +128,7 @@ fn compare() -> ExitCode {
 /// Measures and prints inside a micro-VM with this number of CPUs.
 fn in_machine(cpus: u32, measure: &str) -> Option<Errors> {
     let cpus = cpus.to_string();
-    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL, "--cpus", &cpus], measure)?;
+    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL, "--cpus", &cpus], &[measure])?;
     let mut figures = text.split_whitespace().map(|figure| figure.parse().ok());
     Some(Errors {
         most: figures.next()??,

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use prorata_kernel::Floor;
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scope};
+use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
 
 /// The oldest supported series, so that figures stay comparable.
@@ -68,11 +68,12 @@ const WHAT: [What; 4] = [
         limit: 1.01,
     },
 ];
-const UNDER: [&str; 4] = [
+const UNDER: [&str; 5] = [
     "EEVDF",
     "the minimal scheduler",
     "stride scheduling",
     "lottery scheduling",
+    "hybrid stride scheduling",
 ];
 
 fn main() -> ExitCode {
@@ -124,7 +125,7 @@ fn compare() -> ExitCode {
 
 /// Measures and prints inside the micro-VM.
 fn in_machine() -> Option<[[f64; WHAT.len()]; UNDER.len()]> {
-    let text = machine::said_in(&["--icount", "--kernel", KERNEL], "--measure")?;
+    let text = machine::said_in(&["--icount", "--kernel", KERNEL], &["--measure"])?;
     let mut figures = text.split_whitespace().map(str::parse);
     let mut counted = [[0.0; WHAT.len()]; UNDER.len()];
     for figure in counted.as_flattened_mut() {
@@ -140,13 +141,17 @@ fn measure_all() {
     measure();
     floor.report().expect("it was not unloaded");
     drop(floor);
-    for policy in [Policy::Stride, Policy::Lottery] {
+    for (policy, hybrid) in [
+        (Policy::Stride, Hybrid::NONE),
+        (Policy::Lottery, Hybrid::NONE),
+        (Policy::Stride, Hybrid::ALL),
+    ] {
         let options = Options {
             policy,
             quantum_ns: 20_000_000,
             scope: Scope::All,
             queues: Queues::One,
-            abbreviated: false,
+            hybrid,
         };
         machine::under(&options, |_| measure());
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, OutsideReport, POLICIES, PolicyName};
+use prorata_protocol::{ClientState, HybridChoice, OutsideReport, POLICIES, PolicyName};
 
 use crate::process::ProcessId;
 
@@ -55,8 +55,8 @@ pub struct EngineStatus {
     pub mechanism: &'static str,
     /// Where tasks wait, if a scheduler in the kernel decides.
     pub queues: Option<String>,
-    /// Whether a waking task preempts a running task that is owed less.
-    pub abbreviated: bool,
+    /// The mechanisms of hybrid lottery scheduling, if the engine has them.
+    pub hybrid: Option<HybridChoice>,
     /// Whether the decisions in the kernel can be traced.
     pub traced: bool,
     /// CPUs that are shared out, by number.

@@ -63,7 +63,7 @@ impl Reporter<'_> {
             engine_choice: self.choice.engine,
             mechanism: status.mechanism.to_owned(),
             queues: status.queues,
-            abbreviated: status.abbreviated,
+            hybrid: status.hybrid,
             traced: status.traced,
             policy: self.state.settings.policy,
             quantum_ns: self.state.settings.quantum_ns,

@@ -121,7 +121,7 @@ impl Engine for ForUser {
             },
             cpus: self.cpus.clone(),
             queues: None,
-            abbreviated: false,
+            hybrid: None,
             traced: false,
             decisions: status.decisions,
             own_cpu_ns: status.own_cpu_ns,

@@ -61,6 +61,8 @@
 #define ROAMERS	  1024
 #define RESIDENTS (ROAMERS + 1)
 #define LINES	  65536
+/* The queue of early tasks, see early.bpf.h. */
+#define EARLY 4097
 
 /*
  * A ticket in a list of those that fund one node. The index of the first ticket names
@@ -113,6 +115,31 @@ struct account {
 	u64 waited_ns;
 };
 
+/* What a client deserved, and how far its use is ahead of that, see lead.bpf.h. */
+struct dues {
+	/* CPU time that it used beyond what it was due by `lead_at`. */
+	u64 lead_ns;
+	u64 lead_at;
+	/* The account's `specified_ns` up to which the lead has drained. */
+	u64 lead_specified_ns;
+	/* What it is due of the clients of the last ten seconds (window.h). */
+	u64 rate;
+	/* That, or what it was due of those that competed at the moment, if more. */
+	u64 rate_of_tasks;
+	/* Its value in the sum of the second in which it competed last. */
+	u64 counted;
+	u32 counted_in;
+	/* Mean tickets of its competing tasks, in 2^HELD_BITS. */
+	u32 mean_held;
+	/* Since the beginning of that second. */
+	u64 specified_before_ns;
+	u64 since;
+	u64 held_by_service;
+	u64 service;
+};
+
+_Static_assert(sizeof(struct dues) == 88, "part of struct rights");
+
 /* A node of the graph of rights: a currency, a client or a control group. */
 struct rights {
 	/*
@@ -152,9 +179,10 @@ struct rights {
 	u32 unused;
 	u64 bound_pass;
 	u64 bound_worth;
+	struct dues dues;
 };
 
-_Static_assert(sizeof(struct rights) == 240, "src/scheduler/loaded.rs reads these bytes");
+_Static_assert(sizeof(struct rights) == 328, "src/scheduler/loaded.rs reads these bytes");
 
 struct totals {
 	u64 charged_ns;
@@ -208,6 +236,13 @@ enum decision_kind {
 	TASK_TAKEN,
 	/* Several CPUs: a task no longer waits. */
 	TASK_GOES,
+	/*
+	 * An early task waits before all others that are not early, at this rank: in the queue
+	 * EARLY, or in the CPU's own queue.
+	 */
+	EARLY_WAITS,
+	/* A task is not early any more. */
+	EARLY_ENDS,
 };
 
 struct decision {
@@ -232,8 +267,12 @@ struct decision {
 	u64 key;
 	u32 queue;
 	u32 bound;
+	/* Of a pick and of an early task: its rank (window.h), its client's lead and its own. */
+	u64 early;
+	u64 lead_ns;
+	u64 own_lead_ns;
 };
 
-_Static_assert(sizeof(struct decision) == 88, "src/scheduler/trace.rs reads these bytes");
+_Static_assert(sizeof(struct decision) == 112, "src/scheduler/trace.rs reads these bytes");
 
 #endif

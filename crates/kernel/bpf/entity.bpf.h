@@ -195,17 +195,21 @@ static void note_bound(const struct entity *entity)
 	node->bound_worth = entity->worth;
 }
 
-/* A task of the entity has used service with which the present pass has moved. */
-static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 now)
+/*
+ * A task of the entity has used service with which the present pass has moved. An early task
+ * won by another order than that of passes.
+ */
+static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 now, bool early)
 {
 	u64 from = present_at(entity->home);
 
 	/* It won with this pass. */
 	if (entity->home) {
-		note_winner(entity->home, entity->pass);
+		if (!early)
+			note_winner(entity->home, entity->pass);
 		settle(entity);
 	}
-	if (!entity->home || lottery)
+	if (!early && (!entity->home || lottery))
 		follow_winner(entity->pass);
 	/* As in the core, the next wait of a lottery begins at the present pass. */
 	if (lottery && before(entity->pass, from))

@@ -29,6 +29,17 @@ struct rank next_here;
  */
 static bool compared;
 
+/* Whether an early task waits for some CPU. */
+static bool early_waits(void)
+{
+	return hybrid && scx_bpf_dsq_nr_queued(EARLY) > 0;
+}
+
+static bool is_next_early(void)
+{
+	return hybrid && next_here.early != NOT_EARLY;
+}
+
 static void note_next(const struct task *task, u64 key)
 {
 	next_here = rank_at(task, key);
@@ -41,7 +52,8 @@ static bool wakes_next(const struct task *task, struct task *running_task, u64 k
 	struct rank rank = rank_at(task, key), end;
 
 	if (waiting) {
-		if (waiting > 1 || !next_here.exists || !before(key, next_here.key))
+		if (waiting > 1 || !next_here.exists || is_next_early() ||
+		    !before(key, next_here.key))
 			return false;
 		*enq_flags |= ENQ_HEAD;
 	}
@@ -90,7 +102,8 @@ static void represent_by(struct task *running_task)
 {
 	struct rights *node = node_at(running_task->node);
 
-	if (running_task->place != NOWHERE || node->represented || !node->has_line)
+	if (running_task->place != NOWHERE || node->represented || !node->has_line ||
+	    is_early(running_task))
 		return;
 	node->represented = true;
 	running_task->place = REPRESENTS;
@@ -114,14 +127,14 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 
 	if (bpf_get_current_task_btf() == p) {
 		if (vacant || node->in_line || !follows_next(task, slice) ||
-		    scx_bpf_dsq_nr_queued(0))
+		    scx_bpf_dsq_nr_queued(0) || early_waits())
 			return false;
 		compared = false;
 		key = key_of(&node->client, node->client.pass);
 	} else {
 		if (running_task && running_task->node == task->node)
 			represent_by(running_task);
-		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0))
+		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0) || early_waits())
 			return false;
 		key = key_of(&node->client, node->client.pass);
 		if (!wakes_next(task, running_task, key, &enq_flags) ||
@@ -129,6 +142,28 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 			return false;
 	}
 	note_next(task, key);
+	insert(p, DSQ_LOCAL, slice, enq_flags);
+	return true;
+}
+
+/*
+ * Whether a waking early task went to the CPU's own queue. Tasks that wait elsewhere come
+ * after it, unless they are early, too.
+ */
+static bool goes_next_early(struct task_struct *p, struct task *task, u64 slice, u64 enq_flags)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_LOCAL);
+
+	if (bpf_get_current_task_btf() == p || early_waits())
+		return false;
+	if (waiting) {
+		if (waiting > 1 || !next_here.exists || next_here.early <= task->early)
+			return false;
+		enq_flags |= ENQ_HEAD;
+	}
+	trace_early(EARLY_WAITS, p, task, 0);
+	/* No other task compares its place with an early task's key. */
+	note_next(task, 0);
 	insert(p, DSQ_LOCAL, slice, enq_flags);
 	return true;
 }

@@ -15,8 +15,9 @@
  * (task.bpf.h). An entity is the unbound tasks of a node together, or one bound task, which
  * waits at a home (home.bpf.h). A node's tasks wait in a queue or in the node's line
  * (queue.bpf.h, line.bpf.h). A CPU looks at the head of each queue (head.bpf.h, take.bpf.h).
- * A change of tickets reorders waiting tasks (order.bpf.h). In abbreviated quanta a waking
- * task may preempt the running one (preempt.bpf.h).
+ * A change of tickets reorders waiting tasks (order.bpf.h). A task that wakes and received less
+ * than it deserved goes before all that only compete (window.h, lead.bpf.h, early.bpf.h). In
+ * abbreviated quanta a waking task may preempt a running one (preempt.bpf.h).
  *
  *	a task wakes	select_cpu  on several CPUs it joins, and an idle one takes it at once
  *			enqueue	    it joins; it waits in the queue, in its node's line, or
@@ -36,6 +37,7 @@
 #include "constants.bpf.h"
 #include "kernel.bpf.h"
 #include "exit.bpf.h"
+#include "window.h"
 #include "abi.h"
 #include "arithmetic.h"
 #include "settings.bpf.h"
@@ -46,11 +48,13 @@
 #include "home.bpf.h"
 #include "head.bpf.h"
 #include "entity.bpf.h"
+#include "lead.bpf.h"
 #include "task.bpf.h"
 #include "rank.bpf.h"
 #include "queue.bpf.h"
 #include "next.bpf.h"
 #include "line.bpf.h"
+#include "early.bpf.h"
 #include "order.bpf.h"
 #include "preempt.bpf.h"
 #include "take.bpf.h"
@@ -61,6 +65,16 @@ char _license[] SEC("license") = "GPL";
 
 struct exit_record exit_record;
 
+/* A task becomes runnable. */
+static void wake(struct task_struct *p, struct task *task, bool slept)
+{
+	u64 now = scx_bpf_now();
+
+	join(p, task, now);
+	if (hybrid && slept)
+		consider_early(p, task, now);
+}
+
 s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	bool idle = false;
@@ -70,13 +84,13 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 	if (one_cpu)
 		return prev_cpu;
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
-	if (!idle)
-		return cpu;
 	task = task_of(p);
-	if (!task)
+	if (abbreviated && task)
+		task->waker = wake_flags & WAKE_SYNC ? bpf_get_smp_processor_id() + 1 : 0;
+	if (!idle || !task)
 		return cpu;
 	if (!task->competes)
-		join(p, task, scx_bpf_now());
+		wake(p, task, wake_flags & WAKE_TTWU);
 	__sync_fetch_and_add(&totals.direct, 1);
 	insert(p, DSQ_LOCAL, slice_until(cpu, entity_of(task)), 0);
 	return cpu;
@@ -87,6 +101,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task *task = task_of(p), *running_task;
 	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
 	u64 slice;
+	bool goes_on = task && task->competes;
 
 	if (!task) {
 		/* It chose this scheduling class by itself, and holds no tickets. */
@@ -99,20 +114,29 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 			dispense_turn(bpf_get_current_task_btf(), running_task, 0);
 		else if (!one_cpu)
 			dispense_turn_on(cpu);
-		join(p, task, scx_bpf_now());
+		wake(p, task, enq_flags & ENQ_WAKEUP);
 	} else if (is_changed(p, task)) {
 		follow_changes(p, task, scx_bpf_now());
 	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
 	slice = slice_until(cpu, entity_of(task));
-	if (!one_cpu || !goes_next(p, task, running_task, slice, enq_flags)) {
+	if (hybrid && goes_on)
+		reconsider_early(p, task, scx_bpf_now());
+	if (is_early(task)) {
+		if (!one_cpu || !goes_next_early(p, task, slice, enq_flags))
+			wait_among_early(p, task, slice, enq_flags);
+	} else if (!one_cpu || !goes_next(p, task, running_task, slice, enq_flags)) {
 		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
 			wait_in_line(p, task, slice, enq_flags);
 		else
 			wait_in_queue(p, task, slice, enq_flags);
 	}
-	if (abbreviated && (enq_flags & ENQ_WAKEUP))
-		preempt_on(cpu, task);
+	if (!abbreviated || !(enq_flags & ENQ_WAKEUP))
+		return;
+	if (one_cpu)
+		preempt_by(task, running_task);
+	else if (!waker_sleeps(p, task))
+		preempt_for(p, task);
 }
 
 void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
@@ -121,7 +145,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct rank rival = {};
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
-	bool other;
+	bool other, was_early, goes_on_early;
 
 	if (is_queued)
 		task = task_of(prev);
@@ -137,14 +161,22 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	fill_vacancies();
 	reorder_if_due(task, now);
 	next_here.exists = false;
-	if (task) {
-		bool is_replaced = hand_over(task);
+	was_early = task && is_early(task);
+	if (one_cpu && hybrid)
+		trace_look();
+	goes_on_early = was_early && reconsider_early(prev, task, now);
+	other = early_waits() && take_early(cpu, goes_on_early ? task->early : NOT_EARLY);
+	compared = false;
+	if (!other && !goes_on_early) {
+		if (task) {
+			bool is_replaced = hand_over(task);
 
-		rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
-		rival.exists = !is_replaced;
+			rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
+			rival.exists = !is_replaced && !(was_early && waits_for_its_node(task));
+		}
+		other = next_here.exists || take(cpu, &rival);
+		compared = other && is_queued;
 	}
-	other = next_here.exists || take(cpu, &rival);
-	compared = other && is_queued;
 	if (!one_cpu && !other && !is_queued)
 		catch_up(cpu);
 	if (abbreviated && other)
@@ -168,13 +200,15 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	bool competes = task && task->competes;
 
-	if (abbreviated)
+	if (abbreviated) {
+		*is_kicked_on(cpu) = false;
 		look_again(cpu, competes ? task : NULL);
+	}
 	if (!competes)
 		return;
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;
-	trace(DECISION_PICK, task->node, p->pid, 0);
+	trace_pick(p, task);
 }
 
 /*
@@ -196,8 +230,10 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 	if (task && task->competes) {
 		charge(p, task, scx_bpf_now());
 		count_turn(p, task);
-		if (!runnable)
+		if (!runnable) {
+			task->sleeps_on = kind_of_sleep(p);
 			leave(p, task);
+		}
 	}
 	/* It goes ahead of the next task: a task of another class interrupts its turn. */
 	if (one_cpu && runnable && p->scx.slice)
@@ -243,6 +279,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init_task, struct task_struct *p,
 	task->given = given;
 	task->group = group;
 	task->present = true;
+	begin_window(task, parent);
 	belong(task, given ? parent->assigned : group);
 	return 0;
 }
@@ -328,6 +365,12 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
 
 	bpf_for(queue, 0, queues) {
 		s32 error = scx_bpf_create_dsq(queue, -1);
+
+		if (error)
+			return error;
+	}
+	if (hybrid) {
+		s32 error = scx_bpf_create_dsq(EARLY, -1);
 
 		if (error)
 			return error;

@@ -7,6 +7,8 @@
 
 /* Where a task stands in the order of tasks. */
 struct rank {
+	/* Its place among early tasks, which precede all others, or NOT_EARLY. */
+	u64 early;
 	/* Its entity's place in a queue. */
 	u64 key;
 	u64 progress;
@@ -16,12 +18,23 @@ struct rank {
 	bool exists;
 };
 
+/* The place among early tasks after some more service. */
+static __always_inline u64 early_after(const struct task *task, u64 service_ns)
+{
+	u64 early = task->early;
+
+	if (!is_early(task) || early >> (ARRIVAL_BITS + FRACTION_BITS) != WAKE_USER)
+		return early;
+	return early_rank(WAKE_USER, fraction_after(&task->window, service_ns), early);
+}
+
 /* The rank of a task after some more service. */
 static __always_inline struct rank rank_after(struct task *task, u64 service_ns)
 {
 	struct entity *entity = entity_of(task);
 
 	return (struct rank){
+		.early = early_after(task, service_ns),
 		.key = key_of(entity, READ_ONCE(entity->pass) + wait(entity->stride, service_ns)),
 		.progress = task->progress + progress_of(service_ns, task->held),
 		.node = is_bound(task) ? NODES : task->node,
@@ -33,6 +46,7 @@ static __always_inline struct rank rank_after(struct task *task, u64 service_ns)
 static __always_inline struct rank rank_at(const struct task *task, u64 key)
 {
 	return (struct rank){
+		.early = task->early,
 		.key = key,
 		.progress = task->progress,
 		.node = is_bound(task) ? NODES : task->node,
@@ -41,11 +55,13 @@ static __always_inline struct rank rank_at(const struct task *task, u64 key)
 }
 
 /*
- * The one order of tasks: inside a node by progress, else by the keys of their entities. A
- * task precedes no task that is equal.
+ * The one order of tasks: early tasks first, then inside a node by progress, else by the keys
+ * of their entities. A task precedes no task that is equal.
  */
 static bool precedes(const struct rank *a, const struct rank *b)
 {
+	if (hybrid && a->early != b->early)
+		return a->early < b->early;
 	if (a->node == b->node && a->node < NODES)
 		return before(a->progress, b->progress);
 	return before(a->key, b->key);

@@ -29,6 +29,7 @@ int give(struct change_request *request)
 	} else if (task) {
 		task->present = true;
 		begin_clocks(p, task);
+		begin_window(task, NULL);
 		belong(task, request->node);
 	}
 	if (task)

@@ -15,6 +15,14 @@ const volatile bool all_tasks;
 /* Whether a waking task may end a turn, see preempt.bpf.h. */
 const volatile bool abbreviated;
 
+/* Whether a task that wakes from a sleep in the kernel is early, see early.bpf.h. */
+const volatile bool kernel_priorities;
+
+/* Whether a task that wakes and received less than it deserved is early. */
+const volatile bool ticket_boost;
+
+#define hybrid (kernel_priorities || ticket_boost)
+
 /* Whether decisions are traced, see trace.bpf.h. */
 const volatile bool traced;
 

@@ -135,6 +135,18 @@ static bool is_idle_beside(s32 cpu)
 	       !scx_bpf_dsq_nr_queued(queue_of(cpu));
 }
 
+/*
+ * Whether the node of the first task has used service since the task was queued, and so may
+ * have to wait behind others. Only early tasks use service beside a representative.
+ */
+static bool is_head_outdated(void)
+{
+	struct task_struct *p = hybrid ? first_in(0) : NULL;
+	struct task *task = p ? task_of(p) : NULL;
+
+	return task && task->competes && pass_for(task) != task->queued_pass;
+}
+
 /* Moves the first task of all queues to this CPU, if it precedes the rival. */
 static bool take(s32 cpu, struct rank *rival)
 {
@@ -142,6 +154,8 @@ static bool take(s32 cpu, struct rank *rival)
 
 	if (!one_cpu)
 		return take_on(cpu, rival);
+	if (is_head_outdated())
+		return take_from(0, cpu, rival, false);
 	/* hand_over() has compared the rival with its node's others. A look costs more than a move. */
 	if (rival->exists && (!first_key(0, &key) || !before(key, rival->key)))
 		return false;

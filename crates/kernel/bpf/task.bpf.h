@@ -31,6 +31,21 @@ struct task {
 	u64 delay_ns;
 	/* Its entity's pass when it was queued. */
 	u64 queued_pass;
+	/* Its place among early tasks (window.h), or NOT_EARLY. */
+	u64 early;
+	/* What it received and deserved, and the rate of the latter. */
+	struct use_window window;
+	u64 rate;
+	/* CPU time that it used beyond what it deserved. */
+	u64 lead_ns;
+	/* `charged_ns` when it woke last. */
+	u64 woke_at_ns;
+	/* The second in which the rate was found. */
+	u32 rated_in;
+	/* enum wake_class: how it sleeps, since it stopped. */
+	u32 sleeps_on;
+	/* One more than the CPU of a waker that is about to sleep, or 0. */
+	u32 waker;
 	/* The node in which it competes. */
 	u32 node;
 	/* The node to which it belongs. It moves there when it is next queued or charged. */
@@ -54,6 +69,13 @@ struct task {
 static bool is_bound(const struct task *task)
 {
 	return !one_cpu && task->own.home;
+}
+
+#define NOT_EARLY (~0ULL)
+
+static bool is_early(const struct task *task)
+{
+	return hybrid && task->early != NOT_EARLY;
 }
 
 static struct entity *entity_of(struct task *task)
@@ -131,6 +153,7 @@ __noinline int join(struct task_struct *p __arg_trusted, struct task *task __arg
 	task->node = task->assigned;
 	task->held = tickets_by_nice(p);
 	task->competes = true;
+	task->early = NOT_EARLY;
 	task->own.home = home_for(p);
 	if (comes)
 		task->own.known = false;
@@ -174,6 +197,8 @@ static void leave_place(struct task *task)
 __noinline int leave(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull)
 {
 	trace_task(TASK_GOES, p, task, 0, 0);
+	if (is_early(task))
+		trace_early(EARLY_ENDS, p, task, EARLY);
 	leave_place(task);
 	task->competes = false;
 	count_out(entity_of(task), task->held);
@@ -189,8 +214,11 @@ static bool is_changed(const struct task_struct *p, const struct task *task)
 
 static void follow_changes(struct task_struct *p, struct task *task, u64 now)
 {
+	u64 early = task->early;
+
 	leave(p, task);
 	join(p, task, now);
+	task->early = early;
 }
 
 /* The present pass moves with all the CPU time that a competing task has used by now. */
@@ -201,7 +229,7 @@ static void dispense_for(struct task *task, u64 used_ns)
 	if (service_ns <= 0)
 		return;
 	task->dispensed_ns = used_ns;
-	if (!is_bound(task))
+	if (!is_bound(task) && !is_early(task))
 		follow_winner(node_at(task->node)->client.pass);
 	dispense(service_ns);
 }
@@ -228,6 +256,32 @@ static void dispense_turn_on(s32 cpu)
 		dispense_turn(current, task, cpu);
 }
 
+/*
+ * Finds the part of what its client is due that a task deserves. A task that mostly sleeps is
+ * hardly in the mean of those that compete, so its part is not too small.
+ */
+__noinline int rate_task(struct task *task __arg_nonnull)
+{
+	const struct dues *dues = &node_at(task->node)->dues;
+	u64 held = task->held >> HELD_BITS, mean = dues->mean_held;
+	u64 part = (held << PART_BITS) / ((mean > held ? mean : held) | !held);
+
+	task->rated_in = second;
+	task->rate = at_most((dues->rate_of_tasks * part) >> PART_BITS, ONE_CPU);
+	return 0;
+}
+
+/* Completes the task's window. The client's second is the present one. */
+static __always_inline void advance_window(struct task *task, u64 now)
+{
+	u64 passed_ns;
+
+	if (task->rated_in != second)
+		rate_task(task);
+	passed_ns = advance(&task->window, now, task->rate);
+	task->lead_ns = drained(task->lead_ns, due_in(task->rate, passed_ns));
+}
+
 /* Charges a competing task for the CPU time that it used since the last charge. */
 static __always_inline void charge(struct task_struct *p, struct task *task, u64 now)
 {
@@ -248,7 +302,13 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 		if (!one_cpu)
 			catch_up(scx_bpf_task_cpu(p));
 	}
-	charge_entity(entity_of(task), p->pid, service_ns, now);
+	if (hybrid) {
+		raise_lead(task->node, service_ns, now);
+		advance_window(task, now);
+		receive(&task->window, service_ns);
+		task->lead_ns = risen(task->lead_ns, service_ns);
+	}
+	charge_entity(entity_of(task), p->pid, service_ns, now, is_early(task));
 }
 
 /* Adds a turn that has ended to the accounts. */
@@ -292,6 +352,14 @@ static void belong(struct task *task, u32 number)
 	task->node = number;
 	task->cpu = -1;
 	__sync_fetch_and_add(&node_at(number)->tasks, 1);
+}
+
+/* A forked task has its parent's window, any other one a new one. */
+static void begin_window(struct task *task, const struct task *parent)
+{
+	if (!hybrid)
+		return;
+	task->window = parent ? parent->window : window_from(scx_bpf_now());
 }
 
 /* A node has one task less. */

@@ -27,6 +27,9 @@ static __noinline int tell_of_task(u32 kind, u32 tid, struct task *task, u32 que
 		.queue = queue,
 		.key = key,
 		.bound = is_bound(task),
+		.early = hybrid ? task->early : NOT_EARLY,
+		.lead_ns = lead_by(task->node, scx_bpf_now()),
+		.own_lead_ns = task->lead_ns,
 	};
 
 	return put(&decision);
@@ -37,6 +40,21 @@ static __always_inline void trace_task(u32 kind, const struct task_struct *p, st
 {
 	if (traced && !one_cpu)
 		tell_of_task(kind, p->pid, task, queue, key);
+}
+
+static __always_inline void trace_early(u32 kind, const struct task_struct *p, struct task *task,
+					u32 queue)
+{
+	if (traced)
+		tell_of_task(kind, p->pid, task, queue, 0);
+}
+
+static __always_inline void trace_pick(const struct task_struct *p, struct task *task)
+{
+	if (!traced)
+		return;
+	tell_of_task(DECISION_PICK, p->pid, task, 0, 0);
+	tell_state_if_asked();
 }
 
 /* The other CPUs pass over a task that the kernel holds on its CPU for a moment. */

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine_choice::EngineChoice;
+use crate::hybrid_choice::HybridChoice;
 use crate::request::{CpuLimit, PolicyName};
 
 /// What the daemon answers.
@@ -73,10 +74,9 @@ pub struct StatusReport {
     /// Kernel engine: where tasks wait (`cpu`, `cache`, `one`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<String>,
-    /// Kernel engine: whether a waking task preempts a running task that is
-    /// owed less.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub abbreviated: bool,
+    /// Kernel engine: the mechanisms of hybrid lottery scheduling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hybrid: Option<HybridChoice>,
     /// Kernel engine: whether its decisions can be traced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traced: bool,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hybrid_choice::HybridChoice;
+
 /// What decides which task runs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -23,8 +25,8 @@ pub struct KernelChoice {
     pub all: bool,
     /// Where tasks wait.
     pub queues: QueueChoice,
-    /// A waking task preempts a running task that is owed less.
-    pub abbreviated: bool,
+    /// The mechanisms of hybrid lottery scheduling.
+    pub hybrid: HybridChoice,
     /// Its decisions can be traced.
     pub traced: bool,
 }
@@ -59,7 +61,7 @@ impl EngineChoice {
         let EngineChoice::Kernel(KernelChoice {
             all,
             queues,
-            abbreviated,
+            hybrid,
             traced,
         }) = self
         else {
@@ -72,8 +74,8 @@ impl EngineChoice {
         if queues != QueueChoice::default() {
             words.push(format!("--queues={queues}"));
         }
-        if abbreviated {
-            words.push("--abbreviated".to_owned());
+        if hybrid != HybridChoice::initial(all) {
+            words.push(format!("--hybrid={hybrid}"));
         }
         if traced {
             words.push("--trace".to_owned());
@@ -101,12 +103,12 @@ mod tests {
         let everything = KernelChoice {
             all: true,
             queues: QueueChoice::One,
-            abbreviated: true,
+            hybrid: HybridChoice::ALL,
             traced: true,
         };
         assert_eq!(
             kernel(everything),
-            "kernel --all --queues=one --abbreviated --trace"
+            "kernel --all --queues=one --hybrid=kernel-priorities,abbreviated-quanta,ticket-boost --trace"
         );
     }
 }

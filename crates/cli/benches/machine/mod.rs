@@ -4,15 +4,15 @@ use std::process::{Command, Stdio};
 
 use prorata_kernel::scheduler::{Options, Scheduler};
 
-/// The output of the bench with `--measure` in a micro-VM with these options; `None`
+/// The output of the bench with these arguments in a micro-VM with these options; `None`
 /// without a kernel for it.
-pub fn said_in(options: &[&str], measure: &str) -> Option<String> {
+pub fn said_in(options: &[&str], measure: &[&str]) -> Option<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_prorata"))
         .args(["vm", "run"])
         .args(options)
         .arg("--")
         .arg(std::env::current_exe().ok()?)
-        .arg(measure)
+        .args(measure)
         .stderr(Stdio::inherit())
         .output()
         .ok()?;

@@ -1,10 +1,10 @@
 //! How soon tasks that sleep run beside tasks that compute, under Linux's own scheduler and
-//! under ours, one after another in the same micro-VM, whose clock counts instructions. Each
+//! under ours, in the same kind of micro-VM, whose clock counts instructions. Each
 //! load runs beside four hogs, on one CPU and on two: in one group with them, and in a group of
 //! its own with as many tickets. The share of the CPUs that the load received stands beside, as
 //! a scheduler could buy latency by theft.
 //!
-//! With `--measure` the bench measures on this host.
+//! With `--measure SCHEDULER` the bench measures on this host.
 
 #[path = "../machine/mod.rs"]
 mod machine;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
+use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scheduler, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
 use prorata_report::table::{Side, Table};
 
@@ -85,24 +85,31 @@ const LOADS: [(&str, &[What]); 4] = [
 const TOGETHER: [(bool, &str); 2] = [(true, "one group"), (false, "groups of their own")];
 
 /// What schedules: EEVDF without options.
-const UNDER: [(&str, Option<Options>); 2] = [
+const UNDER: [(&str, Option<Options>); 3] = [
     ("EEVDF", None),
+    ("STRIDE", Some(STRIDE)),
     (
-        "PRORATA",
+        "HYBRID",
         Some(Options {
-            policy: Policy::Stride,
-            quantum_ns: QUANTUM_NS,
-            scope: Scope::Given,
-            queues: Queues::Cpu,
-            abbreviated: false,
+            hybrid: Hybrid::ALL,
+            ..STRIDE
         }),
     ),
 ];
 
+/// Without the mechanisms of 1999.
+const STRIDE: Options = Options {
+    policy: Policy::Stride,
+    quantum_ns: QUANTUM_NS,
+    scope: Scope::Given,
+    queues: Queues::Cpu,
+    hybrid: Hybrid::NONE,
+};
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("--measure") => measure(),
+        Some("--measure") => measure(arguments.get(1)),
         Some("--hog") => work::hog(),
         Some(load) if LOADS.iter().any(|(role, _)| *role == load) => work::perform(load),
         _ => return compare(),
@@ -117,7 +124,8 @@ type Found = Vec<f64>;
 fn compare() -> ExitCode {
     let mut all = Vec::new();
     for cpus in CPUS {
-        let Some(found) = in_machine(cpus) else {
+        let runs = UNDER.iter().map(|(name, _)| in_machine(cpus, name));
+        let Some(found) = runs.collect::<Option<Vec<_>>>() else {
             eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
             return ExitCode::FAILURE;
         };
@@ -174,26 +182,30 @@ fn figure(name: String, what: &What, ours: f64, peer: f64) -> Figure {
     }
 }
 
-/// By scheduler, place and load.
-fn in_machine(cpus: u32) -> Option<Vec<Vec<Vec<Found>>>> {
+/// By place and load.
+fn in_machine(cpus: u32, scheduler: &str) -> Option<Vec<Vec<Found>>> {
     let cpus = cpus.to_string();
-    let text = machine::said_in(&[ICOUNT, "--kernel", KERNEL, "--cpus", &cpus], "--measure")?;
+    let options = [ICOUNT, "--kernel", KERNEL, "--cpus", &cpus];
+    let text = machine::said_in(&options, &["--measure", scheduler])?;
     let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
     let mut load =
         |whats: &[What]| -> Option<Found> { (0..=whats.len()).map(|_| numbers.next()?).collect() };
     let mut place = || LOADS.iter().map(|(_, whats)| load(whats)).collect();
-    let mut under = || TOGETHER.iter().map(|_| place()).collect();
-    UNDER.iter().map(|_| under()).collect()
+    TOGETHER.iter().map(|_| place()).collect()
 }
 
 /// Measures and prints inside the micro-VM.
-fn measure() {
-    sleep(BOOT);
-    for (_, options) in &UNDER {
-        match options {
-            None => measure_under(None),
-            Some(options) => machine::under(options, |scheduler| measure_under(Some(scheduler))),
+fn measure(scheduler: Option<&String>) {
+    let named = UNDER
+        .iter()
+        .find(|(name, _)| Some(*name) == scheduler.map(String::as_str));
+    let (_, options) = named.expect("it is one of those compared");
+    match options {
+        None => {
+            sleep(BOOT);
+            measure_under(None);
         }
+        Some(options) => machine::under(options, |scheduler| measure_under(Some(scheduler))),
     }
 }
 

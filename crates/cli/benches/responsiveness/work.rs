@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Time before the measurement, in which a scheduler can learn how the load behaves.
 const WARM_UP: Duration = Duration::from_secs(2);
-const TIME: Duration = Duration::from_secs(6);
+const TIME: Duration = Duration::from_secs(4);
 
 /// Workers of requests, and the work of a request.
 const WORKERS: usize = 2;

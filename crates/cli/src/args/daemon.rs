@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use prorata_protocol::{EngineChoice, KernelChoice};
-
-use prorata_protocol::PolicyName;
+use prorata_protocol::{EngineChoice, HybridChoice, KernelChoice, PolicyName};
 
 use super::values::{CpuList, DaemonEngine, cpu_list, duration, policy};
 use super::{Format, WrongUsage};
@@ -37,8 +35,18 @@ pub struct EngineOptions {
     /// Kernel engine: layout of the run queues; initially cpu
     #[arg(long, requires = "engine")]
     pub queues: Option<QueueLayout>,
-    /// Kernel engine: a waking task preempts a running task that is owed less
-    #[arg(long, requires = "engine")]
+    /// Kernel engine: mechanisms of hybrid lottery scheduling, separated by commas, or none; initially
+    /// all three for the clients, and none with --all
+    ///
+    /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
+    /// waking task that received less than it deserved in the last ten seconds runs first.
+    /// abbreviated-quanta: a waking task preempts a running task that deserves less. Without a LIST, all
+    /// three. Shares stay the same.
+    #[arg(long, requires = "engine", value_name = "LIST", num_args = 0..=1, require_equals = true,
+          default_missing_value = "kernel-priorities,abbreviated-quanta,ticket-boost")]
+    pub hybrid: Option<HybridChoice>,
+    /// The former name of --hybrid=abbreviated-quanta
+    #[arg(long, requires = "engine", conflicts_with = "hybrid", hide = true)]
     pub abbreviated: bool,
     /// Kernel engine: allow `prorata trace`, at a cost of some 0.2 us a decision
     #[arg(long, requires = "engine")]
@@ -66,6 +74,11 @@ impl From<QueueLayout> for prorata_protocol::QueueChoice {
     }
 }
 
+const ABBREVIATED: HybridChoice = HybridChoice {
+    abbreviated_quanta: true,
+    ..HybridChoice::NONE
+};
+
 impl EngineOptions {
     /// The chosen engine; `None` without `--engine`.
     pub fn choice(self) -> Result<Option<EngineChoice>, WrongUsage> {
@@ -73,22 +86,30 @@ impl EngineOptions {
             engine,
             all,
             queues,
+            hybrid,
             abbreviated,
             trace,
         } = self;
         match engine {
             None => Ok(None),
-            Some(DaemonEngine::User) if all || queues.is_some() || abbreviated || trace => Err(WrongUsage(
-                "--all, --queues, --abbreviated and --trace need --engine kernel: leave them out with \
-                 --engine user"
-                    .to_owned(),
-            )),
+            Some(DaemonEngine::User)
+                if all || queues.is_some() || hybrid.is_some() || abbreviated || trace =>
+            {
+                Err(WrongUsage(
+                    "--all, --queues, --hybrid and --trace need --engine kernel: leave them out with \
+                     --engine user"
+                        .to_owned(),
+                ))
+            }
             Some(DaemonEngine::User) => Ok(Some(EngineChoice::User)),
             Some(DaemonEngine::Kernel) => {
                 Ok(Some(EngineChoice::Kernel(KernelChoice {
                     all,
                     queues: queues.map(Into::into).unwrap_or_default(),
-                    abbreviated,
+                    hybrid: match abbreviated {
+                        true => ABBREVIATED,
+                        false => hybrid.unwrap_or(HybridChoice::initial(all)),
+                    },
                     traced: trace,
                 })))
             }
@@ -107,8 +128,8 @@ a daemon runs already, --quantum and --policy take effect at once, and another -
 With --engine kernel, a scheduler inside the kernel decides at every context switch. It needs root, a \
 kernel with sched_ext, and a prorata built with the kernel engine. If the kernel unloads the \
 scheduler, the daemon loads it again once. If the daemon ends, all tasks continue under the kernel's \
-own scheduler. --abbreviated lowers wake-up latency and costs more context switches; shares stay the \
-same.
+own scheduler. `--hybrid=none` leaves the policies of 1994 and 1995 alone: then a waking task waits for \
+the end of a turn.
 
 `prorata run` binds its command to the daemon's CPUs. `prorata set` does not bind a process that it \
 takes over: such a process may also run on other CPUs, unless you bind it (taskset -p).
@@ -117,7 +138,7 @@ Examples:
   prorata start --quantum 10ms
   prorata start --cpus 0-3 --policy lottery
   prorata start --engine kernel
-  prorata start --engine kernel --abbreviated
+  prorata start --engine kernel --hybrid=none
   prorata start --engine kernel --queues one --trace")]
 pub struct StartArgs {
     #[command(flatten)]

@@ -109,14 +109,12 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
         ("clients", status.clients.to_string()),
     ];
     let queues = status.queues.clone().map(|queues| ("queues", queues));
-    let abbreviated = status
-        .abbreviated
-        .then(|| ("abbreviated", "yes".to_owned()));
+    let hybrid = status.hybrid.map(|hybrid| ("hybrid", hybrid.to_string()));
     let stays = status.stays.then(|| ("stays", "until stopped".to_owned()));
     let traced = status.traced.then(|| ("traced", "yes".to_owned()));
     let outside = output::outside(&status.outside).map(|loads| ("load outside", loads));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
-    let more = [queues, abbreviated, traced, stays, outside, trouble];
+    let more = [queues, hybrid, traced, stays, outside, trouble];
     rows.iter()
         .chain(more.iter().flatten())
         .try_for_each(|(name, value)| {

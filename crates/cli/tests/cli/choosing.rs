@@ -45,6 +45,8 @@ fn kernel_options_are_refused_for_the_user_engine() {
     for option in [
         &["--all"][..],
         &["--queues", "one"],
+        &["--hybrid"],
+        &["--hybrid=none"],
         &["--abbreviated"],
         &["--trace"],
     ] {

@@ -79,7 +79,7 @@ fn over_one(
                 quantum_ns: 20_000_000,
                 scope: options.scope,
                 queues: options.queues,
-                abbreviated: options.abbreviated,
+                hybrid: options.hybrid(),
             })?);
             SCHEDULER.get_or_init(|| loaded)
         }

@@ -114,8 +114,9 @@ pub fn quanta() -> Result<(), Failed> {
 }
 
 /// A napping client waits for the end of a hog's quantum, up to some 20 ms, but not with
-/// abbreviated quanta. An unmanaged program wakes it, and so interrupts the hog.
-pub fn abbreviated() -> Result<(), Failed> {
+/// the mechanisms of hybrid lottery scheduling, which are on unless refused. An unmanaged program
+/// wakes it, and so interrupts the hog.
+pub fn hybrid() -> Result<(), Failed> {
     let script = "
          hog 1 hog
          mkfifo /tmp/prorata.test/wakes /tmp/prorata.test/silence
@@ -127,10 +128,15 @@ pub fn abbreviated() -> Result<(), Failed> {
          sleep 1; show status prorata status --json
          show before prorata ps --json; sleep 3; show after prorata ps --json
          kill $!; prorata stop";
-    for (options, is_abbreviated) in [("", false), ("--abbreviated", true)] {
+    for (options, boost, is_abbreviated) in [
+        ("--hybrid=none", false, false),
+        ("--abbreviated", false, true),
+        ("", true, true),
+    ] {
         let shown = play(options, script)?;
-        let told = &json(&shown, "status")?["abbreviated"];
-        check((told == true) == is_abbreviated, "abbreviated", &shown)?;
+        let told = &json(&shown, "status")?["hybrid"];
+        let is_told = told["abbreviated-quanta"] == is_abbreviated && told["ticket-boost"] == boost;
+        check(is_told, "hybrid", &shown)?;
         let [before, after] = ["before", "after"].map(|part| turns_of(&shown, part, "prompt"));
         let ((turns, waited_ns), (turns_before, waited_before_ns)) = (after?, before?);
         check(turns - turns_before > 30.0, "turns", &shown)?;

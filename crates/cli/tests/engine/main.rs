@@ -28,7 +28,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("transfers_move_shares", given::transfers),
     ("settings_change_live", given::settings),
     ("clients_have_quanta_of_their_own", given::quanta),
-    ("who_wakes_need_not_wait", given::abbreviated),
+    ("a_waking_client_need_not_wait", given::hybrid),
     ("ends_are_noticed", given::ends),
     ("what_cannot_be_is_refused", given::refusals),
     ("the_demo_shares_3_2_1", given::demo),

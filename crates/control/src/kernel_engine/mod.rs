@@ -35,9 +35,9 @@ use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use prorata_kernel::scheduler::{Options, Policy, Queues, Scheduler, Scope};
+use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
-use prorata_protocol::{ClientState, KernelChoice, PolicyName, QueueChoice};
+use prorata_protocol::{ClientState, HybridChoice, KernelChoice, PolicyName, QueueChoice};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
@@ -61,8 +61,8 @@ pub struct KernelOptions {
     pub scope: Scope,
     /// Where they wait.
     pub queues: Queues,
-    /// Whether a waking task preempts a running task that is owed less.
-    pub abbreviated: bool,
+    /// The mechanisms of hybrid lottery scheduling.
+    pub hybrid: HybridChoice,
     /// Whether its decisions can be traced, by [`prorata_kernel::scheduler::Tap`].
     pub traced: bool,
 }
@@ -76,8 +76,24 @@ impl From<KernelChoice> for KernelOptions {
                 QueueChoice::Cache => Queues::Cache,
                 QueueChoice::One => Queues::One,
             },
-            abbreviated: choice.abbreviated,
+            hybrid: choice.hybrid,
             traced: choice.traced,
+        }
+    }
+}
+
+impl KernelOptions {
+    /// The mechanisms as the scheduler takes them.
+    pub fn hybrid(&self) -> Hybrid {
+        let HybridChoice {
+            kernel_priorities,
+            abbreviated_quanta,
+            ticket_boost,
+        } = self.hybrid;
+        Hybrid {
+            kernel_priorities,
+            abbreviated_quanta,
+            ticket_boost,
         }
     }
 }
@@ -217,7 +233,7 @@ impl ForKernel {
             quantum_ns: lock(&dispatcher).quantum_ns(),
             scope: options.scope,
             queues: options.queues,
-            abbreviated: options.abbreviated,
+            hybrid: options.hybrid(),
         };
         let side = {
             let mut dispatcher = lock(&dispatcher);
@@ -361,7 +377,7 @@ impl Engine for ForKernel {
             },
             cpus: self.cpus.clone(),
             queues: Some(self.options.queues.to_string()),
-            abbreviated: self.options.abbreviated,
+            hybrid: Some(self.options.hybrid),
             traced: self.options.traced,
             decisions: side.decisions(),
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),

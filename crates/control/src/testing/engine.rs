@@ -268,7 +268,7 @@ impl Engine for FakeEngine {
             own_cpu_ns: 0,
             uptime_ns: 0,
             queues: None,
-            abbreviated: false,
+            hybrid: None,
             traced: false,
             outside: Vec::new(),
             trouble: None,

@@ -1,5 +1,6 @@
 //! Replays a trace of decisions: stride scheduling (1995, 2) must allow every pick.
 
+mod early;
 mod one;
 mod several;
 
@@ -49,6 +50,27 @@ pub enum Disallowed {
         node: u32,
         /// The distance, positive if the client waits too long.
         off_ns: i64,
+    },
+    #[error(
+        "pick {pick} is not allowed: a task of client {node} runs, although an early task of client \
+         {instead_of} precedes it"
+    )]
+    Early {
+        /// The number of picks so far, including this one.
+        pick: u64,
+        node: u32,
+        instead_of: u32,
+    },
+    #[error(
+        "pick {pick} is not allowed: a task of client {node} runs early with a lead of {lead_ns} ns, \
+         more than {bound_ns} ns"
+    )]
+    Lead {
+        pick: u64,
+        node: u32,
+        /// The lead of the client, or of the task if that is larger.
+        lead_ns: u64,
+        bound_ns: u64,
     },
     /// A lottery decides, and a lottery allows every pick.
     #[error("after pick {pick} a lottery decides, which may pick any client")]

@@ -14,6 +14,8 @@
 //!   the scheduler can run in between.
 //! * No client waits longer than eight seconds.
 //!
+//! Where tasks are early, they precede all others ([`super::early`]).
+//!
 //! A trace may begin with the state ([`DecisionKind::Begin`]). The state does not include the
 //! running task and the next one, so the first `UNKNOWN_TURNS` turns after it are not judged.
 
@@ -21,6 +23,7 @@ use std::collections::{HashMap, HashSet};
 
 use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
+use super::early::EarlyTasks;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
 use crate::scheduler::{Decision, DecisionKind, LONGEST_WAIT_NS};
 
@@ -51,6 +54,7 @@ pub struct OnOne {
     /// The clients that joined since a turn may have ended: the kernel may have taken another
     /// task before.
     late: HashSet<u32>,
+    early: EarlyTasks,
     picks: u64,
     /// The kernel's pass that counts as 0 here, as its passes wrap around.
     origin: Option<u64>,
@@ -80,6 +84,8 @@ struct Task {
     pass: f64,
     /// The place in the queue: the pass, unless that means too long a wait.
     key: f64,
+    /// Its competing tasks.
+    competing: u32,
     /// What remained of the wait at the last leave, and the tickets at that time.
     remain: Option<(f64, u32)>,
 }
@@ -95,6 +101,7 @@ impl OnOne {
             unknown_turns: 0,
             first: None,
             late: HashSet::new(),
+            early: EarlyTasks::default(),
             picks: 0,
             origin: None,
         }
@@ -124,12 +131,22 @@ impl OnOne {
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
         match decision.kind {
-            DecisionKind::Begin
-            | DecisionKind::Wait
-            | DecisionKind::Look
-            | DecisionKind::Take
-            | DecisionKind::Go => return Ok(()),
-            DecisionKind::Pick => return self.pick(node, decision.tid),
+            DecisionKind::Begin | DecisionKind::Wait | DecisionKind::Take | DecisionKind::Go => {
+                return Ok(());
+            }
+            DecisionKind::Look => {
+                self.early.look();
+                return Ok(());
+            }
+            DecisionKind::WaitEarly => {
+                self.early.wait(decision);
+                return Ok(());
+            }
+            DecisionKind::EndEarly => {
+                self.early.end(decision.tid);
+                return Ok(());
+            }
+            DecisionKind::Pick => return self.pick(decision),
             DecisionKind::New => {
                 self.task(node).remain = None;
                 self.join(node, tickets, pass, present)?;
@@ -174,9 +191,11 @@ impl OnOne {
             competes: false,
             pass: 0.0,
             key: 0.0,
+            competing: 0,
             remain: None,
         });
         task.turn_ns = task.turn_ns.max(decision.quantum_ns + self.tick_ns);
+        task.competing = decision.tasks;
         tickets
     }
 
@@ -310,7 +329,8 @@ impl OnOne {
         Ok(())
     }
 
-    fn pick(&mut self, node: u32, tid: u32) -> Result<(), Disallowed> {
+    fn pick(&mut self, decision: &Decision) -> Result<(), Disallowed> {
+        let Decision { node, tid, .. } = *decision;
         self.picks += 1;
         let task = self.task(node);
         let turn_ns = task.turn_ns;
@@ -323,6 +343,7 @@ impl OnOne {
             turn.node == Some(node) && (turn.goes_on || turn.used_ns < turn_ns)
         });
         if resumes {
+            self.early.end(tid);
             return Ok(());
         }
         self.turn = Some(Turn {
@@ -331,6 +352,10 @@ impl OnOne {
             used_ns: 0,
             goes_on: false,
         });
+        self.early.pick(self.picks, decision, self.tick_ns)?;
+        if decision.early.is_some() {
+            return Ok(());
+        }
         if self.first == Some(node) {
             self.first = None;
             return Ok(());
@@ -356,6 +381,8 @@ impl OnOne {
         let is_late = self.late.contains(&node);
         let competing = self.tasks.iter().filter(|(_, task)| task.competes);
         let competing = competing.filter(|(other, _)| is_late || !self.late.contains(other));
+        // Other tasks do not wait for their turns.
+        let competing = competing.filter(|(node, task)| task.competing > self.early.of(**node));
         let keys = competing.map(|(node, task)| (task.key, *node));
         let (first, instead_of) = keys.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let all = self.core.total_tickets() as f64;

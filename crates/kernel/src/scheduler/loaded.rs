@@ -26,7 +26,7 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 240);
+const _: () = assert!(size_of::<types::rights>() == 328);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
@@ -354,7 +354,9 @@ fn configure(
     constants.queues = queues;
     constants.queue_by_cpu[..queue_by_cpu.len()].copy_from_slice(&queue_by_cpu);
     constants.traced = traced;
-    constants.abbreviated = options.abbreviated;
+    constants.abbreviated = options.hybrid.abbreviated_quanta;
+    constants.kernel_priorities = options.hybrid.kernel_priorities;
+    constants.ticket_boost = options.hybrid.ticket_boost;
     constants.all_tasks = options.scope == Scope::All;
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;
@@ -379,7 +381,7 @@ fn configure(
     };
     if cpus == 1 {
         operations.tick = std::ptr::null_mut();
-        if !traced && !options.abbreviated {
+        if !traced && !options.hybrid.abbreviated_quanta {
             operations.running = std::ptr::null_mut();
         }
     }

@@ -61,6 +61,8 @@ pub const PASS_BITS: u32 = 20;
 pub const LONGEST_WAIT_NS: u64 = 8_000_000_000;
 /// The queue of tasks that may run on several CPUs, but not on all.
 pub const ROAMERS: u32 = 1024;
+/// The queue of early tasks.
+pub const EARLY: u32 = 4097;
 
 /// The rule that finds the winner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,10 +116,38 @@ pub struct Options {
     pub scope: Scope,
     /// Fixed.
     pub queues: Queues,
-    /// Whether a waking task preempts the running task if it would precede that task even
-    /// after another millisecond of its own. Otherwise it waits for the end of the quantum.
-    /// Shares do not change: both tasks are charged for what they used. Fixed.
-    pub abbreviated: bool,
+    /// Fixed.
+    pub hybrid: Hybrid,
+}
+
+/// The mechanisms of hybrid lottery scheduling (1999). They decide when tasks run, and change
+/// no shares: all tasks are charged for what they use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hybrid {
+    /// Whether a task that wakes from a sleep in the kernel, which may hold one of its locks,
+    /// runs before all tasks that only compete (3.1).
+    pub kernel_priorities: bool,
+    /// Whether a waking task preempts a running task if it would precede that task even after
+    /// another millisecond of its own (3.2). Otherwise it waits for the end of a turn.
+    pub abbreviated_quanta: bool,
+    /// Whether a task that wakes and received less than it deserved in the last ten seconds
+    /// runs before all tasks that only compete (3.3).
+    pub ticket_boost: bool,
+}
+
+impl Hybrid {
+    /// The policies of 1994 and 1995 alone.
+    pub const NONE: Self = Self {
+        kernel_priorities: false,
+        abbreviated_quanta: false,
+        ticket_boost: false,
+    };
+    /// All mechanisms.
+    pub const ALL: Self = Self {
+        kernel_priorities: true,
+        abbreviated_quanta: true,
+        ticket_boost: true,
+    };
 }
 
 /// A ticket: an amount of a currency.

@@ -31,12 +31,16 @@ pub enum DecisionKind {
     /// On several CPUs: a task is about to enter a queue, or to move inside it. It has done so
     /// by the next record of this CPU.
     Wait,
-    /// On several CPUs: this CPU begins to look at the queues.
+    /// On several CPUs, and where tasks are early: this CPU begins to look at the queues.
     Look,
     /// On several CPUs: this CPU has taken a task from a queue.
     Take,
     /// On several CPUs: a task no longer waits.
     Go,
+    /// An early task begins to wait, in the queue [`super::EARLY`] or in the CPU's own.
+    WaitEarly,
+    /// An early task that may have waited is not early any more.
+    EndEarly,
 }
 
 impl DecisionKind {
@@ -83,6 +87,13 @@ pub struct Decision {
     /// Whether a task that waits or is taken is bound to some of the CPUs. The pass is its own
     /// in that case.
     pub is_bound: bool,
+    /// Of a task: its rank if it is early. The least runs first
+    /// ([`prorata_core::hybrid::EarlyRank`]).
+    pub early: Option<u64>,
+    /// Of a task: how far its client's use is ahead of what the client was due.
+    pub lead_ns: u64,
+    /// Of a task: how far its own use is ahead of its part of that.
+    pub own_lead_ns: u64,
 }
 
 /// A part of a trace.
@@ -95,7 +106,11 @@ pub struct Trace {
 }
 
 #[cfg(feature = "bpf")]
-const BYTES: usize = 88;
+const BYTES: usize = 112;
+
+/// The rank of a task that is not early (`bpf/task.bpf.h`).
+#[cfg(feature = "bpf")]
+const NOT_EARLY: u64 = u64::MAX;
 
 /// Reads `struct decision` of `bpf/abi.h`, if these bytes are one.
 #[cfg(feature = "bpf")]
@@ -119,6 +134,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         10 => DecisionKind::Look,
         11 => DecisionKind::Take,
         12 => DecisionKind::Go,
+        13 => DecisionKind::WaitEarly,
+        14 => DecisionKind::EndEarly,
         _ => return None,
     };
     Some(Decision {
@@ -137,6 +154,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         key: word(9),
         queue: word(10) as u32,
         is_bound: word(10) >> 32 != 0,
+        early: Some(word(11)).filter(|rank| *rank != NOT_EARLY),
+        lead_ns: word(12),
+        own_lead_ns: word(13),
     })
 }
 

@@ -1,8 +1,9 @@
-//! What the scheduler in the kernel computes (`bpf/arithmetic.h`, `rights.h` and `feasible.h`,
-//! compiled natively) beside what the core computes.
+//! What the scheduler in the kernel computes (`bpf/arithmetic.h`, `rights.h`, `feasible.h` and
+//! `window.h`, compiled natively) beside what the core computes.
 
 mod native;
 mod rights;
+mod window;
 
 use std::convert::Infallible;
 

@@ -14,6 +14,7 @@ typedef int32_t s32;
 
 #define SEC(name)
 #define __noinline	      __attribute__((noinline))
+#define __arg_nonnull
 #define can_loop	      true
 #define bpf_for(i, from, to) for ((i) = (from); (i) < (to); (i)++)
 
@@ -26,6 +27,7 @@ static u32 bpf_get_prandom_u32(void)
 /* A setting of the loader. */
 static u32 cpus = 1;
 
+#include "../../bpf/window.h"
 #include "../../bpf/abi.h"
 #include "../../bpf/pass.h"
 #include "../../bpf/rights.h"
@@ -160,4 +162,76 @@ void prorata_readjust(u32 cpu_count, u64 active)
 u64 prorata_feasible(u64 amount, u32 tasks)
 {
 	return feasible(worth_of(amount), tasks);
+}
+
+u64 prorata_due_rate(u32 value, u64 total, u32 cpu_count, u32 threads)
+{
+	return due_rate(value, total, cpu_count, threads);
+}
+
+u64 prorata_due_in(u64 rate, u64 elapsed_ns)
+{
+	return due_in(rate, elapsed_ns);
+}
+
+u32 prorata_fraction(u64 received_ns, u64 deserved_ns)
+{
+	return fraction(received_ns, deserved_ns);
+}
+
+u64 prorata_lead_bound_of(u64 quantum)
+{
+	return lead_bound_of(quantum);
+}
+
+u64 prorata_drained(u64 lead_ns, u64 due_ns)
+{
+	return drained(lead_ns, due_ns);
+}
+
+u64 prorata_risen(u64 lead_ns, u64 used_ns)
+{
+	return risen(lead_ns, used_ns);
+}
+
+bool prorata_wakes_early(u32 class, u32 part, u64 lead_ns, u64 bound_ns)
+{
+	return wakes_early(class, part, lead_ns, bound_ns);
+}
+
+u64 prorata_early_rank(u32 class, u32 part, u64 arrival)
+{
+	return early_rank(class, part, arrival);
+}
+
+const u64 prorata_window_bytes = sizeof(struct use_window);
+
+void prorata_window_from(struct use_window *window, u64 from)
+{
+	*window = window_from(from);
+}
+
+u64 prorata_advance(struct use_window *window, u64 until, u64 rate)
+{
+	return advance(window, until, rate);
+}
+
+void prorata_receive(struct use_window *window, u64 used_ns)
+{
+	receive(window, used_ns);
+}
+
+u64 prorata_received(const struct use_window *window)
+{
+	return window->all_received_ns;
+}
+
+u64 prorata_deserved(const struct use_window *window)
+{
+	return window->all_deserved_ns;
+}
+
+u32 prorata_fraction_after(const struct use_window *window, u64 used_ns)
+{
+	return fraction_after(window, used_ns);
 }

@@ -1,5 +1,7 @@
 //! The functions of `native.c`.
 
+pub mod window;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod c {

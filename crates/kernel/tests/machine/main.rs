@@ -3,6 +3,7 @@
 
 mod bounds;
 mod cgroups;
+mod early;
 mod economy;
 mod hogs;
 mod loading;
@@ -20,18 +21,19 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, which a short run has too. Most reckon with one CPU.
-const IN_SHORT: [(&str, Check); 7] = [
+const IN_SHORT: [(&str, Check); 8] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("changes_take_effect_at_once", economy::changes),
     ("nested_control_groups", cgroups::nested),
     ("every_pick_is_the_core_s", replay::picks),
+    ("every_early_pick_is_allowed", replay::early_picks),
     ("stopped_and_continued", tasks::stop_and_continue),
     ("kernel_threads_get_their_turns", whole::kernel_threads),
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 31] = [
+const CHECKS: [(&str, Check); 35] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -41,6 +43,13 @@ const CHECKS: [(&str, Check); 31] = [
         "a_waking_task_may_end_a_quantum",
         sharing::abbreviated_quanta,
     ),
+    ("early_tasks_change_no_shares", early::hogs_share),
+    (
+        "a_sleeper_runs_at_once_inside_its_client",
+        early::inside_a_client,
+    ),
+    ("sleeping_gains_nothing", early::adversaries),
+    ("short_processes_are_not_early", early::relay),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
     ("short_processes_get_their_share", sharing::short_processes),
     ("figure_3_of_1994", economy::figure_3),
@@ -106,7 +115,7 @@ const IN_SHORT_ON_THREE: [(&str, Check); 3] = [
 ];
 
 /// More checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 9] = [
+const CHECKS_ON_THREE: [(&str, Check); 11] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -131,6 +140,11 @@ const CHECKS_ON_THREE: [(&str, Check); 9] = [
     (
         "a_waking_task_may_end_a_quantum_on_three_cpus",
         sharing::abbreviated_quanta_on_three,
+    ),
+    ("early_tasks_on_three_cpus", early::on_three),
+    (
+        "every_pick_beside_early_tasks_is_of_the_least_pass",
+        replay::picks_beside_early_tasks,
     ),
     ("bound_elsewhere_again_and_again", tasks::affinity_changes),
     ("bound_tasks_of_control_groups", whole::bound_tasks),

@@ -14,7 +14,7 @@ use prorata_kernel::scheduler::{
 use crate::hogs::Hog;
 use crate::processors::{PER_CPU, bind};
 use crate::world::{
-    ABBREVIATED, QUANTUM_NS, STRIDE, TICK_NS, base, hog, hogs, place, settle, ticket,
+    ABBREVIATED, HYBRID, QUANTUM_NS, STRIDE, TICK_NS, base, hog, hogs, place, settle, ticket,
 };
 
 /// The fewest picks from which a trace can be judged.
@@ -76,6 +76,46 @@ fn picks_under(options: &Options) -> Result<(), Failed> {
     let take = || scheduler.take_decisions();
     record(&take, Duration::from_secs(4), &mut decisions)?;
     check(&decisions)
+}
+
+/// With early tasks, some of them in clients with hogs. Wrong early picks are found.
+pub fn early_picks() -> Result<(), Failed> {
+    let scheduler = Scheduler::load_traced(&HYBRID)?;
+    let mut programs = programs(&scheduler)?;
+    for (node, sleeper) in [(1, Hog::bursts(1, 6)), (2, Hog::bursts(2, 9))] {
+        scheduler.give(node, sleeper.pid())?;
+        programs.push(sleeper);
+    }
+    let mut decisions = Vec::new();
+    let take = || scheduler.take_decisions();
+    record(&take, Duration::from_secs(4), &mut decisions)?;
+    check(&decisions)?;
+    let is_early = |told: &&Decision| is_pick(told) && told.early.is_some();
+    let early = decisions.iter().filter(is_early).count() as u64;
+    eprintln!("    {early} of them early");
+    if early < ENOUGH {
+        return Err(format!("only {early} early picks").into());
+    }
+    passed_over_is_found(&decisions)
+}
+
+/// The real trace, except that from the middle on a hog gets the turns of early tasks.
+fn passed_over_is_found(decisions: &[Decision]) -> Result<(), Failed> {
+    let mut changed = decisions.to_vec();
+    let hog = decisions
+        .iter()
+        .find(|told| is_pick(told) && told.node == 3);
+    let hog = *hog.ok_or("the hog never ran")?;
+    let middle = decisions.len() / 2;
+    for told in changed[middle..].iter_mut() {
+        if is_pick(told) && told.early.is_some() {
+            (told.node, told.tid, told.early) = (hog.node, hog.tid, None);
+        }
+    }
+    match replay(&changed) {
+        Err(Disallowed::Early { .. } | Disallowed::Pick { node: 3, .. }) => Ok(()),
+        found => Err(format!("{found:?}").into()),
+    }
 }
 
 /// From the midst of a history on, in which tickets, quanta and clients change.
@@ -145,6 +185,26 @@ pub fn picks_in_abbreviated_quanta_from_queues_per_cpu() -> Result<(), Failed> {
         queues: Queues::Cpu,
         ..ABBREVIATED
     })
+}
+
+/// Early tasks wait elsewhere, but their clients' passes move with their use.
+pub fn picks_beside_early_tasks() -> Result<(), Failed> {
+    let options = Options {
+        queues: Queues::Cpu,
+        ..HYBRID
+    };
+    let scheduler = Scheduler::load_traced(&options)?;
+    let mut programs = programs(&scheduler)?;
+    for node in [1, 2, 3] {
+        let sleeper = Hog::bursts(1, 6);
+        scheduler.give(node, sleeper.pid())?;
+        programs.push(sleeper);
+    }
+    settle();
+    let mut decisions = Vec::new();
+    let take = || scheduler.take_decisions();
+    record(&take, Duration::from_secs(4), &mut decisions)?;
+    check(&decisions)
 }
 
 /// On several CPUs, with more tasks than CPUs, some of them in one node and some bound.

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::{BASE, Options, Policy, Queues, Scheduler, Scope, Ticket};
+use prorata_kernel::scheduler::{BASE, Hybrid, Options, Policy, Queues, Scheduler, Scope, Ticket};
 
 use crate::hogs::Hog;
 
@@ -17,11 +17,19 @@ pub const STRIDE: Options = Options {
     quantum_ns: QUANTUM_NS,
     scope: Scope::Given,
     queues: Queues::One,
-    abbreviated: false,
+    hybrid: Hybrid::NONE,
 };
 
 pub const ABBREVIATED: Options = Options {
-    abbreviated: true,
+    hybrid: Hybrid {
+        abbreviated_quanta: true,
+        ..Hybrid::NONE
+    },
+    ..STRIDE
+};
+
+pub const HYBRID: Options = Options {
+    hybrid: Hybrid::ALL,
     ..STRIDE
 };
 

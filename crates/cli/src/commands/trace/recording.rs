@@ -103,7 +103,9 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Wait
             | DecisionKind::Look
             | DecisionKind::Take
-            | DecisionKind::Go => return,
+            | DecisionKind::Go
+            | DecisionKind::WaitEarly
+            | DecisionKind::EndEarly => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;
@@ -253,6 +255,9 @@ mod tests {
             key: 0,
             queue: 0,
             is_bound: false,
+            early: None,
+            lead_ns: 0,
+            own_lead_ns: 0,
         }
     }
 

@@ -130,7 +130,7 @@ pub fn status() -> StatusReport {
         decisions: 0,
         clients: 0,
         queues: None,
-        abbreviated: false,
+        hybrid: None,
         traced: false,
         outside: Vec::new(),
         trouble: None,

@@ -1,5 +1,7 @@
 use super::*;
 
+mod early;
+
 const QUANTUM_NS: u64 = 20_000_000;
 const TICK_NS: u64 = 4_000_000;
 
@@ -39,6 +41,9 @@ impl Kernel {
             key: 0,
             queue: 0,
             is_bound: false,
+            early: None,
+            lead_ns: 0,
+            own_lead_ns: 0,
         });
     }
 

@@ -29,6 +29,9 @@ impl Words {
             key: pass,
             queue: QUEUE,
             is_bound: false,
+            early: None,
+            lead_ns: 0,
+            own_lead_ns: 0,
         });
         self.words.last_mut().expect("it was told")
     }

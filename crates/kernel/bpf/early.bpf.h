@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Early tasks: a task that wakes and received less than it deserved runs before all tasks that
+ * only compete (Petrou et al. 1999, 3.1 and 3.3; window.h has the rules). First come tasks that
+ * slept in the kernel and may hold one of its locks, then those that received least of what
+ * they deserved.
+ *
+ * The paper multiplies tickets. A pass cannot be multiplied: a client whose pass is always in
+ * front owes nothing and still starves the others. So the order of passes stays as it is, and
+ * passes move by use as ever. Early tasks wait in a queue of their own, which each CPU looks at
+ * first. A node's representative (line.bpf.h) stays where it is meanwhile.
+ *
+ * A task is early until it sleeps, has received what it deserved, or its client's lead
+ * (lead.bpf.h) or its own exceeds the bound. Its own lead protects the client's other tasks: a
+ * client that has the whole machine is never ahead. A kernel priority lasts for one turn.
+ *
+ * One queue serves all CPUs: early tasks are few and run for a short time.
+ */
+#ifndef PRORATA_EARLY_BPF_H
+#define PRORATA_EARLY_BPF_H
+
+/* Early tasks that one look passes over. */
+#define MOST_PASSED_OVER 64
+
+#define NICE_0	     120
+#define POLICY_BATCH 3
+
+/* Nice and idle tasks are never early: their users ask for less. */
+static bool wants_less(const struct task_struct *p)
+{
+	return p->static_prio > NICE_0 || p->policy == POLICY_IDLE || p->policy == POLICY_BATCH;
+}
+
+/*
+ * How a task sleeps that stops running. Only an uninterruptible sleep can hold a lock of the
+ * kernel. Of those, the kernel tells the ones for a disk.
+ */
+static u32 kind_of_sleep(const struct task_struct *sleeper)
+{
+	if (!kernel_priorities)
+		return WAKE_USER;
+	if (bpf_core_field_exists(sleeper->in_iowait) && BPF_CORE_READ_BITFIELD(sleeper, in_iowait))
+		return WAKE_DISK;
+	if (bpf_core_field_exists(sleeper->sched_contributes_to_load) &&
+	    BPF_CORE_READ_BITFIELD(sleeper, sched_contributes_to_load))
+		return WAKE_LOCK;
+	return WAKE_USER;
+}
+
+/* Whether the leads of a task and of its client permit it to be early. */
+static bool is_within_bounds(const struct task *task, u64 now)
+{
+	const struct rights *node = node_at(task->node);
+
+	return task->lead_ns <= lead_bound_of(quantum_of(node)) &&
+	       lead_by(task->node, now) <= lead_bound(node);
+}
+
+/* Makes a task early that slept on this, if it may be. */
+static void make_early(struct task *task, u32 class, u64 arrival, u64 now)
+{
+	u32 part = FRACTION_ONE;
+
+	if (ticket_boost && class == WAKE_USER)
+		part = fraction_after(&task->window, 0);
+	task->early = NOT_EARLY;
+	if (wakes_early(class, part, 0, 0) && is_within_bounds(task, now))
+		task->early = early_rank(class, part, arrival);
+}
+
+/* A waking task that has joined may be early. */
+__noinline int consider_early(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull,
+			      u64 now)
+{
+	u32 class = task->sleeps_on;
+
+	task->woke_at_ns = task->charged_ns;
+	task->sleeps_on = WAKE_USER;
+	follow_second(task->node, now);
+	advance_window(task, now);
+	if (!wants_less(p))
+		make_early(task, class, now, now);
+	return 0;
+}
+
+/*
+ * A turn has ended, and was charged. Returns whether the task is early now. A task that woke and
+ * lost that by its lead may become early again before it sleeps: if two tasks wake one another,
+ * one of them may never sleep, because the other one always answers before.
+ */
+__noinline int reconsider_early(struct task_struct *p __arg_trusted,
+				struct task *task __arg_nonnull, u64 now)
+{
+	u64 used_ns = task->charged_ns - task->woke_at_ns;
+	u64 arrival = is_early(task) ? task->early : now;
+
+	if ((!is_early(task) && used_ns > quantum_of(node_at(task->node))) || wants_less(p))
+		return 0;
+	make_early(task, WAKE_USER, arrival, now);
+	return task->early != NOT_EARLY;
+}
+
+static void wait_among_early(struct task_struct *p, struct task *task, u64 slice, u64 enq_flags)
+{
+	leave_place(task);
+	trace_early(EARLY_WAITS, p, task, EARLY);
+	insert_by_key(p, EARLY, slice, task->early, enq_flags);
+	wake_idle_cpu(p);
+}
+
+/* A task in the queue is not early any more: it moves to its place among the others. */
+static void compete_again(struct bpf_iter_scx_dsq *waiting, struct task_struct *p,
+			  struct task *task)
+{
+	u32 queue;
+	u64 pass, key;
+	bool moved;
+
+	trace_early(EARLY_ENDS, p, task, EARLY);
+	task->early = NOT_EARLY;
+	if (waits_in_line(task)) {
+		scx_bpf_dsq_move_set_vtime___new(waiting, task->progress);
+		moved = scx_bpf_dsq_move_vtime___new(waiting, p, LINES + task->node, 0);
+	} else {
+		queue = queue_for(p, task);
+		pass = pass_for(task);
+		key = key_of(entity_of(task), pass);
+		moved = put_in_place(waiting, p, task, queue, key, pass);
+		note_key(queue, key);
+	}
+	/* Another CPU has taken it, or the kernel is about to queue it again. */
+	if (!moved)
+		leave_place(task);
+}
+
+/* Moves the first early task that may run here to this CPU, if it precedes a running one. */
+__noinline int take_early(s32 cpu, u64 running_early)
+{
+	u32 passed_over = nothing;
+	u64 now = scx_bpf_now();
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, EARLY, 0) {
+		struct task *task = task_of(p);
+
+		if (++passed_over > MOST_PASSED_OVER)
+			break;
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		if (task && task->competes) {
+			if (!is_within_bounds(task, now)) {
+				compete_again(BPF_FOR_EACH_ITER, p, task);
+				continue;
+			}
+			if (task->early >= running_early)
+				break;
+			scx_bpf_task_set_slice(p, slice_until(cpu, entity_of(task)));
+		}
+		if (scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * On one CPU, a task that is not early any more, while another task represents its node: it
+ * waits in the node's line, and the queue decides.
+ */
+static bool waits_for_its_node(const struct task *task)
+{
+	return one_cpu && task->place == NOWHERE && node_at(task->node)->represented;
+}
+
+#endif

@@ -1,0 +1,101 @@
+//! Early tasks and abbreviated quanta (`bpf/early.bpf.h`).
+
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use prorata_kernel::scheduler::{Options, Queues, Scheduler};
+
+use crate::hogs::{Hog, used_ns};
+use crate::world::{HYBRID, base, check_shares, hog, hogs, place, settle};
+
+/// Time in which the scheduler learns that a task sleeps.
+const LEARNS: Duration = Duration::from_secs(2);
+
+/// Clients that compute share as exactly as without early tasks.
+pub fn hogs_share() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let _hogs = hogs(&scheduler, &[(1, 300), (2, 200), (3, 100)])?;
+    settle();
+    check_shares(&scheduler, &[(1, 3.0), (2, 2.0), (3, 1.0)], 3, 3.0)
+}
+
+/// A task that wants 2 ms in 10 gets them beside four hogs of its own client. (In the order of
+/// progress it would get 2 ms in a quantum and 8 ms.)
+pub fn inside_a_client() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let _first = hog(&scheduler, 1, &[base(100)])?;
+    let others = [(); 3].map(|()| Hog::start());
+    for other in &others {
+        scheduler.give(1, other.pid())?;
+    }
+    let sleeper = Hog::bursts(2, 8);
+    scheduler.give(1, sleeper.pid())?;
+    thread::sleep(LEARNS);
+    let before = used_ns(sleeper.pid());
+    thread::sleep(Duration::from_secs(2));
+    let used_ms = (used_ns(sleeper.pid()) - before) / 1_000_000;
+    eprintln!("    {used_ms} ms in 2 s");
+    match used_ms {
+        360.. => Ok(()),
+        _ => Err(format!("{used_ms} ms of 400").into()),
+    }
+}
+
+/// Clients that compute and sleep in turn get no more than they are due beside a hog with as
+/// many tickets. Each of these would want more than half.
+pub fn adversaries() -> Result<(), Failed> {
+    for (use_ms, sleep_ms) in [(19, 1), (60, 20), (200, 100)] {
+        let scheduler = Scheduler::load(&HYBRID)?;
+        let adversary = Hog::bursts(use_ms, sleep_ms);
+        place(&scheduler, 1, &[base(100)], &adversary)?;
+        let _hog = hog(&scheduler, 2, &[base(100)])?;
+        thread::sleep(LEARNS);
+        let nodes = [1, 2];
+        let received = crate::world::received(&scheduler, &nodes, Duration::from_secs(4))?;
+        let share = received[0] / (received[0] + received[1]);
+        eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
+        // The bound of leads and a quantum, in four seconds.
+        if share > 0.5 + 0.12 / 4.0 {
+            return Err(format!("{use_ms} ms and {sleep_ms} ms: {share:.3}").into());
+        }
+    }
+    Ok(())
+}
+
+/// A client that forks one short process after another gains nothing.
+pub fn relay() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let relay = Hog::relay(5);
+    place(&scheduler, 1, &[base(100)], &relay)?;
+    let _hog = hog(&scheduler, 2, &[base(100)])?;
+    settle();
+    check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], 4, 6.0)
+}
+
+/// On three CPUs: shares of clients that compute, of which one is worth more than a CPU, and a
+/// sleeper beside the hog of its own client.
+pub fn on_three() -> Result<(), Failed> {
+    let options = Options {
+        queues: Queues::Cpu,
+        ..HYBRID
+    };
+    let scheduler = Scheduler::load(&options)?;
+    let _hogs = hogs(&scheduler, &[(1, 100), (2, 200), (3, 300), (4, 600)])?;
+    let sleeper = Hog::bursts(2, 8);
+    scheduler.give(1, sleeper.pid())?;
+    thread::sleep(LEARNS);
+    let before = used_ns(sleeper.pid());
+    check_shares(
+        &scheduler,
+        &[(1, 1.0), (2, 2.0), (3, 3.0), (4, 3.0)],
+        3,
+        4.0,
+    )?;
+    let used_ms = (used_ns(sleeper.pid()) - before) / 1_000_000;
+    eprintln!("    {used_ms} ms in 3 s");
+    match used_ms {
+        480.. => Ok(()),
+        _ => Err(format!("{used_ms} ms of 600").into()),
+    }
+}
