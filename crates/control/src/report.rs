@@ -74,6 +74,7 @@ impl Reporter<'_> {
             decisions: status.decisions,
             clients: self.state.roots.len() as u32,
             outside: status.outside,
+            advice: status.advice.map(str::to_owned),
             trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
         }
     }

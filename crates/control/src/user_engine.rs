@@ -4,7 +4,9 @@ use std::os::fd::BorrowedFd;
 
 use prorata_core::ids::ClientId;
 use prorata_protocol::{ClientState, OutsideReport};
-use prorata_user::{ClientActivity, EngineConfig, Mechanism, OutsideLoad, UserEngine};
+use prorata_user::{
+    ClientActivity, EngineConfig, Mechanism, MissingRight, OutsideLoad, UserEngine,
+};
 
 use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus};
 use crate::process::ProcessId;
@@ -127,12 +129,27 @@ impl Engine for ForUser {
             own_cpu_ns: status.own_cpu_ns,
             uptime_ns: status.uptime_ns,
             outside: status.outside.iter().map(outside_report).collect(),
+            advice: status.missing_right.map(advice),
             trouble: None,
         }
     }
 
     fn failure(&self) -> Option<String> {
         self.engine.status().failure
+    }
+}
+
+fn advice(missing: MissingRight) -> &'static str {
+    match missing {
+        MissingRight::LeaveIdle => {
+            "losers have to be stopped: a nice limit of 20 (`nice 0` in limits.conf, \
+             `LimitNICE=20` in a systemd unit) or a delegated cpu controller (`Delegate=cpu`) \
+             spares them that"
+        }
+        MissingRight::CpuController => {
+            "losers have to be stopped, as clients are in different sessions or control groups: \
+             a delegated cpu controller (`Delegate=cpu`) spares them that"
+        }
     }
 }
 

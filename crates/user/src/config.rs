@@ -30,6 +30,15 @@ impl Mechanism {
     }
 }
 
+/// A right that would give an engine a better mechanism than it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MissingRight {
+    /// To leave `SCHED_IDLE` again, or to use the cpu controller of control groups.
+    LeaveIdle,
+    /// To use that controller: the clients' scheduling groups differ.
+    CpuController,
+}
+
 /// What an engine needs to know.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -53,6 +62,8 @@ pub struct EngineConfig {
 pub struct EngineStatus {
     /// Mechanism in use now.
     pub mechanism: Mechanism,
+    /// What would give it a better one.
+    pub missing_right: Option<MissingRight>,
     /// Decisions taken so far.
     pub decisions: u64,
     /// CPU time used by this process and by the guardian.

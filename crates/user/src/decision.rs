@@ -287,6 +287,7 @@ impl DecisionThread {
     pub(crate) fn facts(&self) -> EngineFacts {
         EngineFacts {
             mechanism: self.enforcement.mechanism(),
+            missing_right: self.enforcement.missing_right(),
             decisions: self.competition.decisions(),
             guardian: self.supervision.guardian_pid(),
             outside: self.competition.outside().loads(),

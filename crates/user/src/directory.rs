@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prorata_core::ids::ClientId;
 
 use crate::bell::Bell;
-use crate::config::Mechanism;
+use crate::config::{Mechanism, MissingRight};
 use crate::outside::OutsideLoad;
 use crate::process_id::ProcessId;
 
@@ -48,6 +48,7 @@ struct Listing {
 #[derive(Clone, Debug)]
 pub(crate) struct EngineFacts {
     pub(crate) mechanism: Mechanism,
+    pub(crate) missing_right: Option<MissingRight>,
     pub(crate) decisions: u64,
     pub(crate) guardian: Option<u32>,
     pub(crate) outside: Vec<OutsideLoad>,
@@ -73,9 +74,13 @@ pub(crate) struct SharedDirectory {
 }
 
 impl SharedDirectory {
-    pub(crate) fn new(mechanism: Mechanism) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        mechanism: Mechanism,
+        missing_right: Option<MissingRight>,
+    ) -> std::io::Result<Self> {
+        let directory = Directory::new(mechanism, missing_right);
         Ok(Self {
-            directory: Arc::new(Mutex::new(Directory::new(mechanism))),
+            directory: Arc::new(Mutex::new(directory)),
             exits: Arc::new(Bell::new()?),
         })
     }
@@ -136,13 +141,14 @@ impl SharedDirectory {
 }
 
 impl Directory {
-    fn new(mechanism: Mechanism) -> Self {
+    fn new(mechanism: Mechanism, missing_right: Option<MissingRight>) -> Self {
         Self {
             owners: HashMap::new(),
             clients: HashMap::new(),
             exited: Vec::new(),
             facts: EngineFacts {
                 mechanism,
+                missing_right,
                 decisions: 0,
                 guardian: None,
                 outside: Vec::new(),

@@ -5,7 +5,7 @@ use std::io;
 use crate::births::MAX_NOTICES;
 use crate::client::Client;
 use crate::competition::Competition;
-use crate::config::Mechanism;
+use crate::config::{Mechanism, MissingRight};
 use crate::control_groups::{ControlGroup, ControlGroups};
 use crate::error::EngineError;
 use crate::placement::place_winners;
@@ -61,6 +61,15 @@ impl Enforcement {
 
     pub(crate) fn mechanism(&self) -> Mechanism {
         self.mechanism
+    }
+
+    /// The right without which losers have to be stopped or frozen.
+    pub(crate) fn missing_right(&self) -> Option<MissingRight> {
+        match (self.mechanism, self.preferred) {
+            (Mechanism::Idle | Mechanism::GroupIdle, _) => None,
+            (_, Mechanism::Idle) => Some(MissingRight::CpuController),
+            _ => Some(MissingRight::LeaveIdle),
+        }
     }
 
     /// Whether losers are stopped by signals, if `SCHED_IDLE` works with their processes or not.

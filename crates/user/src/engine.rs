@@ -64,7 +64,8 @@ impl UserEngine {
         let table = Arc::new(table);
         let guardian = Guardian::spawn(&table, &config.socket).map_err(EngineError::Guardian)?;
         let wait = |error| EngineError::System("wait for events", error);
-        let directory = SharedDirectory::new(enforcement.mechanism()).map_err(wait)?;
+        let (mechanism, missing_right) = (enforcement.mechanism(), enforcement.missing_right());
+        let directory = SharedDirectory::new(mechanism, missing_right).map_err(wait)?;
         let (commands, events) = Events::new().map_err(wait)?;
         let mut tree = Tree::new(Journal::new(table.clone()), way_back, config.socket, cpus)
             .map_err(|error| EngineError::System("notice births", error))?;
@@ -193,6 +194,7 @@ impl UserEngine {
         let guardian = directory.facts.guardian.and_then(scheduler::cpu_time_ns);
         EngineStatus {
             mechanism: directory.facts.mechanism,
+            missing_right: directory.facts.missing_right,
             decisions: directory.facts.decisions,
             own_cpu_ns: own.unwrap_or(0) + guardian.unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,

@@ -60,7 +60,7 @@ mod waited;
 mod wake_times;
 
 pub use bell::Bell;
-pub use config::{EngineConfig, EngineStatus, Mechanism};
+pub use config::{EngineConfig, EngineStatus, Mechanism, MissingRight};
 pub use directory::ClientActivity;
 pub use engine::{UserEngine, put_right_orphans, put_right_what_is_left};
 pub use error::EngineError;

@@ -114,7 +114,8 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
     let traced = status.traced.then(|| ("traced", "yes".to_owned()));
     let outside = output::outside(&status.outside).map(|loads| ("load outside", loads));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
-    let more = [queues, hybrid, traced, stays, outside, trouble];
+    let advice = status.advice.clone().map(|advice| ("advice", advice));
+    let more = [queues, hybrid, traced, stays, outside, advice, trouble];
     rows.iter()
         .chain(more.iter().flatten())
         .try_for_each(|(name, value)| {

@@ -241,12 +241,13 @@ fn empty_lists_are_reported_on_standard_error() {
 }
 
 #[test]
-fn ps_and_status_tell_of_load_outside() {
+fn ps_and_status_tell_of_load_outside_and_status_gives_advice() {
     let fake = Fake::answering(|request| {
         let outside = [(0, 80), (3, 7)].map(|(cpu, percent)| OutsideReport { cpu, percent });
         matches!(request, Request::Status).then(|| {
             Response::Status(StatusReport {
                 outside: outside.to_vec(),
+                advice: Some("ask root".to_owned()),
                 ..status()
             })
         })
@@ -262,6 +263,7 @@ fn ps_and_status_tell_of_load_outside() {
         printed.contains("load outside  80 % of CPU 0, 7 % of CPU 3\n"),
         "{printed}"
     );
+    assert!(printed.contains("advice        ask root\n"), "{printed}");
     let report = parsed(&fake, &["status", "--json"]);
     assert_eq!(report["outside"][1], json!({"cpu": 3, "percent": 7}));
     let quiet = output(prorata(&Fake::start().socket()).arg("ps"));

@@ -383,6 +383,7 @@ impl Engine for ForKernel {
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
             outside: Vec::new(),
+            advice: None,
             trouble: side.trouble(),
         }
     }

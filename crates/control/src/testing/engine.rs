@@ -271,6 +271,7 @@ impl Engine for FakeEngine {
             hybrid: None,
             traced: false,
             outside: Vec::new(),
+            advice: None,
             trouble: None,
         }
     }

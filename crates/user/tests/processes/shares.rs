@@ -111,7 +111,10 @@ fn three_to_one(mechanism: Mechanism) {
     let programs = world.hogs(&[3, 1]);
     let time = Duration::from_secs(2);
     assert_shares(time, clocks_of(&programs), &[3, 1], QUANTUM_NS);
-    assert_eq!(world.engine().status().mechanism, mechanism);
+    let status = world.engine().status();
+    assert_eq!(status.mechanism, mechanism);
+    let stops = matches!(mechanism, Mechanism::Stop | Mechanism::GroupFreeze);
+    assert_eq!(status.missing_right.is_some(), stops);
 }
 
 fn inflation(mechanism: Mechanism) {

@@ -133,6 +133,7 @@ pub fn status() -> StatusReport {
         hybrid: None,
         traced: false,
         outside: Vec::new(),
+        advice: None,
         trouble: None,
     }
 }
