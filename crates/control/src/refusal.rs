@@ -107,8 +107,8 @@ pub(crate) enum Refusal {
     BeyondDaemon { pid: u32, owner: u32, uid: u32 },
     #[error(
         "process {pid} is a job of the shell '{shell}' ({shell_pid}), which would take it for \
-         stopped whenever another client runs: start it by `prorata run` there, or let \
-         `prorata status` tell how stop signals can be avoided"
+         stopped whenever another client runs: start it by `prorata run` there, or delegate a \
+         control group to this user (systemd: Delegate=cpu)"
     )]
     ShellJob {
         pid: u32,

@@ -141,6 +141,7 @@ static void end_group(struct cgroup *cgrp)
 	node->account = (struct account){};
 	node->client.known = false;
 	node->bound_worth = 0;
+	node->dues = (struct dues){};
 	free_group(group->node - CGROUP_NODES);
 }
 

@@ -94,10 +94,26 @@ __noinline int reconsider_early(struct task_struct *p __arg_trusted,
 	u64 used_ns = task->charged_ns - task->woke_at_ns;
 	u64 arrival = is_early(task) ? task->early : now;
 
-	if ((!is_early(task) && used_ns > quantum_of(node_at(task->node))) || wants_less(p))
+	if (!is_early(task) && used_ns > quantum_of(node_at(task->node)))
 		return 0;
+	if (wants_less(p)) {
+		task->early = NOT_EARLY;
+		return 0;
+	}
 	make_early(task, WAKE_USER, arrival, now);
 	return task->early != NOT_EARLY;
+}
+
+/*
+ * Whether an early task gives way to tasks that are bound to its CPU: they wait for no other
+ * one. A task that is due a whole CPU is never ahead, and would stay early until it sleeps.
+ */
+static bool gives_way(const struct task *task, s32 cpu)
+{
+	u64 used_ns = task->charged_ns - task->woke_at_ns;
+
+	return !one_cpu && used_ns > lead_bound_of(quantum_of(node_at(task->node))) &&
+	       (scx_bpf_dsq_nr_queued(residents_of(cpu)) > 0 || scx_bpf_dsq_nr_queued(ROAMERS) > 0);
 }
 
 static void wait_among_early(struct task_struct *p, struct task *task, u64 slice, u64 enq_flags)

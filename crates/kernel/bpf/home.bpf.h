@@ -80,6 +80,12 @@ static void evict_residents(s32 cpu)
 
 	bpf_for_each(scx_dsq, p, residents_of(cpu), 0)
 		scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL_ON | cpu, 0);
+	if (!hybrid)
+		return;
+	bpf_for_each(scx_dsq, p, EARLY, 0) {
+		if (p->nr_cpus_allowed == 1 && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL_ON | cpu, 0);
+	}
 }
 
 /*

@@ -75,13 +75,20 @@ static u64 rate_of_value(u64 value, u64 all, u32 threads)
 	return due_rate(at_most(value, all) >> shift, all >> shift, online, threads);
 }
 
+/* Without unbound tasks the client is due nothing beside what its bound tasks are. */
+static __always_inline void settle_if_competing(struct rights *node)
+{
+	if (node->client.tasks)
+		settle(&node->client);
+}
+
 /* What the client was due in the last second among those that competed at the moment. */
 static u64 rate_by_account(struct rights *node, u64 now)
 {
 	struct dues *dues = &node->dues;
 	u64 elapsed_ns = now - dues->since, specified_ns;
 
-	settle(&node->client);
+	settle_if_competing(node);
 	specified_ns = node->account.specified_ns - dues->specified_before_ns;
 	dues->specified_before_ns += specified_ns;
 	dues->since = now;
@@ -151,7 +158,7 @@ __noinline u64 lead_by(u32 number, u64 now)
 		return dues->lead_ns;
 	due_ns = due_in(dues->rate, passed_ns);
 	if (dues->lead_ns > due_ns + LEAD_BOUND_NS / 2) {
-		settle(&node->client);
+		settle_if_competing(node);
 		specified_ns = node->account.specified_ns - dues->lead_specified_ns;
 		if ((s64)specified_ns > (s64)due_ns)
 			due_ns = specified_ns;

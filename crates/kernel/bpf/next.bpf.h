@@ -161,6 +161,7 @@ static bool goes_next_early(struct task_struct *p, struct task *task, u64 slice,
 			return false;
 		enq_flags |= ENQ_HEAD;
 	}
+	leave_place(task);
 	trace_early(EARLY_WAITS, p, task, 0);
 	/* No other task compares its place with an early task's key. */
 	note_next(task, 0);

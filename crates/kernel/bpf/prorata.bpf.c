@@ -123,6 +123,9 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	if (hybrid && goes_on)
 		reconsider_early(p, task, scx_bpf_now());
 	if (is_early(task)) {
+		/* What was compared is not what runs next. */
+		if ((void *)bpf_get_current_task_btf() == p)
+			compared = false;
 		if (!one_cpu || !goes_next_early(p, task, slice, enq_flags))
 			wait_among_early(p, task, slice, enq_flags);
 	} else if (!one_cpu || !goes_next(p, task, running_task, slice, enq_flags)) {
@@ -137,6 +140,8 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		preempt_by(task, running_task);
 	else if (!waker_sleeps(p, task))
 		preempt_for(p, task);
+	/* It may be woken next without `select_cpu`, once it is bound to one CPU. */
+	task->waker = 0;
 }
 
 void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
@@ -161,10 +166,17 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	fill_vacancies();
 	reorder_if_due(task, now);
 	next_here.exists = false;
+	/* If the same task continues, `running` is not called. */
+	if (abbreviated && !one_cpu)
+		*is_kicked_on(cpu) = false;
 	was_early = task && is_early(task);
 	if (one_cpu && hybrid)
 		trace_look();
 	goes_on_early = was_early && reconsider_early(prev, task, now);
+	if (goes_on_early && gives_way(task, cpu)) {
+		task->early = NOT_EARLY;
+		goes_on_early = false;
+	}
 	other = early_waits() && take_early(cpu, goes_on_early ? task->early : NOT_EARLY);
 	compared = false;
 	if (!other && !goes_on_early) {

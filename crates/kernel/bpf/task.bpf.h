@@ -360,6 +360,8 @@ static void begin_window(struct task *task, const struct task *parent)
 	if (!hybrid)
 		return;
 	task->window = parent ? parent->window : window_from(scx_bpf_now());
+	/* The parent may have been charged in the middle of the copy. */
+	add_up(&task->window);
 }
 
 /* A node has one task less. */

@@ -99,6 +99,20 @@ static inline u32 slot_of(const struct use_window *window)
 	return window->slot < SLOTS ? window->slot : 0;
 }
 
+/* Finds the sums of the slots anew. */
+static inline void add_up(struct use_window *window)
+{
+	u64 received_ns = 0, deserved_ns = 0;
+	u32 slot;
+
+	bpf_for(slot, 0, SLOTS) {
+		received_ns += window->received_ns[slot];
+		deserved_ns += window->deserved_ns[slot];
+	}
+	window->all_received_ns = received_ns;
+	window->all_deserved_ns = deserved_ns;
+}
+
 static inline void deserve_until(struct use_window *window, u64 until_ns, u64 rate)
 {
 	u64 due_ns = due_in(rate, until_ns - window->until_ns);

@@ -55,7 +55,7 @@ pub enum LoadError {
     },
     #[error("cannot run {program}: {cause}")]
     Program { program: String, cause: io::Error },
-    #[error("the program on the terminal ended before all keys were typed")]
+    #[error("the program on the terminal ended before all keys were echoed")]
     ProgramEnded,
     #[error("ended early")]
     Interrupted,

@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::ioctl_fionbio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use serde::Serialize;
 
 use crate::crew::{self, Job, Running};
@@ -31,8 +32,10 @@ const NOTICED_NS: u64 = 50_000_000;
 const SILENCE_NS: u64 = NS_PER_S / 2;
 /// ... and after this time in any case.
 const START_NS: u64 = 10 * NS_PER_S;
-/// How long the last echoes may take.
+/// How long the last echoes may take, and how long a full terminal may accept no key.
 const PATIENCE_NS: u64 = 5 * NS_PER_S;
+/// Between two attempts to type into a full terminal.
+const RETRY_NS: u64 = 10_000_000;
 
 /// The size of the load.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -93,7 +96,7 @@ pub fn run(settings: &KeysSettings, watch: &mut dyn Watch) -> Result<KeysReport,
         settings: settings.clone(),
         latencies: Latencies::of(&echoes.latencies),
         delayed: echoes.delayed,
-        unanswered: settings.keys - echoes.seen,
+        unanswered: settings.keys - echoes.latencies.len(),
         performance: finished.performance,
     })
 }
@@ -123,29 +126,31 @@ impl Typist<'_> {
     fn type_all(&self) -> Result<Echoes, LoadError> {
         let mut screen = Screen::start(&self.settings.command)?;
         self.wait_for_start(&mut screen)?;
-        screen.type_keys(self.settings.first.as_bytes())?;
+        if !screen.type_keys(self.settings.first.as_bytes())? {
+            return Err(LoadError::ProgramEnded);
+        }
         self.wait_for_start(&mut screen)?;
         let mut echoes = Echoes::new(self.settings.rate);
         let begin_ns = now_ns();
         let mut typed = 0;
         let mut last_ns = begin_ns;
-        while echoes.seen < self.settings.keys && !self.stopped.load(Ordering::Relaxed) {
+        while echoes.next < self.settings.keys && !self.stopped.load(Ordering::Relaxed) {
             let now_ns = now_ns();
             let due_ns = begin_ns + echoes.due_ns(typed);
             let all_typed = typed == self.settings.keys;
-            if !all_typed && now_ns >= due_ns {
-                screen.type_keys(&[key(typed)])?;
+            let is_due = !all_typed && now_ns >= due_ns;
+            if is_due && screen.type_keys(&[key(typed)])? {
                 (typed, last_ns) = (typed + 1, now_ns);
                 self.typed.store(typed, Ordering::Relaxed);
                 continue;
             }
-            let until_ns = match all_typed {
-                true => last_ns + PATIENCE_NS,
-                false => due_ns,
-            };
-            if now_ns >= until_ns {
+            if (all_typed || is_due) && now_ns >= last_ns + PATIENCE_NS {
                 break;
             }
+            let until_ns = match is_due || all_typed {
+                true => now_ns + RETRY_NS,
+                false => due_ns,
+            };
             for letter in screen.read_until(until_ns, now_ns)? {
                 echoes.see(letter, typed, begin_ns);
             }
@@ -170,15 +175,19 @@ impl Typist<'_> {
     }
 }
 
+/// Letters that are typed in turn.
+const ALPHABET: u64 = 26;
+
 /// The key of this number.
 fn key(number: u64) -> u8 {
-    b'a' + (number % 26) as u8
+    b'a' + (number % ALPHABET) as u8
 }
 
 /// What was echoed so far.
 struct Echoes {
     rate: u64,
-    seen: u64,
+    /// The first key that is neither echoed nor given up.
+    next: u64,
     delayed: u64,
     latencies: Histogram<u64>,
 }
@@ -187,7 +196,7 @@ impl Echoes {
     fn new(rate: u64) -> Self {
         Self {
             rate,
-            seen: 0,
+            next: 0,
             delayed: 0,
             latencies: histogram(),
         }
@@ -198,19 +207,22 @@ impl Echoes {
         key * NS_PER_S / self.rate
     }
 
-    /// A letter was written after so many keys were typed.
+    /// A letter was written after so many keys were typed. It echoes the first key of this letter
+    /// that waits for its echo; those before have none.
     fn see(&mut self, letter: u8, typed: u64, begin_ns: u64) {
-        if self.seen == typed || letter != key(self.seen) {
+        let mut waiting = self.next..typed.min(self.next + ALPHABET);
+        let Some(echoed) = waiting.find(|&number| key(number) == letter) else {
             return;
-        }
-        let latency_ns = now_ns().saturating_sub(begin_ns + self.due_ns(self.seen));
+        };
+        let latency_ns = now_ns().saturating_sub(begin_ns + self.due_ns(echoed));
         self.latencies.saturating_record(latency_ns);
         self.delayed += u64::from(latency_ns > NOTICED_NS);
-        self.seen += 1;
+        self.next = echoed + 1;
     }
 }
 
-/// Both ends of a new terminal of the usual size.
+/// Both ends of a new terminal of the usual size. It echoes nothing by itself, and passes on each
+/// key at once.
 fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
@@ -224,6 +236,12 @@ fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
         ws_ypixel: 0,
     };
     tcsetwinsize(&slave, size)?;
+    let mut modes = tcgetattr(&slave)?;
+    let by_itself = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+    modes.local_modes.remove(by_itself);
+    tcsetattr(&slave, OptionalActions::Now, &modes)?;
+    // A program that reads nothing must not stop the one that types.
+    ioctl_fionbio(&master, true)?;
     Ok((master, slave))
 }
 
@@ -264,9 +282,13 @@ impl Screen {
         })
     }
 
-    fn type_keys(&mut self, keys: &[u8]) -> Result<(), LoadError> {
-        let broken = |error| LoadError::Broken("the terminal", error);
-        self.terminal.write_all(keys).map_err(broken)
+    /// Whether the terminal had room for the keys.
+    fn type_keys(&mut self, keys: &[u8]) -> Result<bool, LoadError> {
+        match self.terminal.write_all(keys) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(LoadError::Broken("the terminal", error)),
+        }
     }
 
     /// The letters that the program writes until then, as soon as there are any.
@@ -305,6 +327,7 @@ impl Screen {
         // Reading fails once the program has ended.
         match self.terminal.read(bytes) {
             Ok(count) if count > 0 => Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             _ => Err(LoadError::ProgramEnded),
         }
     }
@@ -364,17 +387,17 @@ mod tests {
     fn an_echo_is_the_next_letter_that_was_typed() {
         let mut echoes = Echoes::new(10);
         let begin_ns = now_ns();
+        let answered = |echoes: &Echoes| (echoes.next, echoes.latencies.len());
         echoes.see(b'a', 0, begin_ns);
-        assert_eq!(echoes.seen, 0, "nothing was typed yet");
-        echoes.see(b'b', 2, begin_ns);
-        assert_eq!(echoes.seen, 0);
+        assert_eq!(answered(&echoes), (0, 0), "nothing was typed yet");
         echoes.see(b'a', 2, begin_ns);
-        echoes.see(b'b', 2, begin_ns);
         echoes.see(b'c', 2, begin_ns);
-        assert_eq!(
-            (echoes.seen, echoes.due_ns(25)),
-            (2, 2 * NS_PER_S + NS_PER_S / 2)
-        );
+        echoes.see(b'b', 2, begin_ns);
+        assert_eq!(answered(&echoes), (2, 2));
+        // The echo of `c` is lost.
+        echoes.see(b'd', 4, begin_ns);
+        assert_eq!(answered(&echoes), (4, 3));
+        assert_eq!(echoes.due_ns(25), 2 * NS_PER_S + NS_PER_S / 2);
         assert_eq!((key(25), key(26)), (b'z', b'a'));
     }
 }

@@ -19,7 +19,7 @@ pub enum EngineChoice {
 
 /// What is fixed about the scheduler in the kernel when the daemon loads it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
+#[serde(rename_all = "kebab-case", from = "KeptKernelChoice")]
 pub struct KernelChoice {
     /// It schedules all of the machine, and not the clients alone.
     pub all: bool,
@@ -29,6 +29,33 @@ pub struct KernelChoice {
     pub hybrid: HybridChoice,
     /// Its decisions can be traced.
     pub traced: bool,
+}
+
+/// A choice as a journal keeps it. Older ones know one mechanism and not the others.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct KeptKernelChoice {
+    all: bool,
+    queues: QueueChoice,
+    hybrid: Option<HybridChoice>,
+    abbreviated: Option<bool>,
+    traced: bool,
+}
+
+impl From<KeptKernelChoice> for KernelChoice {
+    fn from(kept: KeptKernelChoice) -> Self {
+        let older = kept.abbreviated.map(|abbreviated_quanta| HybridChoice {
+            abbreviated_quanta,
+            ..HybridChoice::NONE
+        });
+        let hybrid = kept.hybrid.or(older);
+        Self {
+            all: kept.all,
+            queues: kept.queues,
+            hybrid: hybrid.unwrap_or(HybridChoice::initial(kept.all)),
+            traced: kept.traced,
+        }
+    }
 }
 
 /// Where tasks wait in the kernel.
@@ -110,5 +137,23 @@ mod tests {
             kernel(everything),
             "kernel --all --queues=one --hybrid=kernel-priorities,abbreviated-quanta,ticket-boost --trace"
         );
+    }
+
+    #[test]
+    fn choices_of_older_journals_keep_their_meaning() {
+        let kept = |text: &str| serde_json::from_str::<KernelChoice>(text).unwrap();
+        let all = kept(r#"{"all":true,"queues":"cpu","abbreviated":false,"traced":false}"#);
+        assert_eq!((all.all, all.hybrid), (true, HybridChoice::NONE));
+        let abbreviated = kept(r#"{"abbreviated":true}"#).hybrid;
+        assert!(abbreviated.abbreviated_quanta && !abbreviated.ticket_boost);
+        assert_eq!(kept("{}"), KernelChoice::default());
+        assert_eq!(kept(r#"{"all":true}"#).hybrid, HybridChoice::NONE);
+        let chosen = KernelChoice {
+            hybrid: abbreviated,
+            traced: true,
+            ..KernelChoice::default()
+        };
+        let text = serde_json::to_string(&chosen).unwrap();
+        assert_eq!(kept(&text), chosen);
     }
 }

@@ -136,3 +136,15 @@ fn an_early_client_keeps_to_its_limit() {
         );
     }
 }
+
+/// The turn was to end by the limit, before the tick; the step ends in between.
+#[test]
+fn a_limit_may_end_in_an_aligned_turn() {
+    let received = received(
+        "machine = { quanta = \"aligned\", quantum = \"100ms\" }\n\
+         [program.short]\nsteps = [{ compute = \"60ms\" }]\n\
+         [[client]]\nname = \"a\"\ntickets = 1\nprogram = \"short\"\nmax = \"30%\"\n\
+         [[at]]\ntime = \"10ms\"\ndo = { set-max = { of = \"a\" } }\n",
+    );
+    assert_eq!(received, [60_000_000]);
+}

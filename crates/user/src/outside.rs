@@ -120,7 +120,7 @@ impl Outside {
             && now_ns >= self.begun_ns + LOOK_INTERVAL_NS
             && let Some(idle_times) = &mut self.idle_times
         {
-            let mut idle_ns = vec![0; self.cpus.len()];
+            let mut idle_ns = self.idle_ns.clone();
             if idle_times.read(&self.cpus, &mut idle_ns).is_ok() {
                 self.now = Some((now_ns, idle_ns));
             }

@@ -425,8 +425,8 @@ impl IdleTimes {
         })
     }
 
-    /// Reads how long these CPUs, in ascending order, have been idle since boot. Fails if one is
-    /// missing, as CPUs that are off are. Cost: some 20 us on few CPUs.
+    /// Reads how long these CPUs, in ascending order, have been idle since boot. Leaves the time of a
+    /// CPU that is off. Cost: some 20 us on few CPUs.
     pub(crate) fn read(&mut self, cpus: &[usize], idle_ns: &mut [u64]) -> io::Result<()> {
         let length = rustix::io::pread(&self.file, &mut self.buffer[..], 0)?;
         parse_idle_times(&self.buffer[..length], cpus, idle_ns)
@@ -438,10 +438,15 @@ impl IdleTimes {
 fn parse_idle_times(text: &[u8], cpus: &[usize], idle_ns: &mut [u64]) -> Option<()> {
     let mut lines = text.split(|&b| b == b'\n');
     for (cpu, idle_ns) in cpus.iter().zip(idle_ns) {
-        let mut fields = lines.find_map(|line| {
+        let mut rest = lines.clone();
+        let found = rest.find_map(|line| {
             let mut fields = line.strip_prefix(b"cpu")?.split(|&b| b == b' ');
             (number::<usize>(fields.next()?)? == *cpu).then_some(fields)
-        })?;
+        });
+        let Some(mut fields) = found else {
+            continue;
+        };
+        lines = rest;
         // After user, nice and system time: idle, and idle while a disk works.
         let idle: u64 = number(fields.nth(3)?)?;
         let waiting: u64 = number(fields.next()?)?;
@@ -554,13 +559,15 @@ mod tests {
     }
 
     #[test]
-    fn idle_times_of_cpus_are_parsed_and_missing_cpus_refused() {
+    fn idle_times_of_cpus_are_parsed_and_those_of_missing_cpus_stay() {
         let text = b"cpu  9 9 9 9 9 9 9 0 0 0\ncpu0 1 2 3 40 5 6 7 8 0 0\n\
             cpu12 1 2 3 400 50 6 7 8 0 0\ncpu13 1 2 3 4";
         let mut idle_ns = [0; 2];
         assert!(parse_idle_times(text, &[0, 12], &mut idle_ns).is_some());
         assert_eq!(idle_ns, [45 * TICK_NS, 450 * TICK_NS]);
-        assert!(parse_idle_times(text, &[1, 12], &mut idle_ns).is_none());
+        idle_ns = [7, 7];
+        assert!(parse_idle_times(text, &[5, 12], &mut idle_ns).is_some());
+        assert_eq!(idle_ns, [7, 450 * TICK_NS]);
         assert!(parse_idle_times(text, &[0, 13], &mut idle_ns).is_none());
         let mut idle_times = IdleTimes::open(0).expect("/proc is readable");
         assert!(idle_times.read(&[0], &mut idle_ns[..1]).is_ok() && idle_ns[0] > 0);

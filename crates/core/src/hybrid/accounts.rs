@@ -94,7 +94,8 @@ impl Accounts {
         self.arrivals += 1;
         let bound_ns = lead_bound_ns(quantum_ns);
         // A kernel priority lasts for the turn that it begins.
-        let early = |class| is_early(class, fraction, lead_ns, bound_ns);
+        let is_due = standing.weight > 0;
+        let early = |class| is_due && is_early(class, fraction, lead_ns, bound_ns);
         let rank = |class| early(class).then(|| EarlyRank::new(class, fraction, arrival));
         Woken {
             early: rank(class).map(|first| Early {

@@ -171,6 +171,7 @@ impl Scheduler {
             entry.account = types::account::default();
             entry.client.known = 0;
             entry.bound_worth = 0;
+            entry.dues = types::dues::default();
             tables.waits[node as usize] = [0; BUCKETS];
         })
     }

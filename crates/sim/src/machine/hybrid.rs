@@ -39,11 +39,13 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Clients that woke and got no CPU preempt running clients (1999, 3.2).
+    /// Clients that woke and got no CPU preempt running clients (1999, 3.2). A client that runs
+    /// then may wake further ones.
     #[cold]
     pub(super) fn preempt(&mut self) {
-        let woken = std::mem::take(&mut self.machine.woken);
-        for &client in &woken {
+        let mut next = 0;
+        while let Some(&client) = self.machine.woken.get(next) {
+            next += 1;
             let state = &self.machine.clients[client as usize];
             if state.runnable == 0 || state.turn != NONE {
                 continue;
@@ -56,7 +58,6 @@ impl<O: Observer> Simulation<O> {
             self.end_turn(runner.index());
             self.give_free_cpus();
         }
-        self.machine.woken = woken;
         self.machine.woken.clear();
     }
 }

@@ -159,8 +159,8 @@ impl<O: Observer> Simulation<O> {
             stamp: place.stamp,
         };
         if machine.is_aligned() && !machine.is_limited(thread.client) {
-            // The tick ends the turn.
-            if step_end_ns <= turn_end_ns {
+            // The tick ends the turn, also one that began under a limit.
+            if step_end_ns <= machine.tick_ns.unwrap_or(turn_end_ns) {
                 machine.queue.push(step_end_ns, due);
             }
         } else if turn_end_ns <= machine.now_ns {
