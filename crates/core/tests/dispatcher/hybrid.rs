@@ -142,12 +142,16 @@ fn a_kernel_priority_lasts_for_one_turn() {
     }
 }
 
-#[test]
-fn a_boost_lasts_until_the_lead_passes_the_bound() {
-    let boost = Mechanisms {
+fn boost_alone() -> Mechanisms {
+    Mechanisms {
         ticket_boost: true,
         ..Mechanisms::default()
-    };
+    }
+}
+
+#[test]
+fn a_boost_lasts_until_the_lead_passes_the_bound() {
+    let boost = boost_alone();
     for policy in PolicyName::ALL {
         let mut cpu = Cpu::new(policy, boost, &[1, 1]);
         let sleeper = cpu.clients[0];
@@ -174,10 +178,7 @@ fn a_boost_lasts_until_the_lead_passes_the_bound() {
 
 #[test]
 fn a_client_that_sleeps_long_owes_no_more_than_its_lead() {
-    let boost = Mechanisms {
-        ticket_boost: true,
-        ..Mechanisms::default()
-    };
+    let boost = boost_alone();
     for policy in PolicyName::ALL {
         let mut cpu = Cpu::new(policy, boost, &[1, 1]);
         let sleeper = cpu.clients[0];

@@ -225,7 +225,6 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         Ok(())
     }
 
-    /// Each charge earns compensation for a turn of its own.
     /// The compensation of the turn's two pieces together.
     fn charge_more(
         &mut self,
@@ -255,6 +254,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         }
     }
 
+    /// Each charge earns compensation for a turn of its own.
     fn charges_add_up(&self) -> bool {
         false
     }
