@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scope};
+use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scope};
 use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::All,
                 queues: Queues::One,
-                hybrid: Hybrid::NONE,
+                hybrid: Mechanisms::NONE,
             };
             machine::under(&options, |_| measure());
         }

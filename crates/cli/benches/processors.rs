@@ -17,7 +17,9 @@ use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
 use prorata_core::feasible::{Demand, feasible_weights};
-use prorata_kernel::scheduler::{BASE, Hybrid, Options, Policy, Queues, Scheduler, Scope, Ticket};
+use prorata_kernel::scheduler::{
+    BASE, Mechanisms, Options, Policy, Queues, Scheduler, Scope, Ticket,
+};
 use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
                 quantum_ns: QUANTUM_NS,
                 scope: Scope::Given,
                 queues: Queues::Cpu,
-                hybrid: Hybrid::NONE,
+                hybrid: Mechanisms::NONE,
             };
             machine::under(&options, |scheduler| measure(Some(scheduler)));
         }

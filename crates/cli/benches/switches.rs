@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use prorata_kernel::Floor;
-use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scope};
+use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
 
 /// The oldest supported series, so that figures stay comparable.
@@ -142,9 +142,9 @@ fn measure_all() {
     floor.report().expect("it was not unloaded");
     drop(floor);
     for (policy, hybrid) in [
-        (Policy::Stride, Hybrid::NONE),
-        (Policy::Lottery, Hybrid::NONE),
-        (Policy::Stride, Hybrid::ALL),
+        (Policy::Stride, Mechanisms::NONE),
+        (Policy::Lottery, Mechanisms::NONE),
+        (Policy::Stride, Mechanisms::ALL),
     ] {
         let options = Options {
             policy,

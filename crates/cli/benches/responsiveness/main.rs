@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scheduler, Scope};
+use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scheduler, Scope};
 use prorata_report::figures::{self, Figure, Quantity};
 use prorata_report::table::{Side, Table};
 
@@ -91,7 +91,7 @@ const UNDER: [(&str, Option<Options>); 3] = [
     (
         "HYBRID",
         Some(Options {
-            hybrid: Hybrid::ALL,
+            hybrid: Mechanisms::ALL,
             ..STRIDE
         }),
     ),
@@ -103,7 +103,7 @@ const STRIDE: Options = Options {
     quantum_ns: QUANTUM_NS,
     scope: Scope::Given,
     queues: Queues::Cpu,
-    hybrid: Hybrid::NONE,
+    hybrid: Mechanisms::NONE,
 };
 
 fn main() -> ExitCode {

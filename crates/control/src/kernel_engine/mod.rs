@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scheduler, Scope};
+use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
 use prorata_protocol::{ClientState, HybridChoice, KernelChoice, PolicyName, QueueChoice};
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
@@ -84,13 +84,13 @@ impl From<KernelChoice> for KernelOptions {
 
 impl KernelOptions {
     /// The mechanisms as the scheduler takes them.
-    pub fn hybrid(&self) -> Hybrid {
+    pub fn hybrid(&self) -> Mechanisms {
         let HybridChoice {
             kernel_priorities,
             abbreviated_quanta,
             ticket_boost,
         } = self.hybrid;
-        Hybrid {
+        Mechanisms {
             kernel_priorities,
             abbreviated_quanta,
             ticket_boost,

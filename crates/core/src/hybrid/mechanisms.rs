@@ -12,6 +12,19 @@ pub struct Mechanisms {
 }
 
 impl Mechanisms {
+    /// The policies of 1994 and 1995 alone.
+    pub const NONE: Self = Self {
+        kernel_priorities: false,
+        abbreviated_quanta: false,
+        ticket_boost: false,
+    };
+    /// All mechanisms.
+    pub const ALL: Self = Self {
+        kernel_priorities: true,
+        abbreviated_quanta: true,
+        ticket_boost: true,
+    };
+
     /// Whether any is in force.
     pub fn any(self) -> bool {
         self.kernel_priorities || self.abbreviated_quanta || self.ticket_boost

@@ -31,6 +31,7 @@ use std::fmt;
 #[cfg(not(feature = "bpf"))]
 pub use loaded::Tap;
 pub use loaded::{Scheduler, possible_cpus};
+pub use prorata_core::hybrid::Mechanisms;
 #[cfg(feature = "bpf")]
 pub use tap::Tap;
 pub use trace::{Decision, DecisionKind, Trace};
@@ -116,38 +117,9 @@ pub struct Options {
     pub scope: Scope,
     /// Fixed.
     pub queues: Queues,
-    /// Fixed.
-    pub hybrid: Hybrid,
-}
-
-/// The mechanisms of hybrid lottery scheduling (1999). They decide when tasks run, and change
-/// no shares: all tasks are charged for what they use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hybrid {
-    /// Whether a task that wakes from a sleep in the kernel, which may hold one of its locks,
-    /// runs before all tasks that only compete (3.1).
-    pub kernel_priorities: bool,
-    /// Whether a waking task preempts a running task if it would precede that task even after
-    /// another millisecond of its own (3.2). Otherwise it waits for the end of a turn.
-    pub abbreviated_quanta: bool,
-    /// Whether a task that wakes and received less than it deserved in the last ten seconds
-    /// runs before all tasks that only compete (3.3).
-    pub ticket_boost: bool,
-}
-
-impl Hybrid {
-    /// The policies of 1994 and 1995 alone.
-    pub const NONE: Self = Self {
-        kernel_priorities: false,
-        abbreviated_quanta: false,
-        ticket_boost: false,
-    };
-    /// All mechanisms.
-    pub const ALL: Self = Self {
-        kernel_priorities: true,
-        abbreviated_quanta: true,
-        ticket_boost: true,
-    };
+    /// Fixed. They decide when tasks run, and change no shares: all tasks are charged for what
+    /// they use. Without abbreviated quanta a waking task waits for the end of a turn.
+    pub hybrid: Mechanisms,
 }
 
 /// A ticket: an amount of a currency.

@@ -4,7 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::{BASE, Hybrid, Options, Policy, Queues, Scheduler, Scope, Ticket};
+use prorata_kernel::scheduler::{
+    BASE, Mechanisms, Options, Policy, Queues, Scheduler, Scope, Ticket,
+};
 
 use crate::hogs::Hog;
 
@@ -17,19 +19,19 @@ pub const STRIDE: Options = Options {
     quantum_ns: QUANTUM_NS,
     scope: Scope::Given,
     queues: Queues::One,
-    hybrid: Hybrid::NONE,
+    hybrid: Mechanisms::NONE,
 };
 
 pub const ABBREVIATED: Options = Options {
-    hybrid: Hybrid {
+    hybrid: Mechanisms {
         abbreviated_quanta: true,
-        ..Hybrid::NONE
+        ..Mechanisms::NONE
     },
     ..STRIDE
 };
 
 pub const HYBRID: Options = Options {
-    hybrid: Hybrid::ALL,
+    hybrid: Mechanisms::ALL,
     ..STRIDE
 };
 

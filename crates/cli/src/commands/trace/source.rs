@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::Trace as Decisions;
-use prorata_kernel::scheduler::{Hybrid, Options, Policy, Queues, Scheduler, Scope, Tap};
+use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scheduler, Scope, Tap};
 use prorata_protocol::{PolicyName, StatusReport};
 
 use crate::args::WrongUsage;
@@ -93,7 +93,7 @@ impl DecisionSource {
             quantum_ns: settings.quantum_ns,
             scope: Scope::All,
             queues: Queues::One,
-            hybrid: Hybrid::NONE,
+            hybrid: Mechanisms::NONE,
         };
         let scheduler = Scheduler::load_traced(&options)?;
         Ok(Self::Own(Box::new(scheduler)))
