@@ -313,11 +313,19 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Medians of throughput and of the slowest of a hundred transactions, each as a part of what it
-/// is without prorata.
+/// is without prorata. Prints each pair.
 fn throughput(world: &World, time: Duration) -> Option<(f64, f64)> {
     let (mut rates, mut slowest) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let (alone, ours) = (plain(world, time)?, shared(world, time)?);
+        println!(
+            "pgbench, {}: {:.0} transactions/s, p99 {:.2} ms; beside SCHED_IDLE {:.0}, {:.2} ms",
+            world.mechanism(),
+            ours.0,
+            ours.1,
+            alone.0,
+            alone.1
+        );
         rates.push(ours.0 / alone.0);
         slowest.push(ours.1 / alone.1);
     }

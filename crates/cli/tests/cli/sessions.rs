@@ -291,7 +291,9 @@ fn tmux_screen(real: &Real, in_client: bool) -> String {
         start.args(words("run -n session -- env"));
     }
     // Without it the server takes the user's login shell, which may be one that ends at once.
-    start.args(words("SHELL=/bin/sh LC_ALL=C TERM=vt100")).args(server);
+    start
+        .args(words("SHELL=/bin/sh LC_ALL=C TERM=vt100"))
+        .args(server);
     assert!(output(&mut start).status.success());
     tmux.shows("ready>");
     tmux.typed("seq 1001 1040 | tail -n 5", "1040");
