@@ -66,14 +66,15 @@ pub fn open_or_start(
         return Ok(connection);
     }
     starter().map_err(|error| StartError::Failed(error.to_string()))?;
-    let mut held_last = None;
+    // The daemon listened a moment ago, and may be gone since.
+    let mut held_last = Instant::now();
     loop {
         if let Some(connection) = open()? {
             return Ok(connection);
         }
         if is_taken(&paths.daemon_lock()) {
-            held_last = Some(Instant::now());
-        } else if held_last.is_some_and(|time| time.elapsed() >= GONE) {
+            held_last = Instant::now();
+        } else if held_last.elapsed() >= GONE {
             return Err(StartError::Failed(why_it_ended(&paths.log())).into());
         }
         progress.look()?;

@@ -5,7 +5,9 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use prorata_protocol::{DaemonPaths, SocketPath, start_daemon};
+use prorata_protocol::{
+    ConnectError, DaemonPaths, SocketPath, StartError, open_or_start, start_daemon,
+};
 
 fn paths(directory: &Path) -> DaemonPaths {
     let runtime = directory.join("run");
@@ -77,4 +79,15 @@ fn a_failed_start_is_explained_by_the_daemon_or_its_log() {
     assert_eq!(why("echo one >&2; echo two >&2; echo >&2; exit 1"), "two");
     let error = start_daemon(&paths, Command::new("/no/such/program"), &|_| ()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_daemon_that_ends_at_once_after_it_listened_has_failed() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = paths(directory.path());
+    let starter = || start_daemon(&paths, shell("echo crashed >&2; echo ready"), &|_| ());
+    match open_or_start(&paths, &starter, &|_| ()) {
+        Err(ConnectError::Start(StartError::Failed(why))) => assert_eq!(why, "crashed"),
+        other => panic!("{other:?}"),
+    }
 }
