@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
 
 use crate::process::ProcessInfo;
 
@@ -9,6 +10,9 @@ use crate::process::ProcessInfo;
 pub(crate) trait Host {
     /// A living process.
     fn process(&self, pid: u32) -> Option<ProcessInfo>;
+
+    /// All processes, with their effective users.
+    fn processes(&self) -> Vec<(u32, u32)>;
 
     /// The account of this login name.
     fn account_named(&self, name: &str) -> Option<UserAccount>;
@@ -39,6 +43,15 @@ pub(crate) struct Linux;
 impl Host for Linux {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         ProcessInfo::read(pid)
+    }
+
+    fn processes(&self) -> Vec<(u32, u32)> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            Some((pid, entry.metadata().ok()?.uid()))
+        });
+        processes.collect()
     }
 
     fn account_named(&self, name: &str) -> Option<UserAccount> {

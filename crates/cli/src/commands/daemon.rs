@@ -19,7 +19,7 @@ pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
         engine,
         args.cpus.as_ref(),
     )?;
-    let status = configured(&mut connection, &args.settings, true)?;
+    let status = configured(&mut connection, &args.settings, true, args.users)?;
     print(&status, args.format)
 }
 
@@ -57,7 +57,7 @@ fn check_choices(
 const UNLOADED: &str = "none";
 
 pub fn configure(caller: &Caller, args: &ConfigureArgs) -> Result<()> {
-    let status = configured(&mut caller.open()?, &args.settings, false)?;
+    let status = configured(&mut caller.open()?, &args.settings, false, false)?;
     print(&status, args.format)
 }
 
@@ -65,6 +65,7 @@ fn configured(
     connection: &mut Connection,
     settings: &DaemonSettings,
     stay: bool,
+    users: bool,
 ) -> Result<StatusReport> {
     let quantum_ns = settings.quantum.map(quantum_ns).transpose()?;
     let policy = settings.policy;
@@ -72,6 +73,7 @@ fn configured(
         quantum_ns,
         policy,
         stay,
+        users,
     };
     answer!(connection, &request, Response::Status)
 }
@@ -111,11 +113,14 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
     let queues = status.queues.clone().map(|queues| ("queues", queues));
     let hybrid = status.hybrid.map(|hybrid| ("hybrid", hybrid.to_string()));
     let stays = status.stays.then(|| ("stays", "until stopped".to_owned()));
+    let users = status.users.then(|| ("users", "a client each".to_owned()));
     let traced = status.traced.then(|| ("traced", "yes".to_owned()));
     let outside = output::outside(&status.outside).map(|loads| ("load outside", loads));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
     let advice = status.advice.clone().map(|advice| ("advice", advice));
-    let more = [queues, hybrid, traced, stays, outside, advice, trouble];
+    let more = [
+        queues, hybrid, traced, stays, users, outside, advice, trouble,
+    ];
     rows.iter()
         .chain(more.iter().flatten())
         .try_for_each(|(name, value)| {

@@ -408,6 +408,7 @@ fn each_command_sends_its_request() {
                 quantum_ns: Some(5_000_000),
                 policy: None,
                 stay: false,
+                users: false,
             },
         ),
     ];

@@ -10,6 +10,7 @@ mod draft;
 mod names;
 mod processes;
 mod quota;
+mod rest;
 mod transfers;
 
 use std::time::Duration;
@@ -28,6 +29,7 @@ use draft::Draft;
 pub use names::name_of_program;
 #[cfg(test)]
 pub(crate) use quota::QUOTA;
+pub(crate) use rest::{rest_of_user, unused_currency};
 
 /// What to do and what to answer then.
 #[derive(Debug)]
@@ -168,7 +170,8 @@ impl Decoder<'_> {
                 quantum_ns,
                 policy,
                 stay,
-            } => self.configure(*quantum_ns, *policy, *stay),
+                users,
+            } => self.configure(*quantum_ns, *policy, *stay, *users),
             Request::Stop => self.stop(),
         }
     }
@@ -183,12 +186,17 @@ impl Decoder<'_> {
         quantum_ns: Option<u64>,
         policy: Option<PolicyName>,
         stay: bool,
+        users: bool,
     ) -> Result<Answer, Refusal> {
+        if users && self.view.host.own_uid() != 0 {
+            return Err(Refusal::UsersNeedRoot);
+        }
         let now = &self.view.state.settings;
         let settings = Settings {
             quantum_ns: quantum_ns.unwrap_or(now.quantum_ns),
             policy: policy.unwrap_or(now.policy),
             stays: stay || now.stays,
+            users: users || now.users,
             ..now.clone()
         };
         if settings != *now {
@@ -207,14 +215,15 @@ impl Decoder<'_> {
         Ok(Answer::Status)
     }
 
-    /// All clients are released before the daemon ends. The next daemon stays
-    /// only if it is started like this one.
+    /// All clients are released before the daemon ends. The next daemon stays,
+    /// and manages what users run, only if it is started like this one.
     fn stop(&mut self) -> Result<Answer, Refusal> {
         self.check_daemon_owner("stop the daemon")?;
         let now = &self.view.state.settings;
-        if now.stays {
+        if now.stays || now.users {
             self.draft.push(Change::Configure(Settings {
                 stays: false,
+                users: false,
                 ..now.clone()
             }));
         }

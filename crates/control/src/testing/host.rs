@@ -75,6 +75,13 @@ impl Host for FakeHost {
         self.processes.get(&pid).cloned()
     }
 
+    fn processes(&self) -> Vec<(u32, u32)> {
+        let processes = self.processes.values();
+        processes
+            .map(|process| (process.id.pid, process.uid))
+            .collect()
+    }
+
     fn account_named(&self, name: &str) -> Option<UserAccount> {
         let uid = match name {
             "root" => 0,

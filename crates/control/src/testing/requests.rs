@@ -217,6 +217,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
             quantum_ns: maybe(random, quantum_ns),
             policy: maybe(random, |random| one_of(random, POLICIES)),
             stay: random.next_u64() & 1 == 0,
+            users: false,
         },
     }
 }

@@ -11,6 +11,7 @@ fn configure(policy: PolicyName) -> Request {
         quantum_ns: None,
         policy: Some(policy),
         stay: false,
+        users: false,
     }
 }
 

@@ -95,6 +95,7 @@ fn stay() -> Request {
         quantum_ns: None,
         policy: None,
         stay: true,
+        users: false,
     }
 }
 

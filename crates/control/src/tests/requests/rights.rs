@@ -82,11 +82,13 @@ fn modes_limit_reading_funding_and_issuing() {
             quantum_ns: Some(5_000_000),
             policy: None,
             stay: false,
+            users: false,
         },
         Request::Configure {
             quantum_ns: None,
             policy: None,
             stay: true,
+            users: false,
         },
         Request::Stop,
     ] {
