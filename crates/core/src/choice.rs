@@ -31,6 +31,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 
+use crate::hybrid::Nice;
 use crate::ids::ClientIndex;
 use crate::matching::Matching;
 use crate::policy::{Policy, PolicyError};
@@ -137,6 +138,8 @@ pub struct Chooser {
     /// A way to place all turns, while some client has an affinity.
     matching: Option<Box<Matching>>,
     early: EarlyClients,
+    /// Whether the policy has to know the time.
+    keeps_time: bool,
 }
 
 impl Chooser {
@@ -144,6 +147,7 @@ impl Chooser {
     pub fn new(policy: Box<dyn Policy + Send>, cpus: Range<u32>, quantum_ns: u64) -> Self {
         debug_assert!(policy.is_empty());
         Self {
+            keeps_time: policy.keeps_time(),
             policy,
             cpus_free: cpus.len() as u32,
             cpus,
@@ -251,6 +255,11 @@ impl Chooser {
         expect(self.policy.set_tickets(client, tickets));
     }
 
+    /// As [`Policy::set_nice`].
+    pub(crate) fn set_nice(&mut self, client: ClientIndex, nice: Nice) {
+        self.policy.set_nice(client, nice);
+    }
+
     /// A competing client used CPU time, whether it has a turn or not.
     ///
     /// A turn is charged whole when it ends, because compensation depends on
@@ -318,13 +327,20 @@ impl Chooser {
         {
             return choice;
         }
+        if self.keeps_time {
+            self.policy.advance(now_ns);
+        }
         let Some((client, why)) = self.pick() else {
             return self.widen();
         };
         let state = &mut self.clients[client.0 as usize];
         let threads = state.0;
         *state = Client::with_turn(self.turns.len());
-        let until_ns = now_ns.saturating_add(self.quantum_ns(client));
+        let quantum_ns = match why == Reason::Early {
+            true => self.early_quantum_ns(client),
+            false => self.quantum_ns(client),
+        };
+        let until_ns = now_ns.saturating_add(quantum_ns);
         let used_ns = match self.outside_ns.is_empty() {
             true => 0,
             false => self.outside_ns.remove(&client).unwrap_or(0),
@@ -452,6 +468,7 @@ impl Chooser {
         for (client, tickets) in competing {
             expect(policy.join(client, tickets));
         }
+        self.keeps_time = policy.keeps_time();
         self.policy = policy;
         self.early.begin_anew(self.policy.charges_add_up());
     }

@@ -11,6 +11,7 @@
 
 mod hybrid;
 mod limits;
+mod nice;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -188,6 +189,9 @@ impl Dispatcher {
             && let Some(chooser) = self.chooser_of(client)
         {
             chooser.end_turn(ClientIndex(client.index()));
+            if self.hybrid.is_some() {
+                self.renew_boost(client);
+            }
         }
     }
 
@@ -332,6 +336,7 @@ impl Dispatcher {
         });
         self.entitlements.move_to_pool(client, pool as usize);
         self.set_client_quantum(client, quantum_ns);
+        self.set_nice(client, self.nice(client));
         if self.is_paused(client) {
             self.pass_over(client, true);
         }
@@ -352,6 +357,7 @@ impl Dispatcher {
         if let Some(chooser) = self.choosers.get_mut(pool) {
             chooser.set_policy(policy, self.entitlements.competing(pool));
         }
+        self.tell_nice_values(pool);
     }
 
     /// As [`Chooser::set_quantum`], of all choosers.

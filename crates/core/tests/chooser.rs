@@ -48,7 +48,7 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(client, ns)| Event::Quantum(client, ns)),
         4 => Just(Event::Next),
         4 => Just(Event::Fill),
-        1 => (0..PolicyName::ALL.len()).prop_map(Event::Policy),
+        1 => (0..PolicyName::BY_TICKETS.len()).prop_map(Event::Policy),
         1 => (1u32..6).prop_map(Event::Cpus),
     ]
 }
@@ -102,7 +102,7 @@ impl World {
                 let competing =
                     competing.map(|(known, client)| (ClientIndex(client), known.tickets));
                 self.chooser
-                    .set_policy(PolicyName::ALL[policy].policy(SEED), competing);
+                    .set_policy(PolicyName::BY_TICKETS[policy].policy(SEED), competing);
                 self.clients.iter_mut().for_each(|known| known.cpus = 0);
             }
             Event::Cpus(cpus) => {
@@ -194,11 +194,11 @@ proptest! {
 
     #[test]
     fn turns_fit_cpus_and_threads_in_any_history(
-        policy in 0..PolicyName::ALL.len(),
+        policy in 0..PolicyName::BY_TICKETS.len(),
         cpus in 1u32..6,
         events in prop::collection::vec(event(), 1..200),
     ) {
-        let mut world = World::new(PolicyName::ALL[policy], cpus);
+        let mut world = World::new(PolicyName::BY_TICKETS[policy], cpus);
         for event in &events {
             world.happen(event)?;
         }

@@ -174,12 +174,12 @@ pub fn reproduce(
     }
     let mut beyond = Vec::new();
     if settings.engine == Engine::Sim {
-        for policy in experiment.others(&figure.scenario) {
+        for policy in experiment.others(&figure.scenario, figure.reproduces.paper) {
             context.policy = Some(policy);
             let findings = experiment.run(&mut context)?;
             beyond.push(Beyond {
                 policy,
-                baseline: policy == PolicyName::Eevdf,
+                baseline: policy.is_baseline(),
                 metrics: judge(&expectations, &findings),
             });
         }

@@ -371,3 +371,62 @@ fn pools_make_up_the_machine() {
     let unknown = "[[at]]\ntime = \"1ms\"\ndo = { move = { client = \"Z\", to = \"a\" } }\n";
     assert_refused(&format!("{two}{unknown}"), 6, "there is no client \"Z\"");
 }
+
+#[test]
+fn nice_values_end_at_twenty() {
+    for nice in [-20, 19, 20] {
+        let text = format!("{HEAD}{CLIENT}nice = {nice}\n");
+        assert!(Scenario::parse(Path::new("dir/test.toml"), text).is_ok());
+    }
+    for nice in [-21, 21] {
+        assert_refused(&format!("nice = {nice}\n"), 1, "it must be -20 to 20");
+        assert_refused(
+            &format!(
+                "[[at]]\ntime = \"1s\"\ndo = {{ set-nice = {{ of = \"A\", nice = {nice} }} }}\n"
+            ),
+            3,
+            "it must be -20 to 20",
+        );
+    }
+    assert_refused("nice = 200\n", 1, "200");
+    assert_refused(
+        "[[at]]\ntime = \"1s\"\ndo = { set-nice = { of = \"C\", nice = 1 } }\n",
+        3,
+        "there is no client \"C\"",
+    );
+}
+
+#[test]
+fn boosts_multiply_tickets_of_some_policies_alone() {
+    let machine = |policy: &str| {
+        format!("[machine]\npolicy = \"{policy}\"\nhybrid = {{ as-printed = true }}\n")
+    };
+    for policy in [
+        "list-lottery",
+        "tree-lottery",
+        "class-lottery",
+        "decay-usage",
+    ] {
+        let text = format!("{HEAD}{CLIENT}{}", machine(policy));
+        assert!(Scenario::parse(Path::new("dir/test.toml"), text).is_ok());
+    }
+    for policy in ["stride", "lottery", "eevdf"] {
+        assert_refused(&machine(policy), 2, "choose one of them, or leave it out");
+    }
+    let later = "[[at]]\ntime = \"1s\"\ndo = { policy = \"stride\" }\n";
+    let text = format!("{}{later}", machine("list-lottery"));
+    assert_refused(&text, 6, "choose one of them");
+}
+
+#[test]
+fn a_loop_with_a_time_has_nothing_else_and_takes_time() {
+    let program = |keys: &str, steps: &str| {
+        format!("[program.p]\nsteps = [{{ loop = {{ {keys}, steps = [{steps}] }} }}]\n")
+    };
+    let compute = "{ compute = \"1ms\" }";
+    for other in ["times = 2", "chance = 0.5"] {
+        let keys = format!("until = \"1s\", {other}");
+        assert_refused(&program(&keys, compute), 2, "leave one of them out");
+    }
+    assert_refused(&program("until = \"1s\"", "\"yield\""), 2, "takes no time");
+}

@@ -58,7 +58,7 @@ fn a_running_thread_migrates_where_a_bound_one_needs_its_cpu() {
 #[test]
 fn every_policy_keeps_bound_clients_on_their_cpus() {
     let mut scenario = parse(&text(THREE, ""));
-    for policy in PolicyName::ALL {
+    for policy in PolicyName::BY_TICKETS {
         scenario.machine.policy = policy;
         // The books are checked at every event: where threads run, and that no CPU idles.
         let (machine, _) = common::run_checked(&scenario, 1, Measures::new());

@@ -26,6 +26,7 @@ impl SmpSimulation {
             | Instruction::Set { .. }
             | Instruction::Again { .. }
             | Instruction::Unless { .. }
+            | Instruction::Past { .. }
             | Instruction::Jump(_) => {
                 self.steps_at_once += 1;
                 if self.steps_at_once > limits::STEPS_AT_ONCE {
@@ -66,6 +67,12 @@ impl SmpSimulation {
             Instruction::Unless { chance, to } => {
                 if thread.rng.next_u64() >> 32 >= u64::from(chance) {
                     thread.instruction = to;
+                }
+            }
+            Instruction::Past { draw, to } => {
+                let draw = &self.code.draws[draw as usize];
+                if self.now_ns >= self.threads.draw(task, draw) {
+                    self.threads.all[task as usize].instruction = to;
                 }
             }
             Instruction::Yield => {

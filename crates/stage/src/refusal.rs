@@ -9,6 +9,8 @@ use prorata_scenario::file::{Action, KeyPath, MutexKind, Problem, ScenarioError,
 use crate::engine::ProcessEngine;
 use crate::stage::own_cpus;
 
+const NICE: &str = "nice values are simulated: leave them out, or use --engine sim";
+
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// Refuses scenarios that the engine cannot run on this machine.
@@ -23,6 +25,9 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
     for (i, client) in scenario.clients.iter().enumerate() {
         let place = root.key("client").index(i);
         check_max(client.max, kind, &place.key("max"))?;
+        if client.nice != 0 {
+            return Err(place.key("nice").problem(Problem::Step(NICE)));
+        }
     }
     for (i, at) in scenario.timeline.iter().enumerate() {
         let place = root.key("at").index(i).key("do");
@@ -30,6 +35,9 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
             Action::Policy(policy) => check_policy(*policy, kind, &place.key("policy"))?,
             Action::Quantum(quantum) => check_quantum(*quantum, kind, &place.key("quantum"))?,
             Action::SetMax(set) => check_max(set.max, kind, &place.key("set-max").key("max"))?,
+            Action::SetNice(_) => {
+                return Err(place.key("set-nice").problem(Problem::Step(NICE)));
+            }
             _ => {}
         }
     }
@@ -161,6 +169,11 @@ fn check_steps(steps: &[Step], kind: &ProcessEngine, place: &KeyPath) -> Result<
                 check_steps(&serve.steps, kind, &place.key("serve").key("steps"))?
             }
             Step::Loop(repeat) => {
+                if repeat.until.is_some() {
+                    return Err(place.key("loop").key("until").problem(Problem::Step(
+                        "a loop with a time is simulated: say how often, or use --engine sim",
+                    )));
+                }
                 check_steps(&repeat.steps, kind, &place.key("loop").key("steps"))?
             }
             _ => {}

@@ -180,6 +180,7 @@ impl Thread {
                     }
                     true
                 }
+                Instruction::Past { .. } => unreachable!("loops with a time are refused"),
                 Instruction::Yield => {
                     sched_yield();
                     true

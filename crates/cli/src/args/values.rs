@@ -184,7 +184,10 @@ pub fn policy() -> impl TypedValueParser<Value = PolicyName> {
             PolicyName::Lottery => "Random, as an exponential race (1994)",
             PolicyName::HierarchicalStride => "Deterministic, by a tree of clients (1995)",
             PolicyName::ClassLottery => "Random, in constant time",
-            PolicyName::ListLottery | PolicyName::TreeLottery | PolicyName::Eevdf => "",
+            PolicyName::ListLottery
+            | PolicyName::TreeLottery
+            | PolicyName::Eevdf
+            | PolicyName::DecayUsage => "",
         };
         PossibleValue::new(name.as_str()).help(help)
     };

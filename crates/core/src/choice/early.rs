@@ -34,6 +34,9 @@ pub(super) struct EarlyClients {
     used: bool,
     /// Whether use is added up between two selections.
     counts: bool,
+    /// Whether an early turn ends as soon as the use since the selection is a quantum, and
+    /// each wake preempts (1999, 3.1 and 3.2).
+    as_printed: bool,
 }
 
 impl EarlyClients {
@@ -50,6 +53,13 @@ impl EarlyClients {
 
     pub(super) fn rank(&self, client: ClientIndex) -> Option<EarlyRank> {
         self.ranks.get(&client).map(|early| early.rank)
+    }
+
+    /// CPU time that an early turn may last, where there is a bound.
+    pub(super) fn remaining_ns(&self, client: ClientIndex, quantum_ns: u64) -> Option<u64> {
+        let since_ns = self.since_selection_ns.get(&client);
+        let since_ns = since_ns.copied().unwrap_or(0);
+        self.as_printed.then(|| quantum_ns.saturating_sub(since_ns))
     }
 
     fn set(&mut self, client: ClientIndex, early: Option<Early>, waits: bool) {
@@ -94,7 +104,21 @@ impl Chooser {
     /// From now on a competing client is early, or no longer. A turn that it has goes on.
     pub(crate) fn set_early(&mut self, client: ClientIndex, early: Option<Early>) {
         let waits = self.client(client).turn().is_none();
+        // A client that used its quantum gives way at user level, instead of a large negative
+        // compensation (1999, 3.1).
+        let remaining_ns = self.early.remaining_ns(client, self.quantum_ns);
+        let early = early.filter(|_| remaining_ns != Some(0));
         self.early.set(client, early, waits);
+    }
+
+    /// The mechanisms are those that the paper prints.
+    pub(crate) fn set_as_printed(&mut self) {
+        self.early.as_printed = true;
+    }
+
+    /// As [`crate::policy::Policy::set_boost`].
+    pub(crate) fn set_boost(&mut self, client: ClientIndex, boost: Option<u32>) {
+        self.policy.set_boost(client, boost);
     }
 
     /// Whether no client competes.
@@ -189,6 +213,9 @@ impl Chooser {
             if is_less {
                 least = turn;
             }
+        }
+        if self.early.as_printed {
+            return Some(least.client);
         }
         let preempts = match (waker, self.early.rank(least.client)) {
             (Some(_), None) => true,

@@ -30,6 +30,14 @@ impl Chooser {
         self.own_quanta_ns.get(&client).copied()
     }
 
+    /// How long an early turn may last.
+    #[cold]
+    pub(super) fn early_quantum_ns(&self, client: ClientIndex) -> u64 {
+        let quantum_ns = self.quantum_ns(client);
+        let remaining_ns = self.early.remaining_ns(client, self.quantum_ns);
+        quantum_ns.min(remaining_ns.unwrap_or(quantum_ns))
+    }
+
     #[inline]
     pub(super) fn quantum_ns(&self, client: ClientIndex) -> u64 {
         match self.own_quanta_ns.is_empty() {

@@ -27,6 +27,30 @@ impl Dispatcher {
         }
     }
 
+    /// From now on boosts multiply tickets, kernel priorities last for a quantum whatever the
+    /// lead, and each wake preempts, as the paper prints them. Only lotteries with seats take
+    /// boosts. Call it after [`Dispatcher::set_mechanisms`].
+    pub fn set_as_printed(&mut self) {
+        if let Some(accounts) = &mut self.hybrid {
+            accounts.set_as_printed();
+            self.choosers.iter_mut().for_each(Chooser::set_as_printed);
+        }
+    }
+
+    /// A client waits for its next turn: the paper works its boost out in `setrunqueue()`
+    /// (1999, 4.1).
+    #[cold]
+    pub(super) fn renew_boost(&mut self, client: ClientId) {
+        if let Some(accounts) = &mut self.hybrid
+            && let Some(standing) = self.entitlements.standing(client)
+            && let Some(chooser) = self.choosers.get_mut(standing.pool)
+            && standing.threads > 0
+        {
+            let boost = accounts.boost(client, &standing);
+            chooser.set_boost(ClientIndex(client.index()), boost);
+        }
+    }
+
     /// Whether a client competes.
     pub fn competes(&self, client: ClientId) -> bool {
         self.entitlements.threads(client) > 0
@@ -80,6 +104,8 @@ impl Dispatcher {
                 if woken.early.is_some() {
                     chooser.set_early(index, woken.early);
                 }
+                let boost = accounts.boost(client, &standing);
+                chooser.set_boost(index, boost);
             }
             (Transition::Left, Some(before), _) => {
                 accounts.block(client, &before);

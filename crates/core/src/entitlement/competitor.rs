@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::service::{Reading, SERVICE_BITS};
 use crate::cpu_limit::{CPU_THOUSANDTHS, CpuLimit};
 use crate::feasible::Demand;
+use crate::hybrid::Nice;
 use crate::ids::ClientId;
 use crate::prefetch::prefetch;
 
@@ -30,6 +31,8 @@ pub(super) struct Competitor {
     pub(super) pool: u8,
     /// Its affinity class there; zero if it may use all CPUs.
     pub(super) affinity: u8,
+    /// Its nice value.
+    pub(super) nice: Nice,
     /// Tickets by its value, while active.
     pub(super) weight: u32,
     /// Tickets in force: the weight, readjusted if it was infeasible.
@@ -50,6 +53,7 @@ impl Competitor {
             generation: client.generation(),
             pool: 0,
             affinity: 0,
+            nice: Nice::default(),
             threads: 0,
             class_place: 0,
             class: 0,
@@ -151,6 +155,12 @@ impl Competitors {
     pub(super) fn get_mut(&mut self, client: ClientId) -> Option<&mut Competitor> {
         let competitor = self.0.get_mut(client.index() as usize)?.as_mut();
         competitor.filter(|c| c.is(client))
+    }
+
+    /// All, with their indices.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Competitor)> {
+        let known = self.0.iter().zip(0..);
+        known.filter_map(|(competitor, index)| Some((index, competitor.as_ref()?)))
     }
 
     /// A client that has competed, by index.

@@ -22,6 +22,7 @@
 pub(crate) mod active;
 mod competitor;
 mod confined;
+mod nice;
 mod pool;
 mod scale;
 mod service;

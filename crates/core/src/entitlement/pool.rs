@@ -20,6 +20,7 @@ use crate::affinity::Affinity;
 use crate::capacity::{Capacities, WHOLE_CPU};
 use crate::cpu_limit::{CPU_THOUSANDTHS, CpuLimit};
 use crate::feasible::Demand;
+use crate::hybrid::NiceLaw;
 use crate::ids::ClientIndex;
 use crate::ledger::Ledger;
 
@@ -57,6 +58,8 @@ pub(super) struct Pool {
     /// What its CPUs have to give, while that is not all of each.
     capacities: Option<Capacities>,
     service: Service,
+    /// How values follow nice values, if they do.
+    pub(super) nice_law: Option<NiceLaw>,
     scale: Scale,
     /// Threads, CPUs or weights changed since feasibility was looked at.
     stale: bool,
@@ -81,6 +84,7 @@ impl Pool {
             limited: 0,
             capacities: None,
             service: Service::default(),
+            nice_law: None,
             scale: Scale::INITIAL,
             stale: false,
             changes_since_rescale: 0,
@@ -133,6 +137,7 @@ impl Pool {
             threads: competitor.threads,
             weight: competitor.weight,
             value: self.scale.value(competitor.weight),
+            most: self.most(competitor.nice),
             total_weight: self.total_weight,
             scale: self.scale,
         }
@@ -190,9 +195,8 @@ impl Pool {
     ) -> u32 {
         let reading = self.settle();
         let competitor = competitors.at_mut(index);
-        let client = competitor.client(index);
-        ledger.activate(client);
-        let value = ledger.value(client);
+        ledger.activate(competitor.client(index));
+        let value = self.value(ledger, competitor, index);
         let weight = self.scale.tickets(value);
         competitor.change(reading, threads, weight);
         competitor.weight = weight;
@@ -335,7 +339,7 @@ impl Pool {
     ) {
         let competitor = competitors.at_mut(index);
         let before = competitor.weight;
-        let value = ledger.value(competitor.client(index));
+        let value = self.value(ledger, competitor, index);
         let magnitude = mem::replace(&mut competitor.magnitude, value.bits());
         if value.bits() != magnitude {
             self.magnitudes.remove(magnitude);

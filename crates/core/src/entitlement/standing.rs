@@ -19,6 +19,8 @@ pub(crate) struct Standing {
     pub(crate) weight: u32,
     /// Its value, as far as the tickets tell it.
     pub(crate) value: Value,
+    /// The most that it may be worth, if its nice value is above zero (1999, 3.4).
+    pub(crate) most: Option<Value>,
     /// Tickets of all that compete in the pool.
     pub(super) total_weight: u64,
     pub(super) scale: Scale,

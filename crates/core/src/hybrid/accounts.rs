@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::competition::{Entry, Sleepers};
 use super::{
-    DueRate, EarlyRank, FRACTION_ONE, Lead, Mechanisms, UseWindow, WakeClass, due_rate, is_early,
-    lead_bound_ns,
+    BOOST_ONE, DueRate, EarlyRank, FRACTION_ONE, Lead, Mechanisms, UseWindow, WakeClass, due_rate,
+    is_early, lead_bound_ns,
 };
 use crate::choice::Early;
 use crate::entitlement::Standing;
@@ -37,6 +37,8 @@ pub(crate) struct Woken {
 #[derive(Debug)]
 pub(crate) struct Accounts {
     mechanisms: Mechanisms,
+    /// Boosts multiply tickets, and kernel priorities know no lead, as the paper prints them.
+    as_printed: bool,
     now_ns: u64,
     /// By client index.
     accounts: Vec<Option<Account>>,
@@ -50,6 +52,7 @@ impl Accounts {
     pub(crate) fn new(mechanisms: Mechanisms, pools: usize) -> Self {
         Self {
             mechanisms,
+            as_printed: false,
             now_ns: 0,
             accounts: Vec::new(),
             sleepers: alloc::vec![Sleepers::default(); pools],
@@ -59,6 +62,10 @@ impl Accounts {
 
     pub(crate) fn mechanisms(&self) -> Mechanisms {
         self.mechanisms
+    }
+
+    pub(crate) fn set_as_printed(&mut self) {
+        self.as_printed = true;
     }
 
     /// Time never goes back.
@@ -74,7 +81,7 @@ impl Accounts {
         standing: &Standing,
         quantum_ns: u64,
     ) -> Woken {
-        let (now_ns, mechanisms) = (self.now_ns, self.mechanisms);
+        let (now_ns, mechanisms, as_printed) = (self.now_ns, self.mechanisms, self.as_printed);
         let account = self.account(client);
         if let Some((pool, entry)) = account.asleep.take() {
             self.sleepers[pool].remove(now_ns, entry);
@@ -93,16 +100,23 @@ impl Accounts {
         let arrival = self.arrivals;
         self.arrivals += 1;
         let bound_ns = lead_bound_ns(quantum_ns);
-        // A kernel priority lasts for the turn that it begins.
-        let is_due = standing.weight > 0;
-        let early = |class| is_due && is_early(class, fraction, lead_ns, bound_ns);
+        // A kernel priority lasts for the turn that it begins. A client that is niced up asked
+        // to stand back, and a boost never lifts it above its bound (1999, Figure 2).
+        let is_due = standing.weight > 0 && standing.most.is_none();
+        let early = |class| {
+            is_due
+                && match as_printed {
+                    true => class != WakeClass::User,
+                    false => is_early(class, fraction, lead_ns, bound_ns),
+                }
+        };
         let rank = |class| early(class).then(|| EarlyRank::new(class, fraction, arrival));
         Woken {
             early: rank(class).map(|first| Early {
                 rank: first,
                 afterwards: rank(WakeClass::User),
             }),
-            run_off_ns: ran_early.then_some(lead_ns),
+            run_off_ns: (ran_early && !as_printed).then_some(lead_ns),
         }
     }
 
@@ -125,7 +139,22 @@ impl Accounts {
         let account = self.settle(client, standing);
         account.window.receive(used_ns);
         account.lead.rise(used_ns);
-        account.lead.ns() <= lead_bound_ns(quantum_ns)
+        let permits = account.lead.ns() <= lead_bound_ns(quantum_ns);
+        permits || self.as_printed
+    }
+
+    /// The boost of a client's tickets, where boosts multiply tickets: none for a client that
+    /// received what it deserved. It lifts no client above the bound of its nice value.
+    pub(crate) fn boost(&mut self, client: ClientId, standing: &Standing) -> Option<u32> {
+        if !(self.as_printed && self.mechanisms.ticket_boost) {
+            return None;
+        }
+        let boost = self.settle(client, standing).window.boost()?;
+        let Some(most) = standing.most else {
+            return Some(boost);
+        };
+        let most = most.0.saturating_mul(BOOST_ONE.into()) / standing.value.0.max(1);
+        Some(most.clamp(BOOST_ONE.into(), boost.into()) as u32)
     }
 
     /// A client used CPU time in an early turn: it has a debt to be run off.

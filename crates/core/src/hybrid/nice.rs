@@ -94,6 +94,17 @@ impl NiceLaw {
         Value(threshold >> FACTOR_BITS)
     }
 
+    /// What a client's base tickets are with its nice value: `value` times the factor,
+    /// rounded down, and then within the bound. A client without base tickets has none
+    /// with any nice value; any other has some.
+    pub fn value(self, value: Value, nice: Nice) -> Value {
+        if value == Value(0) || nice == Nice::default() {
+            return value;
+        }
+        let product = value.0.saturating_mul(self.factor(nice).into()) >> FACTOR_BITS;
+        self.bound(Value(product.max(1)), nice)
+    }
+
     /// Base tickets within the bound: at most the threshold above nice 0, at least the
     /// threshold below. To be applied last, after any boost (1999, Figure 2).
     pub fn bound(self, value: Value, nice: Nice) -> Value {
@@ -171,6 +182,30 @@ mod tests {
             assert_eq!(law.tickets(1, Nice::MAX), 1);
             assert_eq!(law.tickets(u32::MAX, Nice::MIN), u32::MAX);
             assert_eq!(law.tickets(77, Nice::default()), 77);
+        }
+    }
+
+    #[test]
+    fn base_tickets_change_by_the_factor_and_then_by_the_bound() {
+        let value = |base: u64, at| {
+            let value = Value(u128::from(base) << Value::FRACTION_BITS);
+            NiceLaw::Paper.value(value, nice(at)).to_f64()
+        };
+        assert_eq!(value(500, 0), 500.0);
+        assert_eq!(value(500, 20), 500.0 * 102.0 / 1024.0);
+        assert_eq!(value(2_000, 20), 1_000.0 * 102.0 / 1024.0, "at most");
+        assert_eq!(value(1_500, -20), 15_000.0);
+        assert_eq!(value(500, -20), 10_000.0, "at least");
+    }
+
+    #[test]
+    fn no_nice_value_takes_all_base_tickets_or_makes_some_of_none() {
+        for law in [NiceLaw::Paper, NiceLaw::Linux] {
+            for nice in all() {
+                assert_eq!(law.value(Value(0), nice), Value(0));
+                assert!(law.value(Value(1), nice) >= Value(1));
+                assert!(law.value(Value(u128::MAX), nice) > Value(0));
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //! nine to ten seconds. A client deserves time while it sleeps, too. After a sleep of
 //! ten seconds nothing of its use is left in the window, as in the paper.
 
-use super::boost::{FRACTION_ONE, fraction};
+use super::boost::{FRACTION_ONE, boost, fraction};
 use super::due::DueRate;
 
 /// Slots of the window.
@@ -93,6 +93,12 @@ impl UseWindow {
             false => fraction(self.received_ns(), self.deserved_ns()),
         }
     }
+
+    /// The boost of a client that received less than it deserved, see [`boost`].
+    pub fn boost(&self) -> Option<u32> {
+        let is_below = self.fraction() < FRACTION_ONE;
+        is_below.then(|| boost(self.received_ns(), self.deserved_ns()))
+    }
 }
 
 fn place(slot: u64) -> usize {
@@ -102,6 +108,7 @@ fn place(slot: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hybrid::boost::MAX_BOOST;
     use crate::hybrid::due::due_rate;
     use alloc::vec::Vec;
     use proptest::prelude::*;
@@ -145,8 +152,10 @@ mod tests {
         let mut window = UseWindow::new(5 * SLOT_NS);
         window.advance(5 * SLOT_NS + YOUTH_NS - 1, rate(HALF));
         assert_eq!(window.fraction(), FRACTION_ONE, "too young for a boost");
+        assert_eq!(window.boost(), None);
         window.advance(5 * SLOT_NS + YOUTH_NS, rate(HALF));
         assert_eq!(window.fraction(), 0);
+        assert_eq!(window.boost(), Some(MAX_BOOST));
         assert_eq!(
             window.deserved_ns(),
             SLOT_NS / 2 - 1,

@@ -25,6 +25,7 @@ mod stride_service;
 
 use alloc::vec::Vec;
 
+use crate::hybrid::Nice;
 pub use crate::ids::ClientIndex;
 pub use hierarchical::HierarchicalStride;
 pub use name::{PolicyName, UnknownPolicy};
@@ -150,6 +151,24 @@ pub trait Policy {
     /// of a quantum moves it. It owes no more: the rest of the time that it used out of
     /// order was due to it while it was away (1999).
     fn run_off(&mut self, _client: ClientIndex, _lead: u64, _quantum: u64) {}
+
+    /// From now on and until its next charge a competing client's tickets count `boost` times,
+    /// in units of 1 / [`BOOST_ONE`](crate::hybrid::BOOST_ONE), instead of with its
+    /// compensation; without a boost they count with its compensation (1999, 4.1). Only
+    /// lotteries with seats know boosts.
+    fn set_boost(&mut self, _client: ClientIndex, _boost: Option<u32>) {}
+
+    /// A client has another nice value, whether it competes or not. Its tickets follow nice
+    /// values before a policy is told of them; only 4.4BSD's scheduler has a use of its own.
+    fn set_nice(&mut self, _client: ClientIndex, _nice: Nice) {}
+
+    /// Whether the policy has to know the time: then [`Policy::advance`] comes before a pick.
+    fn keeps_time(&self) -> bool {
+        false
+    }
+
+    /// The time is `now_ns`. It never goes back.
+    fn advance(&mut self, _now_ns: u64) {}
 
     /// Whether two charges equal one charge for the sum. They do not where each
     /// charge counts as a turn, as for compensation tickets (1994, 3.4). Time

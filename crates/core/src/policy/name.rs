@@ -8,7 +8,7 @@ use core::str::FromStr;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::baseline::Eevdf;
+use super::baseline::{DecayUsage, Eevdf};
 use super::lottery::{ClassLottery, ListLottery, ListOrder, TreeLottery};
 use super::{HierarchicalStride, Policy, Race, Stride};
 
@@ -36,11 +36,25 @@ pub enum PolicyName {
     ClassLottery,
     /// A baseline: earliest eligible virtual deadline first, as in Linux.
     Eevdf,
+    /// A baseline: the decay-usage scheduler of 4.4BSD. It knows nice values, not tickets.
+    DecayUsage,
 }
 
 impl PolicyName {
     /// Every policy.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Stride,
+        Self::Lottery,
+        Self::HierarchicalStride,
+        Self::ListLottery,
+        Self::TreeLottery,
+        Self::ClassLottery,
+        Self::Eevdf,
+        Self::DecayUsage,
+    ];
+
+    /// Every policy that shares CPUs in proportion to tickets.
+    pub const BY_TICKETS: [Self; 7] = [
         Self::Stride,
         Self::Lottery,
         Self::HierarchicalStride,
@@ -49,6 +63,21 @@ impl PolicyName {
         Self::ClassLottery,
         Self::Eevdf,
     ];
+
+    /// Whether it is only there to compare with.
+    pub const fn is_baseline(self) -> bool {
+        matches!(self, Self::Eevdf | Self::DecayUsage)
+    }
+
+    /// Whether the mechanisms of 1999 can be as the paper prints them: under the lotteries
+    /// whose tickets a boost can multiply, and under 4.4BSD's scheduler, from which kernel
+    /// priorities are.
+    pub const fn runs_as_printed(self) -> bool {
+        matches!(
+            self,
+            Self::ListLottery | Self::TreeLottery | Self::ClassLottery | Self::DecayUsage
+        )
+    }
 
     /// The name in files, requests and commands.
     pub const fn as_str(self) -> &'static str {
@@ -60,6 +89,7 @@ impl PolicyName {
             Self::TreeLottery => "tree-lottery",
             Self::ClassLottery => "class-lottery",
             Self::Eevdf => "eevdf",
+            Self::DecayUsage => "decay-usage",
         }
     }
 
@@ -74,6 +104,7 @@ impl PolicyName {
             Self::TreeLottery => Box::new(TreeLottery::new(lots)),
             Self::ClassLottery => Box::new(ClassLottery::new(lots)),
             Self::Eevdf => Box::new(Eevdf::new()),
+            Self::DecayUsage => Box::new(DecayUsage::new()),
         }
     }
 }

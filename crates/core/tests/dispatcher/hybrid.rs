@@ -95,7 +95,7 @@ proptest! {
         before in 0..4usize,
         tickets in prop::array::uniform3(1u32..1000),
     ) {
-        for policy in PolicyName::ALL.into_iter().filter(|&policy| policy != PolicyName::Eevdf) {
+        for policy in PolicyName::BY_TICKETS.into_iter().filter(|&policy| policy != PolicyName::Eevdf) {
             let future = |interrupted: bool| {
                 let mut cpu = Cpu::new(policy, KERNEL, &tickets);
                 (0..before).for_each(|_| {
@@ -129,7 +129,7 @@ proptest! {
 
 #[test]
 fn a_kernel_priority_lasts_for_one_turn() {
-    for policy in PolicyName::ALL {
+    for policy in PolicyName::BY_TICKETS {
         let mut cpu = Cpu::new(policy, KERNEL, &[1, 1_000_000]);
         let sleeper = cpu.clients[0];
         cpu.bench.dispatcher.set_runnable(sleeper, 0);
@@ -152,7 +152,7 @@ fn boost_alone() -> Mechanisms {
 #[test]
 fn a_boost_lasts_until_the_lead_passes_the_bound() {
     let boost = boost_alone();
-    for policy in PolicyName::ALL {
+    for policy in PolicyName::BY_TICKETS {
         let mut cpu = Cpu::new(policy, boost, &[1, 1]);
         let sleeper = cpu.clients[0];
         cpu.bench.dispatcher.set_runnable(sleeper, 0);
@@ -179,7 +179,7 @@ fn a_boost_lasts_until_the_lead_passes_the_bound() {
 #[test]
 fn a_client_that_sleeps_long_owes_no_more_than_its_lead() {
     let boost = boost_alone();
-    for policy in PolicyName::ALL {
+    for policy in PolicyName::BY_TICKETS {
         let mut cpu = Cpu::new(policy, boost, &[1, 1]);
         let sleeper = cpu.clients[0];
         // It runs early for 10 ms of each second, and so owes nothing.
@@ -200,5 +200,76 @@ fn a_client_that_sleeps_long_owes_no_more_than_its_lead() {
         });
         let received_ns = cpu.bench.dispatcher.usage(sleeper).received_ns - before_ns;
         assert!(received_ns >= 30 * QUANTUM_NS, "{policy}: {received_ns} ns");
+    }
+}
+
+const SEATS: [PolicyName; 3] = [
+    PolicyName::ListLottery,
+    PolicyName::TreeLottery,
+    PolicyName::ClassLottery,
+];
+
+#[test]
+fn as_printed_a_boost_is_a_chance_of_ten_thousand() {
+    for policy in SEATS {
+        let mut cpu = Cpu::new(policy, boost_alone(), &[1, 100]);
+        cpu.bench.dispatcher.set_as_printed();
+        let sleeper = cpu.clients[0];
+        cpu.bench.dispatcher.set_runnable(sleeper, 0);
+        (0..600).for_each(|_| {
+            cpu.turn(QUANTUM_NS);
+        });
+        // With a hundredth of the tickets, it is a hundred times as likely to win. The seed is
+        // fixed.
+        cpu.bench.dispatcher.set_runnable(sleeper, 1);
+        assert_eq!(cpu.next(), (sleeper, Reason::Policy), "{policy}");
+        // A turn of a quantum is more than it is due in ten seconds, a tenth of one: no boost.
+        cpu.run(sleeper, 10 * QUANTUM_NS);
+        cpu.end_turn(sleeper);
+        let wins = (0..1_000).filter(|_| cpu.turn(QUANTUM_NS) == sleeper);
+        let wins = wins.count();
+        assert!(wins < 50, "{policy}: {wins}");
+    }
+}
+
+#[test]
+fn as_printed_kernel_priorities_last_for_a_quantum_in_all() {
+    for policy in SEATS {
+        let mut cpu = Cpu::new(policy, KERNEL, &[1, 1_000_000]);
+        cpu.bench.dispatcher.set_as_printed();
+        let sleeper = cpu.clients[0];
+        // Its lead is far beyond the bound, and does not count.
+        for part in [QUANTUM_NS / 2, QUANTUM_NS / 4, QUANTUM_NS / 4] {
+            cpu.bench.dispatcher.set_runnable(sleeper, 0);
+            cpu.turn(MS);
+            cpu.bench.dispatcher.wake(sleeper, 1, WakeClass::Other);
+            assert_eq!(cpu.next(), (sleeper, Reason::Early), "{policy}");
+            cpu.run(sleeper, part);
+            cpu.end_turn(sleeper);
+        }
+        cpu.bench.dispatcher.set_runnable(sleeper, 0);
+        cpu.turn(MS);
+        cpu.bench.dispatcher.wake(sleeper, 1, WakeClass::Other);
+        assert_eq!(cpu.next().1, Reason::Policy, "{policy}");
+    }
+}
+
+#[test]
+fn as_printed_each_wake_preempts() {
+    let all = Mechanisms::ALL;
+    for policy in SEATS {
+        let mut cpu = Cpu::new(policy, all, &[1, 1]);
+        cpu.bench.dispatcher.set_as_printed();
+        let [first, second] = [cpu.clients[0], cpu.clients[1]];
+        cpu.bench.dispatcher.set_runnable(first, 0);
+        cpu.bench.dispatcher.set_runnable(second, 0);
+        cpu.bench.dispatcher.wake(first, 1, WakeClass::Lock);
+        assert_eq!(cpu.next(), (first, Reason::Early), "{policy}");
+        cpu.bench.dispatcher.wake(second, 1, WakeClass::User);
+        assert_eq!(
+            cpu.bench.dispatcher.preempted_by(second),
+            Some(first),
+            "{policy}"
+        );
     }
 }

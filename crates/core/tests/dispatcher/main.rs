@@ -6,6 +6,7 @@ mod capacities;
 mod fair_rates;
 mod hybrid;
 mod limits;
+mod nice;
 #[path = "../operations/mod.rs"]
 mod operations;
 mod pools;

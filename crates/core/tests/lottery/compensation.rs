@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use prorata_core::hybrid::{BOOST_ONE, MAX_BOOST};
 use prorata_core::policy::ClientIndex;
 use prorata_core::policy::lottery::{Compensation, Weight};
 
@@ -148,5 +149,61 @@ proptest! {
         let significant = 64 - weight.units().leading_zeros() - weight.units().trailing_zeros() % 64;
         prop_assert!(significant <= Weight::SIGNIFICANT_BITS);
         prop_assert_eq!(Compensation::NONE.weigh(tickets), Weight::from_tickets(tickets));
+    }
+}
+
+/// 1999, 4.1: a boost or compensation, never both.
+#[test]
+fn a_boost_replaces_compensation_until_the_next_charge() {
+    for (name, mut lottery) in every_lottery(41) {
+        join_all(&mut *lottery, &[400, 400]);
+        let effective = |lottery: &dyn AnyLottery| lottery.effective_tickets(B);
+        lottery.charge(B, 20, QUANTUM).unwrap();
+        lottery.set_boost(B, Some(3 * BOOST_ONE));
+        assert_eq!(effective(&*lottery), Weight::from_tickets(1200), "{name}");
+        let counts = wins(&mut *lottery, 2, 40_000);
+        let chi_square = ChiSquare::of(&counts, &[1.0, 3.0]);
+        assert!(!chi_square.refuses(), "{name}: {counts:?} {chi_square:?}");
+        lottery.charge(B, 50, QUANTUM).unwrap();
+        assert_eq!(effective(&*lottery), Weight::from_tickets(800), "{name}");
+        // Without a boost, compensation stays.
+        lottery.set_boost(B, None);
+        assert_eq!(effective(&*lottery), Weight::from_tickets(800), "{name}");
+        // A boost that ends leaves none.
+        lottery.set_boost(B, Some(2 * BOOST_ONE));
+        lottery.set_boost(B, None);
+        assert_eq!(effective(&*lottery), Weight::from_tickets(400), "{name}");
+    }
+}
+
+#[test]
+fn a_boost_is_at_most_ten_thousand() {
+    for (name, mut lottery) in every_lottery(42) {
+        join_all(&mut *lottery, &[u32::MAX, 1]);
+        for (boost, tickets) in [(MAX_BOOST, 10_000), (MAX_BOOST + 1, 10_000), (BOOST_ONE, 1)] {
+            lottery.set_boost(B, Some(boost));
+            let effective = lottery.effective_tickets(B);
+            assert_eq!(effective, Weight::from_tickets(tickets), "{name}");
+        }
+        lottery.set_boost(A, Some(MAX_BOOST));
+        let effective = lottery.effective_tickets(A).tickets() as f64;
+        let exact = f64::from(u32::MAX) * 10_000.0;
+        assert!(
+            (effective / exact - 1.0).abs() < 1e-9,
+            "{name}: {effective}"
+        );
+    }
+}
+
+#[test]
+fn boosts_of_clients_that_do_not_compete_are_ignored() {
+    for (name, mut lottery) in every_lottery(43) {
+        lottery.set_boost(A, Some(MAX_BOOST));
+        lottery.join(A, 5).unwrap();
+        assert_eq!(
+            lottery.effective_tickets(A),
+            Weight::from_tickets(5),
+            "{name}"
+        );
     }
 }

@@ -3,10 +3,14 @@
 mod allocations;
 mod chat;
 mod currency_graph;
+mod dispatch_latency;
+mod effective_tickets;
+mod finishes;
 mod imbalance;
 mod inverse_lottery;
 mod large_machines;
 mod list_search;
+mod lock_waits;
 mod many_cpus;
 mod modification;
 mod monte_carlo;
@@ -20,7 +24,9 @@ mod queue_lengths;
 mod rate_accuracy;
 mod reflex;
 mod responses;
+mod slowdown;
 mod throughput_error;
+mod two_pieces;
 mod windows;
 
 use prorata_core::policy::PolicyName;
@@ -81,6 +87,18 @@ pub enum Experiment {
     ChatRooms(chat::ChatRooms),
     /// Rounds of Reflex (2001, Figures 6 and 7 and Table 6).
     Rounds(reflex::Rounds),
+    /// A turn in two pieces and the same turn in one (1999, Figure 1).
+    TwoPieces(two_pieces::TwoPieces),
+    /// Chances in a lottery and by the paper's pseudo-code (1999, Figure 2).
+    EffectiveTickets(effective_tickets::EffectiveTickets),
+    /// Programs that end by work done (1999, Figures 3 and 4).
+    Finishes(finishes::Finishes),
+    /// Times from a wake to the CPU (1999, Figures 5 and 6, Table 1).
+    DispatchLatency(dispatch_latency::DispatchLatency),
+    /// Waits for locks with kernel priorities (1999, Table 2).
+    LockWaits(lock_waits::LockWaits),
+    /// Work beside programs that make the scheduler work (1999, Figure 10).
+    Slowdown(slowdown::Slowdown),
     /// The same on machines past the paper's (2001, 6).
     LargeMachines(large_machines::LargeMachines),
 }
@@ -116,13 +134,19 @@ impl Experiment {
             Experiment::QueueLengths(this) => this.run(context),
             Experiment::ChatRooms(this) => this.run(context),
             Experiment::Rounds(this) => this.run(context),
+            Experiment::TwoPieces(this) => this.run(context),
+            Experiment::EffectiveTickets(this) => this.run(context),
+            Experiment::LockWaits(this) => this.run(context),
+            Experiment::Finishes(this) => this.run(context),
+            Experiment::DispatchLatency(this) => this.run(context),
+            Experiment::Slowdown(this) => this.run(context),
             Experiment::LargeMachines(this) => this.run(context),
         }
     }
 
     /// Policies beyond those of the paper; none where it is about one policy,
     /// or about none.
-    pub(crate) fn others(&self, scenario: &Scenario) -> Vec<PolicyName> {
+    pub(crate) fn others(&self, scenario: &Scenario, paper: u32) -> Vec<PolicyName> {
         let of_paper = match self {
             Experiment::ListSearch(_)
             | Experiment::CurrencyGraph(_)
@@ -134,13 +158,19 @@ impl Experiment {
             | Experiment::QueueLengths(_)
             | Experiment::ChatRooms(_)
             | Experiment::Rounds(_)
+            | Experiment::TwoPieces(_)
+            | Experiment::EffectiveTickets(_)
+            | Experiment::LockWaits(_)
+            | Experiment::Slowdown(_)
             | Experiment::LargeMachines(_) => return Vec::new(),
             Experiment::Allocations(this) => panel::policies(&this.panels),
             Experiment::ThroughputError(this) => panel::policies(&this.panels),
             Experiment::Responses(this) => panel::policies(&this.panels),
             _ => vec![scenario.machine.policy],
         };
-        let others = OTHERS.into_iter();
+        // The paper of 1999 has 4.4BSD's scheduler beside its own.
+        let peer = (paper == 1999).then_some(PolicyName::DecayUsage);
+        let others = OTHERS.into_iter().chain(peer);
         others.filter(|other| !of_paper.contains(other)).collect()
     }
 }
@@ -155,6 +185,7 @@ pub fn policy_title(policy: PolicyName) -> &'static str {
         PolicyName::TreeLottery => "tree lottery",
         PolicyName::ClassLottery => "constant-time lottery",
         PolicyName::Eevdf => "EEVDF (baseline)",
+        PolicyName::DecayUsage => "decay usage (baseline)",
     }
 }
 
@@ -171,6 +202,12 @@ pub(crate) fn decided_by(scenario: &Scenario, kind: &ProcessEngine) -> Scenario 
         *policy = PolicyName::Lottery;
     }
     scenario
+}
+
+/// A boost is an order where it cannot multiply tickets.
+pub(crate) fn as_far_as_possible(scenario: &mut Scenario) {
+    let machine = &mut scenario.machine;
+    machine.hybrid.as_printed &= machine.policy.runs_as_printed();
 }
 
 /// What an experiment has at hand.
@@ -194,6 +231,7 @@ impl Context<'_> {
         if let Some(policy) = self.policy {
             scenario.machine.policy = policy;
         }
+        as_far_as_possible(&mut scenario);
         scenario
     }
 

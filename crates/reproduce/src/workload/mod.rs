@@ -57,6 +57,7 @@ fn client(name: &str, count: Option<u32>) -> Client {
         start: Time::ZERO,
         pool: None,
         max: None,
+        nice: 0,
         cpus: None,
     }
 }
@@ -66,6 +67,7 @@ fn repeat(times: Option<u32>, steps: Vec<Step>) -> Step {
     Step::Loop(Loop {
         times,
         chance: None,
+        until: None,
         steps,
     })
 }

@@ -37,6 +37,7 @@ impl Reflex {
                 let compute = self.compute();
                 let yields = Step::Loop(Loop {
                     times: None,
+                    until: None,
                     chance: Some(self.yields),
                     steps: compute.iter().cloned().chain([Step::Yield]).collect(),
                 });

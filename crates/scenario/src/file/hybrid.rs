@@ -17,6 +17,12 @@ pub struct Hybrid {
     /// A client that wakes and received less than it deserved in ten seconds runs before
     /// others, while its lead permits it (1999, 3.3).
     pub ticket_boost: bool,
+    /// The mechanisms are those that the paper prints, without a bound: a boost multiplies
+    /// tickets, a kernel priority lasts until a quantum is used, and each wake preempts. For
+    /// list-lottery, tree-lottery, class-lottery and decay-usage.
+    pub as_printed: bool,
+    /// A client's base tickets follow its nice value (1999, 3.4).
+    pub nice: bool,
 }
 
 impl Hybrid {

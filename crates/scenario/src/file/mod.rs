@@ -29,7 +29,7 @@ pub use program::{Block, COMPUTE, Loop, Mutex, MutexKind, Pipe, Program, Resourc
 pub use read::MAX_FILE_BYTES;
 pub use tickets::{Amount, BASE, BadAmount, MonteCarloRule, RandomRule, Rule, Tickets};
 pub use time::{BadTime, Time};
-pub use timeline::{Action, At, Move, SetMax, SetTickets, Transfer, Unfund};
+pub use timeline::{Action, At, Move, SetMax, SetNice, SetTickets, Transfer, Unfund};
 
 /// A whole scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -189,9 +189,21 @@ pub struct Client {
     /// there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<CpuLimit>,
+    /// Its nice value, -20 to 20. Base tickets follow it where `machine.hybrid.nice` is true
+    /// (1999, 3.4).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nice: i8,
     /// The numbers of the CPUs that it may use, from 0; without it, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes the field by reference"
+)]
+fn is_zero(nice: &i8) -> bool {
+    *nice == 0
 }
 
 fn compute() -> String {

@@ -4,7 +4,7 @@ use prorata_core::hybrid::WakeClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Distribution;
+use super::{Distribution, Time};
 
 /// Name of the built-in program, which computes for ever.
 pub const COMPUTE: &str = "compute";
@@ -103,13 +103,17 @@ pub struct Serve {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Loop {
-    /// Number of times; without it, and without a chance, the loop is endless.
+    /// Number of times; without it, a chance and a time, the loop is endless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// Instead of a number, the chance of another time, from 0 to less than 1. It is drawn
     /// anew each time, also before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
+    /// Instead of a number, a time of the scenario: the steps repeat as long as it has not
+    /// come, and are not broken off when it comes. On processes it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
     /// The steps to repeat.
     pub steps: Vec<Step>,
 }

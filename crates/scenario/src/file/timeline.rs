@@ -33,6 +33,8 @@ pub enum Action {
     SetTickets(SetTickets),
     /// Limits the CPU time of a client, or ends its limit.
     SetMax(SetMax),
+    /// Gives a client another nice value.
+    SetNice(SetNice),
     /// Destroys the tickets that a client or a currency holds in a currency.
     Unfund(Unfund),
     /// Moves tickets from a client until the transfer ends (1994, 3.1).
@@ -68,6 +70,16 @@ pub struct SetMax {
     /// The most CPU time that each copy may get; without it, the limit ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<CpuLimit>,
+}
+
+/// A new nice value.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SetNice {
+    /// A client.
+    pub of: String,
+    /// Its new nice value, -20 to 20.
+    pub nice: i8,
 }
 
 /// An end of funding.

@@ -59,6 +59,12 @@ pub enum Instruction {
         chance: u32,
         to: u32,
     },
+    /// Jumps once a time of the scenario has come.
+    Past {
+        /// A fixed time.
+        draw: u32,
+        to: u32,
+    },
 }
 
 /// The beginning of a program and the needs of its threads.

@@ -219,13 +219,30 @@ impl Compiler<'_> {
 
     fn repeat(&mut self, repeat: &Loop, place: &KeyPath) -> Result<()> {
         let steps_place = place.key("steps");
-        match (repeat.times, repeat.chance) {
-            (Some(_), Some(_)) => {
+        let (times, chance, until) = (repeat.times, repeat.chance, repeat.until);
+        match (times, chance, until) {
+            (Some(_), Some(_), _) => {
                 return Err(place.key("chance").problem(Problem::Step(
                     "a loop has a number of times or a chance: leave one of them out",
                 )));
             }
-            (None, Some(chance)) => {
+            (Some(_), None, Some(_)) | (None, Some(_), Some(_)) => {
+                return Err(place.key("until").problem(Problem::Step(
+                    "a loop with a time has neither a number nor a chance: leave one of them out",
+                )));
+            }
+            (None, None, Some(until)) => {
+                self.check_takes_time(repeat, place)?;
+                let start = self.here();
+                self.code.draws.push(Draw::Fixed(until.0));
+                let draw = self.code.draws.len() as u32 - 1;
+                self.emit(Instruction::Past { draw, to: start });
+                self.body(&repeat.steps, &steps_place)?;
+                self.emit(Instruction::Jump(start));
+                let to = self.here();
+                self.code.instructions[start as usize] = Instruction::Past { draw, to };
+            }
+            (None, Some(chance), None) => {
                 // Not quite one, in 2^32.
                 let highest = f64::from(u32::MAX) / 2f64.powi(32);
                 limits::within("chance", chance, 0.0, highest, &place.key("chance"))?;
@@ -237,17 +254,13 @@ impl Compiler<'_> {
                 let to = self.here();
                 self.code.instructions[start as usize] = Instruction::Unless { chance, to };
             }
-            (None, None) => {
-                if !takes_time(&repeat.steps) {
-                    return Err(place.problem(Problem::Step(
-                        "an endless loop takes no time: put a step into it that computes, sleeps or waits",
-                    )));
-                }
+            (None, None, None) => {
+                self.check_takes_time(repeat, place)?;
                 let start = self.here();
                 self.body(&repeat.steps, &steps_place)?;
                 self.emit(Instruction::Jump(start));
             }
-            (Some(times), None) => {
+            (Some(times), None, None) => {
                 limits::within("times", times, 1, u32::MAX, &place.key("times"))?;
                 let register = self.register(place)?;
                 self.emit(Instruction::Set {
@@ -260,6 +273,15 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    fn check_takes_time(&self, repeat: &Loop, place: &KeyPath) -> Result<()> {
+        if takes_time(&repeat.steps) {
+            return Ok(());
+        }
+        Err(place.problem(Problem::Step(
+            "an endless loop takes no time: put a step into it that computes, sleeps or waits",
+        )))
     }
 
     /// Steps that may repeat, and so must leave mutexes as they found them.

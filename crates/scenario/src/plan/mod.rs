@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use prorata_core::affinity::Affinity;
+use prorata_core::hybrid::Nice;
 use prorata_core::ids::{ClientId, CurrencyId, TicketId};
 use prorata_core::ledger::Ledger;
 
@@ -82,6 +83,8 @@ pub struct Group {
     pub start_ns: u64,
     /// The CPUs that they may use, if not all.
     pub affinity: Option<Affinity>,
+    /// Their nice value.
+    pub nice: Nice,
     /// The rule that changes their tickets.
     pub rule: Option<Rule>,
     /// The tickets that the rule changes, by client.
@@ -226,6 +229,7 @@ fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
         &machine.key("cpus"),
     )?;
     check_quantum(scenario.machine.quantum, &machine.key("quantum"))?;
+    check_as_printed(scenario, &root)?;
     limits::within(
         "duration",
         scenario.duration,
@@ -254,6 +258,29 @@ fn check_machine(scenario: &Scenario) -> Result<(), ScenarioError> {
     )
 }
 
+/// Boosts multiply the tickets of some policies alone (1999, 3.3).
+fn check_as_printed(scenario: &Scenario, root: &KeyPath) -> Result<(), ScenarioError> {
+    if !scenario.machine.hybrid.as_printed {
+        return Ok(());
+    }
+    let first = (root.key("machine").key("policy"), scenario.machine.policy);
+    let later = scenario.timeline.iter().enumerate().filter_map(|(i, at)| {
+        let place = root.key("at").index(i).key("do").key("policy");
+        match at.action {
+            Action::Policy(policy) => Some((place, policy)),
+            _ => None,
+        }
+    });
+    let mut all = std::iter::once(first).chain(later);
+    match all.find(|(_, policy)| !policy.runs_as_printed()) {
+        Some((place, _)) => Err(place.problem(Problem::Step(
+            "as-printed is for list-lottery, tree-lottery and class-lottery, whose tickets a \
+             boost can multiply, and for decay-usage: choose one of them, or leave it out",
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A quantum is at least a microsecond, so that no turn is shorter than the machine's
 /// resolution.
 fn check_quantum(quantum: Time, place: &KeyPath) -> Result<(), ScenarioError> {
@@ -264,6 +291,12 @@ fn check_quantum(quantum: Time, place: &KeyPath) -> Result<(), ScenarioError> {
         Time::from_secs(3600),
         place,
     )
+}
+
+fn check_nice(nice: i8, place: &KeyPath) -> Result<Nice, ScenarioError> {
+    let (low, high) = (Nice::MIN.value(), Nice::MAX.value());
+    limits::within("nice", nice, low, high, place)?;
+    Ok(Nice::new(nice).unwrap_or_default())
 }
 
 fn vocabulary(scenario: &Scenario) -> Result<Vocabulary, ScenarioError> {
@@ -340,6 +373,7 @@ fn groups(scenario: &Scenario, words: &Vocabulary) -> Result<Vec<Group>, Scenari
                 .find(&client.program, &place.key("program"))?,
             start_ns: client.start.0,
             affinity: affinity::affinity(client, &scenario.machine, &place)?,
+            nice: check_nice(client.nice, &place.key("nice"))?,
             rule,
             ruled: Vec::new(),
         });

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use prorata_core::cpu_limit::CpuLimit;
+use prorata_core::hybrid::Nice;
 use prorata_core::ids::CurrencyId;
 use prorata_core::ledger::{Ledger, Portion, Target};
 use prorata_core::policy::PolicyName;
 
 use super::names::Names;
-use super::{Group, check_quantum, client_id, find_clients, limits, rights};
+use super::{Group, check_nice, check_quantum, client_id, find_clients, limits, rights};
 use crate::file::{Action, Amount, Assertion, At, KeyPath, Problem, Scenario, ScenarioError, Time};
 
 type Result<T> = core::result::Result<T, ScenarioError>;
@@ -24,6 +25,8 @@ pub enum Deed {
     SetTickets(Vec<Target>, CurrencyId, u32),
     /// Limits the CPU time of these clients, or ends their limits.
     SetMax(Range<u32>, Option<CpuLimit>),
+    /// Gives these clients another nice value.
+    SetNice(Range<u32>, Nice),
     /// Destroys holders' tickets in a currency.
     Unfund(Vec<Target>, CurrencyId),
     /// Begins a transfer.
@@ -142,6 +145,11 @@ fn deed(action: &Action, names: &Directory<'_>, place: &KeyPath) -> Result<Deed>
         Action::SetMax(set) => {
             let place = place.key("set-max");
             Deed::SetMax(names.clients(&set.of, &place.key("of"))?, set.max)
+        }
+        Action::SetNice(set) => {
+            let place = place.key("set-nice");
+            let nice = check_nice(set.nice, &place.key("nice"))?;
+            Deed::SetNice(names.clients(&set.of, &place.key("of"))?, nice)
         }
         Action::Unfund(unfund) => {
             let place = place.key("unfund");

@@ -59,10 +59,12 @@ fn scenario(cpus: u32, clients: u32, policy: PolicyName, steps: Vec<Step>) -> Sc
         start: Time::ZERO,
         pool: None,
         max: None,
+        nice: 0,
         cpus: None,
     };
     let steps = vec![Step::Loop(Loop {
         times: None,
+        until: None,
         chance: None,
         steps,
     })];

@@ -314,6 +314,8 @@ fn bound(machine: &Machine, pool: u32, quiet_ns: u64) -> f64 {
     };
     match spec.policy {
         PolicyName::Stride | PolicyName::HierarchicalStride | PolicyName::Eevdf => orderly,
+        // No trial has decay usage: tickets decide nothing there.
+        PolicyName::DecayUsage => f64::INFINITY,
         PolicyName::Lottery
         | PolicyName::ListLottery
         | PolicyName::TreeLottery

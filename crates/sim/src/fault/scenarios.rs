@@ -67,6 +67,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
         let program = format!("p{i}");
         let steps = vec![Step::Loop(Loop {
             times: None,
+            until: None,
             chance: None,
             steps,
         })];
@@ -81,6 +82,7 @@ pub fn scenario(lots: &mut Xoshiro256PlusPlus) -> Scenario {
                 .map(|pool| pool.name)
                 .filter(|_| below(lots, 2) == 0),
             max: None,
+            nice: 0,
             cpus: cpus(lots, &machine),
         });
     }
@@ -141,6 +143,8 @@ fn hybrid(lots: &mut Lots) -> Hybrid {
         kernel_priorities: mechanism(),
         abbreviated_quanta: mechanism(),
         ticket_boost: mechanism(),
+        as_printed: false,
+        nice: false,
     }
 }
 
@@ -270,6 +274,7 @@ fn body(lots: &mut Lots) -> Vec<Step> {
             ]),
             5 => steps.push(Step::Loop(Loop {
                 times: Some(1 + below(lots, 3) as u32),
+                until: None,
                 chance: None,
                 steps: inner(lots),
             })),

@@ -2,7 +2,7 @@
 
 use prorata_core::policy::PolicyName;
 use prorata_scenario::file::Time;
-use prorata_scenario::plan::Deed;
+use prorata_scenario::plan::{Deed, client_id};
 use prorata_scenario::policy;
 use prorata_scenario::world::{Deeds as _, Waiting as _};
 
@@ -29,6 +29,14 @@ impl<O: Observer> Simulation<O> {
                 clients
                     .into_iter()
                     .for_each(|client| self.set_max(client, max));
+            }
+            Deed::SetNice(clients, nice) => {
+                // So the time before the change is due at the old rate.
+                self.account_all();
+                let dispatcher = &mut self.machine.dispatcher;
+                clients
+                    .map(client_id)
+                    .for_each(|client| dispatcher.set_nice(client, nice));
             }
             Deed::Unfund(holders, currency) => {
                 for holder in holders {

@@ -35,6 +35,7 @@ mod world;
 use std::borrow::Cow;
 
 use prorata_core::dispatcher::Dispatcher;
+use prorata_core::hybrid::Nice;
 use prorata_core::ids::ClientId;
 use prorata_core::prefetch::prefetch;
 use prorata_scenario::RunError;
@@ -368,6 +369,11 @@ impl Machine {
             for client in group.clients.clone().map(client_id) {
                 let affinity = group.affinity.as_ref();
                 machine.dispatcher.set_affinity(client, affinity);
+            }
+        }
+        for group in machine.groups.iter().filter(|g| g.nice != Nice::default()) {
+            for client in group.clients.clone().map(client_id) {
+                machine.dispatcher.set_nice(client, group.nice);
             }
         }
         machine.push_next_sample();

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use prorata_core::choice::Choice;
 use prorata_core::dispatcher::Dispatcher;
+use prorata_core::hybrid::NiceLaw;
 use prorata_core::ledger::Ledger;
 use prorata_scenario::event::Event;
 use prorata_scenario::file::MachineSpec;
@@ -47,6 +48,12 @@ pub(super) fn dispatcher(
     });
     let mut dispatcher = Dispatcher::pooled(ledger, pools.collect(), machine.quantum.0);
     dispatcher.set_mechanisms(machine.hybrid.mechanisms());
+    if machine.hybrid.as_printed {
+        dispatcher.set_as_printed();
+    }
+    if machine.hybrid.nice {
+        dispatcher.set_nice_law(NiceLaw::Paper);
+    }
     dispatcher
 }
 

@@ -68,6 +68,15 @@ impl<O: Observer> Simulation<O> {
                     }
                     true
                 }
+                Instruction::Past { draw, to } => {
+                    let until_ns = machine
+                        .threads
+                        .draw(thread, &machine.code.draws[draw as usize]);
+                    if machine.now_ns >= until_ns {
+                        machine.threads.all[thread as usize].instruction = to;
+                    }
+                    true
+                }
                 Instruction::Yield => self.give_way(cpu, thread),
                 Instruction::Fork(program) => self.fork(thread, program),
                 Instruction::Exit => {

@@ -158,7 +158,7 @@ impl<O: Observer> Simulation<O> {
             cpu: cpu as u16,
             stamp: place.stamp,
         };
-        if machine.is_aligned() && !machine.is_limited(thread.client) {
+        if machine.is_aligned() && !machine.may_end_early(thread.client) {
             // The tick ends the turn, also one that began under a limit.
             if step_end_ns <= machine.tick_ns.unwrap_or(turn_end_ns) {
                 machine.queue.push(step_end_ns, due);
@@ -301,10 +301,17 @@ impl super::Machine {
             self.queue.push(tick_ns, Due::Tick);
             tick_ns
         });
-        match self.is_limited(choice.client.0) {
+        match self.may_end_early(choice.client.0) {
             true => tick_ns.min(choice.until_ns),
             false => tick_ns,
         }
+    }
+
+    /// Whether a turn may end before the tick: by a limit, or as an early turn does in the
+    /// paper's form (1999, 3.1).
+    #[inline]
+    fn may_end_early(&self, client: u32) -> bool {
+        self.machine.hybrid.as_printed || self.is_limited(client)
     }
 
     /// Whether a client's CPU time is limited.

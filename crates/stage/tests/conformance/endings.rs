@@ -57,6 +57,16 @@ fn refusals() -> Result<(), Failed> {
             "--engine sim",
         ),
         (
+            format!("{HOGS}nice = 5\n"),
+            "client[0].nice: ",
+            "--engine sim",
+        ),
+        (
+            machine("[[at]]\ntime = \"1s\"\ndo = { set-nice = { of = \"hog\", nice = 5 } }"),
+            "at[0].do.set-nice: ",
+            "--engine sim",
+        ),
+        (
             program("{ loop = { steps = [{ block = { for = \"1s\", in = \"disk\" } }] } }"),
             "program.p.steps[1].loop.steps[0].block: ",
             "--engine sim",

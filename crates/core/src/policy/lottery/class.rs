@@ -250,6 +250,7 @@ impl Selector for Classes {
             if let Some(weight) = class.plain_weight(spot.class() as u32, spot.place()) {
                 return Seat {
                     compensation: Compensation::NONE,
+                    boosted: false,
                     tickets: weight.tickets() as u32,
                     presence: Presence::Waiting,
                 };

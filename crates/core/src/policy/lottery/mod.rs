@@ -201,6 +201,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         let from = self.competing(client)?;
         let to = Seat {
             compensation: Self::earned(client, used, quantum)?,
+            boosted: false,
             presence: Presence::Waiting,
             ..from
         };
@@ -218,6 +219,7 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
         let from = self.competing(client)?;
         let to = Seat {
             compensation: Self::earned(client, used, quantum)?,
+            boosted: false,
             tickets: 0,
             presence: Presence::Away,
         };
@@ -251,6 +253,23 @@ impl<S: Selector, R: Rng> Policy for Lottery<S, R> {
                     ..from
                 },
             );
+        }
+    }
+
+    fn set_boost(&mut self, client: ClientIndex, boost: Option<u32>) {
+        let from = self.selector.seat(client);
+        let compensation = match boost {
+            Some(boost) => Compensation::boosted(boost),
+            None if from.boosted => Compensation::NONE,
+            None => return,
+        };
+        if S::COMPENSATES && from.competes() {
+            let to = Seat {
+                compensation,
+                boosted: boost.is_some(),
+                ..from
+            };
+            self.reseat(client, from, to);
         }
     }
 

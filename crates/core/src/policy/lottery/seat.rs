@@ -23,6 +23,8 @@ pub enum Presence {
 pub struct Seat {
     /// Outlives `Presence::Away`: a client that left takes it up again.
     pub compensation: Compensation,
+    /// Whether it is a boost instead (1999, 4.1). Without meaning where the factor is one.
+    pub boosted: bool,
     /// Zero while away.
     pub tickets: u32,
     /// Where the client stands.

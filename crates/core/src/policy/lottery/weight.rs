@@ -1,6 +1,8 @@
 //! What a client's tickets weigh in the next lottery: the compensation rule
 //! (1994, 3.4 and 4.5; 1999, 3.1), the same for every lottery.
 
+use crate::hybrid::{BOOST_ONE, MAX_BOOST};
+
 /// Tickets after compensation, in units of 2^-16 ticket.
 ///
 /// Invariant: at most 32 significant bits, so that a weight is exactly 32 bits
@@ -104,6 +106,13 @@ impl Compensation {
         let factor = ((u128::from(quantum) << 32) + used / 2) / used;
         let limits = u128::from(Self::SMALLEST.0)..=u128::from(Self::LARGEST.0);
         Compensation(factor.clamp(*limits.start(), *limits.end()) as u64)
+    }
+
+    /// The factor of a boost, which is at most 10,000 (1999, 3.3); exact.
+    #[inline]
+    pub fn boosted(boost: u32) -> Compensation {
+        let boost = boost.min(MAX_BOOST);
+        Compensation(u64::from(boost) * ((1 << 32) / u64::from(BOOST_ONE)))
     }
 
     /// What `tickets` weigh with this factor.
