@@ -106,8 +106,9 @@ pub trait Engine {
     /// roots.
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError>;
 
-    /// Whether stop signals hold losers down once the tree at `root` is managed.
-    fn would_stop(&self, _root: ProcessId) -> bool {
+    /// Whether stop signals hold the tree at `root` down once it is managed: as a loser, or with
+    /// `is_limited` in a pause.
+    fn would_stop(&self, _root: ProcessId, _is_limited: bool) -> bool {
         false
     }
 

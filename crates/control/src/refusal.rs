@@ -117,6 +117,16 @@ pub(crate) enum Refusal {
         shell: String,
         shell_pid: u32,
     },
+    #[error(
+        "process {pid} is a job of the shell '{shell}' ({shell_pid}), which would take it for \
+         stopped whenever its limit makes it pause: start it by `prorata run --max` there, or give \
+         it no limit"
+    )]
+    LimitedShellJob {
+        pid: u32,
+        shell: String,
+        shell_pid: u32,
+    },
     #[error("process {pid} is managed already, as client '{name}' ({id}): change that one")]
     ManagedAlready { pid: u32, name: String, id: String },
     #[error(

@@ -49,8 +49,8 @@ impl Engine for ForUser {
         Ok(self.engine.manage(client, root)?)
     }
 
-    fn would_stop(&self, root: ProcessId) -> bool {
-        self.engine.would_stop(root)
+    fn would_stop(&self, root: ProcessId, is_limited: bool) -> bool {
+        self.engine.would_stop(root, is_limited)
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {

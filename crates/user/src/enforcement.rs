@@ -72,11 +72,18 @@ impl Enforcement {
         }
     }
 
-    /// Whether losers are stopped by signals, if `SCHED_IDLE` works with their processes or not.
-    pub(crate) fn would_stop(&mut self, tree: &Tree, idle_works: bool) -> bool {
-        match self.preferred {
-            Mechanism::Idle => !idle_works && self.substitute(tree) == Mechanism::Stop,
-            preferred => preferred == Mechanism::Stop,
+    /// Whether signals stop losers, and with `is_limited` clients that pause, if `SCHED_IDLE` works
+    /// with their processes or not. Only a control group keeps a process from CPUs that would be
+    /// idle without a signal.
+    pub(crate) fn would_stop(&mut self, tree: &Tree, idle_works: bool, is_limited: bool) -> bool {
+        let mechanism = match self.preferred {
+            Mechanism::Idle if !idle_works => self.substitute(tree),
+            preferred => preferred,
+        };
+        match mechanism {
+            Mechanism::Idle => is_limited,
+            Mechanism::GroupIdle | Mechanism::GroupFreeze => false,
+            Mechanism::Stop => true,
         }
     }
 

@@ -124,10 +124,10 @@ impl UserEngine {
         self.ask(move |thread, now_ns| thread.manage_marked(client, user, since_ticks, now_ns))
     }
 
-    /// Whether stop signals hold losers down once this process is managed, so that a parent that
-    /// does job control and is no client sees it stopped.
-    pub fn would_stop(&self, process: ProcessId) -> bool {
-        self.ask(move |thread, _| thread.would_stop(process))
+    /// Whether stop signals hold this process down once it is managed, so that a parent that does
+    /// job control and is no client sees it stopped: as a loser, or with `is_limited` in a pause.
+    pub fn would_stop(&self, process: ProcessId, is_limited: bool) -> bool {
+        self.ask(move |thread, _| thread.would_stop(process, is_limited))
             .unwrap_or(false)
     }
 

@@ -22,13 +22,15 @@ impl DecisionThread {
         result
     }
 
-    /// Whether losers are stopped by signals once this process is managed.
-    pub(crate) fn would_stop(&mut self, process: ProcessId) -> bool {
+    /// Whether signals stop this process once it is managed: as a loser, or with `is_limited` in a
+    /// pause.
+    pub(crate) fn would_stop(&mut self, process: ProcessId, is_limited: bool) -> bool {
         let group = procfs::stat(process.pid).and_then(|stat| Group::of(process.pid, stat.session));
         // Managing a process that has ended fails anyway.
         group.is_ok_and(|group| {
             let idle_works = self.tree.idle_would_work(&group);
-            self.enforcement.would_stop(&self.tree, idle_works)
+            self.enforcement
+                .would_stop(&self.tree, idle_works, is_limited)
         })
     }
 

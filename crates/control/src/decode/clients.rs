@@ -7,6 +7,7 @@ use prorata_protocol::{CpuLimit, Funding};
 use super::defaults::CLIENT_TICKETS;
 use super::names::{check_new_name, name_of_program, unique_client_name};
 use super::{Answer, Decoder, check_quantum};
+use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::Refusal;
 use crate::state::Change;
 
@@ -110,10 +111,15 @@ impl Decoder<'_> {
 
     /// Limits the CPU time of a client of the asker, or ends its limit.
     pub(super) fn limit(&mut self, client: ClientId, max: Option<CpuLimit>) -> Result<(), Refusal> {
-        if max.is_some() && !self.view.engine.holds_limits() {
-            return Err(Refusal::NoLimits {
-                engine: self.view.engine.status().engine,
-            });
+        if max.is_some() {
+            if !self.view.engine.holds_limits() {
+                return Err(Refusal::NoLimits {
+                    engine: self.view.engine.status().engine,
+                });
+            }
+            for root in self.roots_of(client) {
+                self.check_may_pause(&root)?;
+            }
         }
         let limit = Operation::LimitClient { client, max };
         self.draft.check_last(self.who, limit)
@@ -240,6 +246,18 @@ impl Decoder<'_> {
                 },
             )
             .map(drop)
+    }
+
+    /// The living processes from which the others of a client descend, also if this request
+    /// registers the client.
+    fn roots_of(&self, client: ClientId) -> Vec<ProcessInfo> {
+        let known = self.view.state.roots.get(&client);
+        let roots = known.or_else(|| self.draft.roots_of(client));
+        let alive = |root: &ProcessId| {
+            let process = self.view.host.process(root.pid);
+            process.filter(|process| process.id == *root)
+        };
+        roots.into_iter().flatten().filter_map(alive).collect()
     }
 
     /// A client that the asker may change.

@@ -1,7 +1,9 @@
 //! Several operations, all or none of them.
 
+use prorata_core::ids::ClientId;
 use prorata_core::ledger::{Ledger, Operation, Outcome, Principal};
 
+use crate::process::ProcessId;
 use crate::refusal::Refusal;
 use crate::state::Change;
 
@@ -52,6 +54,14 @@ impl<'a> Draft<'a> {
     /// Adds a change outside of the ledger, which needs no check.
     pub fn push(&mut self, change: Change) {
         self.changes.push(change);
+    }
+
+    /// The roots that a change gives to a client.
+    pub fn roots_of(&self, client: ClientId) -> Option<&Vec<ProcessId>> {
+        self.changes.iter().find_map(|change| match change {
+            Change::Roots { client: of, roots } if *of == client => Some(roots),
+            _ => None,
+        })
     }
 
     pub fn into_changes(self) -> Vec<Change> {

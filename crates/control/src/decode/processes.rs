@@ -57,23 +57,43 @@ impl Decoder<'_> {
     }
 
     /// Refuses a job of a shell that is in no client, where the engine would stop the job by
-    /// signals. (A shell inside a client is stopped before its jobs, and so sees none stopped.
-    /// `prorata run` is in the same process group as its command.)
+    /// signals.
     pub(super) fn check_no_shell_job(&self, process: &ProcessInfo) -> Result<(), Refusal> {
-        let Some(shell) = self.view.host.process(process.parent) else {
-            return Ok(());
-        };
+        match self.shell_of_job(process) {
+            Some(shell) if self.view.engine.would_stop(process.id, false) => {
+                Err(Refusal::ShellJob {
+                    pid: process.id.pid,
+                    shell: shell.name,
+                    shell_pid: shell.id.pid,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a limit of CPU time for such a job, where signals would stop the job in each pause.
+    pub(super) fn check_may_pause(&self, process: &ProcessInfo) -> Result<(), Refusal> {
+        match self.shell_of_job(process) {
+            Some(shell) if self.view.engine.would_stop(process.id, true) => {
+                Err(Refusal::LimitedShellJob {
+                    pid: process.id.pid,
+                    shell: shell.name,
+                    shell_pid: shell.id.pid,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The shell in no client that the process is a job of. (A shell inside a client is stopped
+    /// before its jobs, and so sees none stopped. `prorata run` is in the same process group as
+    /// its command.)
+    fn shell_of_job(&self, process: &ProcessInfo) -> Option<ProcessInfo> {
+        let shell = self.view.host.process(process.parent)?;
         let same_session = shell.session == process.session && process.has_terminal;
         let is_job = same_session && shell.process_group != process.process_group;
         let is_outside = self.view.engine.find(process.parent).is_none();
-        if !is_job || !is_outside || !self.view.engine.would_stop(process.id) {
-            return Ok(());
-        }
-        Err(Refusal::ShellJob {
-            pid: process.id.pid,
-            shell: shell.name,
-            shell_pid: shell.id.pid,
-        })
+        (is_job && is_outside).then_some(shell)
     }
 
     /// The asker, if it is the process's parent.

@@ -59,6 +59,8 @@ pub(crate) struct Books {
     pub nudges: u64,
     /// Whether it stops losers by signals.
     pub stops: bool,
+    /// Whether it stops clients by signals that exhausted their limits.
+    pub stops_in_pauses: bool,
     /// The last settings that it was told.
     pub configured: Option<(u64, PolicyName)>,
     /// Its account of any client, if it keeps accounts.
@@ -184,8 +186,9 @@ impl Engine for FakeEngine {
         books.suspended.remove(&client);
     }
 
-    fn would_stop(&self, _: ProcessId) -> bool {
-        self.books().stops
+    fn would_stop(&self, _: ProcessId, is_limited: bool) -> bool {
+        let books = self.books();
+        books.stops || (is_limited && books.stops_in_pauses)
     }
 
     fn set_client_quantum(&self, client: ClientId, quantum_ns: Option<u64>) {

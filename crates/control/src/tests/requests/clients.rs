@@ -121,10 +121,9 @@ fn a_process_that_cannot_be_managed_leaves_nothing_behind() {
     assert!(world.engine.books().clients.is_empty());
 }
 
-#[test]
-fn a_job_of_a_shell_outside_is_refused_where_it_would_be_stopped() {
+/// Processes 101 and 103 are jobs of the shell 100, and 102 is a job's child.
+fn host_with_jobs() -> FakeHost {
     let mut host = FakeHost::new(0);
-    // 101 and 103 are jobs of the shell 100, and 102 is a job's child.
     let parents = [
         (100, 1, 100),
         (101, 100, 101),
@@ -138,8 +137,13 @@ fn a_job_of_a_shell_outside_is_refused_where_it_would_be_stopped() {
         process.session = 100;
         process.has_terminal = true;
     }
+    host
+}
+
+#[test]
+fn a_job_of_a_shell_outside_is_refused_where_it_would_be_stopped() {
     let mut world = World::of_root();
-    world.control.host = Box::new(host);
+    world.control.host = Box::new(host_with_jobs());
     world.engine.books().stops = true;
     let message = world.refused(ALICE, register(101, None, 1, None));
     assert!(
@@ -153,6 +157,43 @@ fn a_job_of_a_shell_outside_is_refused_where_it_would_be_stopped() {
     // A shell in a client is stopped before its jobs.
     world.register(ALICE, 100, "shell");
     world.register(ALICE, 103, "job of a client");
+}
+
+#[test]
+fn a_job_of_a_shell_outside_gets_no_limit_where_pauses_would_stop_it() {
+    let mut world = World::of_root();
+    world.control.host = Box::new(host_with_jobs());
+    world.engine.books().stops_in_pauses = true;
+    let half = CpuLimit::from_thousandths(500);
+    let limited = |pid| Request::Register {
+        pid,
+        name: None,
+        funding: funding(1, None),
+        quantum_ns: None,
+        max: half,
+        adopts: false,
+    };
+    let message = world.refused(ALICE, limited(101));
+    assert!(
+        message.contains("whenever its limit makes it pause"),
+        "{message}"
+    );
+    world.register(ALICE, 101, "job");
+    let message = world.refused(ALICE, set_max("job", half));
+    assert!(
+        message.starts_with("process 101 is a job of the shell"),
+        "{message}"
+    );
+    world.done(ALICE, set_max("job", None));
+    world.register(ALICE, 102, "child");
+    world.done(ALICE, set_max("child", half));
+    world.engine.books().stops_in_pauses = false;
+    world.done(ALICE, set_max("job", half));
+    // A job that began without a shell outside may have a limit.
+    world.engine.books().stops_in_pauses = true;
+    world.register(ALICE, 100, "shell");
+    world.done(ALICE, set_max("job", None));
+    world.done(ALICE, set_max("job", half));
 }
 
 #[test]
