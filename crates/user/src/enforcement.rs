@@ -182,7 +182,8 @@ impl Enforcement {
         self.mechanism == Mechanism::GroupIdle && all_grouped
     }
 
-    fn choose_mechanism(&mut self, tree: &mut Tree) {
+    /// Takes the preferred mechanism, or the substitute while that does not work.
+    pub(crate) fn choose_mechanism(&mut self, tree: &mut Tree) {
         let mechanism = match self.preferred {
             Mechanism::Idle if !tree.idle_works() => self.substitute(tree),
             preferred => preferred,

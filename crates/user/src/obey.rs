@@ -18,6 +18,8 @@ impl DecisionThread {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         let result = self.tree.manage(client, process, now_ns);
+        // The caller may ask next how the process is going to be held down.
+        self.enforcement.choose_mechanism(&mut self.tree);
         self.publish();
         result
     }

@@ -19,6 +19,7 @@ use crate::caller::{Caller, quantum_ns, unexpected};
 use crate::commands::currencies::is_funded;
 use crate::wrapper::gate::Gated;
 use crate::wrapper::keeper::Keeper;
+use crate::wrapper::mechanism;
 use crate::wrapper::supervise::{block_signals, supervise};
 
 /// Bytes of a program's name that its client is named after.
@@ -112,6 +113,7 @@ fn run_as_client(caller: &Caller, wish: &Wish<'_>) -> Result<ExitCode> {
         if let Some(currency) = &wish.funding.currency {
             warn_if_worthless(connection, currency);
         }
+        mechanism::tell_once(caller, connection);
         keeper = Some(Keeper::new(caller, client.clone(), connection));
     }
     // The daemon has room for other programs while the command runs.

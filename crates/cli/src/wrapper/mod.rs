@@ -3,5 +3,6 @@
 pub mod ending;
 pub mod gate;
 pub mod keeper;
+pub mod mechanism;
 pub mod signals;
 pub mod supervise;

@@ -13,7 +13,7 @@ use prorata_protocol::{ClientState, Request, Response, StatusReport};
 use crate::support::fake::{Fake, status};
 use crate::support::pty::{CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, Pty};
 use crate::support::real::Real;
-use crate::support::{end_with_test, eventually, has_ended, process_state};
+use crate::support::{end_with_test, eventually, has_ended, output, process_state, stderr};
 
 fn suspend() -> Request {
     Request::Suspend {
@@ -397,4 +397,25 @@ fn a_shell_in_a_client_sees_no_job_stopped() {
     assert!(!printed.contains("Stopped"), "{printed}");
     shell.line("kill %1; exit");
     shell.prompt();
+}
+
+/// Only on a terminal, so that redirected output is the same as without prorata.
+#[test]
+fn run_tells_the_mechanism_to_a_terminal_once() {
+    for real in [Real::start(), Real::start_as_ordinary_user()] {
+        real.forget_told();
+        let mut run = real.prorata();
+        run.args(["run", "--", "echo", "done"]);
+        assert_eq!(stderr(&output(&mut run)), "");
+        let mut on_terminal = || Pty::spawn(&mut run).rest();
+        let first = on_terminal();
+        let status = real.json(&["status"]);
+        let mechanism = status["mechanism"].as_str().unwrap();
+        let told = format!("(mechanism {mechanism}, told once)\r\n");
+        assert!(
+            first.starts_with("prorata: ") && first.contains(&told),
+            "{first}"
+        );
+        assert_eq!(on_terminal(), "done\r\n");
+    }
 }

@@ -27,8 +27,10 @@ pub struct Real {
 
 impl Real {
     pub fn without_daemon() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        tell_mechanisms(directory.path());
         Self {
-            directory: tempfile::tempdir().unwrap(),
+            directory,
             user: None,
             group: None,
         }
@@ -54,6 +56,7 @@ impl Real {
 
     fn of_ordinary_user() -> Self {
         let (directory, user) = (tempfile::tempdir().unwrap(), OrdinaryUser::new());
+        tell_mechanisms(directory.path());
         user.give(directory.path());
         Self {
             directory,
@@ -75,6 +78,11 @@ impl Real {
 
     pub fn socket(&self) -> PathBuf {
         self.directory.path().join("socket")
+    }
+
+    /// No `prorata run` has told a mechanism yet.
+    pub fn forget_told(&self) {
+        std::fs::remove_file(self.directory.path().join("told")).unwrap();
     }
 
     /// The program, as the right user.
@@ -195,6 +203,12 @@ impl Real {
     pub fn is_gone(&self) -> bool {
         stderr(&output(self.prorata().arg("status"))).contains("no daemon runs")
     }
+}
+
+/// `prorata run` on a terminal tells nothing that most tests would have to expect.
+fn tell_mechanisms(directory: &Path) {
+    let all = "idle\ngroup-idle\ngroup-freeze\nstop\n";
+    std::fs::write(directory.join("told"), all).unwrap();
 }
 
 impl Drop for Real {
