@@ -13,6 +13,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Operation, Outcome, Principal};
 use prorata_protocol::{Envelope, PROTOCOL_VERSION, Request, Response};
+use prorata_user::ownership::KnownClient;
 use serde::Deserialize;
 
 use crate::decode::{self, Answer, Plan, View};
@@ -200,12 +201,22 @@ impl Control {
         for (client, parent) in &self.state.adopters {
             self.adopt(*client, *parent);
         }
-        for (client, roots) in self.state.roots.clone() {
-            let since_ticks = roots.iter().map(|root| root.start_time_ticks).min();
-            let owner = self.state.ledger.client(client).map(|client| client.owner);
-            let marked = owner.zip(since_ticks).map_or(0, |(owner, ticks)| {
-                self.engine.manage_marked(client, owner, ticks)
-            });
+        let all = self.state.roots.clone();
+        let known: Vec<KnownClient> = all
+            .iter()
+            .filter_map(|(client, roots)| {
+                Some(KnownClient {
+                    id: *client,
+                    user: self.state.ledger.client(*client)?.owner,
+                    since_ticks: roots.iter().map(|root| root.start_time_ticks).min()?,
+                })
+            })
+            .collect();
+        let marked = self.engine.manage_marked(&known);
+        let marked: BTreeMap<ClientId, u32> =
+            known.iter().map(|client| client.id).zip(marked).collect();
+        for (client, roots) in all {
+            let marked = marked.get(&client).copied().unwrap_or(0);
             if marked == 0 && !found.contains(&client) {
                 self.undo(&[Outcome::Client(client)]);
                 continue;
@@ -328,8 +339,12 @@ impl Control {
                 .map(|process| process.id)
                 .collect();
             // Without a root, the engine is about to report the client's exit.
-            if !roots.is_empty() && self.state.roots.contains_key(&client) {
-                self.roots.watch(client, &roots);
+            let known = self.state.roots.get(&client).filter(|_| !roots.is_empty());
+            let Some(is_new) = known.map(|known| *known != roots) else {
+                continue;
+            };
+            self.roots.watch(client, &roots);
+            if is_new {
                 self.happened(&[Change::Roots { client, roots }]);
             }
         }

@@ -13,8 +13,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_protocol::{
     DaemonPaths, EngineChoice, LockFile, PathError, ProgressWatch, READY, StartError, note_in,
 };
-use prorata_user::Mechanism;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use prorata_user::{Mechanism, raise_file_limit};
 
 use crate::control::Control;
 use crate::decode::USER_FUNDING;
@@ -263,15 +262,7 @@ fn prepare_process() -> Result<UnixStream, DaemonError> {
     // signal kills the daemon.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .map_err(system(failed))?;
-    let files = getrlimit(Resource::Nofile);
-    // Without this there is still room for all connections.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: files.maximum,
-            ..files
-        },
-    );
+    raise_file_limit();
     Ok(announced)
 }
 

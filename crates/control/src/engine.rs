@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use prorata_protocol::{ClientState, HybridChoice, OutsideReport, POLICIES, PolicyName};
+use prorata_user::ownership::KnownClient;
 
 use crate::process::ProcessId;
 
@@ -116,10 +117,9 @@ pub trait Engine {
     /// not: it inherits the client's orphans.
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError>;
 
-    /// Manages the processes that carry the client's marker, belong to its
-    /// owner `user`, and started at `since_ticks` or later. Returns their
-    /// number.
-    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32;
+    /// Manages the processes that carry the marker of one of these clients, belong
+    /// to its owner, and did not start before it. Returns their number for each client.
+    fn manage_marked(&self, clients: &[KnownClient]) -> Vec<u32>;
 
     /// Releases a client and undoes all enforcement. Ignores an unknown client.
     fn release(&self, client: ClientId);

@@ -17,6 +17,8 @@ pub(crate) struct RootWatch {
     epoll: OwnedFd,
     /// By pid.
     watched: HashMap<u32, Watched>,
+    /// The pids that each client was watched by last. Some may have ended.
+    pids: HashMap<ClientId, Vec<u32>>,
     /// Clients with a root that could not be watched, most often because it had
     /// ended.
     missed: BTreeSet<ClientId>,
@@ -33,6 +35,7 @@ impl RootWatch {
         Ok(Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             watched: HashMap::new(),
+            pids: HashMap::new(),
             missed: BTreeSet::new(),
         })
     }
@@ -40,6 +43,8 @@ impl RootWatch {
     /// Watches these processes of a client, and no others of it.
     pub fn watch(&mut self, client: ClientId, roots: &[ProcessId]) {
         self.forget(client);
+        let pids = roots.iter().map(|root| root.pid).collect();
+        self.pids.insert(client, pids);
         for root in roots {
             match self.open(*root) {
                 Some(pidfd) => drop(self.watched.insert(root.pid, Watched { client, pidfd })),
@@ -62,16 +67,19 @@ impl RootWatch {
 
     /// Stops watching this client.
     pub fn forget(&mut self, client: ClientId) {
-        let epoll = &self.epoll;
-        self.watched.retain(|_, watched| {
-            let keep = watched.client != client;
-            if !keep {
+        for pid in self.pids.remove(&client).unwrap_or_default() {
+            // A later process of another client may have the number.
+            if self
+                .watched
+                .get(&pid)
+                .is_some_and(|watched| watched.client == client)
+                && let Some(watched) = self.watched.remove(&pid)
+            {
                 // Closing the pidfd removes it from the epoll too, unless another
                 // process holds a copy.
-                let _ = epoll::delete(epoll, &watched.pidfd);
+                let _ = epoll::delete(&self.epoll, &watched.pidfd);
             }
-            keep
-        });
+        }
         self.missed.remove(&client);
     }
 

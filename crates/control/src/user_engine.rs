@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use prorata_core::ids::ClientId;
 use prorata_protocol::{ClientState, OutsideReport};
+use prorata_user::ownership::KnownClient;
 use prorata_user::{
     ClientActivity, EngineConfig, Mechanism, MissingRight, OutsideLoad, UserEngine,
 };
@@ -57,12 +58,11 @@ impl Engine for ForUser {
         Ok(self.engine.also_children_of(client, parent)?)
     }
 
-    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
+    fn manage_marked(&self, clients: &[KnownClient]) -> Vec<u32> {
         // This fails only if the engine has failed, which the engine reports
         // itself.
-        self.engine
-            .manage_marked(client, user, since_ticks)
-            .unwrap_or(0)
+        let joined = self.engine.manage_marked(clients);
+        joined.unwrap_or_else(|_| vec![0; clients.len()])
     }
 
     fn release(&self, client: ClientId) {

@@ -28,13 +28,18 @@ pub(crate) enum Newborn {
 pub(crate) struct Births {
     file: LastBorn,
     last: u32,
+    runnable: u32,
 }
 
 impl Births {
     pub(crate) fn watch() -> io::Result<Self> {
         let file = LastBorn::open()?;
-        let last = file.read()?;
-        Ok(Self { file, last })
+        let (last, runnable) = file.read_with_runnable()?;
+        Ok(Self {
+            file,
+            last,
+            runnable,
+        })
     }
 
     /// The number that the kernel had given out last when births were noticed last.
@@ -42,11 +47,22 @@ impl Births {
         self.last
     }
 
+    /// How many threads of the whole system were runnable then.
+    pub(crate) fn runnable(&self) -> u32 {
+        self.runnable
+    }
+
     /// Cost: 1.5 us.
     pub(crate) fn since_last_look(&mut self) -> Newborn {
-        match self.file.read() {
-            Ok(now) => newborn(std::mem::replace(&mut self.last, now), now),
-            Err(_) => Newborn::Unknown,
+        match self.file.read_with_runnable() {
+            Ok((now, runnable)) => {
+                self.runnable = runnable;
+                newborn(std::mem::replace(&mut self.last, now), now)
+            }
+            Err(_) => {
+                self.runnable = u32::MAX;
+                Newborn::Unknown
+            }
         }
     }
 }

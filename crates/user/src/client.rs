@@ -111,8 +111,10 @@ pub(crate) struct Client {
     /// The treatment failed for some process: its user had stopped it, or its return was
     /// refused.
     pub(crate) defied: bool,
-    /// When it was last sampled, and last looked at, on the monotonic clock.
+    /// When it was last sampled, last found to have run, and last looked at, on the monotonic
+    /// clock.
     pub(crate) sampled_ns: u64,
+    pub(crate) ran_ns: u64,
     pub(crate) looked_ns: u64,
     /// It has had a process. Without any left it has exited.
     pub(crate) had_processes: bool,
@@ -162,6 +164,7 @@ impl Client {
             was_bound: false,
             defied: false,
             sampled_ns: now_ns,
+            ran_ns: now_ns,
             looked_ns: 0,
             had_processes: false,
             activity_told: None,
@@ -189,6 +192,9 @@ impl Client {
         }
         if any_gone {
             self.bury(gone);
+        }
+        if used_ns > 0 {
+            self.ran_ns = now_ns;
         }
         self.account(used_ns);
         self.answered_before = self.is_answering();

@@ -121,7 +121,7 @@ impl Competition {
             let used_ns = client.report(&mut dispatcher);
             self.outside.charge(&client, used_ns);
         }
-        for client in tree.clients_mut() {
+        for client in tree.lively_mut() {
             let used_ns = client.report(&mut dispatcher);
             self.outside.charge(client, used_ns);
         }
@@ -130,7 +130,7 @@ impl Competition {
         }
         match turns {
             Turns::All => {
-                let clients = tree.clients_mut();
+                let clients = tree.lively_mut();
                 clients.for_each(|client| client.turn_ends_ns = 0);
                 dispatcher.decide(begin_ns, &mut self.winners);
             }
@@ -177,7 +177,7 @@ impl Competition {
         let worthless = |client: &&Client| may_run(client) && !has_won(client.id);
         let clients: Vec<&Client> = match left {
             0 => return,
-            _ => tree.clients().filter(worthless).collect(),
+            _ => tree.lively().filter(worthless).collect(),
         };
         if clients.is_empty() {
             return;
@@ -214,7 +214,7 @@ impl Competition {
                 .until_ns
                 .clamp(begin_ns + shortest_ns, begin_ns + longest_ns)
         };
-        for client in tree.clients_mut() {
+        for client in tree.lively_mut() {
             client.won_before = client.is_winner();
             client.cpus = 0;
         }

@@ -52,6 +52,8 @@ pub(crate) struct DecisionThread {
     pub(crate) events: Events,
     pub(crate) supervision: Supervision,
     pub(crate) directory: SharedDirectory,
+    /// Work space of [`Self::observe`], kept to spare the allocation.
+    pub(crate) sampled: Vec<usize>,
     /// A command told it to end.
     pub(crate) ended: bool,
 }
@@ -83,7 +85,7 @@ impl DecisionThread {
                 self.look_for_signals(now_ns);
             }
             if self.wake_times.stops_are_due(now_ns) {
-                let (clients, journal) = self.tree.all_with_journal();
+                let (clients, journal) = self.tree.lively_with_journal();
                 clients.for_each(|client| client.go_on_stopping(journal));
             }
             self.plan_signals(now_ns);
@@ -102,7 +104,7 @@ impl DecisionThread {
             }
             Event::GuardianEnded => self.supervision.replace_guardian(&self.events),
             Event::ProcessEnded(client) => {
-                if let Some(client) = self.tree.client_at(client) {
+                if let Some(client) = self.tree.clients.at_mut(client) {
                     self.events.unwatch(client);
                 }
             }
@@ -114,7 +116,7 @@ impl DecisionThread {
         self.tree.notice_births(now_ns);
         if self.wake_times.take_survey(now_ns) {
             self.tree.survey(now_ns);
-            self.enforcement.tidy(&self.tree);
+            self.enforcement.tidy(&mut self.tree);
             self.supervision.replace_hung_guardian(&self.events, now_ns);
         }
         self.observe(now_ns);
@@ -176,14 +178,14 @@ impl DecisionThread {
     }
 
     fn plan_signals(&mut self, now_ns: u64) {
-        let awaits_delivery = self.tree.clients().any(Client::awaits_delivery);
+        let awaits_delivery = self.tree.lively().any(Client::awaits_delivery);
         let holds_down = self.enforcement.holds_down();
         self.wake_times
             .plan_signals(now_ns, holds_down, awaits_delivery);
     }
 
     fn plan_stops(&mut self, now_ns: u64) {
-        let mut clients = self.tree.clients();
+        let mut clients = self.tree.lively();
         let any_waits = clients.any(|client| client.stopping_since_ns.is_some());
         self.wake_times.plan_stops(now_ns, any_waits);
     }
@@ -222,6 +224,8 @@ impl DecisionThread {
         self.enforcement
             .enforce(&mut self.tree, &self.competition, now_ns);
         self.tree.note_activities();
+        let in_groups = self.enforcement.mechanism().uses_groups();
+        self.tree.clients.rest(now_ns, in_groups);
         let facts = self.facts();
         self.directory.try_publish(&mut self.tree.changes, facts);
         true

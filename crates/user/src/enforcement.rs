@@ -111,8 +111,8 @@ impl Enforcement {
             if !tree.notice_births(now_ns) {
                 return;
             }
-            if !tree.clients().any(|client| client.unsettled) {
-                tree.clients_mut().for_each(Client::forget_the_past);
+            if !tree.lively().any(|client| client.unsettled) {
+                tree.lively_mut().for_each(Client::forget_the_past);
                 return;
             }
             self.treat_all(tree, quantum_ns);
@@ -128,7 +128,7 @@ impl Enforcement {
         self.paused = 0;
         let stands_by = self.gather(tree);
         for round in [Round::Promote, Round::Demote] {
-            let (clients, journal) = tree.all_with_journal();
+            let (clients, journal) = tree.lively_with_journal();
             for client in clients {
                 let treatment = client.deserved_treatment(stands_by, quantum_ns);
                 if Round::of(treatment) != round {
@@ -155,13 +155,15 @@ impl Enforcement {
     }
 
     /// Removes control groups that no client uses any more.
-    pub(crate) fn tidy(&self, tree: &Tree) {
-        if let Some(groups) = &self.control_groups {
-            let in_use = tree
-                .clients()
-                .filter_map(|client| client.control_group.as_ref());
-            groups.tidy(&in_use.map(ControlGroup::directory).collect::<Vec<_>>());
-        }
+    pub(crate) fn tidy(&self, tree: &mut Tree) {
+        let Some(groups) = self.control_groups.as_ref().filter(|_| tree.any_left) else {
+            return;
+        };
+        let in_use = tree
+            .clients()
+            .filter_map(|client| client.control_group.as_ref());
+        let in_use = in_use.map(ControlGroup::directory).collect();
+        tree.any_left = !groups.tidy(&in_use);
     }
 
     /// Puts processes in their clients' control groups where these are used. Returns whether
@@ -171,10 +173,11 @@ impl Enforcement {
         let Some(groups) = groups.filter(|_| self.mechanism.uses_groups()) else {
             return self.mechanism == Mechanism::Idle;
         };
+        let keeps_files = tree.keeps_files();
         let mut all_grouped = true;
-        for client in tree.clients_mut() {
+        for client in tree.lively_mut() {
             if client.unsettled {
-                client.gather(groups);
+                client.gather(groups, keeps_files);
             }
             all_grouped &= client.grouped;
         }
@@ -191,7 +194,8 @@ impl Enforcement {
         if mechanism != self.mechanism {
             tracing::info!("losers are kept from running by {mechanism:?} from now on");
             self.mechanism = mechanism;
-            for client in tree.clients_mut() {
+            tree.clients.wake_all();
+            for client in tree.lively_mut() {
                 client.unsettled = true;
                 if !mechanism.uses_groups() {
                     client.disperse();

@@ -10,17 +10,18 @@ use std::time::Instant;
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 
 use crate::competition::Competition;
 use crate::config::{EngineConfig, EngineStatus};
 use crate::decision::DecisionThread;
+use crate::descriptors::raise_file_limit;
 use crate::directory::{ClientActivity, SharedDirectory};
 use crate::enforcement::Enforcement;
 use crate::error::EngineError;
 use crate::events::{CommandSender, Ended, Events};
 use crate::guardian::Guardian;
+use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
 use crate::signals::SignalWatch;
@@ -56,7 +57,7 @@ impl UserEngine {
         let cpus = choose_cpus(config.cpus)?;
         let way_back =
             Return::by_trial().map_err(|error| EngineError::System("try out SCHED_IDLE", error))?;
-        raise_descriptor_limit();
+        raise_file_limit();
         let table = Table::open(&config.state_directory)?;
         table.note_engine()?;
         sweep(&table, &config.socket);
@@ -84,6 +85,7 @@ impl UserEngine {
             events,
             supervision,
             directory: directory.clone(),
+            sampled: Vec::new(),
             ended: false,
         };
         let thread = std::thread::Builder::new()
@@ -110,18 +112,13 @@ impl UserEngine {
         self.ask(move |thread, now_ns| thread.add_foster_parent(client, parent, now_ns))?
     }
 
-    /// Finds the processes that are left of a client after a restart of the daemon, by their
-    /// markers ([`CLIENT_MARKER`](crate::CLIENT_MARKER)), and manages them. `user` is the
-    /// client's owner, and `since_ticks`, in clock ticks since boot, is when the client began; see
-    /// [`is_left_of`](crate::ownership::is_left_of). Returns how many joined, with their
-    /// descendants.
-    pub fn manage_marked(
-        &self,
-        client: ClientId,
-        user: u32,
-        since_ticks: u64,
-    ) -> Result<u32, EngineError> {
-        self.ask(move |thread, now_ns| thread.manage_marked(client, user, since_ticks, now_ns))
+    /// Finds the processes that are left of clients after a restart of the daemon, by their
+    /// markers ([`CLIENT_MARKER`](crate::CLIENT_MARKER)), and manages them, see
+    /// [`is_left_of`](crate::ownership::is_left_of). Returns how many joined each client, with
+    /// their descendants.
+    pub fn manage_marked(&self, clients: &[KnownClient]) -> Result<Vec<u32>, EngineError> {
+        let clients = clients.to_vec();
+        self.ask(move |thread, now_ns| thread.manage_marked(&clients, now_ns))
     }
 
     /// Whether stop signals hold this process down once it is managed, so that a parent that does
@@ -293,12 +290,4 @@ fn choose_cpus(wanted: Option<Vec<u32>>) -> Result<CpuSet, EngineError> {
         return Err(EngineError::BadCpus(wanted));
     }
     Ok(cpus)
-}
-
-/// Each managed process takes descriptors.
-fn raise_descriptor_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where it fails the engine manages fewer processes.
-    let _ = setrlimit(Resource::Nofile, limit);
 }

@@ -24,10 +24,21 @@ pub enum EngineError {
         /// Its client.
         client: ClientId,
     },
+    /// More processes than the limit on open files permits.
+    #[error(
+        "process {pid} is one too many: the limit on open files permits {limit}, so release others, \
+         or stop the daemon and start it with a higher hard limit (`ulimit -Hn`, or LimitNOFILE= in \
+         a systemd unit)"
+    )]
+    TooFewFiles {
+        /// The process.
+        pid: u32,
+        /// How many there may be.
+        limit: u32,
+    },
     /// More processes than the engine can watch.
     #[error(
-        "process {pid} is one too many: this engine watches at most {limit}, \
-         so release others or raise the limit on open files"
+        "process {pid} is one too many: this engine watches at most {limit}, so release others"
     )]
     TooManyProcesses {
         /// The process.

@@ -21,10 +21,12 @@
 mod bell;
 mod births;
 mod client;
+mod clients;
 mod competition;
 mod config;
 mod control_groups;
 mod decision;
+mod descriptors;
 mod directory;
 mod enforcement;
 mod engine;
@@ -61,6 +63,7 @@ mod wake_times;
 
 pub use bell::Bell;
 pub use config::{EngineConfig, EngineStatus, Mechanism, MissingRight};
+pub use descriptors::raise_file_limit;
 pub use directory::ClientActivity;
 pub use engine::{UserEngine, put_right_orphans, put_right_what_is_left};
 pub use error::EngineError;

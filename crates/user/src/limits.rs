@@ -40,7 +40,7 @@ impl Client {
 
 /// Notes in each client how its limit stands. Returns when the first pause ends.
 pub(crate) fn note_limits(tree: &mut Tree, dispatcher: &Dispatcher) -> Option<u64> {
-    for client in tree.clients_mut() {
+    for client in tree.lively_mut() {
         client.limit = match dispatcher.is_limited(client.id) {
             false => Limit::None,
             true if dispatcher.is_paused(client.id) => Limit::Exhausted,

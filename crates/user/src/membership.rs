@@ -3,12 +3,14 @@
 //! [`crate::ownership`] tells to which client a process belongs. This file finds the processes:
 //! it notices births, and looks for processes that escaped from their trees.
 
+use std::collections::HashMap;
+
 use prorata_core::ids::ClientId;
 
 use crate::births::Newborn;
 use crate::error::EngineError;
 use crate::marker::marked_client;
-use crate::ownership::{Kinship, client_by_birth, client_by_marker, is_left_of};
+use crate::ownership::{Kinship, KnownClient, client_by_birth, client_by_marker, is_left_of};
 use crate::process::{Origin, Process};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
@@ -40,27 +42,33 @@ impl Tree {
             return Err(EngineError::Indispensable(pid));
         }
         self.join(id, pid, &stat, Origin::Named, now_ns)?;
-        self.walk_below(now_ns);
+        self.walk_below(pid, now_ns);
         Ok(())
     }
 
-    /// Manages all that is left of a client after a restart, see [`is_left_of`]. Returns how many
-    /// processes joined.
-    pub(crate) fn manage_marked(
-        &mut self,
-        id: ClientId,
-        user: u32,
-        since_ticks: u64,
-        now_ns: u64,
-    ) -> u32 {
-        let before = self.process_count();
+    /// Manages all that is left of these clients after a restart, see [`is_left_of`]. Returns how
+    /// many processes joined each. Cost: 15 us for each process of the system.
+    pub(crate) fn manage_marked(&mut self, clients: &[KnownClient], now_ns: u64) -> Vec<u32> {
+        let count = |tree: &Tree, client: &KnownClient| tree.processes_of(client.id).len() as u32;
+        let before: Vec<u32> = clients.iter().map(|client| count(self, client)).collect();
+        let by_id: HashMap<ClientId, &KnownClient> =
+            clients.iter().map(|client| (client.id, client)).collect();
+        let mut joined = Vec::new();
         for (pid, stat) in procfs::all_processes() {
-            if is_left_of(self, id, user, since_ticks, (pid, &stat)) {
-                self.admit(id, pid, &stat, Origin::Named, now_ns);
+            let client = self.marked(pid).and_then(|id| by_id.get(&id));
+            if let Some(client) = client.filter(|client| is_left_of(self, client, pid, &stat)) {
+                self.admit(client.id, pid, &stat, Origin::Named, now_ns);
+                joined.push(pid);
             }
         }
-        self.walk_below(now_ns);
-        self.process_count() - before
+        for pid in joined {
+            self.walk_below(pid, now_ns);
+        }
+        let after = clients.iter().map(|client| count(self, client));
+        after
+            .zip(before)
+            .map(|(after, before)| after - before)
+            .collect()
     }
 
     /// Lets newborn processes join their parents' clients. Returns false if there were too many
@@ -239,10 +247,27 @@ impl Tree {
         self.walk(|tree, id, pid, _| tree.born_some_time_ago(id, pid), now_ns);
     }
 
-    /// Finds the descendants of processes that were just named, and other processes that were
-    /// born since births were noticed last. Cost: that of a walk.
-    pub(crate) fn walk_below(&mut self, now_ns: u64) {
-        self.walk(Self::found, now_ns);
+    /// Finds the descendants of a process that was just named, or of a foster parent. Cost: 20 us,
+    /// and as much for each of them; that of a walk if the kernel lists no children.
+    pub(crate) fn walk_below(&mut self, ancestor: u32, now_ns: u64) {
+        if !procfs::are_children_listed() {
+            return self.walk(Self::found, now_ns);
+        }
+        let mut parents = vec![ancestor];
+        while let Some(parent) = parents.pop() {
+            for child in procfs::children_of(parent) {
+                if self.owners.contains_key(&child) {
+                    continue;
+                }
+                let Ok(stat) = procfs::stat(child) else {
+                    continue;
+                };
+                if let Some(id) = client_by_birth(self, child, &stat) {
+                    self.admit(id, child, &stat, self.found(id, child, &stat), now_ns);
+                    parents.push(child);
+                }
+            }
+        }
     }
 
     /// The origin of a process that ran before it was managed, or that was just born to a

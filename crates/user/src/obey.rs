@@ -7,6 +7,7 @@ use crate::decision::DecisionThread;
 use crate::error::EngineError;
 use crate::group::Group;
 use crate::guardian::Guardian;
+use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::procfs;
 
@@ -43,19 +44,13 @@ impl DecisionThread {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         self.tree.add_foster_parent(client, parent, now_ns)?;
-        self.tree.walk_below(now_ns);
+        self.tree.walk_below(parent.pid, now_ns);
         self.publish();
         Ok(())
     }
 
-    pub(crate) fn manage_marked(
-        &mut self,
-        client: ClientId,
-        owner: u32,
-        since_ticks: u64,
-        now_ns: u64,
-    ) -> u32 {
-        let joined = self.tree.manage_marked(client, owner, since_ticks, now_ns);
+    pub(crate) fn manage_marked(&mut self, clients: &[KnownClient], now_ns: u64) -> Vec<u32> {
+        let joined = self.tree.manage_marked(clients, now_ns);
         self.publish();
         joined
     }

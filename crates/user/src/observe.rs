@@ -14,6 +14,13 @@ use crate::tree::Tree;
 const UNLOOKED_QUANTA: u64 = 25;
 const UNLOOKED_NS: std::ops::RangeInclusive<u64> = 100 * MILLISECOND_NS..=SECOND_NS;
 
+/// With more processes than this, such looks are rarer in proportion. They find nothing that an
+/// event or CPU time would not tell.
+const LOOKED_OFTEN: u64 = 512;
+
+/// But they are as often as this.
+const LONGEST_UNLOOKED_NS: u64 = 10 * SECOND_NS;
+
 /// A runnable loser that received less than one in so many parts of a quantum in `SCHED_IDLE`
 /// needs no look because of that: a look costs more than ten samples.
 const LEAK: u64 = 10;
@@ -21,14 +28,24 @@ const LEAK: u64 = 10;
 /// Processes that are sampled every quantum. With more of them, losers are sampled less often.
 const SAMPLED_EACH_QUANTUM: u64 = 512;
 
+/// Within so many quanta every dormant client is sampled, unless there are too many.
+const DORMANT_QUANTA: usize = 8;
+
+/// The decision thread runs while it counts runnable threads.
+const OWN_THREADS: u32 = 1;
+
 impl DecisionThread {
     /// Observes all clients, each as often as it deserves.
     pub(crate) fn observe(&mut self, now_ns: u64) {
+        let mut indices = std::mem::take(&mut self.sampled);
+        indices.clear();
+        indices.extend_from_slice(self.tree.clients.lively_indices());
+        let dormant = self.dormant_to_sample();
+        self.tree.clients.next_dormant(dormant, &mut indices);
         let crowd = u64::from(self.tree.process_count()) / SAMPLED_EACH_QUANTUM;
         let sample_interval_ns = crowd * self.competition.quantum_ns();
-        let indices = 0..self.tree.clients.len();
-        for index in indices.clone() {
-            if let Some(client) = self.tree.client_at(index)
+        for &index in &indices {
+            if let Some(client) = self.tree.clients.at(index)
                 && (client.is_winner() || now_ns - client.sampled_ns >= sample_interval_ns)
             {
                 let id = client.id;
@@ -38,20 +55,36 @@ impl DecisionThread {
         self.tree.review_zombies();
         // After all samples: a process of one client may have waited for a child whose end the
         // sample of another client showed.
-        for index in indices {
-            if let Some(client) = self.tree.client_at(index)
+        for &index in &indices {
+            if let Some(client) = self.tree.clients.at(index)
                 && client.sampled_ns == now_ns
             {
                 let id = client.id;
                 self.look_at(id, now_ns);
             }
         }
+        self.sampled = indices;
+    }
+
+    /// How many processes of dormant clients are to be sampled now. If more threads are runnable
+    /// than the lively clients have, a dormant client may have woken, or a program without a
+    /// client. If a client takes the place of another one that blocked, the count hides that, so
+    /// some are sampled anyhow.
+    fn dormant_to_sample(&self) -> usize {
+        let known: u32 = self.tree.lively().map(|client| client.runnable).sum();
+        let may_have_woken = self.tree.births.runnable() > known + OWN_THREADS;
+        let part = if may_have_woken { 1 } else { DORMANT_QUANTA };
+        (self.tree.process_count() as usize)
+            .div_ceil(part)
+            .min(SAMPLED_EACH_QUANTUM as usize)
     }
 
     fn look_at(&mut self, id: ClientId, now_ns: u64) {
         let quantum_ns = self.competition.quantum_ns();
+        let crowd = (u64::from(self.tree.process_count()) / LOOKED_OFTEN).max(1);
         let look_interval_ns =
             (UNLOOKED_QUANTA * quantum_ns).clamp(*UNLOOKED_NS.start(), *UNLOOKED_NS.end());
+        let look_interval_ns = (look_interval_ns * crowd).min(LONGEST_UNLOOKED_NS);
         let Some(client) = self.tree.client(id) else {
             return;
         };

@@ -69,21 +69,27 @@ fn is_of_its_user(kin: &impl Kinship, client: ClientId, pid: u32) -> bool {
     user.is_some_and(|user| kin.has_process_of(client, user))
 }
 
+/// A client that a journal knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownClient {
+    /// The client.
+    pub id: ClientId,
+    /// Its owner.
+    pub user: u32,
+    /// When it began, in clock ticks since boot.
+    pub since_ticks: u64,
+}
+
 /// Whether a process is left of a client that a journal knows. Such a process carries the
 /// client's marker, has no client yet, and did not begin before the client. Its user is the
 /// client's owner or the user of one of the client's processes; root may own processes of any
 /// user.
-pub fn is_left_of(
-    kin: &impl Kinship,
-    client: ClientId,
-    owner: u32,
-    since_ticks: u64,
-    (pid, stat): (u32, &Stat),
-) -> bool {
-    stat.start_time_ticks >= since_ticks
+pub fn is_left_of(kin: &impl Kinship, client: &KnownClient, pid: u32, stat: &Stat) -> bool {
+    let KnownClient { id, user, .. } = *client;
+    stat.start_time_ticks >= client.since_ticks
         && kin.client_of(pid).is_none()
-        && kin.marked(pid) == Some(client)
-        && (owner == 0 || kin.user_of(pid) == Some(owner) || is_of_its_user(kin, client, pid))
+        && kin.marked(pid) == Some(id)
+        && (user == 0 || kin.user_of(pid) == Some(user) || is_of_its_user(kin, id, pid))
 }
 
 /// The users of a client. Their processes may join it without being named. They are the users of
@@ -205,6 +211,15 @@ mod tests {
         Stat::born(parent, start_time_ticks)
     }
 
+    /// The client 1 of this user, since time 20.
+    fn known(user: u32) -> KnownClient {
+        KnownClient {
+            id: client(1),
+            user,
+            since_ticks: 20,
+        }
+    }
+
     #[test]
     fn a_newborn_belongs_to_its_parents_client() {
         let world = World::of(&[process(10, Some(1)), marked(11, 2)], &[]);
@@ -276,7 +291,7 @@ mod tests {
         let world = World::of(&[marked(21, 1), of_bob, taken, marked(24, 2)], &[]);
         let is_left = |owner, pid: u32| {
             let stat = stat(1, pid.into());
-            is_left_of(&world, client(1), owner, 20, (pid, &stat))
+            is_left_of(&world, &known(owner), pid, &stat)
         };
         let pids = [21, 22, 23, 24];
         assert_eq!(
@@ -285,7 +300,7 @@ mod tests {
         );
         assert_eq!(pids.map(|pid| is_left(0, pid)), [true, true, false, false]);
         let early = stat(1, 19);
-        assert!(!is_left_of(&world, client(1), ALICE, 20, (21, &early)));
+        assert!(!is_left_of(&world, &known(ALICE), 21, &early));
     }
 
     #[test]
@@ -293,7 +308,7 @@ mod tests {
         let of_bob = |known| Known { user: BOB, ..known };
         let processes = [of_bob(process(20, Some(1))), of_bob(marked(21, 1))];
         let world = World::of(&processes, &[]);
-        assert!(is_left_of(&world, client(1), ALICE, 20, (21, &stat(1, 21))));
+        assert!(is_left_of(&world, &known(ALICE), 21, &stat(1, 21)));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) fn place_winners(tree: &mut Tree, competition: &Competition) {
     let capacities = competition.outside().capacities();
     let has_rivals = winners.len() > 1;
     let mut need = has_rivals && capacities.is_some();
-    for client in tree.clients_mut() {
+    for client in tree.lively_mut() {
         client.place = None;
         let is_crowded = client.cpus < client.runnable;
         let is_confined = client.affinity.is_some() && has_rivals;
@@ -74,7 +74,7 @@ pub(crate) fn place_winners(tree: &mut Tree, competition: &Competition) {
 pub(crate) fn match_winners(tree: &Tree, winners: &[Winner]) -> Matching {
     let cpus: Vec<usize> = members(tree.cpus()).collect();
     let mut matching = Matching::new(0..cpus.len() as u32);
-    for client in tree.clients() {
+    for client in tree.lively() {
         matching.set_affinity(client.id.index(), client.affinity.as_ref());
     }
     // Those whose CPUs still fit first.

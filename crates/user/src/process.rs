@@ -110,11 +110,11 @@ impl Process {
         id: ProcessId,
         group: GroupIndex,
         origin: Origin,
-        way_back: Return,
+        (way_back, keeps_file): (Return, bool),
         journal: &mut Journal,
     ) -> Result<Process, Failure> {
         let handle = id.open()?;
-        let stat_file = StatFile::of_process(id.pid)?;
+        let stat_file = StatFile::of(id, keeps_file)?;
         let stat = stat_file.read()?;
         let (clock_ns, waited, heritage) = match origin {
             Origin::Named | Origin::Found => (

@@ -44,8 +44,7 @@ impl Tree {
                 client.let_go(journal);
             }
         });
-        let index = id.index() as usize;
-        let Some(mut client) = self.clients[index].take() else {
+        let Some(mut client) = self.clients.remove(id) else {
             return;
         };
         for process in client.processes.drain(..) {
@@ -62,6 +61,7 @@ impl Tree {
             self.dismiss_foster_parent(id, foster_parent.id.pid);
         }
         self.changes.push(Change::Forgotten(id));
+        self.any_left = true;
         client.runnable = 0;
         client.affinity = None;
         self.farewells.push(client);
@@ -99,7 +99,8 @@ impl Tree {
             return;
         };
         let group = self.groups.enter(group);
-        let heir = Process::new(process, group, origin, self.way_back, &mut self.journal);
+        let ways = (self.way_back, false);
+        let heir = Process::new(process, group, origin, ways, &mut self.journal);
         self.groups.leave(group);
         if let Ok(heir) = heir {
             self.release(heir);
@@ -162,7 +163,8 @@ impl Tree {
     /// Undoes all deeds.
     pub(crate) fn let_all_go(&mut self, now_ns: u64) {
         self.let_go_with_newborn(now_ns, |tree| {
-            let (clients, journal) = tree.all_with_journal();
+            tree.clients.wake_all();
+            let (clients, journal) = tree.lively_with_journal();
             clients.for_each(|client| client.let_go(journal));
         });
         self.release_again();

@@ -17,6 +17,8 @@
 use std::collections::HashMap;
 use std::io;
 
+use prorata_core::ids::ClientId;
+
 use crate::client::Client;
 use crate::process::{Process, Treatment};
 use crate::process_id::ProcessId;
@@ -180,12 +182,15 @@ impl SignalWatch {
     ) -> bool {
         self.look_at_processes(tree, for_new);
         let mut any_changed = false;
-        for index in 0..tree.clients.len() {
-            let client = tree.client_at(index);
-            let Some(client) = client.filter(|client| client.may_have_to_wait()) else {
+        let waiting: Vec<ClientId> = tree
+            .lively()
+            .filter(|client| client.may_have_to_wait())
+            .map(|client| client.id)
+            .collect();
+        for id in waiting {
+            let Some(client) = tree.client(id) else {
                 continue;
             };
-            let id = client.id;
             // What it used until now belongs to what it was let run for until now.
             if client.is_answering() || client.has_signals() {
                 tree.sample(id, now_ns);
@@ -205,7 +210,7 @@ impl SignalWatch {
             false => self.next,
         };
         let mut index = 0;
-        let clients = tree.clients_mut();
+        let clients = tree.lively_mut();
         for client in clients.filter(|client| client.may_have_to_wait()) {
             for process in &mut client.processes {
                 if process.pending != Pending::Nothing || (self.next..until).contains(&index) {

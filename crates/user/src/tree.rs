@@ -1,6 +1,6 @@
 //! All clients and their processes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use prorata_core::ids::ClientId;
@@ -8,7 +8,9 @@ use rustix::thread::CpuSet;
 
 use crate::births::Births;
 use crate::client::Client;
+use crate::clients::Clients;
 use crate::control_groups::Lodging;
+use crate::descriptors::Allowance;
 use crate::directory::Change;
 use crate::error::EngineError;
 use crate::group::{Group, Groups};
@@ -17,14 +19,7 @@ use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::release::Departed;
 use crate::scheduler::Return;
-use crate::table::{Journal, MAX_RECORDS};
-
-/// Most processes that an engine manages. The other half of the records is for threads.
-const MAX_PROCESSES: u32 = MAX_RECORDS / 2;
-
-/// Descriptors for each process, and for everything else.
-const DESCRIPTORS_EACH: u64 = 2;
-const DESCRIPTORS_KEPT: u64 = 256;
+use crate::table::Journal;
 
 /// How many processes one review looks at.
 const REVIEWED_AT_ONCE: usize = 16;
@@ -32,12 +27,13 @@ const REVIEWED_AT_ONCE: usize = 16;
 /// All clients, and what is needed to find out to which client a process belongs.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// By the client's index.
-    pub(crate) clients: Vec<Option<Client>>,
+    pub(crate) clients: Clients,
     /// Clients by pid, of every managed process.
     pub(crate) owners: HashMap<u32, ClientId>,
     /// Clients by pid of each foster parent. One that ended stays until the next survey.
-    pub(crate) foster_parents: HashMap<u32, Vec<ClientId>>,
+    pub(crate) foster_parents: BTreeMap<u32, Vec<ClientId>>,
+    /// The pid where the next review of foster parents begins.
+    pub(crate) foster_parents_from: u32,
     /// Released processes whose deeds could not be undone yet. Their records stay until they
     /// could, or until the processes have ended.
     pub(crate) unreleased: Vec<Process>,
@@ -63,9 +59,11 @@ pub(crate) struct Tree {
     /// How many processes could not leave `SCHED_IDLE` again.
     captives: u32,
     pub(crate) way_back: Return,
-    limit: u32,
+    pub(crate) allowance: Allowance,
     /// Clients that have ended but whose last CPU time is not charged yet.
     pub(crate) farewells: Vec<Client>,
+    /// Clients have gone, and their control groups may be left.
+    pub(crate) any_left: bool,
     /// Changes that are not in the directory yet.
     pub(crate) changes: Vec<Change>,
     pub(crate) journal: Journal,
@@ -87,9 +85,10 @@ impl Tree {
         cpus: CpuSet,
     ) -> std::io::Result<Self> {
         Ok(Self {
-            clients: Vec::new(),
+            clients: Clients::default(),
             owners: HashMap::new(),
-            foster_parents: HashMap::new(),
+            foster_parents: BTreeMap::new(),
+            foster_parents_from: 0,
             unreleased: Vec::new(),
             departed: Vec::new(),
             zombies: Vec::new(),
@@ -102,8 +101,9 @@ impl Tree {
             walk_due: false,
             captives: 0,
             way_back,
-            limit: process_limit(),
+            allowance: Allowance::of_this_process(),
             farewells: Vec::new(),
+            any_left: false,
             changes: Vec::new(),
             journal,
             guardian: None,
@@ -128,42 +128,42 @@ impl Tree {
     }
 
     pub(crate) fn clients(&self) -> impl Iterator<Item = &Client> {
-        self.clients.iter().flatten()
+        self.clients.iter()
     }
 
-    pub(crate) fn clients_mut(&mut self) -> impl Iterator<Item = &mut Client> {
-        self.clients.iter_mut().flatten()
+    /// The clients that the next decision may concern.
+    pub(crate) fn lively(&self) -> impl Iterator<Item = &Client> {
+        self.clients.lively()
+    }
+
+    pub(crate) fn lively_mut(&mut self) -> impl Iterator<Item = &mut Client> {
+        self.clients.lively_mut()
     }
 
     pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {
-        let client = self.clients.get(id.index() as usize)?.as_ref();
-        client.filter(|client| client.id == id)
+        self.clients.get(id)
     }
 
     pub(crate) fn client_mut(&mut self, id: ClientId) -> Option<&mut Client> {
-        let client = self.clients.get_mut(id.index() as usize)?.as_mut();
-        client.filter(|client| client.id == id)
+        self.clients.get_mut(id)
     }
 
     /// A client and the journal to treat it with.
     pub(crate) fn with_journal(&mut self, id: ClientId) -> Option<(&mut Client, &mut Journal)> {
-        let client = self.clients.get_mut(id.index() as usize)?.as_mut()?;
-        (client.id == id).then_some((client, &mut self.journal))
+        let client = self.clients.get_mut(id)?;
+        Some((client, &mut self.journal))
     }
 
-    /// The client at this index.
-    pub(crate) fn client_at(&mut self, index: usize) -> Option<&mut Client> {
-        self.clients.get_mut(index)?.as_mut()
-    }
-
-    /// All clients and the journal to treat them with.
-    pub(crate) fn all_with_journal(&mut self) -> (impl Iterator<Item = &mut Client>, &mut Journal) {
-        (self.clients.iter_mut().flatten(), &mut self.journal)
+    /// The lively clients and the journal to treat them with.
+    pub(crate) fn lively_with_journal(
+        &mut self,
+    ) -> (impl Iterator<Item = &mut Client>, &mut Journal) {
+        (self.clients.lively_mut(), &mut self.journal)
     }
 
     /// Notes for the directory what clients do now.
     pub(crate) fn note_activities(&mut self) {
-        for client in self.clients.iter_mut().flatten() {
+        for client in self.clients.lively_mut() {
             let activity = client.activity();
             if client.activity_told != Some(activity) {
                 client.activity_told = Some(activity);
@@ -175,7 +175,7 @@ impl Tree {
     /// Forgets what clients used since the last decision, after a long stall: charging it would
     /// keep the clients that ran meanwhile from running for many times longer.
     pub(crate) fn forgive(&mut self) {
-        for client in self.clients_mut() {
+        for client in self.clients.iter_quietly() {
             client.uncharged_ns = 0;
             client.advance_ns = 0;
         }
@@ -210,6 +210,11 @@ impl Tree {
         self.owners.len() as u32
     }
 
+    /// Whether files of one more process are kept open.
+    pub(crate) fn keeps_files(&self) -> bool {
+        self.process_count() < self.allowance.kept
+    }
+
     /// Whether all processes can leave `SCHED_IDLE` again, and are in one scheduling group.
     pub(crate) fn idle_works(&self) -> bool {
         self.captives == 0 && self.groups.are_one()
@@ -221,15 +226,7 @@ impl Tree {
     }
 
     pub(crate) fn client_or_new(&mut self, id: ClientId, now_ns: u64) -> &mut Client {
-        let index = id.index() as usize;
-        if self.clients.len() <= index {
-            self.clients.resize_with(index + 1, || None);
-        }
-        let entry = &mut self.clients[index];
-        if entry.as_ref().is_none_or(|client| client.id != id) {
-            *entry = Some(Client::new(id, now_ns));
-        }
-        entry.as_mut().expect("it was just put there")
+        self.clients.get_or_insert(id, || Client::new(id, now_ns))
     }
 
     /// Adds a process to a client, which is made if need be.
@@ -242,10 +239,11 @@ impl Tree {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         let process = ProcessId::from_stat(pid, stat);
-        if self.process_count() >= self.limit {
-            return Err(EngineError::TooManyProcesses {
-                pid,
-                limit: self.limit,
+        let limit = self.allowance.processes;
+        if self.process_count() >= limit {
+            return Err(match self.allowance.is_short() {
+                true => EngineError::TooFewFiles { pid, limit },
+                false => EngineError::TooManyProcesses { pid, limit },
             });
         }
         let gone = || EngineError::NoSuchProcess(pid);
@@ -264,7 +262,8 @@ impl Tree {
                 (self.groups.enter(group), Lodging::Elsewhere)
             }
         };
-        let joined = Process::new(process, group, origin, self.way_back, &mut self.journal);
+        let ways = (self.way_back, self.keeps_files());
+        let joined = Process::new(process, group, origin, ways, &mut self.journal);
         let mut joined = joined.map_err(|failure| {
             self.groups.leave(group);
             match failure {
@@ -291,11 +290,18 @@ impl Tree {
         Ok(())
     }
 
-    /// Samples a client and drops its processes that are gone.
+    /// Samples a client and drops its processes that are gone. The client becomes lively if it ran.
     pub(crate) fn sample(&mut self, id: ClientId, now_ns: u64) {
+        if self.client(id).is_none() {
+            return;
+        }
+        let index = id.index() as usize;
         let mut gone = std::mem::take(&mut self.gone);
-        if let Some(client) = self.client_mut(id) {
+        if let Some(client) = self.clients.at_quietly(index) {
             client.sample(now_ns, &mut gone);
+            if client.has_progressed() || !gone.is_empty() {
+                self.clients.wake(index);
+            }
         }
         for process in gone.drain(..) {
             self.tell_parent_elsewhere(id, &process);
@@ -345,7 +351,7 @@ impl Tree {
     /// and lets processes go that became another user's.
     pub(crate) fn review_client(&mut self, id: ClientId, now_ns: u64) {
         let cpus = self.cpus;
-        let Some(Some(client)) = self.clients.get_mut(id.index() as usize) else {
+        let Some(client) = self.clients.get_mut(id) else {
             return;
         };
         client.find_usable(&cpus);
@@ -382,7 +388,7 @@ impl Tree {
         for _ in 0..self.clients.len() {
             let index = self.review_from % self.clients.len();
             self.review_from = index + 1;
-            if let Some(client) = &self.clients[index] {
+            if let Some(client) = self.clients.at(index) {
                 reviewed += client.processes.len();
                 self.review_client(client.id, now_ns);
             }
@@ -391,12 +397,4 @@ impl Tree {
             }
         }
     }
-}
-
-/// How many processes the limit on open files allows for.
-fn process_limit() -> u32 {
-    use rustix::process::{Resource, getrlimit};
-    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let processes = descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_EACH;
-    processes.clamp(1, MAX_PROCESSES.into()) as u32
 }

@@ -195,17 +195,27 @@ pub(super) fn unique_client_name(ledger: &Ledger, wanted: String) -> String {
         return wanted;
     }
     let longest = ledger.limits().name_bytes as usize;
-    (2..=u64::MAX)
-        .map(|number| {
-            let suffix = format!("-{number}");
-            let mut end = wanted.len().min(longest.saturating_sub(suffix.len()));
-            while !wanted.is_char_boundary(end) {
-                end -= 1;
-            }
-            format!("{}{suffix}", &wanted[..end])
-        })
-        .find(|name| ledger.find_client(name).is_none())
-        .expect("there are fewer clients than numbers")
+    let numbered = |number: u64| {
+        let suffix = format!("-{number}");
+        let mut end = wanted.len().min(longest.saturating_sub(suffix.len()));
+        while !wanted.is_char_boundary(end) {
+            end -= 1;
+        }
+        format!("{}{suffix}", &wanted[..end])
+    };
+    let is_free = |number: &u64| ledger.find_client(&numbered(*number)).is_none();
+    let powers = std::iter::successors(Some(2), |number| Some(2 * number));
+    let mut free = powers.into_iter().find(is_free).expect("clients are few");
+    // The name before that power is taken, or 2 is free.
+    let mut taken = free / 2;
+    while free - taken > 1 {
+        let middle = taken + (free - taken) / 2;
+        match is_free(&middle) {
+            true => free = middle,
+            false => taken = middle,
+        }
+    }
+    numbered(free)
 }
 
 #[cfg(test)]

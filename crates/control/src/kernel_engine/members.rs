@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use prorata_core::ids::ClientId;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::CGROUP_NODES;
-use prorata_user::ownership::{Kinship, client_by_birth, is_left_of};
+use prorata_user::ownership::{Kinship, KnownClient, client_by_birth, is_left_of};
 use prorata_user::procfs::{self, Stat};
 use prorata_user::{Policy, marked_client};
 
@@ -100,10 +100,10 @@ impl KernelSide {
         Ok(())
     }
 
-    /// Manages the processes that carry the client's marker, started at or
-    /// after `since_ticks` and belong to `user` (any user if that is root), and
+    /// Manages the processes that are left of a client, see [`is_left_of`], and
     /// the orphans that its adopters have. Returns their number.
-    pub fn manage_marked(&mut self, id: ClientId, user: u32, since_ticks: u64) -> u32 {
+    pub fn manage_marked(&mut self, known: &KnownClient) -> u32 {
+        let id = known.id;
         let Some(node) = self.projection.node(id).filter(|_| self.is_loaded()) else {
             return 0;
         };
@@ -111,7 +111,7 @@ impl KernelSide {
         self.clients.entry(id).or_insert_with(Client::new);
         let mut joined = 0;
         for (pid, stat) in procfs::all_processes() {
-            if is_left_of(self, id, user, since_ticks, (pid, &stat))
+            if is_left_of(self, known, pid, &stat)
                 && self
                     .give_process(node, pid)
                     .is_ok_and(|threads| threads > 0)

@@ -38,6 +38,7 @@ use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scheduler, Scope};
 use prorata_kernel::{BUILT_IN, KernelError};
 use prorata_protocol::{ClientState, HybridChoice, KernelChoice, PolicyName, QueueChoice};
+use prorata_user::ownership::KnownClient;
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
 use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
@@ -294,8 +295,12 @@ impl Engine for ForKernel {
         Ok(self.side().adopt(client, parent)?)
     }
 
-    fn manage_marked(&self, client: ClientId, user: u32, since_ticks: u64) -> u32 {
-        self.side().manage_marked(client, user, since_ticks)
+    fn manage_marked(&self, clients: &[KnownClient]) -> Vec<u32> {
+        let mut side = self.side();
+        clients
+            .iter()
+            .map(|client| side.manage_marked(client))
+            .collect()
     }
 
     fn release(&self, client: ClientId) {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::ids::ClientId;
 use prorata_protocol::{ClientState, POLICIES, PolicyName};
+use prorata_user::ownership::KnownClient;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -173,10 +174,15 @@ impl Engine for FakeEngine {
         Ok(())
     }
 
-    fn manage_marked(&self, client: ClientId, _: u32, since_ticks: u64) -> u32 {
-        let marked = self.books().marked.get(&client).copied();
-        let managed = marked.filter(|process| process.start_time_ticks >= since_ticks);
-        managed.map_or(0, |process| u32::from(self.manage(client, process).is_ok()))
+    fn manage_marked(&self, clients: &[KnownClient]) -> Vec<u32> {
+        let manage = |client: &KnownClient| {
+            let marked = self.books().marked.get(&client.id).copied();
+            let left = marked.filter(|process| process.start_time_ticks >= client.since_ticks);
+            left.map_or(0, |process| {
+                u32::from(self.manage(client.id, process).is_ok())
+            })
+        };
+        clients.iter().map(manage).collect()
     }
 
     fn release(&self, client: ClientId) {

@@ -6,7 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::hierarchy::{group_of, is_of_service, limits_what_leaves_for, processes_of, put_in};
+use super::hierarchy::{
+    group_of, is_of_service, limits_what_leaves_for, processes_of, put_in, write,
+};
 use super::{ControlGroups, make, remove};
 use crate::births::MAX_NOTICES;
 use crate::client::Client;
@@ -21,8 +23,10 @@ pub(crate) struct ControlGroup {
     base: PathBuf,
     /// The home of the first process that has one: where others go whose home is not known.
     home: Option<Arc<Path>>,
-    freeze: File,
-    /// Missing without the cpu controller.
+    /// Without the cpu controller it has no `cpu.idle`.
+    has_idle: bool,
+    /// Its files, if they are kept open.
+    freeze: Option<File>,
     idle: Option<File>,
     /// How the group is treated now.
     holds: Treatment,
@@ -39,13 +43,21 @@ pub(crate) enum Lodging {
 }
 
 impl ControlGroup {
-    fn open(groups: &ControlGroups, client: impl std::fmt::Display) -> io::Result<ControlGroup> {
+    fn open(
+        groups: &ControlGroups,
+        client: impl std::fmt::Display,
+        keeps_files: bool,
+    ) -> io::Result<ControlGroup> {
         let directory = groups.base().join(format!("client-{client}"));
         make(&directory)?;
         let open = |file: &str| OpenOptions::new().write(true).open(directory.join(file));
+        let has_idle = directory.join("cpu.idle").exists();
         let mut group = ControlGroup {
-            freeze: open("cgroup.freeze")?,
-            idle: open("cpu.idle").ok(),
+            has_idle,
+            freeze: keeps_files.then(|| open("cgroup.freeze")).transpose()?,
+            idle: (keeps_files && has_idle)
+                .then(|| open("cpu.idle"))
+                .transpose()?,
             base: groups.base().to_owned(),
             home: None,
             // The group of an engine that died may be held down.
@@ -66,15 +78,22 @@ impl ControlGroup {
         if treatment == self.holds {
             return Ok(());
         }
-        let set = |file: &File, on: bool| {
-            let text: &[u8] = if on { b"1" } else { b"0" };
-            file.write_all_at(text, 0)
+        let set = |kept: &Option<File>, file: &str, on: bool| {
+            let text = if on { "1" } else { "0" };
+            match kept {
+                Some(file) => file.write_all_at(text.as_bytes(), 0),
+                None => write(&self.directory, file, text),
+            }
         };
         // A thawed process must not run before it is demoted, nor wake up demoted.
-        if let Some(idle) = &self.idle {
-            set(idle, treatment == Treatment::Idle)?;
+        if self.has_idle {
+            set(&self.idle, "cpu.idle", treatment == Treatment::Idle)?;
         }
-        set(&self.freeze, treatment == Treatment::Stopped)?;
+        set(
+            &self.freeze,
+            "cgroup.freeze",
+            treatment == Treatment::Stopped,
+        )?;
         self.holds = treatment;
         Ok(())
     }
@@ -153,10 +172,13 @@ impl Drop for ControlGroup {
 impl Client {
     /// Puts all its processes in its control group. Unless all are there, each of them is treated by
     /// itself.
-    pub(crate) fn gather(&mut self, groups: &ControlGroups) {
+    pub(crate) fn gather(&mut self, groups: &ControlGroups, keeps_files: bool) {
         let result = match &mut self.control_group {
             Some(_) => Ok(()),
-            none => ControlGroup::open(groups, self.id).map(|group| *none = Some(group)),
+            none => {
+                let opened = ControlGroup::open(groups, self.id, keeps_files);
+                opened.map(|group| *none = Some(group))
+            }
         };
         let gathered = result.and_then(|()| self.admit_all());
         if let Err(error) = &gathered

@@ -19,6 +19,7 @@ mod client;
 mod hierarchy;
 mod scope;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -129,14 +130,17 @@ impl ControlGroups {
         self.has_idle
     }
 
-    /// Removes the groups of clients that have gone. A process on its way to its end keeps its
-    /// group for a moment.
-    pub(crate) fn tidy(&self, in_use: &[&Path]) {
+    /// Removes the groups of clients that have gone. Returns whether none is left: a process on its
+    /// way to its end keeps its group for a moment.
+    pub(crate) fn tidy(&self, in_use: &HashSet<&Path>) -> bool {
+        let mut is_tidy = true;
         for group in below(&self.base) {
-            if !in_use.contains(&group.as_path()) {
+            if !in_use.contains(group.as_path()) {
                 remove(&group);
+                is_tidy &= !group.exists();
             }
         }
+        is_tidy
     }
 }
 
@@ -144,7 +148,7 @@ impl Drop for ControlGroups {
     fn drop(&mut self) {
         let begun = Instant::now();
         loop {
-            self.tidy(&[]);
+            self.tidy(&HashSet::new());
             remove(&self.base);
             if !self.base.exists() || begun.elapsed() > LONGEST_END {
                 return;

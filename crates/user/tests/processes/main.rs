@@ -9,6 +9,7 @@
 mod support;
 
 mod choices;
+mod crowd;
 mod groups;
 mod limits;
 mod outside;
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
     } else {
         println!("in the project's machine only: an engine below a service manager");
     }
-    for (name, test) in [safety::TESTS_ONCE, refusals::TESTS].concat() {
+    for (name, test) in [safety::TESTS_ONCE, refusals::TESTS, crowd::TESTS].concat() {
         add_once(&mut trials, name, test);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);

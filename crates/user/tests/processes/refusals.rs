@@ -119,6 +119,6 @@ fn second_engine() {
 
 /// The limit on open files, tested at it and one past it.
 fn too_many() {
-    let mut daemon = Program::start(&["limited", "256", "260"]);
+    let mut daemon = Program::start(&["limited", "380", "388"]);
     assert_eq!(daemon.hear(), "2 of 3");
 }

@@ -3,6 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use prorata_user::ownership::KnownClient;
 use prorata_user::{ClientActivity, Mechanism};
 
 use crate::MechanismTests;
@@ -211,12 +212,16 @@ fn marked(mechanism: Mechanism) {
     world.engine().release(client);
     let start = program.id().start_time_ticks;
     let found_for = |user| {
-        let found = world.engine().manage_marked(client, user, start);
-        found.expect("it works")
+        let known = KnownClient {
+            id: client,
+            user,
+            since_ticks: start,
+        };
+        world.engine().manage_marked(&[known]).expect("it works")
     };
     let user = rustix::process::getuid().as_raw();
-    assert_eq!(found_for(user + 1), 0);
-    assert_eq!(found_for(user), 3);
+    assert_eq!(found_for(user + 1), [0]);
+    assert_eq!(found_for(user), [3]);
 }
 
 fn exits(mechanism: Mechanism) {

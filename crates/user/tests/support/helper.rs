@@ -168,6 +168,8 @@ pub fn helper_entry() {
         }
         ["releaser-child", mechanism, ref pids @ ..] => release_without_power(mechanism, pids),
         ["daemon", mechanism, directory, ref pids @ ..] => daemon(mechanism, directory, pids),
+        // Has so many children that sleep, and names them.
+        ["crowd", children] => crowd(number(children)),
         // Manages three processes where descriptors suffice for two.
         ["limited", soft, hard] => limited(number(soft), number(hard)),
         _ => panic!("no such helper: {arguments:?}"),
@@ -250,6 +252,29 @@ fn thread_cpu() -> Duration {
 
 fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().ok().expect("a number")
+}
+
+fn crowd(children: u32) -> ! {
+    let mut pids = Vec::new();
+    for _ in 0..children {
+        // SAFETY: this process has one thread, so its child may do anything. The child ends with
+        // its parent.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            0 => {
+                // SAFETY: takes plain numbers.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                sleep_for_ever();
+            }
+            pid => pids.push(
+                u32::try_from(pid)
+                    .expect("processes can be had")
+                    .to_string(),
+            ),
+        }
+    }
+    println!("{}", pids.join(" "));
+    sleep_for_ever()
 }
 
 fn sleep_for_ever() -> ! {
@@ -366,6 +391,12 @@ fn limited(soft: u64, hard: u64) {
         maximum: Some(hard),
     };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).expect("it is lower");
+    // Root could raise the hard limit again.
+    let mut sets = rustix::thread::capabilities(None).expect("we exist");
+    for set in [&mut sets.effective, &mut sets.permitted] {
+        set.remove(rustix::thread::CapabilitySet::SYS_RESOURCE);
+    }
+    rustix::thread::set_capabilities(None, sets).expect("it is less");
     let world = super::World::new(None, 20 * MS);
     let client = world.client("client", 1);
     let hogs = [Program::hog(), Program::hog(), Program::hog()];
@@ -373,7 +404,7 @@ fn limited(soft: u64, hard: u64) {
         .iter()
         .filter(|hog| match world.engine().manage(client, hog.id()) {
             Ok(()) => true,
-            Err(EngineError::TooManyProcesses { limit: 2, .. }) => false,
+            Err(EngineError::TooFewFiles { limit: 2, .. }) => false,
             Err(error) => panic!("{error}"),
         });
     println!("{} of {}", managed.count(), hogs.len());

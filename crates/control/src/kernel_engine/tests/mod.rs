@@ -7,6 +7,7 @@ use std::process::Command;
 
 use prorata_core::ledger::Operation;
 use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
+use prorata_user::ownership::KnownClient;
 use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
 
 use super::client::NOTHING;
@@ -399,8 +400,13 @@ fn the_next_daemon_finds_members_and_their_policies() {
     }
     over_fake.engine.manage(client, tree.id()).unwrap();
     over_fake.engine.adopt(client, adopter.id()).unwrap();
+    let known = |since_ticks| KnownClient {
+        id: client,
+        user: 0,
+        since_ticks,
+    };
     assert_eq!(orphans.map(|pid| over_fake.engine.find(pid)), [None, None]);
-    assert_eq!(over_fake.engine.manage_marked(client, 0, 0), 2);
+    assert_eq!(over_fake.engine.manage_marked(&[known(0)]), [2]);
     let found = |over_fake: &EngineOverFake| members.map(|pid| over_fake.engine.find(pid));
     assert_eq!(found(&over_fake), [Some(client); 4]);
     assert_eq!(over_fake.engine.find(adopter.id().pid), None);
@@ -420,8 +426,8 @@ fn the_next_daemon_finds_members_and_their_policies() {
     successor.engine.manage(client, tree.id()).unwrap();
     successor.engine.adopt(client, adopter.id()).unwrap();
     // A marker counts only from the client's start on.
-    assert_eq!(successor.engine.manage_marked(client, 0, u64::MAX), 1);
-    assert_eq!(successor.engine.manage_marked(client, 0, 0), 1);
+    assert_eq!(successor.engine.manage_marked(&[known(u64::MAX)]), [1]);
+    assert_eq!(successor.engine.manage_marked(&[known(0)]), [1]);
     assert_eq!(found(&successor), [Some(client); 4]);
     drop(successor);
     assert!(members.into_iter().all(|pid| policy_of(pid) == BATCH));
