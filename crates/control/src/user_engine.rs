@@ -150,6 +150,10 @@ fn advice(missing: MissingRight) -> &'static str {
             "losers have to be stopped, as clients are in different sessions or control groups: \
              a delegated cpu controller (`Delegate=cpu`) spares them that"
         }
+        MissingRight::Linger => {
+            "processes of logins, such as by ssh, have to be stopped by signals: with `loginctl \
+             enable-linger`, and after `prorata stop`, control groups hold them down"
+        }
     }
 }
 

@@ -98,6 +98,8 @@ pub(crate) struct Client {
     pub(crate) control_group: Option<ControlGroup>,
     /// All its processes are in that group, and are treated at once.
     pub(crate) grouped: bool,
+    /// Until when processes may be on their way to that group, on the monotonic clock.
+    pub(crate) moving_until_ns: u64,
     /// The log says why some of its processes could not be put in a group.
     pub(crate) lacks_group: bool,
     /// CPUs that it is to be bound to, and those that it is bound to.
@@ -156,6 +158,7 @@ impl Client {
             stopping_since_ns: None,
             control_group: None,
             grouped: false,
+            moving_until_ns: 0,
             lacks_group: false,
             place: None,
             bound: None,

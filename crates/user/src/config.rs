@@ -37,6 +37,9 @@ pub enum MissingRight {
     LeaveIdle,
     /// To use that controller: the clients' scheduling groups differ.
     CpuController,
+    /// To have processes of a login moved to control groups of the user's service manager, which
+    /// go on after the login only if the user lingers.
+    Linger,
 }
 
 /// What an engine needs to know.

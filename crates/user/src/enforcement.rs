@@ -25,6 +25,8 @@ pub(crate) struct Enforcement {
     mechanism: Mechanism,
     /// Made when it is needed first.
     control_groups: Option<ControlGroups>,
+    /// Some client is not in its control group, though groups are used.
+    any_ungrouped: bool,
     /// Losers that are stopped or frozen, and losers that stand by for CPUs that would be idle.
     stopped: u32,
     standing_by: u32,
@@ -53,6 +55,7 @@ impl Enforcement {
             substitute: None,
             mechanism: preferred,
             control_groups,
+            any_ungrouped: false,
             stopped: 0,
             standing_by: 0,
             paused: 0,
@@ -65,6 +68,10 @@ impl Enforcement {
 
     /// The right without which losers have to be stopped or frozen.
     pub(crate) fn missing_right(&self) -> Option<MissingRight> {
+        let groups = self.control_groups.as_ref();
+        if self.any_ungrouped && groups.is_some_and(ControlGroups::lacks_mover) {
+            return Some(MissingRight::Linger);
+        }
         match (self.mechanism, self.preferred) {
             (Mechanism::Idle | Mechanism::GroupIdle, _) => None,
             (_, Mechanism::Idle) => Some(MissingRight::CpuController),
@@ -72,17 +79,26 @@ impl Enforcement {
         }
     }
 
-    /// Whether signals stop losers, and with `is_limited` clients that pause, if `SCHED_IDLE` works
-    /// with their processes or not. Only a control group keeps a process from CPUs that would be
-    /// idle without a signal.
-    pub(crate) fn would_stop(&mut self, tree: &Tree, idle_works: bool, is_limited: bool) -> bool {
+    /// Whether signals stop this process as a loser, or with `is_limited` in a pause, if
+    /// `SCHED_IDLE` works with all processes or not. Only a control group keeps a process from CPUs
+    /// that would be idle without a signal.
+    pub(crate) fn would_stop(
+        &mut self,
+        tree: &Tree,
+        pid: u32,
+        idle_works: bool,
+        is_limited: bool,
+    ) -> bool {
         let mechanism = match self.preferred {
             Mechanism::Idle if !idle_works => self.substitute(tree),
             preferred => preferred,
         };
         match mechanism {
             Mechanism::Idle => is_limited,
-            Mechanism::GroupIdle | Mechanism::GroupFreeze => false,
+            Mechanism::GroupIdle | Mechanism::GroupFreeze => {
+                let groups = self.control_groups.as_ref();
+                !groups.is_some_and(|groups| groups.may_take(pid))
+            }
             Mechanism::Stop => true,
         }
     }
@@ -168,21 +184,23 @@ impl Enforcement {
 
     /// Puts processes in their clients' control groups where these are used. Returns whether
     /// losers may run on CPUs that would be idle otherwise.
-    fn gather(&self, tree: &mut Tree) -> bool {
+    fn gather(&mut self, tree: &mut Tree) -> bool {
+        self.any_ungrouped = false;
         let groups = self.control_groups.as_ref();
         let Some(groups) = groups.filter(|_| self.mechanism.uses_groups()) else {
             return self.mechanism == Mechanism::Idle;
         };
         let keeps_files = tree.keeps_files();
-        let mut all_grouped = true;
+        let mut any_ungrouped = false;
         for client in tree.lively_mut() {
-            if client.unsettled {
+            if client.unsettled || client.is_moving() {
                 client.gather(groups, keeps_files);
             }
-            all_grouped &= client.grouped;
+            any_ungrouped |= !client.grouped;
         }
+        self.any_ungrouped = any_ungrouped;
         // Beside a process in another group, a group in `cpu.idle` is worth as much as any.
-        self.mechanism == Mechanism::GroupIdle && all_grouped
+        self.mechanism == Mechanism::GroupIdle && !any_ungrouped
     }
 
     /// Takes the preferred mechanism, or the substitute while that does not work.
@@ -253,7 +271,7 @@ impl Round {
 impl Client {
     /// `stands_by`: a loser may run on CPUs that would be idle otherwise.
     fn deserved_treatment(&self, stands_by: bool, quantum_ns: u64) -> Treatment {
-        if self.suspended || self.is_winner() || self.answers_signal {
+        if self.suspended || self.is_winner() || self.answers_signal || self.is_moving() {
             return Treatment::Normal;
         }
         if self.is_paused() {

@@ -33,7 +33,7 @@ impl DecisionThread {
         group.is_ok_and(|group| {
             let idle_works = self.tree.idle_would_work(&group);
             self.enforcement
-                .would_stop(&self.tree, idle_works, is_limited)
+                .would_stop(&self.tree, process.pid, idle_works, is_limited)
         })
     }
 

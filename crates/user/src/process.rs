@@ -80,6 +80,8 @@ pub(crate) struct Process {
     /// The engine stopped it by a signal.
     stopped: bool,
     pub(crate) lodging: Lodging,
+    /// A service manager was asked to move it to its client's group.
+    pub(crate) move_asked: bool,
     /// How its client's control group treats it.
     pub(crate) held_by_group: Treatment,
     /// The engine may not hold it down. Earlier deeds are undone as soon as that is permitted.
@@ -141,6 +143,7 @@ impl Process {
             gone: false,
             stopped: false,
             lodging: Lodging::Elsewhere,
+            move_asked: false,
             held_by_group: Treatment::Normal,
             out_of_reach: false,
             captive: !way_back.holds_for(id.pid),

@@ -15,6 +15,10 @@ use crate::client::Client;
 use crate::group::GroupIndex;
 use crate::process::{Process, Treatment};
 use crate::table::Journal;
+use crate::time::{SECOND_NS, monotonic_ns};
+
+/// How long processes may take to arrive in a group after a service manager was asked.
+const PATIENCE_WITH_MOVE_NS: u64 = 3 * SECOND_NS;
 
 /// A group that holds the processes of a client, and may hold them down.
 #[derive(Debug)]
@@ -180,7 +184,10 @@ impl Client {
                 opened.map(|group| *none = Some(group))
             }
         };
-        let gathered = result.and_then(|()| self.admit_all());
+        let gathered = result.and_then(|()| self.admit_all(groups));
+        if gathered.is_ok() {
+            self.moving_until_ns = 0;
+        }
         if let Err(error) = &gathered
             && !std::mem::replace(&mut self.lacks_group, true)
         {
@@ -195,10 +202,12 @@ impl Client {
         }
     }
 
-    fn admit_all(&mut self) -> io::Result<()> {
+    /// Lets all processes in. Has those moved by a service manager that this user may not move.
+    fn admit_all(&mut self, groups: &ControlGroups) -> io::Result<()> {
         let Some(group) = &mut self.control_group else {
             return Ok(());
         };
+        let mut refused = Ok(());
         for index in 0..self.processes.len() {
             let process = &self.processes[index];
             if !matches!(process.lodging, Lodging::Elsewhere) {
@@ -207,13 +216,29 @@ impl Client {
             let lodging = match group.admit(process) {
                 Ok(lodging) => lodging,
                 Err(_) if !process.is_alive() => continue,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    let process = &mut self.processes[index];
+                    if !std::mem::replace(&mut process.move_asked, true)
+                        && groups.ask_to_move(process.id, &group.directory)
+                    {
+                        self.moving_until_ns = monotonic_ns() + PATIENCE_WITH_MOVE_NS;
+                    }
+                    refused = Err(error);
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
             let process = &mut self.processes[index];
             process.lodging = lodging;
             process.held_by_group = group.holds;
         }
-        Ok(())
+        refused
+    }
+
+    /// Whether some of its processes may be on their way to its control group. It is not held down
+    /// meanwhile, since signals would have to stop it.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.moving_until_ns > 0 && monotonic_ns() < self.moving_until_ns
     }
 
     /// Puts a child elsewhere that cannot be managed: it would be held down with the client, though
@@ -284,16 +309,19 @@ impl Client {
         }
     }
 
-    /// Finds out whether a process has been moved out of the client's group.
+    /// Finds out whether a process has been moved out of the client's group, or has arrived late.
     pub(crate) fn review_lodging(&mut self, index: usize) {
         let Some(group) = &self.control_group else {
             return;
         };
         let process = &mut self.processes[index];
-        if matches!(process.lodging, Lodging::InGroup { .. }) && !group.has(process.id.pid) {
+        let is_known_there = matches!(process.lodging, Lodging::InGroup { .. });
+        if is_known_there && !group.has(process.id.pid) {
             process.lodging = Lodging::Elsewhere;
             process.held_by_group = Treatment::Normal;
             self.unsettled = true;
+        } else if !is_known_there && process.move_asked {
+            self.unsettled |= group.has(process.id.pid);
         }
     }
 }

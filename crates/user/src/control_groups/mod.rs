@@ -17,6 +17,8 @@
 
 mod client;
 mod hierarchy;
+mod manager;
+mod mover;
 mod scope;
 
 use std::collections::HashSet;
@@ -28,8 +30,10 @@ use rustix::fs::{Access, access};
 
 pub(crate) use client::{ControlGroup, Lodging};
 pub(crate) use hierarchy::{MOUNTS, unified_path};
-use hierarchy::{below, lists, write};
+use hierarchy::{below, group_of, is_of_service, limits_what_leaves_for, lists, write};
+use mover::Mover;
 
+use crate::process_id::ProcessId;
 use crate::sweep::Records;
 use crate::table::Table;
 
@@ -45,6 +49,10 @@ pub(crate) struct ControlGroups {
     base: PathBuf,
     /// `cpu.idle` can be set and cleared in its groups.
     has_idle: bool,
+    /// Moves processes here that this user may not move.
+    mover: Option<Mover>,
+    /// There is a scope, but no mover.
+    lacks_mover: bool,
 }
 
 impl ControlGroups {
@@ -61,7 +69,15 @@ impl ControlGroups {
             return Self::open_at_once(table);
         }
         let name = base_name(table)?;
-        let in_scope = scope::request().and_then(|scope| Self::below(&scope, &name));
+        let in_scope = scope::request().and_then(|scope| {
+            let mut groups = Self::below(&scope, &name)?;
+            let mover = Mover::start(&scope).inspect_err(|error| {
+                tracing::info!("processes of logins keep their groups: {error}");
+            });
+            groups.lacks_mover = mover.is_err();
+            groups.mover = mover.ok();
+            Ok(groups)
+        });
         let groups = in_scope.or_else(|error| {
             tracing::info!("no scope of a service manager: {error}");
             Self::near(&name)
@@ -103,6 +119,8 @@ impl ControlGroups {
         let mut groups = ControlGroups {
             base,
             has_idle: false,
+            mover: None,
+            lacks_mover: false,
         };
         enable_cpu(parent, &groups.base);
         let _ = write(&groups.base, "cgroup.subtree_control", "+cpu");
@@ -120,6 +138,34 @@ impl ControlGroups {
         let freezes = there_and_back("cgroup.freeze");
         remove(&trial);
         freezes.map(|()| idles)
+    }
+
+    /// Whether processes of logins stay outside because their user does not linger.
+    pub(crate) fn lacks_mover(&self) -> bool {
+        self.lacks_mover
+    }
+
+    /// Whether a process may go to one of the groups.
+    pub(crate) fn may_take(&self, pid: u32) -> bool {
+        group_of(pid).is_ok_and(|home| {
+            let may_leave = !is_of_service(&home) && !limits_what_leaves_for(&home, &self.base);
+            may_leave && (self.may_move_from(&home) || self.mover.is_some())
+        })
+    }
+
+    /// Whether this user may move processes from a group to the base: that takes the right to write
+    /// to the nearest group around both.
+    fn may_move_from(&self, home: &Path) -> bool {
+        let mut around = self.base.ancestors();
+        let common = around.find(|group| home.starts_with(group));
+        common.is_some_and(|group| access(group.join("cgroup.procs"), Access::WRITE_OK).is_ok())
+    }
+
+    /// Asks for a process to be moved to a group by a service manager. Returns whether one may do
+    /// that.
+    fn ask_to_move(&self, process: ProcessId, group: &Path) -> bool {
+        let mover = self.mover.iter();
+        mover.inspect(|mover| mover.ask(process, group)).count() > 0
     }
 
     pub(crate) fn base(&self) -> &Path {

@@ -7,17 +7,11 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::hierarchy::{group_of, put_in, write};
 use super::make;
-
-/// How long the service manager may take to answer, and to move this process then.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How often this process looks whether it has been moved.
-const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+use super::manager::{LOOK_INTERVAL, PATIENCE, start_scope};
 
 /// Asks for a scope, and enables the cpu controller in it if it has that. Returns its directory.
 ///
@@ -26,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 pub(super) fn request() -> io::Result<PathBuf> {
     let pid = std::process::id();
     let name = format!("prorata-{pid}.scope");
-    ask_for(&name, pid)?;
+    start_scope(&name, pid)?;
     let scope = wait_for(&name, pid)?;
     if std::fs::metadata(&scope)?.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other("the scope is not delegated to this user"));
@@ -37,37 +31,6 @@ pub(super) fn request() -> io::Result<PathBuf> {
     // Where the controller is missing, the groups do without.
     let _ = write(&scope, "cgroup.subtree_control", "+cpu");
     Ok(scope)
-}
-
-/// `busctl` comes with systemd.
-fn ask_for(name: &str, pid: u32) -> io::Result<()> {
-    let mut child = Command::new("busctl")
-        .args(["--user", "--quiet"])
-        .arg(format!("--timeout={}", PATIENCE.as_secs()))
-        .arg("call")
-        .args(["org.freedesktop.systemd1", "/org/freedesktop/systemd1"])
-        .args(["org.freedesktop.systemd1.Manager", "StartTransientUnit"])
-        .args(["ssa(sv)a(sa(sv))", name, "fail"])
-        .args(["3", "PIDs", "au", "1", &pid.to_string()])
-        .args(["Delegate", "b", "true"])
-        .args(["CollectMode", "s", "inactive-or-failed"])
-        .arg("0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let begun = Instant::now();
-    loop {
-        match child.try_wait()? {
-            Some(status) if status.success() => return Ok(()),
-            Some(_) => return Err(io::Error::other("the service manager gives none")),
-            None if begun.elapsed() > PATIENCE => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            None => std::thread::sleep(LOOK_INTERVAL),
-        }
-    }
 }
 
 fn wait_for(name: &str, pid: u32) -> io::Result<PathBuf> {

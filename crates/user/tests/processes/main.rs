@@ -69,6 +69,8 @@ fn main() -> ExitCode {
     if scope::can_be_had() {
         let name = "a service manager gives an engine a scope (GroupIdle)";
         add_for_root(&mut trials, name, scope::delegated);
+        let name = "a service manager moves processes of a login to the scope (GroupIdle)";
+        add_for_root(&mut trials, name, scope::moved);
     } else {
         println!("in the project's machine only: an engine below a service manager");
     }

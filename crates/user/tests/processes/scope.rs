@@ -3,7 +3,7 @@
 //! the project's machine.
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -119,6 +119,85 @@ pub fn delegated() {
     });
     wait_until("the loser is held down", || {
         support::count_normal(&hogs) == 1
+    });
+    support::signal(daemon.pid(), libc::SIGKILL);
+    wait_until("both are put right", || support::count_normal(&hogs) == 2);
+}
+
+/// A `busctl` that says that the user lingers, and writes down which processes the service manager
+/// is to move. (Only a machine that systemd has booted has a manager that may move them.)
+fn make_busctl(directory: &Path) {
+    let script = format!(
+        "#!/bin/sh\nfor word; do case $word in\n\
+         Linger) echo b true; exit;;\n\
+         AttachProcessesToUnit) echo \"$*\" >> {}/asked; exit;;\n\
+         esac; done\nexec /usr/bin/busctl \"$@\"\n",
+        directory.display()
+    );
+    let busctl = directory.join("busctl");
+    fs::write(&busctl, script).expect("the directory is ours");
+    fs::set_permissions(&busctl, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+/// The moves that were asked for: pids with groups below the scope.
+fn moves_asked_for(directory: &Path) -> Vec<(u32, String)> {
+    let asked = fs::read_to_string(directory.join("asked")).unwrap_or_default();
+    let moves = asked.lines().flat_map(|line| {
+        let mut words = line.split(' ').skip_while(|word| *word != "ssau").skip(2);
+        let group = words
+            .next()
+            .expect("a group")
+            .trim_start_matches('/')
+            .to_owned();
+        let pids = words.skip(1).map(|pid| pid.parse().expect("a pid"));
+        pids.map(move |pid| (pid, group.clone()))
+            .collect::<Vec<_>>()
+    });
+    moves.collect()
+}
+
+/// Processes of a login, which an engine may not move, are held down by signals until the system's
+/// service manager has moved them to the scope, and by groups then.
+pub fn moved() {
+    let manager = Manager::start();
+    let login = Delegated::to(0).expect("control groups are there");
+    let directory = tempfile::tempdir().expect("a directory");
+    chown(directory.path(), Some(NOBODY), Some(NOBODY)).expect("root may give it away");
+    make_busctl(directory.path());
+    let cpu = [support::shared_cpu()];
+    let start_hog = || Program::start_as(&["hog"], make_ordinary);
+    let hogs = login.around(|| support::bound_to(&cpu, || [start_hog(), start_hog()]));
+    let start_daemon = || {
+        let pids = hogs.each_ref().map(|hog| hog.pid().to_string());
+        let mechanism = format!("{:?}", Mechanism::GroupIdle);
+        let state = directory.path().join("state").display().to_string();
+        let path = format!("{}:/usr/bin:/bin", directory.path().display());
+        Program::start_as(
+            &["daemon", &mechanism, &state, &pids[0], &pids[1]],
+            |command| {
+                make_ordinary(command);
+                command.env("PATH", path);
+            },
+        )
+    };
+    let mut daemon = manager
+        .group
+        .around(|| support::bound_to(&cpu, start_daemon));
+    assert_eq!(daemon.hear(), "ready");
+    let is_stopped = |hog: &Program| support::stat_field(hog.pid(), 3) == "T";
+    wait_until("without a move, the loser is stopped", || {
+        hogs.iter().any(is_stopped)
+    });
+    let moves = moves_asked_for(directory.path());
+    assert_eq!(moves.len(), 2, "each is asked for once");
+    let engine = group_of(daemon.pid()).expect("it runs");
+    let scope = engine.parent().expect("the engine is below its scope");
+    for (pid, group) in moves {
+        support::control_groups::put_in(&scope.join(group), pid);
+    }
+    wait_until("the loser is held down by its group", || {
+        let held = |hog: &&Program| support::control_groups::is_held_down(hog.pid());
+        hogs.iter().filter(held).count() == 1 && !hogs.iter().any(is_stopped)
     });
     support::signal(daemon.pid(), libc::SIGKILL);
     wait_until("both are put right", || support::count_normal(&hogs) == 2);

@@ -34,7 +34,7 @@ pub fn is_held_down(pid: u32) -> bool {
     })
 }
 
-fn put_in(group: &Path, pid: u32) {
+pub fn put_in(group: &Path, pid: u32) {
     let procs = group.join("cgroup.procs");
     std::fs::write(procs, pid.to_string()).expect("root may move it");
 }

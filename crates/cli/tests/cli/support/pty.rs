@@ -14,6 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::Winsize;
 
 use super::PATIENCE;
+use super::delegated::Delegated;
 
 const PROMPT: &str = "ready> ";
 
@@ -34,12 +35,12 @@ pub struct Pty {
 impl Pty {
     /// An interactive bash that finds our program as `prorata`.
     pub fn bash(socket: &Path) -> Self {
-        Self::bash_around(&super::prorata(socket), None)
+        Self::bash_around(&super::prorata(socket), None, None)
     }
 
     /// An interactive bash with the program and environment of `prorata`, as another
-    /// user if given.
-    pub fn bash_around(prorata: &Command, uid: Option<u32>) -> Self {
+    /// user and in another control group if given.
+    pub fn bash_around(prorata: &Command, uid: Option<u32>, group: Option<&Delegated>) -> Self {
         let mut bash = Command::new("bash");
         let program = Path::new(prorata.get_program()).parent().unwrap();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -58,6 +59,9 @@ impl Pty {
         }
         if let Some(uid) = uid {
             bash.uid(uid).gid(uid);
+        }
+        if let Some(group) = group {
+            group.admit(&mut bash);
         }
         let mut pty = Self::spawn(&mut bash);
         pty.prompt();

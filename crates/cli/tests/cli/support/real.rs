@@ -116,7 +116,13 @@ impl Real {
     /// A shell on a terminal, of the right user.
     pub fn bash(&self) -> Pty {
         let uid = self.user.as_ref().and_then(|user| user.uid());
-        Pty::bash_around(&self.prorata(), uid)
+        Pty::bash_around(&self.prorata(), uid, self.group.as_ref())
+    }
+
+    /// The same in the tests' own control group.
+    pub fn bash_outside(&self) -> Pty {
+        let uid = self.user.as_ref().and_then(|user| user.uid());
+        Pty::bash_around(&self.prorata(), uid, None)
     }
 
     /// Runs a command that succeeds; returns its output.
