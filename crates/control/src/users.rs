@@ -61,7 +61,7 @@ impl Control {
             }
             if let Some(process) = self.host.process(pid)
                 && is_swept(process.uid)
-                && !self.engine.would_stop(process.id)
+                && !self.engine.would_stop(process.id, false)
             {
                 strays.entry(process.uid).or_default().push(process);
             }
