@@ -330,6 +330,7 @@ mod tests {
             program: 0,
             start_ns: 0,
             affinity: Some([0, 2].into_iter().collect()),
+            nice: prorata_core::hybrid::Nice::default(),
             rule: None,
             ruled: Vec::new(),
         };
