@@ -408,14 +408,16 @@ fn a_shell_in_a_client_sees_no_job_stopped() {
 fn run_tells_the_mechanism_to_a_terminal_once() {
     for real in [Real::start(), Real::start_as_ordinary_user()] {
         real.forget_told();
-        let mut run = real.prorata();
-        run.args(["run", "--", "echo", "done"]);
-        assert_eq!(stderr(&output(&mut run)), "");
-        let mut on_terminal = || Pty::spawn(&mut run).rest();
+        let run = || {
+            let mut run = real.prorata();
+            run.args(["run", "--", "echo", "done"]);
+            run
+        };
+        assert_eq!(stderr(&output(&mut run())), "");
+        let on_terminal = || Pty::spawn(&mut run()).rest();
         let first = on_terminal();
-        let status = real.json(&["status"]);
-        let mechanism = status["mechanism"].as_str().unwrap();
-        let told = format!("(mechanism {mechanism}, told once)\r\n");
+        let list = std::fs::read_to_string(real.socket().with_file_name("told")).unwrap();
+        let told = format!("(mechanism {}, told once)\r\n", list.trim());
         assert!(
             first.starts_with("prorata: ") && first.contains(&told),
             "{first}"
