@@ -263,7 +263,10 @@ struct decision {
 	u32 tasks;
 	/* Whether a lottery decides. */
 	u32 drawn;
-	/* Of a waiting task: its place, its queue, and whether it is a bound task. */
+	/*
+	 * Of a waiting task: its place, its queue, and whether it is a bound task. An early task has
+	 * what it received in its window instead of a place, and in `service_ns` what it deserved.
+	 */
 	u64 key;
 	u32 queue;
 	u32 bound;

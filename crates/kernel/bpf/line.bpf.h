@@ -118,7 +118,7 @@ static bool hand_over(struct task *task)
 {
 	if (!one_cpu || task->place != REPRESENTS || !node_at(task->node)->in_line)
 		return false;
-	if (!promote(task->node, task->progress, false, !scx_bpf_dsq_nr_queued(0)))
+	if (!promote(task->node, task->progress, false, !queue_waits()))
 		return false;
 	task->place = NOWHERE;
 	return true;

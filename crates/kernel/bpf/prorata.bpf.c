@@ -105,6 +105,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!task) {
 		/* It chose this scheduling class by itself, and holds no tickets. */
+		note_use(&queue_in_use);
 		insert_by_key(p, queue_of(cpu), quantum_ns, present() + longest, enq_flags);
 		return;
 	}
@@ -120,7 +121,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
 	slice = slice_until(cpu, entity_of(task));
-	if (hybrid && goes_on)
+	if (hybrid && goes_on && !is_reconsidered(p))
 		reconsider_early(p, task, scx_bpf_now());
 	if (is_early(task)) {
 		/* What was compared is not what runs next. */
@@ -170,7 +171,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	if (abbreviated && !one_cpu)
 		*is_kicked_on(cpu) = false;
 	was_early = task && is_early(task);
-	if (one_cpu && hybrid)
+	if (hybrid)
 		trace_look();
 	goes_on_early = was_early && reconsider_early(prev, task, now);
 	if (goes_on_early && gives_way(task, cpu)) {
@@ -189,6 +190,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		other = next_here.exists || take(cpu, &rival);
 		compared = other && is_queued;
 	}
+	reconsidered = one_cpu && other && was_early;
 	if (!one_cpu && !other && !is_queued)
 		catch_up(cpu);
 	if (abbreviated && other)
@@ -208,16 +210,19 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
  */
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
-	struct task *task = task_of(p);
-	s32 cpu = scx_bpf_task_cpu(p);
-	bool competes = task && task->competes;
+	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
+	bool looks = abbreviated && is_unseen(cpu);
+	struct task *task;
 
-	if (abbreviated) {
-		*is_kicked_on(cpu) = false;
-		look_again(cpu, competes ? task : NULL);
-	}
-	if (!competes)
+	if (one_cpu && !traced && !looks)
 		return;
+	if (abbreviated && !one_cpu)
+		*is_kicked_on(cpu) = false;
+	task = task_of(p);
+	if (!task || !task->competes)
+		return;
+	if (looks)
+		look_again(cpu, task);
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;
 	trace_pick(p, task);

@@ -282,13 +282,30 @@ static __always_inline void advance_window(struct task *task, u64 now)
 	task->lead_ns = drained(task->lead_ns, due_in(task->rate, passed_ns));
 }
 
+/*
+ * Whether a place in the queue may be older than a pass. Only tasks that run beside their
+ * node's representative move a pass that has a place. A look at an empty queue clears this.
+ */
+static bool has_outdated_places;
+
+/* On one CPU: whether another task of its node waits in the queue while a task runs. */
+static bool is_beside_representative(const struct task *task)
+{
+	const struct rights *node = node_at(task->node);
+
+	return one_cpu && hybrid && task->place != REPRESENTS && node->represented;
+}
+
 /* Charges a competing task for the CPU time that it used since the last charge. */
 static __always_inline void charge(struct task_struct *p, struct task *task, u64 now)
 {
 	u64 service_ns = p->se.sum_exec_runtime - task->charged_ns;
+	bool waits = is_beside_representative(task);
 
 	if (!service_ns)
 		return;
+	if (waits || !node_at(task->node)->has_line)
+		has_outdated_places = true;
 	task->charged_ns += service_ns;
 	dispense_for(task, task->charged_ns);
 	if (service_ns > MAX_SERVICE_NS)
@@ -308,7 +325,13 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 		receive(&task->window, service_ns);
 		task->lead_ns = risen(task->lead_ns, service_ns);
 	}
-	charge_entity(entity_of(task), p->pid, service_ns, now, is_early(task));
+	charge_entity(entity_of(task), p->pid, service_ns, is_early(task));
+	/*
+	 * The representative's worth remains what it was when that task came to its place.
+	 * Otherwise the pass could become less, and no CPU looks for a task before its place.
+	 */
+	if (!waits && !is_valued(entity_of(task), now))
+		revalue(entity_of(task), now);
 }
 
 /* Adds a turn that has ended to the accounts. */

@@ -138,10 +138,7 @@ impl OnOne {
                 self.early.look();
                 return Ok(());
             }
-            DecisionKind::WaitEarly => {
-                self.early.wait(decision);
-                return Ok(());
-            }
+            DecisionKind::WaitEarly => return self.early.wait(self.picks, decision),
             DecisionKind::EndEarly => {
                 self.early.end(decision.tid);
                 return Ok(());

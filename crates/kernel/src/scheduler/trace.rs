@@ -72,7 +72,8 @@ pub struct Decision {
     pub tickets: f64,
     /// The present pass (1995, 2.2: global pass).
     pub present: u64,
-    /// The CPU time that is charged.
+    /// The CPU time that is charged. Of an early task that waits or is taken: what it deserved in
+    /// the last ten seconds; 0 in its first second.
     pub service_ns: u64,
     /// The longest turn of its tasks.
     pub quantum_ns: u64,
@@ -80,7 +81,8 @@ pub struct Decision {
     pub tasks: u32,
     /// Whether a lottery decides, not stride scheduling.
     pub drawn: bool,
-    /// The place of a waiting task in its queue: the pass, unless that means too long a wait.
+    /// The place of a waiting task in its queue: the pass, unless that means too long a wait. Of
+    /// an early task that waits or is taken: what it received in the last ten seconds.
     pub key: u64,
     /// The queue of a task that waits or is taken.
     pub queue: u32,

@@ -5,6 +5,7 @@ mod bounds;
 mod cgroups;
 mod early;
 mod economy;
+mod histories;
 mod hogs;
 mod loading;
 mod next;
@@ -33,7 +34,7 @@ const IN_SHORT: [(&str, Check); 8] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 35] = [
+const CHECKS: [(&str, Check); 36] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -66,6 +67,10 @@ const CHECKS: [(&str, Check); 35] = [
     (
         "every_pick_in_abbreviated_quanta_is_the_core_s",
         replay::picks_in_abbreviated_quanta,
+    ),
+    (
+        "every_early_pick_of_random_histories_is_allowed",
+        histories::early_picks,
     ),
     (
         "every_pick_from_the_midst_is_the_core_s",
