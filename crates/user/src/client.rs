@@ -351,6 +351,12 @@ impl Client {
         self.processes.iter().any(Process::is_stopped_by_signal)
     }
 
+    /// Whether an event could tell of its end, and is not waited for.
+    pub(crate) fn lacks_watch(&self) -> bool {
+        let mut processes = self.processes.iter();
+        self.watched.is_none() && processes.any(|process| process.handle.kept().is_some())
+    }
+
     /// Whether any of its processes used CPU time between the last two samples, or may have: one
     /// that is new or gone.
     pub(crate) fn has_progressed(&self) -> bool {

@@ -178,7 +178,7 @@ impl Client {
             && self.affinity == self.affinity_told
             && self.quantum_ns == self.quantum_told_ns
             && self.activity_told == Some(self.activity())
-            && self.watched.is_some();
+            && !self.lacks_watch();
         sleeps && is_free && is_settled && is_told
     }
 }

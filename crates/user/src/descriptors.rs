@@ -1,8 +1,8 @@
 //! Files that the engine keeps open.
 //!
-//! Each process takes a handle, and the daemon watches each client's root by another one. For the
-//! first processes the engine also keeps files open that it reads or writes often; for further
-//! processes it opens them whenever it needs them.
+//! The daemon watches the root of each client by a handle. For the first processes the engine keeps
+//! a handle open too, and files that it reads or writes often; for further processes it opens them
+//! whenever it needs them.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -11,24 +11,22 @@ use crate::table::MAX_RECORDS;
 /// Most processes that an engine manages. The other half of the records is for threads.
 const MAX_PROCESSES: u32 = MAX_RECORDS / 2;
 
-/// Handles for each process.
-const HANDLES_EACH: u64 = 2;
-
 /// For connections, and everything else.
 const RESERVED: u64 = 384;
 
 /// Most processes for which files are kept open.
 const MAX_KEPT: u32 = 1024;
 
-/// Files that are kept for such a process: its state, its foster parent's, and two of its client's
-/// control group.
-const FILES_EACH: u64 = 4;
+/// Files that are kept for such a process: its handle, its state, its foster parent's, and two of
+/// its client's control group.
+const FILES_EACH: u64 = 5;
 
 /// The part of all descriptors that kept files may take.
 const KEPT_PART: u64 = 8;
 
-/// Enough for all of these.
-const WANTED: u64 = RESERVED + MAX_PROCESSES as u64 * HANDLES_EACH + MAX_KEPT as u64 * FILES_EACH;
+/// Enough for the most processes and the most kept files.
+const WANTED: u64 = RESERVED + MAX_KEPT as u64 * FILES_EACH * KEPT_PART;
+const _: () = assert!(WANTED > RESERVED + MAX_PROCESSES as u64 + MAX_KEPT as u64 * FILES_EACH);
 
 /// What a limit on open files permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +46,7 @@ impl Allowance {
     fn within(limit: u64) -> Allowance {
         let free = limit.saturating_sub(RESERVED);
         let kept = (free / KEPT_PART / FILES_EACH).min(MAX_KEPT.into());
-        let processes = (free - kept * FILES_EACH) / HANDLES_EACH;
+        let processes = free - kept * FILES_EACH;
         Allowance {
             processes: processes.clamp(1, MAX_PROCESSES.into()) as u32,
             kept: kept as u32,
@@ -87,12 +85,12 @@ mod tests {
             .chain([1024, 4096, 20_000, WANTED, u64::MAX])
         {
             let Allowance { processes, kept } = Allowance::within(limit);
-            let taken = u64::from(processes) * HANDLES_EACH + u64::from(kept) * FILES_EACH;
+            let taken = u64::from(processes) + u64::from(kept) * FILES_EACH;
             assert!(processes == 1 || RESERVED + taken <= limit, "{limit}");
         }
         assert!(!Allowance::within(WANTED).is_short());
-        assert!(Allowance::within(WANTED - 2).is_short());
-        assert!(Allowance::within(21_500).processes >= 9_000);
+        assert!(Allowance::within(MAX_PROCESSES.into()).is_short());
+        assert!(Allowance::within(20_000).processes >= 10_000);
     }
 
     #[test]
@@ -102,9 +100,9 @@ mod tests {
             (processes, kept)
         };
         assert_eq!(allowance(0), (1, 0));
-        assert_eq!(allowance(RESERVED + 4), (2, 0));
-        assert_eq!(allowance(1024), (280, 20));
-        assert_eq!(allowance(20_000), (8_582, 613));
+        assert_eq!(allowance(RESERVED + 2), (2, 0));
+        assert_eq!(allowance(1024), (560, 16));
+        assert_eq!(allowance(20_000), (MAX_PROCESSES, 490));
         assert_eq!(allowance(524_288), (MAX_PROCESSES, MAX_KEPT));
     }
 }

@@ -132,19 +132,22 @@ impl Events {
         let _ = epoll::delete(&self.epoll, guardian.end());
     }
 
-    /// Waits for the end of one living process of a client, so that the client's own end is
-    /// not missed.
+    /// Waits for the end of one living process of a client with a kept handle, so that the
+    /// client's own end is not missed. Samples and looks find out the end of a client without any.
     pub(crate) fn watch(&self, client: &mut Client) {
         let is_listed = |watched| client.processes.iter().any(|p| p.id == watched);
         if client.watched.is_some_and(is_listed) {
             return;
         }
-        let Some(process) = client.processes.iter().find(|process| process.is_alive()) else {
+        let mut alive = client.processes.iter().filter(|process| process.is_alive());
+        let Some((process, pidfd)) =
+            alive.find_map(|process| Some((process, process.handle.kept()?)))
+        else {
             return;
         };
         let data = epoll::EventData::new_u64(token::CLIENT + u64::from(client.id.index()));
         let flags = epoll::EventFlags::IN;
-        if epoll::add(&self.epoll, &process.handle.0, data, flags).is_ok() {
+        if epoll::add(&self.epoll, pidfd, data, flags).is_ok() {
             client.watched = Some(process.id);
         }
     }
@@ -152,8 +155,9 @@ impl Events {
     /// Ends the watch after the watched process ended.
     pub(crate) fn unwatch(&self, client: &mut Client) {
         let watched = client.watched.take();
-        if let Some(process) = client.processes.iter().find(|p| Some(p.id) == watched) {
-            let _ = epoll::delete(&self.epoll, &process.handle.0);
+        let process = client.processes.iter().find(|p| Some(p.id) == watched);
+        if let Some(pidfd) = process.and_then(|process| process.handle.kept()) {
+            let _ = epoll::delete(&self.epoll, pidfd);
         }
     }
 }

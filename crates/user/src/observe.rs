@@ -94,7 +94,8 @@ impl DecisionThread {
             // It was taken for a sleeper.
             || (usage_ns.0 > 0 && client.runnable == 0)
             || client.unsettled
-            || client.watched.is_none()
+            || client.lacks_watch()
+            || client.processes.is_empty()
             || now_ns - client.looked_ns >= look_interval_ns;
         if !look_due {
             return;

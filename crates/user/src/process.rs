@@ -112,11 +112,15 @@ impl Process {
         id: ProcessId,
         group: GroupIndex,
         origin: Origin,
-        (way_back, keeps_file): (Return, bool),
+        (way_back, keeps_files): (Return, bool),
         journal: &mut Journal,
     ) -> Result<Process, Failure> {
-        let handle = id.open()?;
-        let stat_file = StatFile::of(id, keeps_file)?;
+        let opened = id.open()?;
+        let handle = match keeps_files {
+            true => opened,
+            false => Handle::OnDemand(id),
+        };
+        let stat_file = StatFile::of(id, keeps_files)?;
         let stat = stat_file.read()?;
         let (clock_ns, waited, heritage) = match origin {
             Origin::Named | Origin::Found => (
