@@ -206,10 +206,15 @@ pub(crate) enum Refusal {
     )]
     Quantum(Duration),
     #[error(
-        "the {engine} engine holds no limits of CPU time: leave --max out, or use the user engine \
-         (`prorata stop` and `prorata start --engine user`)"
+        "the {engine} engine holds no limits of CPU time on this kernel: leave --max out, or use the \
+         user engine (`prorata stop` and `prorata start --engine user`)"
     )]
     NoLimits { engine: &'static str },
+    #[error(
+        "the {engine} engine holds at most {most} limits of CPU time: end another one by \
+         `prorata set CLIENT --max none`"
+    )]
+    TooManyLimits { engine: &'static str, most: usize },
     #[error(
         "the {engine} engine does not know the policy {policy}: choose {}",
         known.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")

@@ -41,6 +41,12 @@ pub enum DecisionKind {
     WaitEarly,
     /// An early task that may have waited is not early any more.
     EndEarly,
+    /// A limited node has exhausted its allowance, and pauses.
+    Pause,
+    /// Its pause is over.
+    Resume,
+    /// A task of a pausing node is about to run all the same: it ends, or has waited too long.
+    Spare,
 }
 
 impl DecisionKind {
@@ -138,6 +144,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         12 => DecisionKind::Go,
         13 => DecisionKind::WaitEarly,
         14 => DecisionKind::EndEarly,
+        15 => DecisionKind::Pause,
+        16 => DecisionKind::Resume,
+        17 => DecisionKind::Spare,
         _ => return None,
     };
     Some(Decision {

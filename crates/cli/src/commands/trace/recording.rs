@@ -105,7 +105,10 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Take
             | DecisionKind::Go
             | DecisionKind::WaitEarly
-            | DecisionKind::EndEarly => return,
+            | DecisionKind::EndEarly
+            | DecisionKind::Pause
+            | DecisionKind::Resume
+            | DecisionKind::Spare => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;
