@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use prorata_protocol::OutsideReport;
+use prorata_protocol::{NiceReport, OutsideReport};
 use prorata_report::table::{Column, Table};
 use serde::Serialize;
 
@@ -110,6 +110,27 @@ pub fn shorter_than(time_ns: u64) -> String {
     }
 }
 
+/// A boost, with one decimal below ten.
+pub fn boost(boost: f64) -> String {
+    match boost < 9.95 {
+        true => format!("{boost:.1}"),
+        false => format!("{boost:.0}"),
+    }
+}
+
+/// How far a client is ahead of its due.
+pub fn lead(lead_ns: u64) -> String {
+    format!("{:.1} ms", lead_ns as f64 / 1e6)
+}
+
+/// A nice value, or the least and the greatest.
+pub fn nice(nice: NiceReport) -> String {
+    match nice.least == nice.greatest {
+        true => nice.least.to_string(),
+        false => format!("{}..{}", nice.least, nice.greatest),
+    }
+}
+
 /// A signed number of quanta.
 pub fn quanta(error: f64) -> String {
     // Rounding must not leave a sign on zero.
@@ -161,6 +182,16 @@ mod tests {
             [0.04, -0.04, 1.25, -3.0].map(quanta),
             ["+0.0", "+0.0", "+1.3", "-3.0"]
         );
+    }
+
+    #[test]
+    fn boosts_have_a_decimal_where_it_matters() {
+        assert_eq!(
+            [1.0, 9.94, 9.96, 10_000.0].map(boost),
+            ["1.0", "9.9", "10", "10000"]
+        );
+        let range = |least, greatest| nice(NiceReport { least, greatest });
+        assert_eq!([range(-5, -5), range(0, 19)], ["-5", "0..19"]);
     }
 
     #[test]

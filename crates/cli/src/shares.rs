@@ -67,6 +67,8 @@ mod tests {
             received_ns,
             error_quanta: 0.0,
             turns: None,
+            hybrid: None,
+            nice: None,
         }
     }
 

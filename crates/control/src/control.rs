@@ -255,7 +255,7 @@ impl Control {
                 self.engine.release(*client);
                 self.roots.forget(*client);
             }
-            let policy_before = self.state.settings.policy;
+            let before = self.state.settings.clone();
             let outcome = self
                 .state
                 .apply(change)
@@ -270,11 +270,15 @@ impl Control {
                     dispatcher.apply(checked.expect("both ledgers are equal"));
                 }
                 Change::Configure(settings) => {
+                    let follows_dispatcher = self.engine.status().hybrid.is_none();
                     {
                         let mut dispatcher = lock(&self.dispatcher);
                         dispatcher.set_quantum(settings.quantum_ns);
-                        if settings.policy != policy_before {
+                        if settings.policy != before.policy {
                             dispatcher.set_policy(policy::new(settings.policy));
+                        }
+                        if settings.hybrid != before.hybrid && follows_dispatcher {
+                            dispatcher.set_mechanisms_beside(settings.mechanisms());
                         }
                     }
                     self.engine.configure(settings.quantum_ns, settings.policy);
@@ -356,6 +360,7 @@ impl Control {
             dispatcher: &self.dispatcher,
             engine: self.engine.as_ref(),
             choice: &self.choice,
+            host: self.host.as_ref(),
             who,
         };
         match answer {
@@ -380,6 +385,7 @@ impl Control {
             Answer::Currencies => Response::Currencies(report.currencies()),
             Answer::Tickets(currency) => Response::Tickets(report.tickets(currency)),
             Answer::Transfers => Response::Transfers(report.transfers()),
+            Answer::Events(count) => Response::Events(report.events(count as usize)),
         }
     }
 }

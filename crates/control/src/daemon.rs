@@ -341,12 +341,16 @@ fn start_engine(
     let start = |engine| {
         let count = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
         let policy = policy::new(state.settings.policy);
-        let dispatcher = Dispatcher::new(
+        let mut dispatcher = Dispatcher::new(
             state.ledger.clone(),
             policy,
             count,
             state.settings.quantum_ns,
         );
+        // Another engine has the mechanisms of its choice.
+        if engine == EngineChoice::User {
+            dispatcher.set_mechanisms_beside(state.settings.mechanisms());
+        }
         let dispatcher = Arc::new(Mutex::new(dispatcher));
         let setup = EngineSetup {
             dispatcher: Arc::clone(&dispatcher),

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, HybridChoice, OutsideReport, POLICIES, PolicyName};
+use prorata_protocol::{
+    ClientState, EventReport, HybridChoice, HybridReport, OutsideReport, POLICIES, PolicyName,
+};
 use prorata_user::ownership::KnownClient;
 
 use crate::process::ProcessId;
@@ -56,7 +58,8 @@ pub struct EngineStatus {
     pub mechanism: &'static str,
     /// Where tasks wait, if a scheduler in the kernel decides.
     pub queues: Option<String>,
-    /// The mechanisms of hybrid lottery scheduling, if the engine has them.
+    /// The mechanisms of hybrid lottery scheduling, if they are fixed while the engine runs.
+    /// Otherwise those of the daemon's settings are in force in the dispatcher.
     pub hybrid: Option<HybridChoice>,
     /// Whether the decisions in the kernel can be traced.
     pub traced: bool,
@@ -78,7 +81,7 @@ pub struct EngineStatus {
 
 /// The account of a client since it is managed, where the engine keeps
 /// accounts.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ClientAccount {
     /// CPU time that the client was charged for.
     pub received_ns: u64,
@@ -93,6 +96,8 @@ pub struct ClientAccount {
     /// Waits by length: below 1 ns, below 2, below 4 and so on; the last entry
     /// has all longer ones.
     pub waits: Vec<u64>,
+    /// How hybrid lottery scheduling judges the client, where a mechanism is in force.
+    pub hybrid: Option<HybridReport>,
 }
 
 /// Gives real processes what they deserve by the ledger of a
@@ -164,6 +169,17 @@ pub trait Engine {
     /// dispatcher keeps the account.
     fn account(&self, _client: ClientId) -> Option<ClientAccount> {
         None
+    }
+
+    /// Whether the engine keeps the last events of clients.
+    fn keeps_events(&self) -> bool {
+        false
+    }
+
+    /// The last events of clients, the oldest first, each with its client. Their reports have no
+    /// names yet.
+    fn events(&self) -> Vec<(ClientId, EventReport)> {
+        Vec::new()
     }
 
     /// The policies that the engine knows.

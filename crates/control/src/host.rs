@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
 
+use prorata_user::procfs;
+
 use crate::process::ProcessInfo;
 
 /// The machine's users and processes.
@@ -13,6 +15,9 @@ pub(crate) trait Host {
 
     /// All processes, with their effective users.
     fn processes(&self) -> Vec<(u32, u32)>;
+
+    /// The nice value of a process's first thread.
+    fn nice(&self, pid: u32) -> Option<i32>;
 
     /// The account of this login name.
     fn account_named(&self, name: &str) -> Option<UserAccount>;
@@ -52,6 +57,10 @@ impl Host for Linux {
             Some((pid, entry.metadata().ok()?.uid()))
         });
         processes.collect()
+    }
+
+    fn nice(&self, pid: u32) -> Option<i32> {
+        Some(procfs::stat(pid).ok()?.nice)
     }
 
     fn account_named(&self, name: &str) -> Option<UserAccount> {

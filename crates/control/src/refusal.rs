@@ -5,7 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use prorata_core::ledger::{BadMode, LedgerError};
-use prorata_protocol::{MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, PROTOCOL_VERSION, PolicyName};
+use prorata_protocol::{
+    HybridChoice, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, MOST_EVENTS, PROTOCOL_VERSION, PolicyName,
+};
 
 use crate::engine::EngineError;
 use crate::journal::JournalError;
@@ -210,6 +212,23 @@ pub(crate) enum Refusal {
          user engine (`prorata stop` and `prorata start --engine user`)"
     )]
     NoLimits { engine: &'static str },
+    #[error("{0} events cannot be told: ask for 1 to {MOST_EVENTS}")]
+    EventCount(u32),
+    #[error(
+        "the {0} engine keeps no events: start it with `prorata start --engine {0} --trace`, and \
+         `prorata events` reads its trace"
+    )]
+    NoEvents(&'static str),
+    #[error(
+        "the {engine} engine has the mechanisms {fixed} since it started, and cannot change them to \
+         {wanted} while it runs: use `prorata stop`, then `prorata start --engine {engine} \
+         --hybrid={wanted}`"
+    )]
+    FixedHybrid {
+        wanted: HybridChoice,
+        fixed: HybridChoice,
+        engine: &'static str,
+    },
     #[error(
         "the {engine} engine holds at most {most} limits of CPU time: end another one by \
          `prorata set CLIENT --max none`"

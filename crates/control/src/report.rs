@@ -3,16 +3,19 @@
 use std::sync::Mutex;
 
 use prorata_core::dispatcher::Dispatcher;
+use prorata_core::hybrid::{BOOST_ONE, Balance};
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{
     ClientView, CurrencyView, Ledger, Principal, Target, TicketView, TransferView,
 };
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, EngineChoice, ProcessReport, ProcessesReport,
-    StatusReport, TicketReport, TransferReport, TurnsReport,
+    ClientReport, ClientState, CurrencyReport, EngineChoice, EventReport, HybridReport, NiceReport,
+    ProcessReport, ProcessesReport, StatusReport, TicketReport, TransferReport, TurnsReport,
 };
 
 use crate::engine::{ClientAccount, Engine, lock};
+use crate::host::Host;
+use crate::process::ProcessId;
 use crate::state::State;
 
 /// Whether `who` may see a client: its owner may, and so may every reader of a
@@ -42,6 +45,7 @@ pub(crate) struct Reporter<'a> {
     pub dispatcher: &'a Mutex<Dispatcher>,
     pub engine: &'a dyn Engine,
     pub choice: &'a RunningChoice,
+    pub host: &'a dyn Host,
     pub who: &'a Principal,
 }
 
@@ -63,7 +67,10 @@ impl Reporter<'_> {
             engine_choice: self.choice.engine,
             mechanism: status.mechanism.to_owned(),
             queues: status.queues,
-            hybrid: status.hybrid,
+            hybrid: Some(status.hybrid.unwrap_or_else(|| {
+                // The engine follows the dispatcher.
+                self.state.settings.hybrid.unwrap_or_default()
+            })),
             traced: status.traced,
             policy: self.state.settings.policy,
             quantum_ns: self.state.settings.quantum_ns,
@@ -136,12 +143,25 @@ impl Reporter<'_> {
             // Between its last process's end and its own a client is blocked.
             false => self.engine.state(client).unwrap_or(ClientState::Blocked),
         };
+        let processes = self.engine.processes(client);
         Observed {
             client,
             state,
-            processes: self.engine.processes(client).len() as u32,
+            processes: processes.len() as u32,
+            nice: self.nice(&processes),
             account: self.engine.account(client),
         }
+    }
+
+    fn nice(&self, processes: &[ProcessId]) -> Option<NiceReport> {
+        let asked = processes.iter().take(MOST_NICE);
+        let values = asked.filter_map(|process| self.host.nice(process.pid));
+        values.fold(None, |before, nice| {
+            let (least, greatest) = before.map_or((nice, nice), |report: NiceReport| {
+                (report.least.min(nice), report.greatest.max(nice))
+            });
+            Some(NiceReport { least, greatest })
+        })
     }
 
     fn client_report(&self, dispatcher: &Dispatcher, observed: &Observed) -> Option<ClientReport> {
@@ -175,6 +195,11 @@ impl Reporter<'_> {
             received_ns,
             error_quanta: difference_ns as f64 / dispatcher.quantum_ns() as f64,
             turns: observed.account.as_ref().map(turns_report),
+            hybrid: match &observed.account {
+                Some(account) => account.hybrid,
+                None => dispatcher.balance(client.id).map(hybrid_report),
+            },
+            nice: observed.nice,
         })
     }
 
@@ -206,6 +231,30 @@ impl Reporter<'_> {
             .collect()
     }
 
+    /// The last events of clients that the asker may see, the oldest first. Only the daemon's owner
+    /// may see those of clients that are gone.
+    pub fn events(&self, count: usize) -> Vec<EventReport> {
+        let ledger = &self.state.ledger;
+        let is_owner = self.who.acts_for(self.host.own_uid());
+        let named = |(client, report): (ClientId, EventReport)| {
+            let view = ledger.client(client);
+            let name = match &view {
+                Some(view) if may_see_client(ledger, self.who, view) => view.name.to_owned(),
+                None if is_owner => "-".to_owned(),
+                _ => return None,
+            };
+            Some(EventReport {
+                client: Some(client.to_string()),
+                name,
+                ..report
+            })
+        };
+        let mut events: Vec<EventReport> =
+            self.engine.events().into_iter().filter_map(named).collect();
+        events.drain(..events.len().saturating_sub(count));
+        events
+    }
+
     /// All transfers of which the asker may see a share, with those shares.
     pub fn transfers(&self) -> Vec<TransferReport> {
         let ledger = &self.state.ledger;
@@ -225,7 +274,18 @@ struct Observed {
     client: ClientId,
     state: ClientState,
     processes: u32,
+    nice: Option<NiceReport>,
     account: Option<ClientAccount>,
+}
+
+/// So many processes of a client are asked for their nice values.
+const MOST_NICE: usize = 64;
+
+fn hybrid_report(balance: Balance) -> HybridReport {
+    HybridReport {
+        boost: Some(f64::from(balance.boost) / f64::from(BOOST_ONE)),
+        lead_ns: balance.lead_ns,
+    }
 }
 
 fn turns_report(account: &ClientAccount) -> TurnsReport {

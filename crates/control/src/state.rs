@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use prorata_core::hybrid::Mechanisms;
 use prorata_core::ids::{ClientId, TransferId};
 use prorata_core::ledger::{Ledger, LedgerError, Limits, Operation, Outcome, Principal};
-use prorata_protocol::{EngineChoice, PolicyName};
+use prorata_protocol::{EngineChoice, HybridChoice, PolicyName};
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessId;
@@ -37,6 +38,10 @@ pub(crate) struct Settings {
     /// From [`MIN_QUANTUM_NS`] to [`MAX_QUANTUM_NS`].
     pub quantum_ns: u64,
     pub policy: PolicyName,
+    /// The mechanisms of hybrid lottery scheduling where the engine follows the dispatcher, if a
+    /// user chose some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hybrid: Option<HybridChoice>,
     /// The engine of this daemon and the next, if a user chose one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineChoice>,
@@ -57,11 +62,19 @@ impl Default for Settings {
         Self {
             quantum_ns: 20_000_000,
             policy: PolicyName::default(),
+            hybrid: None,
             engine: None,
             cpus: None,
             stays: false,
             users: false,
         }
+    }
+}
+
+impl Settings {
+    /// The mechanisms for an engine that follows the dispatcher.
+    pub fn mechanisms(&self) -> Mechanisms {
+        self.hybrid.unwrap_or_default().into()
     }
 }
 

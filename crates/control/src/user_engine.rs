@@ -3,10 +3,13 @@
 use std::os::fd::BorrowedFd;
 
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, OutsideReport};
+use prorata_protocol::{
+    ClientState, EventKind, EventReport, MOST_EVENTS, OutsideReport, SleepKind, TurnEndKind,
+};
 use prorata_user::ownership::KnownClient;
 use prorata_user::{
-    ClientActivity, EngineConfig, Mechanism, MissingRight, OutsideLoad, UserEngine,
+    ClientActivity, ClientEvent, EngineConfig, Happening, Mechanism, MissingRight, OutsideLoad,
+    TurnEnd, UserEngine,
 };
 
 use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus};
@@ -111,6 +114,17 @@ impl Engine for ForUser {
         })
     }
 
+    fn keeps_events(&self) -> bool {
+        true
+    }
+
+    fn events(&self) -> Vec<(ClientId, EventReport)> {
+        let events = self.engine.events().into_iter();
+        events
+            .map(|event| (event.client, event_report(event)))
+            .collect()
+    }
+
     fn status(&self) -> EngineStatus {
         let status = self.engine.status();
         EngineStatus {
@@ -154,6 +168,48 @@ fn advice(missing: MissingRight) -> &'static str {
             "processes of logins, such as by ssh, have to be stopped by signals: with `loginctl \
              enable-linger`, and after `prorata stop`, control groups hold them down"
         }
+    }
+}
+
+const _: () = assert!(MOST_EVENTS == prorata_user::MOST_EVENTS as u32);
+
+fn event_report(event: ClientEvent) -> EventReport {
+    let sleep_kind = |in_kernel| match in_kernel {
+        true => SleepKind::Kernel,
+        false => SleepKind::User,
+    };
+    let what = match event.what {
+        Happening::Woke {
+            is_early,
+            from_kernel,
+        } => EventKind::Woke {
+            early: is_early,
+            from: sleep_kind(from_kernel),
+        },
+        Happening::Slept { in_kernel, place } => EventKind::Slept {
+            on: sleep_kind(in_kernel),
+            place: place.map(Into::into),
+        },
+        Happening::EarlyEnded => EventKind::EarlyEnded,
+        Happening::TurnEnded {
+            reason, lasted_ns, ..
+        } => EventKind::TurnEnded {
+            reason: match reason {
+                TurnEnd::Quantum => TurnEndKind::Quantum,
+                TurnEnd::Sleep => TurnEndKind::Sleep,
+                TurnEnd::Change => TurnEndKind::Change,
+                TurnEnd::Limit => TurnEndKind::Limit,
+                TurnEnd::Suspended => TurnEndKind::Suspended,
+            },
+            lasted_ns,
+        },
+    };
+    EventReport {
+        time_ns: event.time_ns,
+        client: None,
+        name: String::new(),
+        thread: None,
+        what,
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine_choice::EngineChoice;
+use crate::event::EventReport;
 use crate::hybrid_choice::HybridChoice;
 use crate::request::{CpuLimit, PolicyName};
 
@@ -35,6 +36,8 @@ pub enum Response {
     Tickets(Vec<TicketReport>),
     /// To [`Request::Transfers`](crate::Request::Transfers).
     Transfers(Vec<TransferReport>),
+    /// To [`Request::Events`](crate::Request::Events), the oldest first.
+    Events(Vec<EventReport>),
     /// A new currency, ticket or transfer, by identifier.
     Created(String),
     /// The daemon has no room for this connection at the moment.
@@ -74,7 +77,7 @@ pub struct StatusReport {
     /// Kernel engine: where tasks wait (`cpu`, `cache`, `one`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<String>,
-    /// Kernel engine: the mechanisms of hybrid lottery scheduling.
+    /// The mechanisms of hybrid lottery scheduling that are in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hybrid: Option<HybridChoice>,
     /// Kernel engine: whether its decisions can be traced.
@@ -174,6 +177,34 @@ pub struct ClientReport {
     /// Its turns, where the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsReport>,
+    /// How hybrid lottery scheduling judges the client, where a mechanism is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hybrid: Option<HybridReport>,
+    /// Nice values of its processes, of 64 at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<NiceReport>,
+}
+
+/// How hybrid lottery scheduling (1999) judges a client.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HybridReport {
+    /// `min((1/f)^4, 10,000)`, where `f` is the part of its due that the client received in ten
+    /// seconds; 1 is none. Under the kernel engine: the greatest of its processes' first threads
+    /// when they last ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boost: Option<f64>,
+    /// CPU time by which the client's use is ahead of its due. Under the kernel engine: when it
+    /// last ran.
+    pub lead_ns: u64,
+}
+
+/// The least and the greatest of nice values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NiceReport {
+    /// The least.
+    pub least: i32,
+    /// The greatest.
+    pub greatest: i32,
 }
 
 /// The processes of a client when the engine last looked.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use prorata_core::hybrid::Mechanisms;
 use serde::{Deserialize, Serialize};
 
 /// Which mechanisms decide beside the policy when a client runs. None of them changes shares.
@@ -41,6 +42,21 @@ impl HybridChoice {
         match all {
             true => Self::NONE,
             false => Self::ALL,
+        }
+    }
+}
+
+impl From<HybridChoice> for Mechanisms {
+    fn from(choice: HybridChoice) -> Self {
+        let HybridChoice {
+            kernel_priorities,
+            abbreviated_quanta,
+            ticket_boost,
+        } = choice;
+        Self {
+            kernel_priorities,
+            abbreviated_quanta,
+            ticket_boost,
         }
     }
 }

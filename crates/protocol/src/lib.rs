@@ -9,6 +9,7 @@ mod connection;
 mod credentials;
 mod engine_choice;
 mod error;
+mod event;
 pub mod frame;
 mod hybrid_choice;
 mod listener;
@@ -22,13 +23,15 @@ mod testing;
 mod turn;
 
 pub use answer::{
-    ClientReport, ClientState, CurrencyReport, OutsideReport, ProcessReport, ProcessesReport,
-    Response, StatusReport, TicketReport, TransferReport, TurnsReport,
+    ClientReport, ClientState, CurrencyReport, HybridReport, NiceReport, OutsideReport,
+    ProcessReport, ProcessesReport, Response, StatusReport, TicketReport, TransferReport,
+    TurnsReport,
 };
 pub use connection::Connection;
 pub use credentials::peer_credentials;
 pub use engine_choice::{EngineChoice, KernelChoice, QueueChoice};
 pub use error::{ConnectError, StartError};
+pub use event::{EventKind, EventReport, MOST_EVENTS, SleepKind, TurnEndKind};
 pub use hybrid_choice::HybridChoice;
 pub use lock::{LockFile, note_in};
 pub use paths::{DaemonPaths, MAX_SOCKET_PATH_BYTES, PathError, SocketPath};

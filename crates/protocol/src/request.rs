@@ -10,6 +10,8 @@ pub use prorata_core::cpu_limit::CpuLimit;
 pub use prorata_core::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 
+use crate::hybrid_choice::HybridChoice;
+
 /// Changes when an old client could misread a new daemon or the reverse.
 pub const PROTOCOL_VERSION: u32 = 1;
 
@@ -102,6 +104,11 @@ pub enum Request {
     Tickets { currency: Option<String> },
     /// Transfers under way.
     Transfers,
+    /// The last events of the clients that the asker may see. Refused where the engine keeps none.
+    Events {
+        /// How many, 1 to [`MOST_EVENTS`](crate::MOST_EVENTS).
+        count: u32,
+    },
     /// Inflate or deflate a client's tickets in its currency, or in the given
     /// one of several. A pid that is not managed is registered with these
     /// tickets; the answer is then
@@ -198,6 +205,10 @@ pub enum Request {
         quantum_ns: Option<u64>,
         /// The policy that picks the winners.
         policy: Option<PolicyName>,
+        /// The mechanisms of hybrid lottery scheduling. Refused where the engine has others that
+        /// were fixed when it started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hybrid: Option<HybridChoice>,
         /// The daemon stays until [`Request::Stop`], with or without clients.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stay: bool,

@@ -1,6 +1,8 @@
 //! One client: its processes taken together.
 
 use prorata_core::affinity::Affinity;
+use prorata_core::dispatcher::Dispatcher;
+use prorata_core::hybrid::{Outlook, WakeClass};
 use prorata_core::ids::ClientId;
 use prorata_core::placement::Lag;
 use rustix::thread::CpuSet;
@@ -72,6 +74,8 @@ pub(crate) struct Client {
     pub(crate) quantum_told_ns: Option<u64>,
     /// When the turn in which it runs ends, on the monotonic clock.
     pub(crate) turn_ends_ns: u64,
+    /// When that turn began.
+    pub(crate) turn_began_ns: u64,
     /// CPUs that it won with the last decision; zero for a loser.
     pub(crate) cpus: u32,
     /// Whether it had won the decision before that.
@@ -85,6 +89,13 @@ pub(crate) struct Client {
     /// It ran because of signals when it was last sampled. The kernel adds to the clock of a
     /// running thread up to a tick late, so the next sample shows some of that time.
     answered_before: bool,
+    /// What it slept on when it was looked at last, and when the dispatcher was told last.
+    pub(crate) sleeps_on: WakeClass,
+    pub(crate) sleeps_on_told: WakeClass,
+    /// How it stood as a loser at the last decision, where hybrid lottery scheduling is in force.
+    pub(crate) outlook: Option<Outlook>,
+    /// That stays as it is until the client wakes: asleep, it only falls further below its due.
+    pub(crate) outlook_holds: bool,
     /// It competes though it is asleep, because of what it took in advance.
     pub(crate) pays_debt: bool,
     /// Turns in a row in which it was never found asleep. A new client counts as busy.
@@ -145,12 +156,17 @@ impl Client {
             quantum_ns: None,
             quantum_told_ns: None,
             turn_ends_ns: 0,
+            turn_began_ns: 0,
             cpus: 0,
             won_before: false,
             advance_ns: 0,
             answers_signal: false,
             answering_ns: 0,
             answered_before: false,
+            sleeps_on: WakeClass::User,
+            sleeps_on_told: WakeClass::User,
+            outlook: None,
+            outlook_holds: false,
             pays_debt: false,
             busy_turns: BUSY_TURNS,
             treatment: Treatment::Normal,
@@ -237,6 +253,7 @@ impl Client {
         let (used_ns, window_ns) = self.usage_ns;
         self.looked_ns = now_ns;
         let mut look = Look::default();
+        let mut in_kernel = false;
         let mut waited_ns = 0;
         for process in &mut self.processes {
             // A process that did not run has not waited for children. Once enough threads are
@@ -252,6 +269,7 @@ impl Client {
             waited_ns += process.waited.read(stat.waited_ns);
             look.alive |= !stat.has_ended();
             look.moved |= stat.session != process.session;
+            in_kernel |= stat.sleeps_in_kernel();
             process.reassert(&stat, journal);
             if !process.is_stopped_by_us() && look.runnable < limit {
                 let wanted = limit - look.runnable;
@@ -270,6 +288,10 @@ impl Client {
         }
         self.account(waited_ns);
         look.awake = look.runnable > 0;
+        self.sleeps_on = match in_kernel {
+            true => WakeClass::Other,
+            false => WakeClass::User,
+        };
         // Asleep at this moment, but busy for most of the time.
         let busy = (used_ns + waited_ns + window_ns / 2) / window_ns.max(1);
         look.runnable = look
@@ -287,7 +309,10 @@ impl Client {
         }
         self.uncharged_ns += used_ns;
         if self.cpus == 0 {
-            self.advance_ns += used_ns;
+            // An early client is not a loser that takes time in advance. Its lead bounds it.
+            if !self.is_early() {
+                self.advance_ns += used_ns;
+            }
             if self.answered_before || self.is_answering() {
                 self.answering_ns += used_ns;
             }
@@ -362,6 +387,18 @@ impl Client {
     pub(crate) fn has_progressed(&self) -> bool {
         let mut processes = self.processes.iter();
         self.processes.is_empty() || self.unsettled || processes.any(|process| process.progressed)
+    }
+
+    /// Asks the dispatcher how it stands as a loser.
+    pub(crate) fn find_outlook(&mut self, dispatcher: &Dispatcher) {
+        self.outlook = dispatcher.outlook(self.id, self.sleeps_on);
+        let is_asleep = self.runnable_told == 0 && self.sleeps_on == WakeClass::User;
+        self.outlook_holds = is_asleep && self.is_early();
+    }
+
+    /// Whether it is early, and so not held down though it has not won (1999, 3.1 and 3.3).
+    pub(crate) fn is_early(&self) -> bool {
+        self.outlook.is_some_and(|outlook| outlook.is_early)
     }
 
     pub(crate) fn is_winner(&self) -> bool {

@@ -9,12 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use prorata_core::dispatcher::{Dispatcher, Winner};
+use prorata_core::hybrid::Mechanisms;
 use rustix::thread::CpuSet;
 
+use crate::chronicle::{Chronicle, ClientEvent};
 use crate::client::Client;
 use crate::limits::note_limits;
 use crate::outside::Outside;
 use crate::placement::match_winners;
+use crate::service_clock::ServiceClock;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 use crate::tree::Tree;
 
@@ -47,6 +50,11 @@ pub(crate) struct Competition {
     /// Something happened since the last decision: all turns end with the next one.
     all_turns_end: bool,
     outside: Outside,
+    chronicle: Chronicle,
+    /// By which leads drain.
+    clock: ServiceClock,
+    /// Of hybrid lottery scheduling, at the last decision.
+    mechanisms: Mechanisms,
 }
 
 impl Competition {
@@ -60,6 +68,9 @@ impl Competition {
             resumption_ns: None,
             all_turns_end: true,
             outside: Outside::new(cpus),
+            chronicle: Chronicle::default(),
+            clock: ServiceClock::default(),
+            mechanisms: Mechanisms::NONE,
         }
     }
 
@@ -70,6 +81,12 @@ impl Competition {
 
     pub(crate) fn winners(&self) -> &[Winner] {
         &self.winners
+    }
+
+    /// Events since the last call, of which a decision begins.
+    pub(crate) fn take_events(&mut self) -> impl Iterator<Item = ClientEvent> {
+        self.chronicle.begin_decision();
+        self.chronicle.drain()
     }
 
     pub(crate) fn quantum_ns(&self) -> u64 {
@@ -117,12 +134,17 @@ impl Competition {
         let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
             return false;
         };
+        let served_ns = tree.uncharged_ns();
+        let used_all = tree.uses_all_cpus();
+        let cpus = tree.cpu_count();
+        let due_ns = self.clock.advance(now_ns, served_ns, cpus, used_all);
+        dispatcher.advance(due_ns);
         for mut client in tree.farewells.drain(..) {
-            let used_ns = client.report(&mut dispatcher);
+            let used_ns = client.report(&mut dispatcher, &mut self.chronicle, now_ns);
             self.outside.charge(&client, used_ns);
         }
         for client in tree.lively_mut() {
-            let used_ns = client.report(&mut dispatcher);
+            let used_ns = client.report(&mut dispatcher, &mut self.chronicle, now_ns);
             self.outside.charge(client, used_ns);
         }
         if self.outside.conclude() {
@@ -148,6 +170,14 @@ impl Competition {
         self.quantum_ns = clamp_quantum(dispatcher.quantum_ns());
         self.decisions += 1;
         self.resumption_ns = note_limits(tree, &dispatcher);
+        let mechanisms = dispatcher.mechanisms();
+        let others = std::mem::replace(&mut self.mechanisms, mechanisms) != mechanisms;
+        let clients = tree.clients_mut();
+        for client in clients.filter(|client| others || !client.outlook_holds) {
+            let was_early = client.is_early();
+            client.find_outlook(&dispatcher);
+            self.chronicle.note_outlook(now_ns, client, was_early);
+        }
         if self.outside.capacities().is_some() {
             self.note_lags(tree, &dispatcher);
         }
@@ -202,7 +232,7 @@ impl Competition {
     /// Notes in each client what it won, and when its turn ends. Where new turns only use what
     /// is left of others' time, those without a quantum of their own end at `rest_ends_ns`.
     pub(crate) fn note_winners(
-        &self,
+        &mut self,
         tree: &mut Tree,
         now_ns: u64,
         begin_ns: u64,
@@ -216,6 +246,12 @@ impl Competition {
         };
         for client in tree.lively_mut() {
             client.won_before = client.is_winner();
+            let goes_on = |client: &Client| {
+                client.turn_ends_ns > now_ns && self.winners.iter().any(|w| w.client == client.id)
+            };
+            if client.won_before && !goes_on(client) {
+                self.chronicle.note_turn_end(now_ns, client);
+            }
             client.cpus = 0;
         }
         for winner in &self.winners {
@@ -226,6 +262,7 @@ impl Competition {
                     client.answering_ns = 0;
                 }
                 if !client.won_before || client.turn_ends_ns <= now_ns {
+                    client.turn_began_ns = begin_ns;
                     client.turn_ends_ns = match client.quantum_ns {
                         // However late the decision is, a turn lasts for half of its quantum.
                         Some(own_ns) => end_ns(winner).max(now_ns + own_ns / 2),

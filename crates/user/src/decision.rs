@@ -12,7 +12,7 @@
 
 use crate::client::Client;
 use crate::competition::{Competition, Turns};
-use crate::directory::{EngineFacts, SharedDirectory};
+use crate::directory::{Change, EngineFacts, SharedDirectory};
 use crate::enforcement::Enforcement;
 use crate::events::{Event, Events};
 use crate::scheduler;
@@ -224,6 +224,8 @@ impl DecisionThread {
         self.enforcement
             .enforce(&mut self.tree, &self.competition, now_ns);
         self.tree.note_activities();
+        let events = self.competition.take_events();
+        self.tree.changes.extend(events.map(Change::Happened));
         let in_groups = self.enforcement.mechanism().uses_groups();
         self.tree.clients.rest(now_ns, in_groups);
         let facts = self.facts();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prorata_core::ids::ClientId;
 
 use crate::bell::Bell;
+use crate::chronicle::{ClientEvent, LastEvents};
 use crate::config::{Mechanism, MissingRight};
 use crate::outside::OutsideLoad;
 use crate::process_id::ProcessId;
@@ -28,7 +29,7 @@ pub enum ClientActivity {
 }
 
 /// A change of what the directory says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Change {
     Joined(ClientId, ProcessId),
     Left(ClientId, ProcessId),
@@ -36,6 +37,7 @@ pub(crate) enum Change {
     Forgotten(ClientId),
     /// Its last process ended.
     Exited(ClientId),
+    Happened(ClientEvent),
 }
 
 #[derive(Debug)]
@@ -60,6 +62,7 @@ pub(crate) struct Directory {
     owners: HashMap<u32, ClientId>,
     clients: HashMap<ClientId, Listing>,
     exited: Vec<ClientId>,
+    pub(crate) events: LastEvents,
     pub(crate) facts: EngineFacts,
     /// Why nothing is enforced any more.
     pub(crate) failure: Option<String>,
@@ -146,6 +149,7 @@ impl Directory {
             owners: HashMap::new(),
             clients: HashMap::new(),
             exited: Vec::new(),
+            events: LastEvents::default(),
             facts: EngineFacts {
                 mechanism,
                 missing_right,
@@ -186,6 +190,7 @@ impl Directory {
                 self.clients.remove(&id);
             }
             Change::Exited(id) => self.exited.push(id),
+            Change::Happened(event) => self.events.push(event),
         }
     }
 

@@ -277,6 +277,9 @@ impl Client {
         if self.is_paused() {
             return Treatment::Stopped;
         }
+        if self.is_early() {
+            return Treatment::Normal;
+        }
         let competes = self.runnable > 0;
         match stands_by {
             false if competes => Treatment::Stopped,

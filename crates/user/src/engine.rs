@@ -12,6 +12,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 use rustix::thread::CpuSet;
 
+use crate::chronicle::ClientEvent;
 use crate::competition::Competition;
 use crate::config::{EngineConfig, EngineStatus};
 use crate::decision::DecisionThread;
@@ -182,6 +183,11 @@ impl UserEngine {
     /// What a client is doing; `None` if it is unknown.
     pub fn state(&self, client: ClientId) -> Option<ClientActivity> {
         self.directory.read().activity(client)
+    }
+
+    /// The last events of clients, the oldest first: [`MOST_EVENTS`](crate::MOST_EVENTS) at most.
+    pub fn events(&self) -> Vec<ClientEvent> {
+        self.directory.read().events.all()
     }
 
     /// The engine's state and its cost.

@@ -20,6 +20,7 @@
 
 mod bell;
 mod births;
+mod chronicle;
 mod client;
 mod clients;
 mod competition;
@@ -51,6 +52,7 @@ mod pulse;
 mod reach;
 mod release;
 mod scheduler;
+mod service_clock;
 mod signals;
 mod supervision;
 mod sweep;
@@ -62,6 +64,7 @@ mod waited;
 mod wake_times;
 
 pub use bell::Bell;
+pub use chronicle::{ClientEvent, Happening, MOST_EVENTS, TurnEnd};
 pub use config::{EngineConfig, EngineStatus, Mechanism, MissingRight};
 pub use descriptors::raise_file_limit;
 pub use directory::ClientActivity;

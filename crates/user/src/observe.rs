@@ -4,6 +4,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::ids::ClientId;
 
 use crate::births::MAX_NOTICES;
+use crate::chronicle::Chronicle;
 use crate::client::{Client, Look};
 use crate::decision::DecisionThread;
 use crate::directory::Change;
@@ -93,6 +94,8 @@ impl DecisionThread {
             || usage_ns.0 > quantum_ns / LEAK
             // It was taken for a sleeper.
             || (usage_ns.0 > 0 && client.runnable == 0)
+            // An early client may run for too short a time to show by its use.
+            || (client.is_early() && client.runnable > 0)
             || client.unsettled
             || client.lacks_watch()
             || client.processes.is_empty()
@@ -236,30 +239,43 @@ impl Client {
         }
     }
 
-    /// Whether it took more in advance than a sleeper may: half a quantum. This bounds what no
-    /// look shows. What a sleeper is owed is the policy's to bound, by
-    /// [`prorata_core::policy::credit::KEPT_CREDIT_QUANTA`].
+    /// Whether it took more in advance than a sleeper may: half a quantum, or with hybrid lottery
+    /// scheduling the bound of leads. This bounds what no look shows. What a sleeper is owed is the
+    /// policy's to bound, by [`prorata_core::policy::credit::KEPT_CREDIT_QUANTA`].
     pub(crate) fn is_in_debt(&self, quantum_ns: u64) -> bool {
-        self.advance_ns > quantum_ns / 2
+        match self.outlook {
+            Some(outlook) => outlook.is_ahead,
+            None => self.advance_ns > quantum_ns / 2,
+        }
     }
 
     /// Tells the dispatcher what was observed. Returns the CPU time that it was charged for.
-    pub(crate) fn report(&mut self, dispatcher: &mut Dispatcher) -> u64 {
+    pub(crate) fn report(
+        &mut self,
+        dispatcher: &mut Dispatcher,
+        chronicle: &mut Chronicle,
+        now_ns: u64,
+    ) -> u64 {
         if self.affinity != self.affinity_told {
             self.affinity_told = self.affinity.clone();
             dispatcher.set_affinity(self.id, self.affinity.as_ref());
         }
         let used_ns = std::mem::take(&mut self.uncharged_ns);
+        let woken_from = std::mem::replace(&mut self.sleeps_on_told, self.sleeps_on);
         if used_ns > 0 {
             if self.runnable_told == 0 {
                 self.runnable_told = self.runnable.max(1);
-                dispatcher.set_runnable(self.id, self.runnable_told);
+                dispatcher.wake(self.id, self.runnable_told, woken_from);
+                chronicle.note_report(now_ns, self, 0, woken_from);
             }
+            self.outlook_holds = false;
             dispatcher.charge(self.id, used_ns);
         }
         if self.runnable != self.runnable_told {
-            self.runnable_told = self.runnable;
-            dispatcher.set_runnable(self.id, self.runnable);
+            self.outlook_holds = false;
+            let told_before = std::mem::replace(&mut self.runnable_told, self.runnable);
+            dispatcher.wake(self.id, self.runnable, woken_from);
+            chronicle.note_report(now_ns, self, told_before, woken_from);
         }
         if self.quantum_ns != self.quantum_told_ns {
             self.quantum_told_ns = self.quantum_ns;

@@ -1,5 +1,5 @@
 //! What `/proc` tells about processes and threads. Nothing here allocates
-//! except [`environment_variable`], [`children_of`] and [`all_processes`].
+//! except [`environment_variable`], [`children_of`], [`all_processes`] and [`sleeping_place`].
 
 mod children;
 mod environment;
@@ -47,6 +47,17 @@ impl ProcPath {
     fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         rustix::fs::open(self.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty())
     }
+}
+
+/// The function of the kernel in which a process's first thread sleeps. None if it does not sleep,
+/// or if this user may not know.
+pub fn sleeping_place(pid: u32) -> Option<Box<str>> {
+    let path = ProcPath::new(format_args!("/proc/{pid}/wchan"));
+    let file = path.open(OFlags::RDONLY).ok()?;
+    let mut buffer = [0; 128];
+    let length = rustix::io::pread(&file, &mut buffer, 0).ok()?;
+    let name = std::str::from_utf8(&buffer[..length]).ok()?.trim_end();
+    (!matches!(name, "" | "0")).then(|| name.into())
 }
 
 /// Calls `visit` with every process of the system.

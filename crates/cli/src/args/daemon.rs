@@ -22,6 +22,22 @@ pub struct DaemonSettings {
     pub policy: Option<PolicyName>,
 }
 
+/// The mechanisms of hybrid lottery scheduling.
+#[derive(Clone, Copy, Args, Debug)]
+pub struct HybridOption {
+    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three,
+    /// and none with --all
+    ///
+    /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
+    /// waking task that received less than it deserved in the last ten seconds runs first.
+    /// abbreviated-quanta: a waking task preempts a running task that deserves less (under the user
+    /// engine, Linux decides that by itself). Without a LIST, all three. Shares stay the same. The
+    /// kernel engine's mechanisms are fixed while it runs.
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
+          default_missing_value = "kernel-priorities,abbreviated-quanta,ticket-boost")]
+    pub hybrid: Option<HybridChoice>,
+}
+
 /// The engine, and the options of the kernel engine.
 #[derive(Clone, Copy, Args, Debug)]
 pub struct EngineOptions {
@@ -35,16 +51,8 @@ pub struct EngineOptions {
     /// Kernel engine: layout of the run queues; initially cpu
     #[arg(long, requires = "engine")]
     pub queues: Option<QueueLayout>,
-    /// Kernel engine: mechanisms of hybrid lottery scheduling, separated by commas, or none; initially
-    /// all three for the clients, and none with --all
-    ///
-    /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
-    /// waking task that received less than it deserved in the last ten seconds runs first.
-    /// abbreviated-quanta: a waking task preempts a running task that deserves less. Without a LIST, all
-    /// three. Shares stay the same.
-    #[arg(long, requires = "engine", value_name = "LIST", num_args = 0..=1, require_equals = true,
-          default_missing_value = "kernel-priorities,abbreviated-quanta,ticket-boost")]
-    pub hybrid: Option<HybridChoice>,
+    #[command(flatten)]
+    pub hybrid: HybridOption,
     /// The former name of --hybrid=abbreviated-quanta
     #[arg(long, requires = "engine", conflicts_with = "hybrid", hide = true)]
     pub abbreviated: bool,
@@ -86,18 +94,16 @@ impl EngineOptions {
             engine,
             all,
             queues,
-            hybrid,
+            hybrid: HybridOption { hybrid },
             abbreviated,
             trace,
         } = self;
         match engine {
             None => Ok(None),
-            Some(DaemonEngine::User)
-                if all || queues.is_some() || hybrid.is_some() || abbreviated || trace =>
-            {
+            Some(DaemonEngine::User) if all || queues.is_some() || abbreviated || trace => {
                 Err(WrongUsage(
-                    "--all, --queues, --hybrid and --trace need --engine kernel: leave them out with \
-                     --engine user"
+                    "--all, --queues and --trace need --engine kernel: leave them out with --engine \
+                     user"
                         .to_owned(),
                 ))
             }
@@ -122,14 +128,16 @@ impl EngineOptions {
 #[command(after_help = "\
 The first command that needs a daemon starts one, which ends when idle. A daemon started by this \
 command stays until `prorata stop`. The next daemon has the same engine, CPUs, quantum and policy. If \
-a daemon runs already, --quantum and --policy take effect at once, and another --engine or other \
---cpus are refused.
+a daemon runs already, --quantum, --policy and (user engine) --hybrid take effect at once, and another \
+--engine or other --cpus are refused.
 
 With --engine kernel, a scheduler inside the kernel decides at every context switch. It needs root, a \
 kernel with sched_ext, and a prorata built with the kernel engine. If the kernel unloads the \
 scheduler, the daemon loads it again once. If the daemon ends, all tasks continue under the kernel's \
-own scheduler. `--hybrid=none` leaves the policies of 1994 and 1995 alone: then a waking task waits for \
-the end of a turn.
+own scheduler.
+
+`--hybrid=none` leaves the policies of 1994 and 1995 alone: then a waking program waits for the end of a \
+turn.
 
 With --users, all that a user runs outside of other clients is one client, rest-of-NAME, in the user's currency. So users share the machine as their currencies are funded (set-funding), however many processes each has. Users below 1000 and nobody are left alone. It needs root's daemon, and lasts until `prorata stop`. A user's own daemon should be stopped before.
 
@@ -163,12 +171,15 @@ pub struct StartArgs {
 #[command(
     arg_required_else_help = true,
     after_help = "\
-Example:
-  prorata configure --quantum 5ms --policy lottery"
+Examples:
+  prorata configure --quantum 5ms --policy lottery
+  prorata configure --hybrid=none"
 )]
 pub struct ConfigureArgs {
     #[command(flatten)]
     pub settings: DaemonSettings,
+    #[command(flatten)]
+    pub hybrid: HybridOption,
     #[command(flatten)]
     pub format: Format,
 }

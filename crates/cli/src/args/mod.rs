@@ -2,6 +2,7 @@
 //! come from these definitions; parsing has no effect of its own.
 
 pub mod daemon;
+pub mod events;
 pub mod ledger;
 pub mod load;
 pub mod observe;
@@ -89,11 +90,21 @@ pub enum Command {
     /// SHARE is the client's present entitlement, as a part of all CPUs that the daemon manages. CPU
     /// is its present use of CPUs; 100 % is one CPU. SPECIFIED is the CPU time that the client was
     /// entitled to since its registration, and RECEIVED is the CPU time that it used. ERROR is the
-    /// difference in quanta. VALUE is the worth of its tickets in base units. On a narrow terminal
-    /// some columns are missing.
+    /// difference in quanta. VALUE is the worth of its tickets in base units. BOOST is how urgent hybrid
+    /// lottery scheduling takes a client that wakes: (1/f)^4, at most 10000, where f is the part of its
+    /// due that it received in ten seconds. LEAD is by how much its use is ahead of its due. NICE is
+    /// the nice value of its processes. On a narrow terminal some columns are missing.
     Ps(view::PsArgs),
     /// Watch clients live; inflate and deflate them
     Top(view::TopArgs),
+    /// Show the last sleeps, wakes and ends of turns, with their reasons
+    ///
+    /// The user engine keeps the last 1000 events. It looks at clients now and then: an event has the
+    /// time of the look that showed it, and a sleep between two looks is not seen. The function of the
+    /// kernel in which a client sleeps is shown where the daemon's user may know it. Under the kernel
+    /// engine, which must be started with --trace, the command needs root, and shows the events of the
+    /// second for which it listens, by thread. TIME counts from the boot.
+    Events(events::EventsArgs),
     /// Inflate or deflate a client's tickets
     #[command(visible_alias = "set-tickets", alias = "set_tickets")]
     Set(ledger::SetArgs),
@@ -163,7 +174,7 @@ pub enum Command {
     Chuser(ledger::ChuserArgs),
     /// Start the daemon with chosen settings
     Start(daemon::StartArgs),
-    /// Change the daemon's quantum or policy
+    /// Change the daemon's quantum, policy or mechanisms
     Configure(daemon::ConfigureArgs),
     /// Show the state of the daemon and its engine
     Status(daemon::StatusArgs),

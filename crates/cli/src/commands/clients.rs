@@ -36,6 +36,33 @@ struct Row {
 /// Heading of the limits. The column is shown only if some client has one.
 pub const MAX: &str = "MAX";
 
+/// Columns of hybrid lottery scheduling, and that of nice values. Each is shown only if some client
+/// has it.
+pub const HYBRID_COLUMNS: [Column<ClientReport>; 3] = [
+    ("BOOST", Side::Right, |client| {
+        let boost = client.hybrid.and_then(|hybrid| hybrid.boost);
+        boost.map_or_else(String::new, output::boost)
+    }),
+    ("LEAD", Side::Right, |client| {
+        let hybrid = client.hybrid;
+        hybrid.map_or_else(String::new, |hybrid| output::lead(hybrid.lead_ns))
+    }),
+    ("NICE", Side::Right, |client| {
+        client.nice.map_or_else(String::new, output::nice)
+    }),
+];
+
+/// Those of [`HYBRID_COLUMNS`] that have a cell with content.
+pub fn hybrid_columns<'a>(
+    clients: impl Iterator<Item = &'a ClientReport> + Clone,
+) -> Vec<Column<ClientReport>> {
+    let is_shown = |(.., cell): &Column<ClientReport>| {
+        let mut clients = clients.clone();
+        clients.any(|client| !cell(client).is_empty())
+    };
+    HYBRID_COLUMNS.into_iter().filter(is_shown).collect()
+}
+
 const COLUMNS: [Column<Row>; 15] = [
     ("ID", Side::Left, |row| row.client.id.clone()),
     ("NAME", Side::Left, |row| row.client.name.clone()),
@@ -69,7 +96,10 @@ const COLUMNS: [Column<Row>; 15] = [
 ];
 
 /// Columns that are left out where a terminal is too narrow, the first ones first.
-const LESS: [&str; 10] = [
+const LESS: [&str; 13] = [
+    "NICE",
+    "BOOST",
+    "LEAD",
     "TURNS",
     "MOVES",
     "WAIT 50 %",
@@ -121,12 +151,15 @@ fn ps_table(rows: &[Row]) -> Table {
     let columns: Vec<_> = COLUMNS.iter().filter(shown).collect();
     let headings = columns.iter().map(|(heading, side, _)| (*heading, *side));
     let mut headings: Vec<_> = headings.collect();
+    let hybrid = hybrid_columns(rows.iter().map(|row| &row.client));
+    headings.extend(hybrid.iter().map(|(heading, side, _)| (*heading, *side)));
     if counts_turns {
         headings.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
     }
     let mut table = Table::new(&headings);
     for row in rows {
         let mut cells: Vec<_> = columns.iter().map(|(.., cell)| cell(row)).collect();
+        cells.extend(hybrid.iter().map(|(.., cell)| cell(&row.client)));
         if counts_turns {
             cells.extend(TURNS_COLUMNS.map(|(.., cell)| cell(&row.client)));
         }

@@ -3,7 +3,9 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use prorata_control::{DaemonOptions, daemon_main};
-use prorata_protocol::{Connection, EngineChoice, Request, Response, StatusReport, is_starting};
+use prorata_protocol::{
+    Connection, EngineChoice, HybridChoice, Request, Response, StatusReport, is_starting,
+};
 
 use crate::args::Format;
 use crate::args::daemon::{ConfigureArgs, DaemonArgs, DaemonSettings, StartArgs, StatusArgs};
@@ -19,7 +21,12 @@ pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
         engine,
         args.cpus.as_ref(),
     )?;
-    let status = configured(&mut connection, &args.settings, true, args.users)?;
+    // A kernel engine gets them when it is loaded.
+    let hybrid = match engine {
+        Some(EngineChoice::Kernel(_)) => None,
+        Some(EngineChoice::User) | None => args.engine.hybrid.hybrid,
+    };
+    let status = configured(&mut connection, &args.settings, hybrid, true, args.users)?;
     print(&status, args.format)
 }
 
@@ -57,13 +64,15 @@ fn check_choices(
 const UNLOADED: &str = "none";
 
 pub fn configure(caller: &Caller, args: &ConfigureArgs) -> Result<()> {
-    let status = configured(&mut caller.open()?, &args.settings, false, false)?;
+    let hybrid = args.hybrid.hybrid;
+    let status = configured(&mut caller.open()?, &args.settings, hybrid, false, false)?;
     print(&status, args.format)
 }
 
 fn configured(
     connection: &mut Connection,
     settings: &DaemonSettings,
+    hybrid: Option<HybridChoice>,
     stay: bool,
     users: bool,
 ) -> Result<StatusReport> {
@@ -72,6 +81,7 @@ fn configured(
     let request = Request::Configure {
         quantum_ns,
         policy,
+        hybrid,
         stay,
         users,
     };

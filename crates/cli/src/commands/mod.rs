@@ -4,6 +4,7 @@ mod clients;
 mod currencies;
 mod daemon;
 mod demo;
+mod events;
 mod floor;
 mod graph;
 mod kill;
@@ -49,6 +50,7 @@ pub fn execute(arguments: &Cli) -> Result<ExitCode> {
         Command::Man(args) => manual::man(args),
         Command::Completions(args) => manual::completions(args),
         Command::Ps(args) => clients::ps(&caller()?, args),
+        Command::Events(args) => events::events(&caller()?, args),
         Command::Top(args) => top::top(&caller()?, args),
         Command::Set(args) => clients::set(&caller()?, args),
         Command::Quantum(args) => clients::quantum(&caller()?, args),

@@ -1,6 +1,8 @@
 //! Choices about a daemon: settings, which take effect at once, and the engine,
 //! which is fixed at the start.
 
+use serde_json::json;
+
 use crate::support::real::Real;
 use crate::support::{output, stderr};
 
@@ -16,6 +18,27 @@ fn good_settings_take_effect_and_bad_ones_are_refused() {
         real.refused(&["configure", "--quantum", quantum]);
     }
     assert_eq!(real.json(&["status"])["quantum_ns"], 5_000_000);
+}
+
+#[test]
+fn mechanisms_of_hybrid_scheduling_change_live() {
+    let real = Real::start();
+    let all = json!({"kernel-priorities": true, "abbreviated-quanta": true, "ticket-boost": true});
+    assert_eq!(real.json(&["status"])["hybrid"], all);
+    let none = real.json(&["configure", "--hybrid=none"]);
+    assert_eq!(none["hybrid"]["ticket-boost"], false);
+    let boost = real.json(&["start", "--hybrid=ticket-boost"]);
+    assert_eq!(
+        (
+            &boost["hybrid"]["ticket-boost"],
+            &boost["hybrid"]["kernel-priorities"]
+        ),
+        (&true.into(), &false.into())
+    );
+    let wrong = output(real.prorata().args(["configure", "--hybrid=magic"]));
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+    let shown = real.json(&["start", "--engine", "user", "--hybrid"]);
+    assert_eq!(shown["hybrid"], all);
 }
 
 #[test]
@@ -45,8 +68,6 @@ fn kernel_options_are_refused_for_the_user_engine() {
     for option in [
         &["--all"][..],
         &["--queues", "one"],
-        &["--hybrid"],
-        &["--hybrid=none"],
         &["--abbreviated"],
         &["--trace"],
     ] {

@@ -3,6 +3,7 @@
 mod choosing;
 mod crashes;
 mod demo;
+mod events;
 mod job_control;
 mod killing;
 mod limits;

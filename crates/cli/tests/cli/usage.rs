@@ -7,10 +7,11 @@ use crate::support::{output, prorata, stderr, stdout};
 const NOWHERE: &str = "/nonexistent/prorata/socket";
 
 /// Every public command.
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 37] = [
     "run",
     "ps",
     "top",
+    "events",
     "set",
     "quantum",
     "transfer",

@@ -1,8 +1,8 @@
 //! The output of the commands that show the daemon's state.
 
 use prorata_protocol::{
-    ClientReport, ClientState, CurrencyReport, Funding, OutsideReport, Request, Response,
-    StatusReport, TicketReport, TransferReport,
+    ClientReport, ClientState, CurrencyReport, Funding, HybridChoice, HybridReport, NiceReport,
+    OutsideReport, Request, Response, StatusReport, TicketReport, TransferReport,
 };
 use serde_json::{Value, json};
 
@@ -205,6 +205,50 @@ fn ps_shows_specified_and_received_time() {
     }
 }
 
+/// Clients with all that a narrow terminal leaves out.
+fn hybrid_ledger() -> Fake {
+    let judged = |id: &str, boost, lead_ns, greatest| ClientReport {
+        hybrid: Some(HybridReport { boost, lead_ns }),
+        nice: Some(NiceReport { least: 0, greatest }),
+        ..client(id)
+    };
+    Fake::answering(move |request| {
+        matches!(request, Request::Clients).then(|| {
+            Response::Clients(vec![
+                judged("c1", Some(10_000.0), 0, 0),
+                judged("c2", None, 98_760_000, 19),
+            ])
+        })
+    })
+}
+
+#[test]
+fn boost_lead_and_nice_are_shown_where_there_is_room() {
+    let fake = hybrid_ledger();
+    for (columns, shows) in [(200, true), (80, false)] {
+        let mut ps = prorata(&fake.socket());
+        let ps = ps.arg("ps");
+        let printed = stdout(&output(ps.env("PRORATA_TERMINAL", format!("{columns}x24"))));
+        let lines: Vec<&str> = printed.lines().collect();
+        let shown = lines[0].ends_with("BOOST     LEAD   NICE");
+        assert_eq!(shown, shows, "{printed}");
+        assert!(lines[0].contains("ERROR  STATE"), "{printed}");
+        if shows {
+            assert!(lines[1].ends_with("10000   0.0 ms      0"), "{printed}");
+            assert!(lines[2].ends_with("98.8 ms  0..19"), "{printed}");
+        }
+    }
+    let clients = parsed(&fake, &["ps", "--json"]);
+    assert_eq!(
+        (&clients[0]["hybrid"], &clients[1]["hybrid"]),
+        (
+            &json!({"boost": 10_000.0, "lead_ns": 0}),
+            &json!({"lead_ns": 98_760_000})
+        )
+    );
+    assert_eq!(clients[1]["nice"], json!({"least": 0, "greatest": 19}));
+}
+
 #[test]
 fn narrow_terminals_keep_the_error_and_the_state() {
     let fake = ledger();
@@ -320,7 +364,7 @@ fn each_command_sends_its_request() {
         currency: currency.map(str::to_owned),
     };
     let text = str::to_owned;
-    let asked: [(&[&str], Request); 15] = [
+    let asked: [(&[&str], Request); 16] = [
         (
             &["set", "b", "5"],
             Request::SetTickets {
@@ -407,6 +451,16 @@ fn each_command_sends_its_request() {
             Request::Configure {
                 quantum_ns: Some(5_000_000),
                 policy: None,
+                hybrid: None,
+                stay: false,
+            },
+        ),
+        (
+            &["configure", "--hybrid=none"],
+            Request::Configure {
+                quantum_ns: None,
+                policy: None,
+                hybrid: Some(HybridChoice::NONE),
                 stay: false,
                 users: false,
             },

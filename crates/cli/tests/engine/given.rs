@@ -150,6 +150,8 @@ pub fn hybrid() -> Result<(), Failed> {
              while :; do read -t 0.033 -u 3; echo; done' > /tmp/prorata.test/wakes &
          sleep 1; show status prorata status --json
          show before prorata ps --json; sleep 3; show after prorata ps --json
+         refused() { \"$@\" 2>&1 && echo accepted || true; }
+         show refused refused prorata configure --hybrid=kernel-priorities
          kill $!; prorata stop";
     for (options, boost, is_abbreviated) in [
         ("--hybrid=none", false, false),
@@ -169,6 +171,17 @@ pub fn hybrid() -> Result<(), Failed> {
             false => mean_ns > 4e6,
         };
         check(is_due, &format!("{mean_ns} ns a wait"), &shown)?;
+        let refusal = part(&shown, "refused")?;
+        check(refusal.contains("cannot change"), refusal, &shown)?;
+        let judged =
+            |name: &str| Ok::<Value, Failed>(client(&shown, "after", name)?["hybrid"].clone());
+        let (prompt, hog) = (judged("prompt")?, judged("hog")?);
+        let is_judged = match (boost, prompt["boost"].as_f64(), hog["boost"].as_f64()) {
+            (false, ..) => prompt.is_null() != is_abbreviated,
+            (true, Some(prompt), Some(hog)) => prompt > 2.0 && prompt > hog && hog >= 1.0,
+            (true, ..) => false,
+        };
+        check(is_judged, "boosts", &shown)?;
     }
     Ok(())
 }

@@ -19,9 +19,11 @@ pub fn traced() -> Result<(), Failed> {
          show trace prorata trace --seconds 3 --json --perfetto /tmp/prorata.test/trace.json
          show events cat /tmp/prorata.test/trace.json
          show clients prorata ps --json
+         show happened prorata events -n 40 --json
          prorata stop";
     let shown = play("--trace", script)?;
     check(json(&shown, "status")?["traced"] == true, "traced", &shown)?;
+    happened(&shown)?;
     let trace = json(&shown, "trace")?;
     let picks = trace["picks"].as_u64().unwrap_or(0);
     if trace["lost"] != 0 || picks < 50 {
@@ -49,6 +51,20 @@ pub fn traced() -> Result<(), Failed> {
         return Err(format!("{} us on CPUs, {} in threads", drawn(true), drawn(false)).into());
     }
     Ok(())
+}
+
+/// Ends of turns, sleeps and wakes with their reasons, of clients.
+fn happened(shown: &Shown) -> Result<(), Failed> {
+    let events = json(shown, "happened")?;
+    let events = events.as_array().ok_or("no events")?;
+    let any = |is_it: &dyn Fn(&Value) -> bool| events.iter().any(|event| is_it(&event["what"]));
+    let is_told = events.len() == 40
+        && any(&|what| what["event"] == "turn-ended" && what["reason"] == "sleep")
+        && any(&|what| what["event"] == "slept")
+        && any(&|what| what["event"] == "woke" && what["early"] == true);
+    check(is_told, "events", shown)?;
+    let is_client = |event: &Value| event["client"].is_string() && event["thread"].is_number();
+    check(events.iter().any(is_client), "clients of events", shown)
 }
 
 /// Replays the decisions from the middle of a daemon's life, while everything changes

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use prorata_core::ids::{ClientId, CurrencyId};
 use prorata_core::ledger::{Operation, Principal};
-use prorata_protocol::{PolicyName, Request};
+use prorata_protocol::{HybridChoice, MOST_EVENTS, PolicyName, Request};
 
 use crate::engine::Engine;
 use crate::host::Host;
@@ -57,6 +57,8 @@ pub(crate) enum Answer {
     /// Of one currency, or all.
     Tickets(Option<CurrencyId>),
     Transfers,
+    /// So many.
+    Events(u32),
     /// Done, and the daemon ends.
     Stop,
 }
@@ -103,6 +105,7 @@ impl Decoder<'_> {
             Request::Processes { client } => self.processes(client),
             Request::Currencies => Ok(Answer::Currencies),
             Request::Transfers => Ok(Answer::Transfers),
+            Request::Events { count } => self.list_events(*count),
             Request::Tickets { currency } => self.list_tickets(currency.as_deref()),
             Request::Register {
                 pid,
@@ -169,9 +172,10 @@ impl Decoder<'_> {
             Request::Configure {
                 quantum_ns,
                 policy,
+                hybrid,
                 stay,
                 users,
-            } => self.configure(*quantum_ns, *policy, *stay, *users),
+            } => self.configure(*quantum_ns, *policy, *hybrid, *stay, *users),
             Request::Stop => self.stop(),
         }
     }
@@ -181,10 +185,21 @@ impl Decoder<'_> {
         Ok(Answer::Done)
     }
 
+    fn list_events(&self, count: u32) -> Result<Answer, Refusal> {
+        if !(1..=MOST_EVENTS).contains(&count) {
+            return Err(Refusal::EventCount(count));
+        }
+        match self.view.engine.keeps_events() {
+            true => Ok(Answer::Events(count)),
+            false => Err(Refusal::NoEvents(self.view.engine.status().engine)),
+        }
+    }
+
     fn configure(
         &mut self,
         quantum_ns: Option<u64>,
         policy: Option<PolicyName>,
+        hybrid: Option<HybridChoice>,
         stay: bool,
         users: bool,
     ) -> Result<Answer, Refusal> {
@@ -192,9 +207,23 @@ impl Decoder<'_> {
             return Err(Refusal::UsersNeedRoot);
         }
         let now = &self.view.state.settings;
+        let status = self.view.engine.status();
+        let hybrid = match (hybrid, status.hybrid) {
+            (Some(wanted), Some(fixed)) if wanted != fixed => {
+                return Err(Refusal::FixedHybrid {
+                    wanted,
+                    fixed,
+                    engine: status.engine,
+                });
+            }
+            // The engine has them, and the settings are those of another one.
+            (_, Some(_)) => None,
+            (wanted, None) => wanted,
+        };
         let settings = Settings {
             quantum_ns: quantum_ns.unwrap_or(now.quantum_ns),
             policy: policy.unwrap_or(now.policy),
+            hybrid: hybrid.or(now.hybrid),
             stays: stay || now.stays,
             users: users || now.users,
             ..now.clone()
@@ -206,7 +235,7 @@ impl Decoder<'_> {
             if !known.contains(&settings.policy) {
                 return Err(Refusal::Policy {
                     policy: settings.policy,
-                    engine: self.view.engine.status().engine,
+                    engine: status.engine,
                     known,
                 });
             }

@@ -45,6 +45,7 @@ pub(super) const NOTHING: Account = Account {
     migrations: 0,
     waited_ns: 0,
     waits: [0; BUCKETS],
+    lead_ns: 0,
 };
 
 /// The sum of an account and its continuation.

@@ -8,13 +8,14 @@ use std::sync::Mutex;
 use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::entitlement::Entitlements;
+use prorata_core::hybrid::BOOST_ONE;
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{
     Account, BASE, CGROUP_NODES, MOST_LIMITS, Options, Policy, ROOT_CGROUP, Scope, Ticket,
 };
-use prorata_protocol::{ClientState, PolicyName};
+use prorata_protocol::{ClientState, HybridReport, PolicyName};
 use prorata_user::procfs::LastBorn;
 
 use super::client::{Client, NOTHING, sum};
@@ -23,6 +24,9 @@ use super::projection::{KernelStep, Projection};
 use super::scheduler::InKernel;
 use crate::engine::{ClientAccount, EngineError, lock};
 use crate::process::ProcessId;
+
+/// So many processes of a client are asked for their boosts.
+const MOST_BOOSTS: usize = 16;
 
 /// Loads a scheduler.
 pub(super) type LoadScheduler =
@@ -486,7 +490,20 @@ impl KernelSide {
             migrations: account.migrations,
             waited_ns: account.waited_ns,
             waits: account.waits.to_vec(),
+            hybrid: self.options.hybrid.any().then(|| HybridReport {
+                boost: self.boost(client),
+                lead_ns: account.lead_ns,
+            }),
         })
+    }
+
+    /// The greatest boost of a client's processes, of which a few are asked.
+    fn boost(&self, client: ClientId) -> Option<f64> {
+        let scheduler = self.scheduler.as_ref()?;
+        let processes = &self.clients.get(&client)?.processes;
+        let asked = processes.iter().take(MOST_BOOSTS);
+        let boosts = asked.filter_map(|process| scheduler.boost_of(process.pid));
+        Some(f64::from(boosts.max()?) / f64::from(BOOST_ONE))
     }
 }
 

@@ -86,16 +86,7 @@ impl From<KernelChoice> for KernelOptions {
 impl KernelOptions {
     /// The mechanisms as the scheduler takes them.
     pub fn hybrid(&self) -> Mechanisms {
-        let HybridChoice {
-            kernel_priorities,
-            abbreviated_quanta,
-            ticket_boost,
-        } = self.hybrid;
-        Mechanisms {
-            kernel_priorities,
-            abbreviated_quanta,
-            ticket_boost,
-        }
+        self.hybrid.into()
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) trait InKernel: Send {
     fn give(&self, node: u32, tid: u32) -> Result<(), KernelError>;
     fn take_back(&self, tid: u32) -> Result<(), KernelError>;
     fn account(&self, node: u32) -> Result<Account, KernelError>;
+    fn boost_of(&self, pid: u32) -> Option<u32>;
     fn node_of(&self, tid: u32) -> Option<u32>;
     fn exits(&self) -> BorrowedFd<'_>;
     fn take_exited(&self) -> Vec<u32>;
@@ -59,6 +60,9 @@ impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     }
     fn account(&self, node: u32) -> Result<Account, KernelError> {
         (**self).account(node)
+    }
+    fn boost_of(&self, pid: u32) -> Option<u32> {
+        (**self).boost_of(pid)
     }
     fn node_of(&self, tid: u32) -> Option<u32> {
         (**self).node_of(tid)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use prorata_core::ids::ClientId;
-use prorata_protocol::{ClientState, POLICIES, PolicyName};
+use prorata_protocol::{ClientState, EventReport, HybridChoice, POLICIES, PolicyName};
 use prorata_user::ownership::KnownClient;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -31,6 +31,7 @@ pub(crate) struct FakeEngine {
     /// The policies that it knows.
     policies: &'static [PolicyName],
     most_limits: usize,
+    keeps_events: bool,
 }
 
 /// A pid about which the engine panics when asked.
@@ -64,6 +65,10 @@ pub(crate) struct Books {
     pub stops_in_pauses: bool,
     /// The last settings that it was told.
     pub configured: Option<(u64, PolicyName)>,
+    /// The events that it keeps.
+    pub events: Vec<(ClientId, EventReport)>,
+    /// The mechanisms that it has fixed, if it has.
+    pub hybrid: Option<HybridChoice>,
     /// Its account of any client, if it keeps accounts.
     pub account: Option<ClientAccount>,
 }
@@ -77,6 +82,7 @@ impl Default for FakeEngine {
             _end_note: None,
             policies: POLICIES,
             most_limits: usize::MAX,
+            keeps_events: true,
         }
     }
 }
@@ -102,6 +108,14 @@ impl FakeEngine {
     pub fn knowing(policies: &'static [PolicyName]) -> Self {
         Self {
             policies,
+            ..Self::default()
+        }
+    }
+
+    /// An engine that keeps no events.
+    pub fn without_events() -> Self {
+        Self {
+            keeps_events: false,
             ..Self::default()
         }
     }
@@ -256,6 +270,14 @@ impl Engine for FakeEngine {
         self.books().account.clone()
     }
 
+    fn keeps_events(&self) -> bool {
+        self.keeps_events
+    }
+
+    fn events(&self) -> Vec<(ClientId, EventReport)> {
+        self.books().events.clone()
+    }
+
     fn most_limits(&self) -> usize {
         self.most_limits
     }
@@ -277,7 +299,7 @@ impl Engine for FakeEngine {
             own_cpu_ns: 0,
             uptime_ns: 0,
             queues: None,
-            hybrid: None,
+            hybrid: self.books().hybrid,
             traced: false,
             outside: Vec::new(),
             advice: None,

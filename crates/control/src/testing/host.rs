@@ -82,6 +82,16 @@ impl Host for FakeHost {
             .collect()
     }
 
+    fn nice(&self, pid: u32) -> Option<i32> {
+        // Alice is polite.
+        let process = self.processes.get(&pid)?;
+        Some(if process.uid == ALICE {
+            (pid % 20) as i32
+        } else {
+            0
+        })
+    }
+
     fn account_named(&self, name: &str) -> Option<UserAccount> {
         let uid = match name {
             "root" => 0,

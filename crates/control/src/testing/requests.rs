@@ -1,7 +1,7 @@
 //! Random requests, most of which make some sense.
 
 use prorata_core::rng::{Rng, Xoshiro256PlusPlus};
-use prorata_protocol::{CpuLimit, Funding, POLICIES, Request, TransferPortion};
+use prorata_protocol::{CpuLimit, Funding, HybridChoice, POLICIES, Request, TransferPortion};
 
 use super::{ALICE, BOB};
 
@@ -131,7 +131,13 @@ pub(crate) fn request(random: &mut Random) -> Request {
         0 => Request::Status,
         1 => one_of(
             random,
-            &[Request::Clients, Request::Currencies, Request::Transfers],
+            &[
+                Request::Clients,
+                Request::Currencies,
+                Request::Transfers,
+                Request::Events { count: 0 },
+                Request::Events { count: 5 },
+            ],
         ),
         2 => Request::Tickets {
             currency: maybe(random, currency),
@@ -216,9 +222,19 @@ pub(crate) fn request(random: &mut Random) -> Request {
         _ => Request::Configure {
             quantum_ns: maybe(random, quantum_ns),
             policy: maybe(random, |random| one_of(random, POLICIES)),
+            hybrid: maybe(random, hybrid),
             stay: random.next_u64() & 1 == 0,
             users: false,
         },
+    }
+}
+
+fn hybrid(random: &mut Random) -> HybridChoice {
+    let bits = random.next_u64();
+    HybridChoice {
+        kernel_priorities: bits & 1 != 0,
+        abbreviated_quanta: bits & 2 != 0,
+        ticket_boost: bits & 4 != 0,
     }
 }
 

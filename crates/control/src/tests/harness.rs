@@ -120,6 +120,10 @@ impl Elsewhere {
 }
 
 impl Host for Elsewhere {
+    fn nice(&self, pid: u32) -> Option<i32> {
+        Linux.nice(pid)
+    }
+
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         match &self.processes {
             Some(processes) => processes.get(&pid).cloned(),

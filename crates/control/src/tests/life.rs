@@ -94,6 +94,7 @@ fn stay() -> Request {
     Request::Configure {
         quantum_ns: None,
         policy: None,
+        hybrid: None,
         stay: true,
         users: false,
     }

@@ -139,6 +139,12 @@ impl Chooser {
         self.early.rank(client).is_some()
     }
 
+    /// Whether clients can be early.
+    #[inline]
+    pub(crate) fn allows_early(&self) -> bool {
+        self.early.is_used()
+    }
+
     /// From now on clients can be early.
     pub(crate) fn allow_early(&mut self) {
         self.early.used = true;

@@ -4,13 +4,19 @@
 //! [`Dispatcher::advance`] first. Charge what running clients used before a client wakes or
 //! blocks, so that the time before it and the time after are shared out among the clients
 //! that competed then.
+//!
+//! In the simulator an early client takes the next turn. An engine that only looks at clients
+//! now and then cannot give turns to clients that run for a tenth of a millisecond: the CPU
+//! would idle, or lose its winner, for the rest of the turn. There early clients run *beside*
+//! the winners, which the policy alone picks: the engine does not hold them down
+//! ([`Dispatcher::outlook`]).
 
 use alloc::boxed::Box;
 
 use super::Dispatcher;
 use crate::choice::Chooser;
 use crate::entitlement::Transition;
-use crate::hybrid::{Accounts, FRACTION_ONE, Mechanisms, WakeClass};
+use crate::hybrid::{Accounts, Balance, FRACTION_ONE, Mechanisms, Outlook, WakeClass};
 use crate::ids::{ClientId, ClientIndex};
 
 impl Dispatcher {
@@ -49,6 +55,39 @@ impl Dispatcher {
             let boost = accounts.boost(client, &standing);
             chooser.set_boost(ClientIndex(client.index()), boost);
         }
+    }
+
+    /// From now on these mechanisms are in force, and early clients run beside the winners.
+    /// Mechanisms may change at any time; as long as any is in force, accounts go on.
+    pub fn set_mechanisms_beside(&mut self, mechanisms: Mechanisms) {
+        debug_assert!(self.choosers.iter().all(|chooser| !chooser.allows_early()));
+        match (&mut self.hybrid, mechanisms.any()) {
+            (Some(accounts), true) => accounts.set_mechanisms(mechanisms),
+            (None, true) => {
+                let accounts = Accounts::new(mechanisms, self.choosers.len());
+                self.hybrid = Some(Box::new(accounts));
+            }
+            (_, false) => self.hybrid = None,
+        }
+    }
+
+    /// How a client stands that has no turn, when the dispatcher was told last what time it is.
+    /// `class` says what it sleeps on if it sleeps. None unless a mechanism is in force.
+    ///
+    /// Cost: O(1), some 100 ns for a client that sleeps.
+    pub fn outlook(&self, client: ClientId, class: WakeClass) -> Option<Outlook> {
+        let accounts = self.hybrid.as_ref()?;
+        let standing = self.entitlements.standing(client);
+        let outlook = |standing| accounts.outlook(client, class, &standing, self.quantum_ns);
+        Some(standing.map(outlook).unwrap_or_default())
+    }
+
+    /// A client's boost and lead at that time. None unless a mechanism is in force, and for a
+    /// client that never competed since.
+    pub fn balance(&self, client: ClientId) -> Option<Balance> {
+        let accounts = self.hybrid.as_ref()?;
+        let standing = self.entitlements.standing(client)?;
+        accounts.balance(client, &standing, self.quantum_ns)
     }
 
     /// Whether a client competes.
@@ -101,7 +140,7 @@ impl Dispatcher {
                     chooser.run_off(index, lead_ns);
                 }
                 chooser.join(index, threads, tickets);
-                if woken.early.is_some() {
+                if woken.early.is_some() && chooser.allows_early() {
                     chooser.set_early(index, woken.early);
                 }
                 let boost = accounts.boost(client, &standing);
@@ -123,11 +162,17 @@ impl Dispatcher {
         else {
             return;
         };
+        let was_early = accounts.is_early(client);
         let permits = accounts.charge(client, used_ns, &standing, self.quantum_ns);
         let index = ClientIndex(client.index());
-        if let Some(chooser) = self.choosers.get_mut(standing.pool)
-            && chooser.is_early(index)
-        {
+        let Some(chooser) = self.choosers.get_mut(standing.pool) else {
+            return;
+        };
+        if !chooser.allows_early() {
+            if was_early {
+                accounts.ran_early(client);
+            }
+        } else if chooser.is_early(index) {
             accounts.ran_early(client);
             if !permits {
                 chooser.set_early(index, None);

@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 
 use super::competition::{Entry, Sleepers};
 use super::{
-    BOOST_ONE, DueRate, EarlyRank, FRACTION_ONE, Lead, Mechanisms, UseWindow, WakeClass, due_rate,
-    is_early, lead_bound_ns,
+    BOOST_ONE, DueRate, EarlyRank, FRACTION_ONE, Lead, Mechanisms, UseWindow, WakeClass, boost,
+    due_rate, is_early, lead_bound_ns,
 };
 use crate::choice::Early;
 use crate::entitlement::Standing;
 use crate::ids::ClientId;
 
 /// What is known of a client that competes or has competed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Account {
     /// Of its identifier.
     generation: u32,
@@ -22,6 +22,28 @@ struct Account {
     asleep: Option<(usize, Entry)>,
     /// Whether it ran early since its debt was run off.
     ran_early: bool,
+    /// Until when it is early. Its lead, or a sleep, may end that before.
+    early_until_ns: u64,
+}
+
+/// How a client stands that has no turn.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Outlook {
+    /// It is early. A sleeping client would be, if it woke now.
+    pub is_early: bool,
+    /// Its lead exceeds the bound.
+    pub is_ahead: bool,
+}
+
+/// A client's account as people read it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Balance {
+    /// The boost of [`boost`] for the last ten seconds, in units of 1 / [`BOOST_ONE`].
+    pub boost: u32,
+    /// CPU time by which its use is ahead of its due.
+    pub lead_ns: u64,
+    /// As in [`Outlook`].
+    pub is_early: bool,
 }
 
 /// What becomes of a client that wakes.
@@ -33,7 +55,7 @@ pub(crate) struct Woken {
     pub(crate) run_off_ns: Option<u64>,
 }
 
-/// The accounts of all clients. 240 bytes a client, only where a mechanism is in force.
+/// The accounts of all clients. 250 bytes a client, only where a mechanism is in force.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     mechanisms: Mechanisms,
@@ -111,19 +133,110 @@ impl Accounts {
                 }
         };
         let rank = |class| early(class).then(|| EarlyRank::new(class, fraction, arrival));
+        let early = rank(class).map(|first| Early {
+            rank: first,
+            afterwards: rank(WakeClass::User),
+        });
+        self.account(client).early_until_ns = match early {
+            None => 0,
+            Some(Early {
+                afterwards: None, ..
+            }) => now_ns.saturating_add(quantum_ns),
+            Some(_) => u64::MAX,
+        };
         Woken {
-            early: rank(class).map(|first| Early {
-                rank: first,
-                afterwards: rank(WakeClass::User),
-            }),
+            early,
             run_off_ns: (ran_early && !as_printed).then_some(lead_ns),
         }
+    }
+
+    /// How a client stands now, whose standing is that of a client that competes. `class` says
+    /// what it sleeps on if it sleeps.
+    pub(crate) fn outlook(
+        &self,
+        client: ClientId,
+        class: WakeClass,
+        standing: &Standing,
+        quantum_ns: u64,
+    ) -> Outlook {
+        let Some(account) = self.known(client) else {
+            return Outlook::default();
+        };
+        let bound_ns = lead_bound_ns(quantum_ns);
+        let Some(asleep) = account.asleep else {
+            return Outlook {
+                is_early: account.early_until_ns > self.now_ns,
+                is_ahead: account.lead.ns() > bound_ns,
+            };
+        };
+        let account = self.if_awake(account, asleep, standing);
+        let fraction = match self.mechanisms.ticket_boost {
+            true => account.window.fraction(),
+            false => FRACTION_ONE,
+        };
+        let class = match self.mechanisms.kernel_priorities {
+            true => class,
+            false => WakeClass::User,
+        };
+        let lead_ns = account.lead.ns();
+        Outlook {
+            is_early: standing.weight > 0 && is_early(class, fraction, lead_ns, bound_ns),
+            is_ahead: lead_ns > bound_ns,
+        }
+    }
+
+    /// A client's account up to now, likewise. None for a client that never competed.
+    pub(crate) fn balance(
+        &self,
+        client: ClientId,
+        standing: &Standing,
+        quantum_ns: u64,
+    ) -> Option<Balance> {
+        let known = self.known(client)?;
+        let account = match known.asleep {
+            Some(asleep) => self.if_awake(known, asleep, standing),
+            None => known.clone(),
+        };
+        let outlook = self.outlook(client, WakeClass::User, standing, quantum_ns);
+        let is_young = account.window.fraction() == FRACTION_ONE;
+        Some(Balance {
+            boost: match is_young {
+                true => BOOST_ONE,
+                false => boost(account.window.received_ns(), account.window.deserved_ns()),
+            },
+            lead_ns: account.lead.ns(),
+            is_early: outlook.is_early,
+        })
+    }
+
+    /// The account of a sleeping client as [`Self::wake`] would work it out now.
+    fn if_awake(
+        &self,
+        account: &Account,
+        (pool, entry): (usize, Entry),
+        standing: &Standing,
+    ) -> Account {
+        let mut others = self.sleepers[pool].clone();
+        others.remove(self.now_ns, entry);
+        let total = standing.total_with(others.total(self.now_ns));
+        let total = total.saturating_add(standing.weight.into());
+        let threads = standing.threads.max(1);
+        let rate = due_rate(standing.weight, total, standing.cpus, threads);
+        let mut account = account.clone();
+        let passed_ns = account.window.advance(self.now_ns, rate);
+        account.lead.drain(passed_ns, rate);
+        account
+    }
+
+    /// Other mechanisms are in force from now on. Accounts go on.
+    pub(crate) fn set_mechanisms(&mut self, mechanisms: Mechanisms) {
+        self.mechanisms = mechanisms;
     }
 
     /// A client ceases to compete, which had this standing and this value.
     pub(crate) fn block(&mut self, client: ClientId, standing: &Standing) {
         let now_ns = self.now_ns;
-        self.settle(client, standing);
+        self.settle(client, standing).early_until_ns = 0;
         let entry = self.sleepers[standing.pool].add(now_ns, standing.value);
         self.account(client).asleep = Some((standing.pool, entry));
     }
@@ -140,7 +253,16 @@ impl Accounts {
         account.window.receive(used_ns);
         account.lead.rise(used_ns);
         let permits = account.lead.ns() <= lead_bound_ns(quantum_ns);
+        if !permits {
+            account.early_until_ns = 0;
+        }
         permits || self.as_printed
+    }
+
+    /// Whether a client that competes is early now.
+    pub(crate) fn is_early(&self, client: ClientId) -> bool {
+        let account = self.known(client);
+        account.is_some_and(|account| account.early_until_ns > self.now_ns)
     }
 
     /// The boost of a client's tickets, where boosts multiply tickets: none for a client that
@@ -213,6 +335,7 @@ impl Accounts {
             lead: Lead::default(),
             asleep: None,
             ran_early: false,
+            early_until_ns: 0,
         })
     }
 }

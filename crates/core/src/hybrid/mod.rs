@@ -28,6 +28,7 @@ pub mod nice;
 pub mod window;
 
 pub(crate) use accounts::Accounts;
+pub use accounts::{Balance, Outlook};
 pub use boost::{BOOST_ONE, FRACTION_ONE, MAX_BOOST, boost, fraction};
 pub use due::{CPU, DueRate, due_rate};
 pub use early::{EarlyRank, WakeClass, is_early};

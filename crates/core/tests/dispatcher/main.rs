@@ -1,6 +1,7 @@
 //! The dispatcher over real ledgers and every policy that engines run.
 
 mod affinity;
+mod beside;
 mod capacities;
 #[path = "../fair_rates/mod.rs"]
 mod fair_rates;

@@ -66,6 +66,10 @@ impl Scheduler {
         match self.0 {}
     }
 
+    pub fn boost_of(&self, _: u32) -> Option<u32> {
+        match self.0 {}
+    }
+
     pub fn account(&self, _: u32) -> Result<Account, KernelError> {
         match self.0 {}
     }

@@ -1,12 +1,14 @@
 //! The scheduler in the kernel, and the calls that control it.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, MapCore as _, MapFlags, ProgramInput, ProgramMut};
+use prorata_core::hybrid::boost;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::free_space::FreeSpace;
 use super::graph::Graph;
@@ -246,8 +248,27 @@ impl Scheduler {
                 migrations: entry.account.migrations,
                 waited_ns: entry.account.waited_ns,
                 waits,
+                lead_ns: entry.dues.lead_ns,
             })
         })?
+    }
+
+    /// The boost of a process's first thread when it last ran
+    /// ([`prorata_core::hybrid::boost`]). None if the thread has never been this scheduler's.
+    pub fn boost_of(&self, pid: u32) -> Option<u32> {
+        let process = Pid::from_raw(pid.cast_signed())?;
+        let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
+        let key = process.as_raw_fd().to_ne_bytes();
+        let skeleton = lock(&self.skeleton);
+        let bytes = skeleton.maps.tasks.lookup(&key, MapFlags::ANY).ok()??;
+        let window = std::mem::offset_of!(types::task, window);
+        let word = |offset: usize| {
+            let bytes = bytes.get(window + offset..)?.first_chunk()?;
+            Some(u64::from_ne_bytes(*bytes))
+        };
+        let received_ns = word(std::mem::offset_of!(types::use_window, all_received_ns))?;
+        let deserved_ns = word(std::mem::offset_of!(types::use_window, all_deserved_ns))?;
+        Some(boost(received_ns, deserved_ns))
     }
 
     /// The node that a task was given to, or inherited from its parent.

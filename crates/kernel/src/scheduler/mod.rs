@@ -158,6 +158,8 @@ pub struct Account {
     /// Waits by length: below 1 ns, below 2, below 4 and so on. The last class holds all
     /// longer waits.
     pub waits: [u64; BUCKETS],
+    /// CPU time by which its use was ahead of its due when it was last charged.
+    pub lead_ns: u64,
 }
 
 /// Totals since the scheduler was loaded.

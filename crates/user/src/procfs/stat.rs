@@ -31,6 +31,8 @@ pub struct Stat {
     /// CPU time of descendants that were waited for. User and system time are each
     /// rounded down to a clock tick.
     pub(crate) waited_ns: u64,
+    /// Nice value.
+    pub nice: i32,
     pub(crate) threads: u32,
     /// Clock ticks since boot.
     pub start_time_ticks: u64,
@@ -59,6 +61,7 @@ impl Stat {
         let has_terminal = number::<i32>(field(7)?)? != 0;
         let flags = number(field(9)?)?;
         let waited_ticks: i64 = number::<i64>(field(16)?)? + number::<i64>(field(17)?)?;
+        let nice = number(field(19)?)?;
         let threads = number(field(20)?)?;
         let start_time_ticks = number(field(22)?)?;
         let exit_signal = number(field(38)?)?;
@@ -71,6 +74,7 @@ impl Stat {
             has_terminal,
             flags,
             waited_ns: waited_ticks.max(0) as u64 * TICK_NS,
+            nice,
             threads,
             start_time_ticks,
             exit_signal,
@@ -89,6 +93,7 @@ impl Stat {
             has_terminal: false,
             flags: 0,
             waited_ns: 0,
+            nice: 0,
             threads: 1,
             start_time_ticks,
             exit_signal: 17,
@@ -107,6 +112,11 @@ impl Stat {
 
     pub(crate) fn is_runnable(&self) -> bool {
         self.state == b'R'
+    }
+
+    /// Whether it sleeps uninterruptibly: it may hold a lock of the kernel.
+    pub(crate) fn sleeps_in_kernel(&self) -> bool {
+        self.state == b'D'
     }
 
     /// Whether it waits neither for a CPU nor for a disk.

@@ -5,23 +5,34 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
+use prorata_core::hybrid::{LEAD_BOUND_NS, Mechanisms, WakeClass};
 use prorata_user::Mechanism;
 
 use crate::shares::{clocks_of, excuse, used_during};
 use crate::support::witness::judge;
-use crate::support::{MS, Program, World, stat_field};
+use crate::support::{MS, Program, World, is_held_down, stat_field, wait_until};
 use crate::{MechanismTests, add};
 
 pub const TESTS: MechanismTests = &[
     ("a sleeper's turn goes to others", turns_are_given_away),
     ("a light sleeper gets all that it asks for", light_sleeper),
+    (
+        "a client below its due is never held down",
+        early_client_is_not_held_down,
+    ),
 ];
 
 pub fn list(mechanism: Mechanism, trials: &mut Vec<Trial>) {
     for (run_us, sleep_us) in STRATEGIES {
         let name = format!("running {run_us} us and sleeping {sleep_us} us gains nothing");
         add(trials, &name, mechanism, move |mechanism| {
-            gains_nothing(mechanism, run_us, sleep_us)
+            gains_nothing(mechanism, run_us, sleep_us, Mechanisms::NONE)
+        });
+    }
+    for (run_us, sleep_us) in [STRATEGIES[0], STRATEGIES[3]] {
+        let name = format!("running {run_us} us and sleeping {sleep_us} us gains a lead at most");
+        add(trials, &name, mechanism, move |mechanism| {
+            gains_nothing(mechanism, run_us, sleep_us, Mechanisms::ALL)
         });
     }
 }
@@ -85,10 +96,42 @@ const STRATEGIES: [(u64, u64); 5] = [
     (4_000, 1_000),
 ];
 
-/// With a tenth of the tickets, no way of sleeping gets a client more than a
-/// tenth of the CPU.
-fn gains_nothing(mechanism: Mechanism, run_us: u64, sleep_us: u64) {
+/// Hybrid lottery scheduling (1999): whichever client the quantum belongs to.
+fn early_client_is_not_held_down(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
+    world.lock().set_mechanisms_beside(Mechanisms::ALL);
+    let hogs = world.hogs(&[1, 1, 1]);
+    let editor = Program::start(&["bursts", "2000", "98000"]);
+    let client = world.enter("editor", 1, &editor);
+    // New clients are not early.
+    wait_until("it is early", || {
+        let outlook = world.lock().outlook(client, WakeClass::User);
+        outlook.is_some_and(|outlook| outlook.is_early)
+    });
+    // That decision is enforced.
+    world.wait_for_decisions(2);
+    let any_waits = |programs: &[Program]| {
+        let mut programs = programs.iter();
+        programs.any(|program| is_held_down(program.pid()))
+    };
+    let mut hogs_waited = 0;
+    for _ in 0..1000 {
+        assert!(!is_held_down(editor.pid()), "the editor is held down");
+        hogs_waited += u32::from(any_waits(&hogs));
+        sleep(Duration::from_millis(1));
+    }
+    assert!(hogs_waited > 0);
+}
+
+/// With a tenth of the tickets, no way of sleeping gets a client more than a
+/// tenth of the CPU, but for a lead.
+fn gains_nothing(mechanism: Mechanism, run_us: u64, sleep_us: u64, mechanisms: Mechanisms) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    world.lock().set_mechanisms_beside(mechanisms);
+    let lead_quanta = match mechanisms.any() {
+        true => LEAD_BOUND_NS as f64 / QUANTUM_NS as f64,
+        false => 0.0,
+    };
     let strategy = ["bursts", &run_us.to_string(), &sleep_us.to_string()];
     let programs = [Program::start(&strategy), Program::hog()];
     world.enter_all(&[1, 9], &programs);
@@ -97,7 +140,7 @@ fn gains_nothing(mechanism: Mechanism, run_us: u64, sleep_us: u64) {
         let used_ns = used_during(Duration::from_secs(4), clocks_of(&programs));
         let due_ns = used_ns.iter().sum::<u64>() / 10;
         let ahead_quanta = (used_ns[0] as f64 - due_ns as f64) / QUANTUM_NS as f64;
-        if ahead_quanta < 2.0 {
+        if ahead_quanta < 2.0 + lead_quanta {
             Ok(())
         } else {
             Err(format!(

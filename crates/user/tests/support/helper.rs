@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prorata_user::{EngineError, Mechanism};
 
@@ -72,12 +72,32 @@ pub fn helper_entry() {
         }
         // Computes so long (CPU time), sleeps so long, again and again.
         ["bursts", run_us, sleep_us] => {
-            let run = Duration::from_micros(number(run_us));
-            let sleep = Duration::from_micros(number(sleep_us));
+            let (run, sleep) = (micros(run_us), micros(sleep_us));
             loop {
                 compute_for(run);
                 std::thread::sleep(sleep);
             }
+        }
+        // Wakes on a schedule and computes each time, whether it was late or not. Prints the
+        // 50th and 99th percentile of how late it was, in microseconds. The first wakes do not
+        // count.
+        ["wakes", first, count, period_us, work_us] => {
+            let (period, work) = (micros(period_us), micros(work_us));
+            let begin = Instant::now();
+            let mut late_us: Vec<u64> = (1..=number::<u32>(first) + number::<u32>(count))
+                .map(|wake| {
+                    let due = begin + wake * period;
+                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    let late = due.elapsed();
+                    compute_for(work);
+                    late.as_micros() as u64
+                })
+                .skip(number(first))
+                .collect();
+            late_us.sort_unstable();
+            let percentile = |percent| late_us[(late_us.len() - 1) * percent / 100];
+            println!("{} {}", percentile(50), percentile(99));
+            sleep_for_ever();
         }
         // Computes in a session of its own, in a child.
         ["session"] => {
@@ -248,6 +268,10 @@ fn compute_for(time: Duration) {
 fn thread_cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+fn micros(text: &str) -> Duration {
+    Duration::from_micros(number(text))
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> T {

@@ -7,7 +7,7 @@ use prorata_protocol::{ClientReport, Connection, Funding, Request};
 use prorata_report::bar::share_bar;
 use prorata_report::table::{Side, Table};
 
-use super::super::clients::{MAX, NO_CLIENTS, TURNS_COLUMNS, max, state};
+use super::super::clients::{MAX, NO_CLIENTS, TURNS_COLUMNS, hybrid_columns, max, state};
 use super::super::tickets::tickets;
 use super::keys::Key;
 use crate::caller::{clients, tell};
@@ -57,7 +57,10 @@ struct Row {
 }
 
 /// Columns that are left out where the terminal is too narrow, the first ones first.
-const LESS: [&str; 7] = [
+const LESS: [&str; 10] = [
+    "NICE",
+    "BOOST",
+    "LEAD",
     "TURNS",
     "MOVES",
     "WAIT 50 %",
@@ -239,6 +242,8 @@ impl TopView {
             ("QUANTUM", Side::Right),
             (BAR, Side::Left),
         ];
+        let hybrid = hybrid_columns(self.rows.iter().map(|row| &row.client));
+        columns.extend(hybrid.iter().map(|(heading, side, _)| (*heading, *side)));
         if counts_turns {
             columns.extend(TURNS_COLUMNS.map(|(heading, side, _)| (heading, side)));
         }
@@ -265,6 +270,7 @@ impl TopView {
             if shows_max {
                 cells.insert(MAX_PLACE, max(client));
             }
+            cells.extend(hybrid.iter().map(|(.., cell)| cell(client)));
             if counts_turns {
                 cells.extend(TURNS_COLUMNS.map(|(.., cell)| cell(client)));
             }

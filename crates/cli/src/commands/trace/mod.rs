@@ -84,7 +84,7 @@ fn thread(tid: u32) -> TracedThread {
 
 /// The kernel's tick, which ends turns: the resolution of the clock that only
 /// ticks advance.
-fn tick_ns() -> u64 {
+pub fn tick_ns() -> u64 {
     clock_getres(ClockId::MonotonicCoarse).tv_nsec as u64
 }
 

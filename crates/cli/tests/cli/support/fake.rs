@@ -165,5 +165,7 @@ pub fn client(id: &str) -> ClientReport {
         received_ns: 0,
         error_quanta: 0.0,
         turns: None,
+        hybrid: None,
+        nice: None,
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Books {
     /// Threads that were taken back: they inherit nothing any more.
     taken_back: HashMap<u32, ProcessId>,
     pub accounts: HashMap<u32, Account>,
+    /// By pid.
+    pub boosts: HashMap<u32, u32>,
     exited: Vec<u32>,
     pub failure: Option<KernelError>,
     /// Whether all tasks were released, as during an unload.
@@ -240,6 +242,10 @@ impl InKernel for Kernel {
             },
             ..books.accounts.get(&node).copied().unwrap_or(NOTHING)
         })
+    }
+
+    fn boost_of(&self, pid: u32) -> Option<u32> {
+        self.books().boosts.get(&pid).copied()
     }
 
     fn node_of(&self, tid: u32) -> Option<u32> {

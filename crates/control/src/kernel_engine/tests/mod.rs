@@ -6,6 +6,7 @@ mod over_fake;
 use std::process::Command;
 
 use prorata_core::cpu_limit::CpuLimit;
+use prorata_core::hybrid::MAX_BOOST;
 use prorata_core::ledger::Operation;
 use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
 use prorata_user::ownership::KnownClient;
@@ -190,6 +191,29 @@ fn an_exit_is_reported_once_and_only_without_living_tasks() {
     assert_eq!(over_fake.engine.take_exited(), []);
     trees[0].end();
     over_fake.wait_for_exits(&clients[..1]);
+}
+
+#[test]
+fn the_kernels_boosts_and_leads_are_reported() {
+    let over_fake = EngineOverFake::new();
+    let (client, sleeper) = (over_fake.client(300), Sleeper::start());
+    over_fake.engine.manage(client, sleeper.id()).unwrap();
+    let account = Account {
+        lead_ns: 7,
+        ..NOTHING
+    };
+    let node = over_fake.node(client);
+    over_fake.kernel.books().accounts.insert(node, account);
+    let hybrid = || {
+        over_fake.engine.look();
+        over_fake.engine.processes(client);
+        let account = over_fake.engine.account(client).unwrap();
+        account.hybrid.expect("all mechanisms are in force")
+    };
+    assert_eq!((hybrid().boost, hybrid().lead_ns), (None, 7));
+    let pid = sleeper.id().pid;
+    over_fake.kernel.books().boosts.insert(pid, MAX_BOOST);
+    assert_eq!(hybrid().boost, Some(10_000.0));
 }
 
 #[test]

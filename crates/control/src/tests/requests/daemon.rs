@@ -8,6 +8,7 @@ fn settings_change_live_within_their_limits() {
     let configure = |quantum_ns, policy| Request::Configure {
         quantum_ns,
         policy,
+        hybrid: None,
         stay: false,
         users: false,
     };

@@ -1,5 +1,7 @@
 //! The rights of users.
 
+use prorata_protocol::HybridChoice;
+
 use super::*;
 use crate::decode::QUOTA;
 use crate::state::LIMITS;
@@ -81,12 +83,20 @@ fn modes_limit_reading_funding_and_issuing() {
         Request::Configure {
             quantum_ns: Some(5_000_000),
             policy: None,
+            hybrid: None,
             stay: false,
             users: false,
         },
         Request::Configure {
             quantum_ns: None,
             policy: None,
+            hybrid: Some(HybridChoice::NONE),
+            stay: false,
+        },
+        Request::Configure {
+            quantum_ns: None,
+            policy: None,
+            hybrid: None,
             stay: true,
             users: false,
         },
