@@ -172,7 +172,7 @@ impl Competition {
         self.resumption_ns = note_limits(tree, &dispatcher);
         let mechanisms = dispatcher.mechanisms();
         let others = std::mem::replace(&mut self.mechanisms, mechanisms) != mechanisms;
-        let clients = tree.clients_mut();
+        let clients = tree.lively_mut();
         for client in clients.filter(|client| others || !client.outlook_holds) {
             let was_early = client.is_early();
             client.find_outlook(&dispatcher);

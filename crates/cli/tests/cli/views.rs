@@ -453,6 +453,7 @@ fn each_command_sends_its_request() {
                 policy: None,
                 hybrid: None,
                 stay: false,
+                users: false,
             },
         ),
         (

@@ -102,7 +102,10 @@ impl Interpreter {
             | DecisionKind::Wait
             | DecisionKind::Look
             | DecisionKind::Take
-            | DecisionKind::Go => {}
+            | DecisionKind::Go
+            | DecisionKind::Pause
+            | DecisionKind::Resume
+            | DecisionKind::Spare => {}
         }
     }
 

@@ -27,6 +27,7 @@ fn manage_users() -> Request {
     Request::Configure {
         quantum_ns: None,
         policy: None,
+        hybrid: None,
         stay: true,
         users: true,
     }

@@ -92,6 +92,7 @@ fn modes_limit_reading_funding_and_issuing() {
             policy: None,
             hybrid: Some(HybridChoice::NONE),
             stay: false,
+            users: false,
         },
         Request::Configure {
             quantum_ns: None,
