@@ -26,7 +26,7 @@ pub struct DaemonSettings {
 #[derive(Clone, Copy, Args, Debug)]
 pub struct HybridOption {
     /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three,
-    /// and none with --all
+    /// and none with --all, which takes abbreviated-quanta alone
     ///
     /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
     /// waking task that received less than it deserved in the last ten seconds runs first.

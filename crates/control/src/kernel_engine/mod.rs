@@ -131,6 +131,11 @@ enum StartError {
          or without `--engine kernel`"
     )]
     NotRoot(u32),
+    #[error(
+        "with --all, tasks that run early can keep others waiting until the kernel's watchdog ends \
+         the scheduler: leave --hybrid out, or choose --hybrid=abbreviated-quanta"
+    )]
+    EarlyWithAll,
 }
 
 /// Loads a scheduler, after an earlier one of ours is unloaded.
@@ -201,6 +206,10 @@ impl ForKernel {
         let user = rustix::process::getuid();
         if !user.is_root() {
             return Err(StartError::NotRoot(user.as_raw()).into());
+        }
+        let has_early = options.hybrid.ticket_boost || options.hybrid.kernel_priorities;
+        if options.scope == Scope::All && has_early {
+            return Err(StartError::EarlyWithAll.into());
         }
         put_right_what_is_left(&setup.directory, &setup.socket)?;
         Self::start_over(load, setup, options)
