@@ -1,9 +1,8 @@
 //! How late a client wakes beside hogs, and what the others lose by that: the user engine with each
 //! mechanism, beside plain Linux.
 //!
-//! One CPU. The waking client computes for 0.2 ms every 5 ms and is due a fifth of the CPU: much more,
-//! so that it stays below its due while the machine does other work. Hogs are clients of a process
-//! each. Pairs of runs, plain Linux and the engine, take turns; figures are medians of five pairs. New
+//! One CPU. The waking client computes for 0.2 ms every 2 ms and is due a fifth of the CPU, twice as
+//! much. Hogs are clients of a process each. Pairs of runs, plain Linux and the engine, take turns; figures are medians of five pairs. New
 //! clients are not early, so wakes of the first three seconds do not count.
 //!
 //! `cargo bench -p prorata-user --bench wakes -- 2` takes two pairs.
@@ -20,9 +19,9 @@ use support::{Program, World, control_groups};
 
 const QUANTUM_NS: u64 = 20_000_000;
 const PAIRS: usize = 5;
-const FIRST_WAKES: &str = "600";
-const WAKES: &str = "1000";
-const PERIOD_US: &str = "5000";
+const FIRST_WAKES: &str = "1500";
+const WAKES: &str = "2500";
+const PERIOD_US: &str = "2000";
 const WORK_US: &str = "200";
 /// The waking client is due a fifth of the CPU.
 const TICKETS_OF_ALL_HOGS: u32 = 400;
@@ -70,8 +69,9 @@ fn run(setting: Setting, hogs: u32) -> Run {
     let programs: Vec<Program> = (0..hogs).map(|_| Program::hog()).collect();
     let mut waking = Program::start(&["wakes", FIRST_WAKES, WAKES, PERIOD_US, WORK_US]);
     if let Some(world) = &world {
-        for hog in &programs {
-            world.enter("hog", TICKETS_OF_ALL_HOGS / hogs, hog);
+        for (number, hog) in programs.iter().enumerate() {
+            let name = format!("hog{number}");
+            world.enter(&name, TICKETS_OF_ALL_HOGS / hogs, hog);
         }
         world.enter("waking", TICKETS, &waking);
     }
