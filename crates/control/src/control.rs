@@ -237,7 +237,7 @@ impl Control {
     /// They take effect even if the journal cannot be written; the next daemon
     /// finds them out by itself. A permitted stop is such a change too, but
     /// without the journal the next daemon finds its clients again.
-    pub(crate) fn happened(&mut self, changes: &[Change]) -> Outcome {
+    fn happened(&mut self, changes: &[Change]) -> Outcome {
         self.journal.note(changes, &self.state);
         let outcomes = self.carry_out(changes);
         self.engine.nudge();
@@ -288,8 +288,6 @@ impl Control {
                 | Change::Adopter { .. }
                 | Change::Quantum { .. }
                 | Change::Suspend(_)
-                | Change::Rest { .. }
-                | Change::Funding { .. }
                 | Change::Hold => {}
             }
         }
@@ -309,18 +307,13 @@ impl Control {
 
     /// Removes the clients whose last process has ended.
     pub fn remove_exited(&mut self) {
-        let mut exited = self.engine.take_exited();
-        exited.retain(|client| self.state.ledger.client(*client).is_some());
-        let owners = self.owners_to_collect(&exited);
-        let clients = exited.into_iter();
-        let changes: Vec<Change> = clients
+        let exited = self.engine.take_exited().into_iter();
+        let changes: Vec<Change> = exited
+            .filter(|client| self.state.ledger.client(*client).is_some())
             .map(|client| Change::Ledger(Operation::DestroyClient { client }))
             .collect();
         if !changes.is_empty() {
             self.happened(&changes);
-        }
-        for owner in owners {
-            self.collect_currency(owner);
         }
     }
 

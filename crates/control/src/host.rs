@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-use std::os::unix::fs::MetadataExt;
 
 use prorata_user::procfs;
 
@@ -12,9 +11,6 @@ use crate::process::ProcessInfo;
 pub(crate) trait Host {
     /// A living process.
     fn process(&self, pid: u32) -> Option<ProcessInfo>;
-
-    /// All processes, with their effective users.
-    fn processes(&self) -> Vec<(u32, u32)>;
 
     /// The nice value of a process's first thread.
     fn nice(&self, pid: u32) -> Option<i32>;
@@ -48,15 +44,6 @@ pub(crate) struct Linux;
 impl Host for Linux {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         ProcessInfo::read(pid)
-    }
-
-    fn processes(&self) -> Vec<(u32, u32)> {
-        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let processes = entries.filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            Some((pid, entry.metadata().ok()?.uid()))
-        });
-        processes.collect()
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {

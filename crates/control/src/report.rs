@@ -77,7 +77,6 @@ impl Reporter<'_> {
             cpus: status.cpus,
             uptime_ns: status.uptime_ns,
             stays: self.state.settings.stays,
-            users: self.state.settings.users,
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
             clients: self.state.roots.len() as u32,

@@ -16,7 +16,6 @@ use crate::home::Home;
 use crate::peer::Peer;
 use crate::refusal::Refusal;
 use crate::session::{self, Session};
-use crate::users::SWEEP_PAUSE;
 
 /// Most connections at the same time when root connects: other users never lock
 /// root out.
@@ -105,8 +104,6 @@ pub(crate) struct Server {
     home: Home,
     /// Something was removed beside the socket: when to look for the socket.
     look_home_at: Option<Instant>,
-    /// When to look for what users run, where that is wanted.
-    sweep_at: Instant,
     /// The server does not accept connections before then.
     accept_after: Option<Instant>,
     /// Readable when a signal ends the daemon.
@@ -153,7 +150,6 @@ impl Server {
             listener,
             home,
             look_home_at: None,
-            sweep_at: Instant::now(),
             accept_after: None,
             _signals: signals,
             control,
@@ -207,7 +203,6 @@ impl Server {
                 return Ok(End::Stopped);
             }
             self.expire(now);
-            self.sweep_users(now);
             self.resume_accepting(now)?;
             self.look_home(now)?;
         }
@@ -219,7 +214,6 @@ impl Server {
         if !self.sessions.is_empty()
             || !control.state.roots.is_empty()
             || control.state.settings.stays
-            || control.state.settings.users
             || control.engine.works_without_clients()
         {
             self.idle_since = None;
@@ -243,7 +237,6 @@ impl Server {
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
             self.look_home_at.map(until),
-            self.sweeps_users().then(|| until(self.sweep_at)),
             self.idle_until().map(until),
             self.sessions
                 .values()
@@ -280,17 +273,6 @@ impl Server {
                     }
                 },
             }
-        }
-    }
-
-    fn sweeps_users(&self) -> bool {
-        self.control.state.settings.users
-    }
-
-    fn sweep_users(&mut self, now: Instant) {
-        if self.sweeps_users() && self.sweep_at <= now {
-            self.control.sweep_users();
-            self.sweep_at = Instant::now() + SWEEP_PAUSE;
         }
     }
 

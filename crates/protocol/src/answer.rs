@@ -95,9 +95,6 @@ pub struct StatusReport {
     /// Whether the daemon stays without clients until it is stopped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
-    /// Whether what users run without a request is a client of each.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub users: bool,
     /// CPU time that the daemon itself has used.
     pub own_cpu_ns: u64,
     /// Decisions taken so far.

@@ -240,7 +240,7 @@ impl Decoder<'_> {
         }
     }
 
-    pub(super) fn issue_to(
+    fn issue_to(
         &mut self,
         currency: CurrencyId,
         amount: u32,

@@ -75,13 +75,6 @@ impl Host for FakeHost {
         self.processes.get(&pid).cloned()
     }
 
-    fn processes(&self) -> Vec<(u32, u32)> {
-        let processes = self.processes.values();
-        processes
-            .map(|process| (process.id.pid, process.uid))
-            .collect()
-    }
-
     fn nice(&self, pid: u32) -> Option<i32> {
         // Alice is polite.
         let process = self.processes.get(&pid)?;

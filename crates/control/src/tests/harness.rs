@@ -130,15 +130,6 @@ impl Host for Elsewhere {
             None => Linux.process(pid),
         }
     }
-    fn processes(&self) -> Vec<(u32, u32)> {
-        match &self.processes {
-            Some(processes) => processes
-                .values()
-                .map(|one| (one.id.pid, one.uid))
-                .collect(),
-            None => Linux.processes(),
-        }
-    }
     fn account_named(&self, name: &str) -> Option<UserAccount> {
         Linux.account_named(name)
     }
