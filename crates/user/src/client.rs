@@ -111,6 +111,8 @@ pub(crate) struct Client {
     pub(crate) grouped: bool,
     /// Until when processes may be on their way to that group, on the monotonic clock.
     pub(crate) moving_until_ns: u64,
+    /// This user may not move some of its processes to that group.
+    pub(crate) lacks_right: bool,
     /// The log says why some of its processes could not be put in a group.
     pub(crate) lacks_group: bool,
     /// CPUs that it is to be bound to, and those that it is bound to.
@@ -175,6 +177,7 @@ impl Client {
             control_group: None,
             grouped: false,
             moving_until_ns: 0,
+            lacks_right: false,
             lacks_group: false,
             place: None,
             bound: None,

@@ -25,8 +25,8 @@ pub(crate) struct Enforcement {
     mechanism: Mechanism,
     /// Made when it is needed first.
     control_groups: Option<ControlGroups>,
-    /// Some client is not in its control group, though groups are used.
-    any_ungrouped: bool,
+    /// Some processes are not in their clients' control groups, since this user may not move them.
+    any_lacks_right: bool,
     /// Losers that are stopped or frozen, and losers that stand by for CPUs that would be idle.
     stopped: u32,
     standing_by: u32,
@@ -55,7 +55,7 @@ impl Enforcement {
             substitute: None,
             mechanism: preferred,
             control_groups,
-            any_ungrouped: false,
+            any_lacks_right: false,
             stopped: 0,
             standing_by: 0,
             paused: 0,
@@ -69,7 +69,7 @@ impl Enforcement {
     /// The right without which losers have to be stopped or frozen.
     pub(crate) fn missing_right(&self) -> Option<MissingRight> {
         let groups = self.control_groups.as_ref();
-        if self.any_ungrouped && groups.is_some_and(ControlGroups::lacks_mover) {
+        if self.any_lacks_right && groups.is_some_and(ControlGroups::lacks_mover) {
             return Some(MissingRight::Linger);
         }
         match (self.mechanism, self.preferred) {
@@ -185,20 +185,21 @@ impl Enforcement {
     /// Puts processes in their clients' control groups where these are used. Returns whether
     /// losers may run on CPUs that would be idle otherwise.
     fn gather(&mut self, tree: &mut Tree) -> bool {
-        self.any_ungrouped = false;
+        self.any_lacks_right = false;
         let groups = self.control_groups.as_ref();
         let Some(groups) = groups.filter(|_| self.mechanism.uses_groups()) else {
             return self.mechanism == Mechanism::Idle;
         };
         let keeps_files = tree.keeps_files();
-        let mut any_ungrouped = false;
+        let (mut any_ungrouped, mut any_lacks_right) = (false, false);
         for client in tree.lively_mut() {
             if client.unsettled || client.is_moving() {
                 client.gather(groups, keeps_files);
             }
             any_ungrouped |= !client.grouped;
+            any_lacks_right |= client.lacks_right;
         }
-        self.any_ungrouped = any_ungrouped;
+        self.any_lacks_right = any_lacks_right;
         // Beside a process in another group, a group in `cpu.idle` is worth as much as any.
         self.mechanism == Mechanism::GroupIdle && !any_ungrouped
     }

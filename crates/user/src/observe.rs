@@ -72,7 +72,12 @@ impl DecisionThread {
     /// client. If a client takes the place of another one that blocked, the count hides that, so
     /// some are sampled anyhow.
     fn dormant_to_sample(&self) -> usize {
-        let known: u32 = self.tree.lively().map(|client| client.runnable).sum();
+        // The kernel does not count what is stopped or frozen.
+        let running = self
+            .tree
+            .lively()
+            .filter(|client| !client.is_stopped_by_us());
+        let known: u32 = running.map(|client| client.runnable).sum();
         let may_have_woken = self.tree.births.runnable() > known + OWN_THREADS;
         let part = if may_have_woken { 1 } else { DORMANT_QUANTA };
         (self.tree.process_count() as usize)

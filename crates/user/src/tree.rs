@@ -129,13 +129,13 @@ impl Tree {
 
     /// CPU time that the dispatcher has not been told of.
     pub(crate) fn uncharged_ns(&self) -> u64 {
-        let all = self.clients().chain(&self.farewells);
+        let all = self.lively().chain(&self.farewells);
         all.map(|client| client.uncharged_ns).sum()
     }
 
     /// Whether clients could use all CPUs since the dispatcher was told of them.
     pub(crate) fn uses_all_cpus(&self) -> bool {
-        let may_run = self.clients().filter(|client| !client.is_paused());
+        let may_run = self.lively().filter(|client| !client.is_paused());
         let threads: u32 = may_run.map(|client| client.runnable_told).sum();
         threads >= self.cpu_count()
     }

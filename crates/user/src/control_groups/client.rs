@@ -208,6 +208,7 @@ impl Client {
             return Ok(());
         };
         let mut refused = Ok(());
+        self.lacks_right = false;
         for index in 0..self.processes.len() {
             let process = &self.processes[index];
             if !matches!(process.lodging, Lodging::Elsewhere) {
@@ -220,9 +221,12 @@ impl Client {
                     let process = &mut self.processes[index];
                     if !std::mem::replace(&mut process.move_asked, true)
                         && groups.ask_to_move(process.id, &group.directory)
+                        && self.moving_until_ns == 0
                     {
+                        // Once: a client that forks all the time is held down at last.
                         self.moving_until_ns = monotonic_ns() + PATIENCE_WITH_MOVE_NS;
                     }
+                    self.lacks_right = true;
                     refused = Err(error);
                     continue;
                 }

@@ -55,8 +55,14 @@ fn move_all(scope: &Path, requests: &Receiver<Request>) {
             }
         }
         for (group, pids) in by_group {
-            if let Err(error) = manager::attach(scope, &group, &pids) {
-                tracing::info!("processes {pids:?} cannot be moved to a group: {error}");
+            if manager::attach(scope, &group, &pids).is_ok() {
+                continue;
+            }
+            // One of them may have ended: then none is moved.
+            for pid in pids {
+                if let Err(error) = manager::attach(scope, &group, &[pid]) {
+                    tracing::info!("process {pid} cannot be moved to a group: {error}");
+                }
             }
         }
     }

@@ -114,13 +114,22 @@ fn early_client_is_not_held_down(mechanism: Mechanism) {
         let mut programs = programs.iter();
         programs.any(|program| is_held_down(program.pid()))
     };
-    let mut hogs_waited = 0;
-    for _ in 0..1000 {
-        assert!(!is_held_down(editor.pid()), "the editor is held down");
-        hogs_waited += u32::from(any_waits(&hogs));
-        sleep(Duration::from_millis(1));
-    }
-    assert!(hogs_waited > 0);
+    // On a machine that does other work it may ask for more than it is due.
+    judge(excuse(QUANTUM_NS), || {
+        let (mut held_down, mut hogs_waited) = (0, 0);
+        for _ in 0..1000 {
+            held_down += u32::from(is_held_down(editor.pid()));
+            hogs_waited += u32::from(any_waits(&hogs));
+            sleep(Duration::from_millis(1));
+        }
+        if held_down == 0 && hogs_waited > 0 {
+            Ok(())
+        } else {
+            Err(format!(
+                "held down {held_down} times, the hogs {hogs_waited}"
+            ))
+        }
+    });
 }
 
 /// With a tenth of the tickets, no way of sleeping gets a client more than a
