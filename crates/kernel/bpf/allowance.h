@@ -74,12 +74,16 @@ static inline void spend(struct allowance *allowance, u64 used_ns)
 static inline void regain(struct allowance *allowance, u64 now)
 {
 	u64 since = allowance->since_ns, elapsed_ns = now - since, max = allowance->max, regained;
+	s64 missing;
 
 	if (now <= since || !max || !__sync_bool_compare_and_swap(&allowance->since_ns, since, now))
 		return;
 	/* The most that is counted fills any allowance. */
 	regained = elapsed_ns < 2 * MOST_DEBT / max ? elapsed_ns * max : 2 * MOST_DEBT;
-	cut_to_full(allowance, __sync_fetch_and_add(&allowance->left, regained) + regained);
+	/* Never more than full, not even for a moment: another CPU would cut that a second time. */
+	missing = full_allowance(max) - allowance->left;
+	if (missing > 0)
+		__sync_fetch_and_add(&allowance->left, at_most(regained, missing));
 }
 
 static inline bool is_exhausted(const struct allowance *allowance)

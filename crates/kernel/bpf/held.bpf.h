@@ -20,7 +20,7 @@
 #define PRORATA_HELD_BPF_H
 
 /* Tasks of a queue, from either end, that one look sees. */
-#define MOST_LOOKED_AT 128
+#define MOST_LOOKED_AT 4096
 
 /* Bound tasks of a client that one look sends home. */
 #define MOST_RETURNED 1024
@@ -52,14 +52,14 @@ static void check_pause(const struct task_struct *p, const struct task *task)
 	wake_idle_cpu(p);
 }
 
-/* A held task is queued. */
-static void wait_for_allowance(struct task_struct *p, struct task *task, u64 enq_flags)
+/* A held task is queued: in the queue `aside` if it is bound. */
+static void wait_for_allowance(struct task_struct *p, struct task *task, u64 aside, u64 enq_flags)
 {
 	const struct rights *node = node_at(task->node);
 
 	task->early = NOT_EARLY;
 	if (is_bound(task)) {
-		insert(p, queue_set_aside(node), quantum_of(node), enq_flags);
+		insert(p, aside, quantum_of(node), enq_flags);
 	} else {
 		enter_line(task);
 		wait_in_line(p, task, quantum_of(node), enq_flags);
@@ -71,14 +71,17 @@ static void wait_for_allowance(struct task_struct *p, struct task *task, u64 enq
 static void set_aside(struct bpf_iter_scx_dsq *waiting, struct task_struct *p, struct task *task,
 		      u32 queue)
 {
+	u64 aside = queue_set_aside(node_at(task->node));
 	bool moved;
 
+	if (is_bound(task) && !aside)
+		return;
 	trace_task(TASK_GOES, p, task, queue, 0);
 	if (is_early(task))
 		trace_early(EARLY_ENDS, p, task, queue);
 	task->early = NOT_EARLY;
 	if (is_bound(task)) {
-		scx_bpf_dsq_move___new(waiting, p, queue_set_aside(node_at(task->node)), 0);
+		scx_bpf_dsq_move___new(waiting, p, aside, 0);
 	} else {
 		enter_line(task);
 		scx_bpf_dsq_move_set_vtime___new(waiting, task->progress);
@@ -132,7 +135,7 @@ static void stop_held(struct task_struct *p)
 /* Whether a held task is to run all the same. */
 static bool is_spared(const struct task_struct *p, u64 now)
 {
-	return is_ending(p) || now - p->sched_info.last_queued > LONGEST_WAIT_NS;
+	return is_ending(p) || is_overdue(p, now);
 }
 
 /*

@@ -29,10 +29,13 @@ struct {
 /* Whether `dispatch` is to look at held tasks. (A static variable would become one byte.) */
 u32 look_at_held;
 
-/* The queue of the bound tasks of a limited client while it pauses. */
+/* The queue of the bound tasks of a limited client while it pauses; 0 if there is none. */
 static u64 queue_set_aside(const struct rights *node)
 {
-	return SET_ASIDE + node->limit;
+	/* Read once: a limit may end at any moment. */
+	u32 place = *(const volatile u32 *)&node->limit;
+
+	return place && limit_at(place)->has_queue ? SET_ASIDE + place : 0;
 }
 
 static struct period_alarm *the_alarm(void)
@@ -57,8 +60,11 @@ static void set_alarm(u64 now)
  */
 __noinline int use_allowance(u32 number, u64 service_ns, u64 now)
 {
-	struct allowance *allowance = &limit_at(node_at(number)->limit)->allowance;
+	u32 place = *(const volatile u32 *)&node_at(number)->limit;
+	struct allowance *allowance = &limit_at(place)->allowance;
 
+	if (!place)
+		return 0;
 	spend(allowance, service_ns);
 	regain(allowance, now);
 	if (!is_exhausted(allowance) || !__sync_bool_compare_and_swap(&allowance->pauses, 0, 1))

@@ -174,7 +174,7 @@ static bool goes_next_early(struct task_struct *p, struct task *task, u64 slice,
 {
 	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_LOCAL);
 
-	if (early_waits())
+	if (early_waits() || is_head_overdue(0))
 		return false;
 	if ((void *)bpf_get_current_task_btf() == p) {
 		if (!follows_next_early(task, waiting))

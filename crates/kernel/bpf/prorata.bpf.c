@@ -105,7 +105,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task *task = task_of(p), *running_task;
 	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
-	u64 slice;
+	u64 slice, aside;
 	bool goes_on = task && task->competes;
 
 	if (!task) {
@@ -128,8 +128,9 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		/* What was compared is not what runs next. */
 		if ((void *)bpf_get_current_task_btf() == p)
 			compared = false;
-		if (!is_ending(p)) {
-			wait_for_allowance(p, task, enq_flags);
+		aside = is_bound(task) ? queue_set_aside(node_at(task->node)) : LINES;
+		if (!is_ending(p) && aside) {
+			wait_for_allowance(p, task, aside, enq_flags);
 			return;
 		}
 		trace_early(LIMIT_SPARES, p, task, 0);
@@ -169,7 +170,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct rank rival = {};
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
-	bool other, was_early, goes_on_early, held;
+	bool other, was_early, goes_on_early, held, overdue;
 
 	if (is_queued)
 		task = task_of(prev);
@@ -195,12 +196,13 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	was_early = task && is_early(task);
 	if (hybrid)
 		trace_look();
-	goes_on_early = was_early && reconsider_early(prev, task, now);
+	overdue = hybrid && (was_early || early_waits()) && is_head_overdue(cpu);
+	goes_on_early = was_early && !overdue && reconsider_early(prev, task, now);
 	if (goes_on_early && gives_way(task, cpu)) {
 		task->early = NOT_EARLY;
 		goes_on_early = false;
 	}
-	if (!other)
+	if (!other && !overdue)
 		other = early_waits() && take_early(cpu, goes_on_early ? task->early : NOT_EARLY);
 	compared = false;
 	if (!other && !goes_on_early) {

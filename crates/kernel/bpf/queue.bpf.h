@@ -49,6 +49,41 @@ static bool early_waits(void)
 	return hybrid && waits_in(EARLY, &early_in_use);
 }
 
+/* Pause between two looks for a task that has waited too long beside early tasks. */
+#define OVERDUE_LOOK_NS 1000000000ULL
+
+/* When each CPU looks for such a task. */
+static u64 overdue_look_ns[MAX_CPUS];
+
+/*
+ * Whether a task has waited for so long that it gets a turn whatever the order. The kernel would
+ * take a much longer wait for starvation, and unload the scheduler. (Clocks of CPUs differ.)
+ */
+static bool is_overdue(const struct task_struct *p, u64 now)
+{
+	u64 since = p->sched_info.last_queued;
+
+	return since && (s64)(now - since) > (s64)LONGEST_WAIT_NS;
+}
+
+/*
+ * Whether the first task of a CPU's queue is overdue: early tasks come before it only as long as
+ * their clients' leads permit, but that may be long beside a client with few tickets.
+ */
+static bool is_head_overdue(s32 cpu)
+{
+	u64 now = scx_bpf_now(), *look_ns = &overdue_look_ns[cpu & (MAX_CPUS - 1)];
+	struct task_struct *p;
+
+	if (now < *look_ns || (one_cpu && !queue_in_use))
+		return false;
+	p = first_in(one_cpu ? 0 : queue_of(cpu));
+	if (p && is_overdue(p, now))
+		return true;
+	*look_ns = now + OVERDUE_LOOK_NS;
+	return false;
+}
+
 static u32 queue_for(const struct task_struct *p, const struct task *task)
 {
 	return is_bound(task) ? queue_at(task->own.home) : queue_of(scx_bpf_task_cpu(p));

@@ -23,8 +23,9 @@ int set_limit(struct limit_request *request)
 	if (!timed)
 		return -EOPNOTSUPP;
 	if (!request->max) {
-		resume(limit);
+		/* First, so that no CPU lets it pause again. */
 		node->limit = 0;
+		resume(limit);
 		limit->value = 0;
 	} else if (node->limit) {
 		change_max(&limit->allowance, request->max);

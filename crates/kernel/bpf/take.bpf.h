@@ -28,6 +28,7 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task *task = task_of(p);
 		u64 key = p->scx.dsq_vtime, pass;
+		bool overdue = hybrid && is_overdue(p, scx_bpf_now());
 		struct rank rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
@@ -44,13 +45,13 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 		}
 		pass = pass_for(task);
 		/* The last attempt takes a task even if its place is outdated. */
-		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
+		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS && !overdue) {
 			key = key_of(entity_of(task), pass);
 			put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass);
 			return AGAIN;
 		}
 		rank = rank_at(task, key);
-		if (rival->exists && !precedes(&rank, rival))
+		if (rival->exists && !precedes(&rank, rival) && !overdue)
 			return NO_TASK;
 		if (only_look) {
 			*rival = rank;

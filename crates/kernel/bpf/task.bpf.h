@@ -365,6 +365,9 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 			catch_up(scx_bpf_task_cpu(p));
 	}
 	if (hybrid) {
+		/* Its lead drains by what is due now, though the node's worth is not found anew. */
+		if (waits)
+			settle(entity_of(task));
 		raise_lead(task->node, service_ns, now);
 		advance_window(task, now);
 		receive(&task->window, service_ns);

@@ -29,6 +29,17 @@ pub fn events(
         bail!("the kernel unloaded the daemon's scheduler: {trouble}");
     }
     ensure!(status.traced, KernelError::NotTraced);
+    let interpreter = listen(most)?;
+    let mut names = Names {
+        connection,
+        clients: BTreeMap::new(),
+    };
+    let events = interpreter.into_events().into_iter();
+    events.map(|event| names.report(event)).collect()
+}
+
+/// Listens to the trace. The tap is closed afterwards: while it is open, decisions cost more.
+fn listen(most: usize) -> Result<Interpreter> {
     let tap = Tap::open()?;
     let mut interpreter = Interpreter::new(most, tick_ns());
     let end = Instant::now() + LISTENS;
@@ -39,13 +50,7 @@ pub fn events(
         }
         interpreter.find_places(procfs::sleeping_place);
     }
-    drop(tap);
-    let mut names = Names {
-        connection,
-        clients: BTreeMap::new(),
-    };
-    let events = interpreter.into_events().into_iter();
-    events.map(|event| names.report(event)).collect()
+    Ok(interpreter)
 }
 
 /// Clients of processes, each asked for once.
