@@ -1,5 +1,5 @@
 //! What `/proc` tells about processes and threads. Nothing here allocates
-//! except [`environment_variable`], [`children_of`], [`all_processes`] and [`sleeping_place`].
+//! except [`environment_variable`], `children_of`, [`all_processes`] and [`sleeping_place`].
 
 mod children;
 mod environment;

@@ -38,7 +38,7 @@ pub struct Outlook {
 /// A client's account as people read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Balance {
-    /// The boost of [`boost`] for the last ten seconds, in units of 1 / [`BOOST_ONE`].
+    /// The boost of [`boost()`] for the last ten seconds, in units of 1 / [`BOOST_ONE`].
     pub boost: u32,
     /// CPU time by which its use is ahead of its due.
     pub lead_ns: u64,

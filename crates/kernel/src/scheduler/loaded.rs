@@ -254,7 +254,7 @@ impl Scheduler {
     }
 
     /// The boost of a process's first thread when it last ran
-    /// ([`prorata_core::hybrid::boost`]). None if the thread has never been this scheduler's.
+    /// ([`prorata_core::hybrid::boost()`]). None if the thread has never been this scheduler's.
     pub fn boost_of(&self, pid: u32) -> Option<u32> {
         let process = Pid::from_raw(pid.cast_signed())?;
         let process = pidfd_open(process, PidfdFlags::empty()).ok()?;

@@ -74,7 +74,7 @@ const MAX_STATUS_BYTES: usize = 8192;
 /// What `/proc/PID/status` tells of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Status {
-    /// As in [`Stat`].
+    /// As in [`super::Stat`].
     state: u8,
     /// Threads of its process.
     threads: u32,
@@ -102,17 +102,17 @@ impl Status {
         })
     }
 
-    /// As [`Stat::is_stopped`].
+    /// As [`super::Stat::is_stopped`].
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
-    /// As [`Stat::thread_has_ended`].
+    /// As [`super::Stat::thread_has_ended`].
     pub(crate) fn thread_has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
-    /// As [`Stat::has_ended`].
+    /// As [`super::Stat::has_ended`].
     pub(crate) fn has_ended(&self) -> bool {
         self.thread_has_ended() && self.threads <= 1
     }
