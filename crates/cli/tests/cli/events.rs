@@ -1,5 +1,7 @@
 //! Events of real clients.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::support::real::Real;
@@ -12,7 +14,8 @@ fn events_tell_why_turns_ended_and_who_woke() {
     let nap = "while :; do sleep 0.05; done";
     let mut sleeper = real.prorata();
     sleeper.args(["run", "-n", "sleeper", "--", "sh", "-c", nap]);
-    let mut sleeper = end_with_test(&mut sleeper).spawn().unwrap();
+    let sleeper = sleeper.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut sleeper = end_with_test(sleeper).spawn().unwrap();
     let is_told = |name: &str, event: &str, field: &str, content: Value| {
         let events = real.json(&["events", "-n", "1000"]);
         let events = events.as_array().unwrap();
@@ -36,7 +39,8 @@ fn events_tell_why_turns_ended_and_who_woke() {
     let shown = real.done(&["events", "-n", "3"]);
     assert_eq!(shown.lines().count(), 4, "{shown}");
     assert!(shown.trim_start().starts_with("TIME"), "{shown}");
-    sleeper.kill().unwrap();
+    // Not the command's wrapper alone, which would leave the command behind.
+    real.done(&["kill", "--signal", "KILL", "sleeper"]);
     sleeper.wait().unwrap();
     for number in ["0", "1001"] {
         let ended = output(real.prorata().args(["events", "-n", number]));
