@@ -84,22 +84,6 @@ __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *
 }
 
 /*
- * On one CPU: whether the turn that ends was reconsidered. It is true only from the end of the
- * `dispatch` of that turn's task to its `enqueue`.
- */
-static bool reconsidered;
-
-static bool is_reconsidered(const struct task_struct *p)
-{
-	bool was_reconsidered = reconsidered;
-
-	if ((void *)bpf_get_current_task_btf() != p)
-		return false;
-	reconsidered = false;
-	return was_reconsidered;
-}
-
-/*
  * A turn has ended, and was charged. Returns whether the task is early now. A task that woke and
  * lost that by its lead may become early again before it sleeps: if two tasks wake one another,
  * one of them may never sleep, because the other one always answers before.
@@ -136,7 +120,6 @@ static void wait_among_early(struct task_struct *p, struct task *task, u64 slice
 {
 	leave_place(task);
 	trace_early(EARLY_WAITS, p, task, EARLY);
-	note_use(&early_in_use);
 	insert_by_key(p, EARLY, slice, task->early, enq_flags);
 	wake_idle_cpu(p);
 }
@@ -170,7 +153,7 @@ static void compete_again(struct bpf_iter_scx_dsq *waiting, struct task_struct *
 __noinline int take_early(s32 cpu, u64 running_early)
 {
 	u32 passed_over = nothing;
-	u64 now = scx_bpf_now(), slice = 0;
+	u64 now = scx_bpf_now();
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, EARLY, 0) {
@@ -181,28 +164,16 @@ __noinline int take_early(s32 cpu, u64 running_early)
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (task && task->competes) {
-			if (is_held(p, task)) {
-				set_aside(BPF_FOR_EACH_ITER, p, task, EARLY);
-				continue;
-			}
 			if (!is_within_bounds(task, now)) {
 				compete_again(BPF_FOR_EACH_ITER, p, task);
 				continue;
 			}
 			if (task->early >= running_early)
 				break;
-			slice = slice_until(cpu, entity_of(task));
-			scx_bpf_task_set_slice(p, slice);
+			scx_bpf_task_set_slice(p, slice_until(cpu, entity_of(task)));
 		}
-		if (!scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
-			continue;
-		if (task && task->competes) {
-			if (one_cpu)
-				note_next_early(task, slice);
-			else
-				trace_early(TASK_TAKEN, p, task, EARLY);
-		}
-		return 1;
+		if (scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
+			return 1;
 	}
 	return 0;
 }

@@ -49,19 +49,6 @@ static worth_t worth_of_part(const struct entity *entity, u64 now)
 		       quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
 }
 
-/* What a part of a limited node is worth. */
-__noinline u64 worth_within_limit(u32 number, worth_t part)
-{
-	struct rights *node = node_at(number);
-	struct limit *limit = limit_at(node->limit);
-
-	/* All of its tasks together count, not those that run. */
-	node->single = 0;
-	limit->value = single_of(node->value);
-	readjust();
-	return feasible_part(part, limit);
-}
-
 /* Finds worth and stride. */
 __noinline int value(struct entity *entity __arg_nonnull, u64 now)
 {
@@ -69,9 +56,7 @@ __noinline int value(struct entity *entity __arg_nonnull, u64 now)
 	worth_t worth = worth_of_part(entity, now);
 	u32 tasks = entity->tasks;
 
-	if (node->limit) {
-		worth = worth_within_limit(entity->node, worth);
-	} else if (!one_cpu && !entity->home) {
+	if (!one_cpu && !entity->home) {
 		node->single = single_of(worth) / (tasks ? tasks : 1);
 		readjust();
 		worth = feasible(worth, tasks);
@@ -214,7 +199,7 @@ static void note_bound(const struct entity *entity)
  * A task of the entity has used service with which the present pass has moved. An early task
  * won by another order than that of passes.
  */
-static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool early)
+static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 now, bool early)
 {
 	u64 from = present_at(entity->home);
 
@@ -240,6 +225,8 @@ static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool e
 	}
 	__sync_fetch_and_add(&node_at(entity->node)->account.received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
+	if (!is_valued(entity, now))
+		revalue(entity, now);
 }
 
 /*

@@ -59,9 +59,6 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 			break;
 		if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
 			continue;
-		/* It may have waited for an allowance. */
-		if (node->limit)
-			scx_bpf_task_set_slice(p, turn_within_limit(node, quantum_of(node)));
 		if (at_once && scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0)) {
 			node->in_line--;
 			note_next(task, key);
@@ -92,8 +89,7 @@ __noinline int promote_in_vacancies(void)
 		__sync_fetch_and_add(&vacant, -1);
 		number &= NODES - 1;
 		node = node_at(number);
-		if (!node->in_line || pauses(node) ||
-		    !__sync_bool_compare_and_swap(&node->represented, 0, 1))
+		if (!node->in_line || !__sync_bool_compare_and_swap(&node->represented, 0, 1))
 			continue;
 		if (promote(number, 0, true, false))
 			continue;
@@ -122,7 +118,7 @@ static bool hand_over(struct task *task)
 {
 	if (!one_cpu || task->place != REPRESENTS || !node_at(task->node)->in_line)
 		return false;
-	if (!promote(task->node, task->progress, false, !queue_waits()))
+	if (!promote(task->node, task->progress, false, !scx_bpf_dsq_nr_queued(0)))
 		return false;
 	task->place = NOWHERE;
 	return true;

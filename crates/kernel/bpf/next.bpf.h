@@ -22,15 +22,18 @@
  */
 struct rank next_here;
 
-/* If that is an early task: its place among early tasks after another turn. */
-static u64 next_early_after;
-
 /*
  * Whether the task whose turn ends was compared with the others of its node. It is true
  * only from the end of that task's `dispatch` to its `enqueue`: the kernel skips `dispatch`
  * while a task waits in the CPU's own queue.
  */
 static bool compared;
+
+/* Whether an early task waits for some CPU. */
+static bool early_waits(void)
+{
+	return hybrid && scx_bpf_dsq_nr_queued(EARLY) > 0;
+}
 
 static bool is_next_early(void)
 {
@@ -123,15 +126,15 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 	u64 key;
 
 	if (bpf_get_current_task_btf() == p) {
-		if (vacant || node->in_line || !follows_next(task, slice) || queue_waits() ||
-		    early_waits())
+		if (vacant || node->in_line || !follows_next(task, slice) ||
+		    scx_bpf_dsq_nr_queued(0) || early_waits())
 			return false;
 		compared = false;
 		key = key_of(&node->client, node->client.pass);
 	} else {
 		if (running_task && running_task->node == task->node)
 			represent_by(running_task);
-		if (vacant || node->in_line || queue_waits() || early_waits())
+		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0) || early_waits())
 			return false;
 		key = key_of(&node->client, node->client.pass);
 		if (!wakes_next(task, running_task, key, &enq_flags) ||
@@ -143,48 +146,25 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 	return true;
 }
 
-/* No other task compares its place with an early task's key. */
-static void note_next_early(const struct task *task, u64 slice)
-{
-	note_next(task, 0);
-	next_early_after = early_after(task, slice);
-}
-
-/* Whether an early task runs next after the one that now replaces it. */
-static bool follows_next_early(const struct task *task, s32 waiting)
-{
-	return waiting == 1 && next_here.exists && is_next_early() && !vacant &&
-	       task->early <= next_early_after;
-}
-
-/* Whether a waking early task runs next. */
-static bool wakes_next_early(const struct task *task, s32 waiting, u64 *enq_flags)
-{
-	if (!waiting)
-		return true;
-	*enq_flags |= ENQ_HEAD;
-	return waiting == 1 && next_here.exists && task->early < next_here.early;
-}
-
 /*
- * Whether an early task went to the CPU's own queue. Tasks that wait elsewhere come after it,
- * unless they are early, too.
+ * Whether a waking early task went to the CPU's own queue. Tasks that wait elsewhere come
+ * after it, unless they are early, too.
  */
 static bool goes_next_early(struct task_struct *p, struct task *task, u64 slice, u64 enq_flags)
 {
 	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_LOCAL);
 
-	if (early_waits() || is_head_overdue(0))
+	if (bpf_get_current_task_btf() == p || early_waits())
 		return false;
-	if ((void *)bpf_get_current_task_btf() == p) {
-		if (!follows_next_early(task, waiting))
+	if (waiting) {
+		if (waiting > 1 || !next_here.exists || next_here.early <= task->early)
 			return false;
-	} else if (!wakes_next_early(task, waiting, &enq_flags)) {
-		return false;
+		enq_flags |= ENQ_HEAD;
 	}
 	leave_place(task);
 	trace_early(EARLY_WAITS, p, task, 0);
-	note_next_early(task, slice);
+	/* No other task compares its place with an early task's key. */
+	note_next(task, 0);
 	insert(p, DSQ_LOCAL, slice, enq_flags);
 	return true;
 }

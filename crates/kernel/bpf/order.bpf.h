@@ -102,8 +102,7 @@ static void reorder_if_due(const struct task *prev, u64 now)
 		count += reorder(queue, now);
 	pause += count * PAUSE_NS;
 	if (is_centered() && count <= REORDERED_AT_ONCE) {
-		/* A representative beside it counts for the node. */
-		if (prev && !is_beside_representative(prev))
+		if (prev)
 			count_lead(prev);
 		center_present();
 	}

@@ -9,81 +9,6 @@
 #ifndef PRORATA_QUEUE_BPF_H
 #define PRORATA_QUEUE_BPF_H
 
-/*
- * On one CPU: whether tasks may wait in the queue and among early tasks. An insertion sets
- * this, and a look that finds no task clears it. So a look at an empty queue costs a load.
- * (On several CPUs a task could enter between the look and the clearing.)
- */
-static bool queue_in_use, early_in_use;
-
-static void note_use(bool *in_use)
-{
-	if (one_cpu)
-		*in_use = true;
-}
-
-static bool waits_in(u32 queue, bool *in_use)
-{
-	if (one_cpu && !*in_use)
-		return false;
-	if (scx_bpf_dsq_nr_queued(queue) > 0)
-		return true;
-	if (one_cpu)
-		*in_use = false;
-	return false;
-}
-
-/* Whether a task waits in the only queue. */
-static bool queue_waits(void)
-{
-	bool waits = waits_in(0, &queue_in_use);
-
-	if (!waits)
-		has_outdated_places = false;
-	return waits;
-}
-
-/* Whether an early task waits for some CPU. */
-static bool early_waits(void)
-{
-	return hybrid && waits_in(EARLY, &early_in_use);
-}
-
-/* Pause between two looks for a task that has waited too long beside early tasks. */
-#define OVERDUE_LOOK_NS 1000000000ULL
-
-/* When each CPU looks for such a task. */
-static u64 overdue_look_ns[MAX_CPUS];
-
-/*
- * Whether a task has waited for so long that it gets a turn whatever the order. The kernel would
- * take a much longer wait for starvation, and unload the scheduler. (Clocks of CPUs differ.)
- */
-static bool is_overdue(const struct task_struct *p, u64 now)
-{
-	u64 since = p->sched_info.last_queued;
-
-	return since && (s64)(now - since) > (s64)LONGEST_WAIT_NS;
-}
-
-/*
- * Whether the first task of a CPU's queue is overdue: early tasks come before it only as long as
- * their clients' leads permit, but that may be long beside a client with few tickets.
- */
-static bool is_head_overdue(s32 cpu)
-{
-	u64 now = scx_bpf_now(), *look_ns = &overdue_look_ns[cpu & (MAX_CPUS - 1)];
-	struct task_struct *p;
-
-	if (now < *look_ns || (one_cpu && !queue_in_use))
-		return false;
-	p = first_in(one_cpu ? 0 : queue_of(cpu));
-	if (p && is_overdue(p, now))
-		return true;
-	*look_ns = now + OVERDUE_LOOK_NS;
-	return false;
-}
-
 static u32 queue_for(const struct task_struct *p, const struct task *task)
 {
 	return is_bound(task) ? queue_at(task->own.home) : queue_of(scx_bpf_task_cpu(p));
@@ -98,7 +23,6 @@ static __always_inline bool put_in_place(struct bpf_iter_scx_dsq *waiting, struc
 					 struct task *task, u32 queue, u64 key, u64 pass)
 {
 	trace_wait(p, task, queue, key);
-	note_use(&queue_in_use);
 	scx_bpf_dsq_move_set_vtime___new(waiting, key);
 	if (!scx_bpf_dsq_move_vtime___new(waiting, p, queue, 0)) {
 		trace_task(TASK_GOES, p, task, queue, key);
@@ -128,7 +52,6 @@ static void wait_in_queue(struct task_struct *p, struct task *task, u64 slice, u
 	task->queued_pass = pass;
 	trace_wait(p, task, queue, key);
 	note_key(queue, key);
-	note_use(&queue_in_use);
 	insert_by_key(p, queue, slice, key, enq_flags);
 	wake_idle_cpu(p);
 }

@@ -13,41 +13,6 @@ int set_tickets(struct change_request *request)
 	return 0;
 }
 
-/* Limits a node's CPU time, or ends its limit. */
-SEC("syscall")
-int set_limit(struct limit_request *request)
-{
-	struct limit *limit = limit_at(request->place);
-	struct rights *node = node_at(request->node);
-
-	if (!timed)
-		return -EOPNOTSUPP;
-	if (!request->max) {
-		/* First, so that no CPU lets it pause again. */
-		node->limit = 0;
-		resume(limit);
-		limit->value = 0;
-	} else if (node->limit) {
-		change_max(&limit->allowance, request->max);
-	} else {
-		give_line(request->node);
-		if (!one_cpu && !limit->has_queue)
-			limit->has_queue = !scx_bpf_create_dsq(SET_ASIDE + request->place, -1);
-		end_pause(limit);
-		limit->node = request->node;
-		begin_allowance(&limit->allowance, request->max, scx_bpf_now());
-		if (request->place >= limits_end)
-			limits_end = request->place + 1;
-		node->limit = request->place;
-	}
-	__sync_fetch_and_add(&change, 1);
-	__sync_fetch_and_add(&rises, 1);
-	readjust();
-	look_at_held = 1;
-	have_a_cpu_look();
-	return 0;
-}
-
 /* A task belongs to a node from now on, and so do the tasks that it forks. */
 SEC("syscall")
 int give(struct change_request *request)

@@ -28,7 +28,6 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task *task = task_of(p);
 		u64 key = p->scx.dsq_vtime, pass;
-		bool overdue = hybrid && is_overdue(p, scx_bpf_now());
 		struct rank rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
@@ -39,19 +38,15 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 			return scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN
 											  : AGAIN;
 		}
-		if (is_held(p, task)) {
-			set_aside(BPF_FOR_EACH_ITER, p, task, queue);
-			continue;
-		}
 		pass = pass_for(task);
 		/* The last attempt takes a task even if its place is outdated. */
-		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS && !overdue) {
+		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
 			key = key_of(entity_of(task), pass);
 			put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass);
 			return AGAIN;
 		}
 		rank = rank_at(task, key);
-		if (rival->exists && !precedes(&rank, rival) && !overdue)
+		if (rival->exists && !precedes(&rank, rival))
 			return NO_TASK;
 		if (only_look) {
 			*rival = rank;
@@ -61,9 +56,7 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 		if (!scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
 			return AGAIN;
 		trace_task(pass == task->queued_pass ? TASK_TAKEN : TASK_GOES, p, task, queue, key);
-		/* On one CPU it represents its node until its turn has ended. */
-		if (!one_cpu)
-			leave_place(task);
+		leave_place(task);
 		return TAKEN;
 	}
 	return NO_TASK;
@@ -143,15 +136,15 @@ static bool is_idle_beside(s32 cpu)
 }
 
 /*
- * Whether the first task waits for an allowance, or its node has used service since the task was
- * queued, so that it may have to wait behind others.
+ * Whether the node of the first task has used service since the task was queued, and so may
+ * have to wait behind others. Only early tasks use service beside a representative.
  */
 static bool is_head_outdated(void)
 {
-	struct task_struct *p = has_outdated_places || pausing ? first_in(0) : NULL;
+	struct task_struct *p = hybrid ? first_in(0) : NULL;
 	struct task *task = p ? task_of(p) : NULL;
 
-	return task && task->competes && (pass_for(task) != task->queued_pass || is_held(p, task));
+	return task && task->competes && pass_for(task) != task->queued_pass;
 }
 
 /* Moves the first task of all queues to this CPU, if it precedes the rival. */
@@ -161,8 +154,6 @@ static bool take(s32 cpu, struct rank *rival)
 
 	if (!one_cpu)
 		return take_on(cpu, rival);
-	if (!queue_in_use)
-		return false;
 	if (is_head_outdated())
 		return take_from(0, cpu, rival, false);
 	/* hand_over() has compared the rival with its node's others. A look costs more than a move. */

@@ -120,8 +120,6 @@ static const u32 weights[40] = {
 #define POLICY_IDLE    5
 #define FIRST_PRIO     100
 
-#define SIGKILL_BIT (1UL << 8)
-
 /* Nodes whose last task has ended, for the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -223,58 +221,17 @@ static void follow_changes(struct task_struct *p, struct task *task, u64 now)
 	task->early = early;
 }
 
-/* Whether a task exits or is about to. */
-static bool is_ending(const struct task_struct *p)
-{
-	return (p->flags & PF_EXITING) || (p->pending.signal.sig[0] & SIGKILL_BIT);
-}
-
-/* Whether a task waits for the end of its client's pause, see held.bpf.h. */
-static bool is_held(const struct task_struct *p, const struct task *task)
-{
-	return pauses(node_at(task->node)) && !is_ending(p);
-}
-
-/* The task of ours that runs on a CPU, or NULL. */
-static struct task *running_task_on(s32 cpu)
-{
-	struct task_struct *current = scx_bpf_cpu_curr(cpu);
-	struct task *task = current ? task_of(current) : NULL;
-
-	return task && task->competes ? task : NULL;
-}
-
-/* A client pauses: the turns of its tasks on other CPUs end. */
-__noinline int stop_others(u32 number)
-{
-	s32 here = bpf_get_smp_processor_id(), cpu;
-
-	bpf_for(cpu, 0, cpus) {
-		struct task *task = cpu == here ? NULL : running_task_on(cpu);
-
-		if (task && task->node == number)
-			scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
-	}
-	return 0;
-}
-
-/*
- * The present pass moves with all the CPU time that a competing task has used by now, and an
- * allowance shrinks by it.
- */
+/* The present pass moves with all the CPU time that a competing task has used by now. */
 static void dispense_for(struct task *task, u64 used_ns)
 {
-	const struct rights *node = node_at(task->node);
 	s64 service_ns = used_ns - task->dispensed_ns;
 
 	if (service_ns <= 0)
 		return;
 	task->dispensed_ns = used_ns;
 	if (!is_bound(task) && !is_early(task))
-		follow_winner(node->client.pass);
+		follow_winner(node_at(task->node)->client.pass);
 	dispense(service_ns);
-	if (node->limit && use_allowance(task->node, service_ns, scx_bpf_now()) && !one_cpu)
-		stop_others(task->node);
 }
 
 /*
@@ -287,8 +244,6 @@ static void dispense_turn(const struct task_struct *p, struct task *task, s32 cp
 	u64 uncounted_ns = scx_clock_task(cpu) - p->se.exec_start;
 
 	dispense_for(task, p->se.sum_exec_runtime + uncounted_ns);
-	if (pauses(node_at(task->node)))
-		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 }
 
 /* On one of several CPUs, before a task joins there. */
@@ -327,30 +282,13 @@ static __always_inline void advance_window(struct task *task, u64 now)
 	task->lead_ns = drained(task->lead_ns, due_in(task->rate, passed_ns));
 }
 
-/*
- * Whether a place in the queue may be older than a pass. Only tasks that run beside their
- * node's representative move a pass that has a place. A look at an empty queue clears this.
- */
-static bool has_outdated_places;
-
-/* On one CPU: whether another task of its node waits in the queue while a task runs. */
-static bool is_beside_representative(const struct task *task)
-{
-	const struct rights *node = node_at(task->node);
-
-	return one_cpu && hybrid && task->place != REPRESENTS && node->represented;
-}
-
 /* Charges a competing task for the CPU time that it used since the last charge. */
 static __always_inline void charge(struct task_struct *p, struct task *task, u64 now)
 {
 	u64 service_ns = p->se.sum_exec_runtime - task->charged_ns;
-	bool waits = is_beside_representative(task);
 
 	if (!service_ns)
 		return;
-	if (waits || !node_at(task->node)->has_line)
-		has_outdated_places = true;
 	task->charged_ns += service_ns;
 	dispense_for(task, task->charged_ns);
 	if (service_ns > MAX_SERVICE_NS)
@@ -365,21 +303,12 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 			catch_up(scx_bpf_task_cpu(p));
 	}
 	if (hybrid) {
-		/* Its lead drains by what is due now, though the node's worth is not found anew. */
-		if (waits)
-			settle(entity_of(task));
 		raise_lead(task->node, service_ns, now);
 		advance_window(task, now);
 		receive(&task->window, service_ns);
 		task->lead_ns = risen(task->lead_ns, service_ns);
 	}
-	charge_entity(entity_of(task), p->pid, service_ns, is_early(task));
-	/*
-	 * The representative's worth remains what it was when that task came to its place.
-	 * Otherwise the pass could become less, and no CPU looks for a task before its place.
-	 */
-	if (!waits && !is_valued(entity_of(task), now))
-		revalue(entity_of(task), now);
+	charge_entity(entity_of(task), p->pid, service_ns, now, is_early(task));
 }
 
 /* Adds a turn that has ended to the accounts. */

@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::entitlement::Entitlements;
 use prorata_core::hybrid::BOOST_ONE;
@@ -13,7 +12,7 @@ use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{
-    Account, BASE, CGROUP_NODES, MOST_LIMITS, Options, Policy, ROOT_CGROUP, Scope, Ticket,
+    Account, BASE, CGROUP_NODES, Options, Policy, ROOT_CGROUP, Scope, Ticket,
 };
 use prorata_protocol::{ClientState, HybridReport, PolicyName};
 use prorata_user::procfs::LastBorn;
@@ -42,8 +41,6 @@ pub(super) struct KernelSide {
     /// Nodes without an object that the kernel cannot forget yet.
     lingering: Vec<u32>,
     pub(super) clients: BTreeMap<ClientId, Client>,
-    /// The limits that the kernel has been told.
-    limits: BTreeMap<ClientId, CpuLimit>,
     pub(super) policies: Policies,
     /// The daemon's socket, which its clients' markers name.
     pub(super) socket: PathBuf,
@@ -82,7 +79,6 @@ impl KernelSide {
             projection: Projection::new(ledger),
             lingering: Vec::new(),
             clients: BTreeMap::new(),
-            limits: BTreeMap::new(),
             policies,
             socket,
             user_funding,
@@ -97,7 +93,6 @@ impl KernelSide {
         side.fund_everybody_else();
         let steps = side.projection.begin(ledger);
         side.tell(steps);
-        side.tell_limits(ledger.limited_clients().collect());
         Ok(side)
     }
 
@@ -110,53 +105,16 @@ impl KernelSide {
 
     /// Tells the kernel what has changed in the dispatcher's ledger.
     pub fn follow(&mut self, dispatcher: &Mutex<Dispatcher>) {
-        let (steps, limits) = {
+        let steps = {
             let mut dispatcher = lock(dispatcher);
             let entitlements = dispatcher.entitlements_alone();
             let changed = entitlements.take_funding_changes();
-            let ledger = entitlements.ledger();
-            let steps = match changed.is_empty() && !self.projection.is_full() {
-                true => Vec::new(),
-                false => self.projection.follow(ledger, changed),
-            };
-            (steps, ledger.limited_clients().collect())
+            if changed.is_empty() && !self.projection.is_full() {
+                return;
+            }
+            self.projection.follow(entitlements.ledger(), changed)
         };
-        if !steps.is_empty() {
-            self.tell(steps);
-        }
-        self.tell_limits(limits);
-    }
-
-    /// Tells the kernel the limits that differ from those told before. A client that is gone
-    /// loses its limit with its node.
-    fn tell_limits(&mut self, limits: BTreeMap<ClientId, CpuLimit>) {
-        if limits == self.limits {
-            return;
-        }
-        let told = std::mem::replace(&mut self.limits, limits);
-        let Some(scheduler) = &self.scheduler else {
-            return;
-        };
-        let ended = told
-            .keys()
-            .filter(|client| !self.limits.contains_key(client));
-        let ended = ended.map(|client| (*client, None));
-        let changed = self.limits.iter();
-        let changed = changed.filter(|(client, max)| told.get(client) != Some(max));
-        let changed = changed.map(|(client, max)| (*client, Some(*max)));
-        let done = ended.chain(changed).try_for_each(|(client, max)| {
-            let node = self.projection.node(client);
-            node.map_or(Ok(()), |node| scheduler.set_limit(node, max))
-        });
-        self.note_trouble(done);
-    }
-
-    /// The most limits of CPU time that the kernel holds.
-    pub fn most_limits(&self) -> usize {
-        match &self.scheduler {
-            Some(scheduler) if scheduler.holds_limits() => MOST_LIMITS,
-            _ => 0,
-        }
+        self.tell(steps);
     }
 
     /// Where the scheduler has all of the machine: gives all tasks without a
@@ -367,19 +325,16 @@ impl KernelSide {
 
     /// Tells a new scheduler everything.
     fn begin_again(&mut self, members: &[(u32, ClientId)], dispatcher: &Mutex<Dispatcher>) {
-        let (steps, limits) = {
+        let steps = {
             let mut dispatcher = lock(dispatcher);
             let entitlements = dispatcher.entitlements_alone();
             entitlements.take_funding_changes();
             self.projection = Projection::new(entitlements.ledger());
             self.lingering.clear();
-            let limits = entitlements.ledger().limited_clients().collect();
-            (self.projection.begin(entitlements.ledger()), limits)
+            self.projection.begin(entitlements.ledger())
         };
         self.fund_everybody_else();
         self.tell(steps);
-        self.limits.clear();
-        self.tell_limits(limits);
         for (id, quantum_ns) in self.own_quanta() {
             self.tell_quantum(id, Some(quantum_ns));
         }
@@ -471,7 +426,6 @@ impl KernelSide {
         let client = self.clients.get(&client)?;
         Some(match client.now.runnable {
             0 => ClientState::Blocked,
-            _ if client.now.pauses => ClientState::Limited,
             _ => ClientState::Running,
         })
     }

@@ -359,8 +359,8 @@ impl Engine for ForKernel {
         POLICIES
     }
 
-    fn most_limits(&self) -> usize {
-        self.shared.side().most_limits()
+    fn holds_limits(&self) -> bool {
+        false
     }
 
     fn works_without_clients(&self) -> bool {

@@ -2,7 +2,6 @@
 
 mod early;
 mod one;
-mod pauses;
 mod several;
 
 use prorata_core::policy::PolicyError;
@@ -71,27 +70,6 @@ pub enum Disallowed {
         node: u32,
         /// The lead of the client, or of the task if that is larger.
         lead_ns: u64,
-        bound_ns: u64,
-    },
-    #[error(
-        "after pick {pick} a task of client {node} is early that received {received_ns} of \
-         {deserved_ns} ns that it deserved: its rank says otherwise"
-    )]
-    Fraction {
-        pick: u64,
-        node: u32,
-        received_ns: u64,
-        deserved_ns: u64,
-    },
-    #[error(
-        "after pick {pick} client {node} uses {used_ns} ns while it pauses by its limit, more than \
-         {bound_ns} ns"
-    )]
-    Limit {
-        pick: u64,
-        node: u32,
-        /// CPU time beyond that of the turn in which it exhausted its allowance.
-        used_ns: u64,
         bound_ns: u64,
     },
     /// A lottery decides, and a lottery allows every pick.

@@ -41,12 +41,6 @@ pub enum DecisionKind {
     WaitEarly,
     /// An early task that may have waited is not early any more.
     EndEarly,
-    /// A limited node has exhausted its allowance, and pauses.
-    Pause,
-    /// Its pause is over.
-    Resume,
-    /// A task of a pausing node is about to run all the same: it ends, or has waited too long.
-    Spare,
 }
 
 impl DecisionKind {
@@ -78,8 +72,7 @@ pub struct Decision {
     pub tickets: f64,
     /// The present pass (1995, 2.2: global pass).
     pub present: u64,
-    /// The CPU time that is charged. Of an early task that waits or is taken: what it deserved in
-    /// the last ten seconds; 0 in its first second.
+    /// The CPU time that is charged.
     pub service_ns: u64,
     /// The longest turn of its tasks.
     pub quantum_ns: u64,
@@ -87,8 +80,7 @@ pub struct Decision {
     pub tasks: u32,
     /// Whether a lottery decides, not stride scheduling.
     pub drawn: bool,
-    /// The place of a waiting task in its queue: the pass, unless that means too long a wait. Of
-    /// an early task that waits or is taken: what it received in the last ten seconds.
+    /// The place of a waiting task in its queue: the pass, unless that means too long a wait.
     pub key: u64,
     /// The queue of a task that waits or is taken.
     pub queue: u32,
@@ -144,9 +136,6 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         12 => DecisionKind::Go,
         13 => DecisionKind::WaitEarly,
         14 => DecisionKind::EndEarly,
-        15 => DecisionKind::Pause,
-        16 => DecisionKind::Resume,
-        17 => DecisionKind::Spare,
         _ => return None,
     };
     Some(Decision {

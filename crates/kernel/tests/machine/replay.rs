@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
-use prorata_core::cpu_limit::CpuLimit;
 use prorata_kernel::KernelError;
 use prorata_kernel::replay::{Disallowed, Replay};
 use prorata_kernel::scheduler::{
@@ -50,14 +49,6 @@ fn check(decisions: &[Decision]) -> Result<(), Failed> {
         ..ENOUGH => Err(format!("only {picks} picks").into()),
         ENOUGH.. => Ok(()),
     }
-}
-
-/// Judges what is decided in this time.
-pub fn judge_for(time: Duration) -> Result<(), Failed> {
-    let tap = Tap::open()?;
-    let mut decisions = Vec::new();
-    record(&|| tap.take_decisions(), time, &mut decisions)?;
-    check(&decisions)
 }
 
 /// Three that compute, and two that sleep now and then.
@@ -125,39 +116,6 @@ fn passed_over_is_found(decisions: &[Decision]) -> Result<(), Failed> {
         Err(Disallowed::Early { .. } | Disallowed::Pick { node: 3, .. }) => Ok(()),
         found => Err(format!("{found:?}").into()),
     }
-}
-
-/// Limited clients beside others, some of them with early tasks. Use during a pause is found.
-pub fn limited_picks() -> Result<(), Failed> {
-    for options in [&STRIDE, &HYBRID] {
-        let scheduler = Scheduler::load_traced(options)?;
-        let mut programs = programs(&scheduler)?;
-        let second = Hog::start();
-        scheduler.give(1, second.pid())?;
-        programs.push(second);
-        for (node, percent) in [(1, 10), (4, 2), (5, 5)] {
-            scheduler.set_limit(node, CpuLimit::from_thousandths(10 * percent))?;
-        }
-        let mut decisions = Vec::new();
-        let take = || scheduler.take_decisions();
-        record(&take, Duration::from_secs(4), &mut decisions)?;
-        check(&decisions)?;
-        let pauses = decisions.iter();
-        let pauses = pauses
-            .filter(|told| told.kind == DecisionKind::Pause)
-            .count();
-        eprintln!("    {pauses} pauses");
-        if pauses < 20 {
-            return Err(format!("only {pauses} pauses").into());
-        }
-        // The real trace, except that no pause ends.
-        decisions.retain(|told| told.kind != DecisionKind::Resume);
-        match replay(&decisions) {
-            Err(Disallowed::Limit { .. }) => {}
-            found => return Err(format!("{found:?}").into()),
-        }
-    }
-    Ok(())
 }
 
 /// From the midst of a history on, in which tickets, quanta and clients change.
@@ -246,28 +204,7 @@ pub fn picks_beside_early_tasks() -> Result<(), Failed> {
     let mut decisions = Vec::new();
     let take = || scheduler.take_decisions();
     record(&take, Duration::from_secs(4), &mut decisions)?;
-    check(&decisions)?;
-    waiting_early_is_found(&decisions)
-}
-
-/// The real trace, except that from the middle on a task waits that precedes all other early
-/// tasks.
-fn waiting_early_is_found(decisions: &[Decision]) -> Result<(), Failed> {
-    let middle = decisions.len() / 2;
-    let waits = |told: &Decision| told.kind == DecisionKind::WaitEarly && !told.is_bound;
-    let place = decisions[middle..].iter().position(waits);
-    let place = middle + place.ok_or("no early task waits")?;
-    let mut changed = decisions.to_vec();
-    let passed_over = Decision {
-        tid: u32::MAX,
-        early: Some(0),
-        ..decisions[place]
-    };
-    changed.insert(place, passed_over);
-    match replay(&changed) {
-        Err(Disallowed::Early { instead_of, .. }) if instead_of == passed_over.node => Ok(()),
-        found => Err(format!("{found:?}").into()),
-    }
+    check(&decisions)
 }
 
 /// On several CPUs, with more tasks than CPUs, some of them in one node and some bound.

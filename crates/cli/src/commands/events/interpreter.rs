@@ -102,10 +102,7 @@ impl Interpreter {
             | DecisionKind::Wait
             | DecisionKind::Look
             | DecisionKind::Take
-            | DecisionKind::Go
-            | DecisionKind::Pause
-            | DecisionKind::Resume
-            | DecisionKind::Spare => {}
+            | DecisionKind::Go => {}
         }
     }
 

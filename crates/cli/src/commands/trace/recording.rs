@@ -105,10 +105,7 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Take
             | DecisionKind::Go
             | DecisionKind::WaitEarly
-            | DecisionKind::EndEarly
-            | DecisionKind::Pause
-            | DecisionKind::Resume
-            | DecisionKind::Spare => return,
+            | DecisionKind::EndEarly => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;

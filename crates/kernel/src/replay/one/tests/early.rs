@@ -79,27 +79,3 @@ fn an_early_task_beyond_the_bound_of_leads_is_found() {
         }
     }
 }
-
-#[test]
-fn a_rank_that_is_not_of_what_a_task_received_is_found() {
-    use prorata_core::hybrid::{EarlyRank, FRACTION_ONE, WakeClass};
-    const DESERVED_NS: u64 = 2_000_000_000;
-    let half = FRACTION_ONE / 2;
-    for (class, stated, received_ns, is_allowed) in [
-        (WakeClass::User, half, DESERVED_NS / 2, true),
-        (WakeClass::User, half - 2, DESERVED_NS / 2, false),
-        (WakeClass::User, half + 2, DESERVED_NS / 2, false),
-        (WakeClass::User, 0, DESERVED_NS, false),
-        (WakeClass::User, FRACTION_ONE, 2 * DESERVED_NS, false),
-        (WakeClass::Lock, 0, 2 * DESERVED_NS, true),
-    ] {
-        let mut kernel = three_of_which_one_is_poor();
-        kernel.wait_early(1, EarlyRank::new(class, stated, 5).bits());
-        let place = kernel.trace.len() - 2;
-        let told = &mut kernel.trace[place];
-        (told.key, told.service_ns) = (received_ns, DESERVED_NS);
-        let found = kernel.replay();
-        let is_found = matches!(found, Err(Disallowed::Fraction { node: 1, .. }));
-        assert_eq!(is_found, !is_allowed, "{class:?} {stated}: {found:?}");
-    }
-}
