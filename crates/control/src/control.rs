@@ -255,7 +255,7 @@ impl Control {
                 self.engine.release(*client);
                 self.roots.forget(*client);
             }
-            let before = self.state.settings.clone();
+            let Settings { policy, hybrid, .. } = self.state.settings;
             let outcome = self
                 .state
                 .apply(change)
@@ -274,10 +274,10 @@ impl Control {
                     {
                         let mut dispatcher = lock(&self.dispatcher);
                         dispatcher.set_quantum(settings.quantum_ns);
-                        if settings.policy != before.policy {
+                        if settings.policy != policy {
                             dispatcher.set_policy(policy::new(settings.policy));
                         }
-                        if settings.hybrid != before.hybrid && follows_dispatcher {
+                        if settings.hybrid != hybrid && follows_dispatcher {
                             dispatcher.set_mechanisms_beside(settings.mechanisms());
                         }
                     }

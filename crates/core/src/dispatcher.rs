@@ -189,7 +189,8 @@ impl Dispatcher {
             && let Some(chooser) = self.chooser_of(client)
         {
             chooser.end_turn(ClientIndex(client.index()));
-            if self.hybrid.is_some() {
+            let accounts = self.hybrid.as_ref();
+            if accounts.is_some_and(|accounts| accounts.multiplies_tickets()) {
                 self.renew_boost(client);
             }
         }

@@ -10,6 +10,7 @@ use prorata_core::ids::ClientId;
 
 use crate::client::Client;
 use crate::procfs;
+use crate::tree::Tree;
 
 /// Events that are kept.
 pub const MOST_EVENTS: usize = 1_000;
@@ -137,21 +138,19 @@ impl Chronicle {
 
     /// A client's outlook changed with a decision.
     pub(crate) fn note_outlook(&mut self, time_ns: u64, client: &Client, was_early: bool) {
-        let is_awake = client.runnable_told > 0;
-        match (was_early, client.is_early()) {
-            (true, false) if is_awake => {
-                self.note(time_ns, client.id, Happening::EarlyEnded);
+        if was_early && !client.is_early() && client.runnable_told > 0 {
+            self.note(time_ns, client.id, Happening::EarlyEnded);
+        }
+    }
+
+    /// Notes of the wakes of this decision whether the clients are early. Only their outlook tells.
+    pub(crate) fn note_early_wakes(&mut self, time_ns: u64, tree: &Tree) {
+        let events = self.events.iter_mut().rev();
+        for event in events.take_while(|event| event.time_ns == time_ns) {
+            if let Happening::Woke { is_early, .. } = &mut event.what {
+                let client = tree.client(event.client);
+                *is_early |= client.is_some_and(|c| c.runnable_told > 0 && c.is_early());
             }
-            (_, true) if is_awake => {
-                // The wake of this decision, if there was one.
-                let wakes = self.events.iter_mut().rev();
-                let mut wakes = wakes.take_while(|event| event.time_ns == time_ns);
-                let wake = wakes.find(|event| event.client == client.id);
-                if let Some(Happening::Woke { is_early, .. }) = wake.map(|event| &mut event.what) {
-                    *is_early = true;
-                }
-            }
-            _ => {}
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Most clients of a crowd sleep for long times. A client is *dormant* while it sleeps and nothing
 //! about it is left to do. A decision passes over dormant clients, so its cost depends on the
-//! lively ones only. Whoever may change a client wakes it up here; it is dormant again after a
+//! lively ones only. Each access that may change a client wakes it up here; it is dormant again after a
 //! decision without anything to do for it.
 
 use prorata_core::ids::ClientId;

@@ -134,11 +134,13 @@ impl Competition {
         let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
             return false;
         };
-        let served_ns = tree.uncharged_ns();
-        let used_all = tree.uses_all_cpus();
-        let cpus = tree.cpu_count();
-        let due_ns = self.clock.advance(now_ns, served_ns, cpus, used_all);
-        dispatcher.advance(due_ns);
+        if dispatcher.mechanisms().any() {
+            let served_ns = tree.uncharged_ns();
+            let used_all = tree.uses_all_cpus();
+            let cpus = tree.cpu_count();
+            let due_ns = self.clock.advance(now_ns, served_ns, cpus, used_all);
+            dispatcher.advance(due_ns);
+        }
         for mut client in tree.farewells.drain(..) {
             let used_ns = client.report(&mut dispatcher, &mut self.chronicle, now_ns);
             self.outside.charge(&client, used_ns);
@@ -178,6 +180,7 @@ impl Competition {
             client.find_outlook(&dispatcher);
             self.chronicle.note_outlook(now_ns, client, was_early);
         }
+        self.chronicle.note_early_wakes(now_ns, tree);
         if self.outside.capacities().is_some() {
             self.note_lags(tree, &dispatcher);
         }

@@ -89,11 +89,7 @@ impl Enforcement {
         idle_works: bool,
         is_limited: bool,
     ) -> bool {
-        let mechanism = match self.preferred {
-            Mechanism::Idle if !idle_works => self.substitute(tree),
-            preferred => preferred,
-        };
-        match mechanism {
+        match self.mechanism_if(tree, idle_works) {
             Mechanism::Idle => is_limited,
             Mechanism::GroupIdle | Mechanism::GroupFreeze => {
                 let groups = self.control_groups.as_ref();
@@ -191,25 +187,21 @@ impl Enforcement {
             return self.mechanism == Mechanism::Idle;
         };
         let keeps_files = tree.keeps_files();
-        let (mut any_ungrouped, mut any_lacks_right) = (false, false);
+        let mut any_ungrouped = false;
         for client in tree.lively_mut() {
             if client.unsettled || client.is_moving() {
                 client.gather(groups, keeps_files);
             }
             any_ungrouped |= !client.grouped;
-            any_lacks_right |= client.lacks_right;
+            self.any_lacks_right |= client.lacks_right;
         }
-        self.any_lacks_right = any_lacks_right;
         // Beside a process in another group, a group in `cpu.idle` is worth as much as any.
         self.mechanism == Mechanism::GroupIdle && !any_ungrouped
     }
 
     /// Takes the preferred mechanism, or the substitute while that does not work.
     pub(crate) fn choose_mechanism(&mut self, tree: &mut Tree) {
-        let mechanism = match self.preferred {
-            Mechanism::Idle if !tree.idle_works() => self.substitute(tree),
-            preferred => preferred,
-        };
+        let mechanism = self.mechanism_if(tree, tree.idle_works());
         if mechanism != self.mechanism {
             tracing::info!("losers are kept from running by {mechanism:?} from now on");
             self.mechanism = mechanism;
@@ -220,6 +212,14 @@ impl Enforcement {
                     client.disperse();
                 }
             }
+        }
+    }
+
+    /// The preferred mechanism, or the substitute where `SCHED_IDLE` is preferred and does not work.
+    fn mechanism_if(&mut self, tree: &Tree, idle_works: bool) -> Mechanism {
+        match self.preferred {
+            Mechanism::Idle if !idle_works => self.substitute(tree),
+            preferred => preferred,
         }
     }
 

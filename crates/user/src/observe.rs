@@ -267,20 +267,21 @@ impl Client {
         }
         let used_ns = std::mem::take(&mut self.uncharged_ns);
         let woken_from = std::mem::replace(&mut self.sleeps_on_told, self.sleeps_on);
+        let mut tell = |client: &mut Client, runnable, dispatcher: &mut Dispatcher| {
+            let told_before = std::mem::replace(&mut client.runnable_told, runnable);
+            dispatcher.wake(client.id, runnable, woken_from);
+            chronicle.note_report(now_ns, client, told_before, woken_from);
+        };
         if used_ns > 0 {
             if self.runnable_told == 0 {
-                self.runnable_told = self.runnable.max(1);
-                dispatcher.wake(self.id, self.runnable_told, woken_from);
-                chronicle.note_report(now_ns, self, 0, woken_from);
+                tell(self, self.runnable.max(1), dispatcher);
             }
             self.outlook_holds = false;
             dispatcher.charge(self.id, used_ns);
         }
         if self.runnable != self.runnable_told {
             self.outlook_holds = false;
-            let told_before = std::mem::replace(&mut self.runnable_told, self.runnable);
-            dispatcher.wake(self.id, self.runnable, woken_from);
-            chronicle.note_report(now_ns, self, told_before, woken_from);
+            tell(self, self.runnable, dispatcher);
         }
         if self.quantum_ns != self.quantum_told_ns {
             self.quantum_told_ns = self.quantum_ns;

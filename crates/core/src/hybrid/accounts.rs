@@ -265,10 +265,15 @@ impl Accounts {
         account.is_some_and(|account| account.early_until_ns > self.now_ns)
     }
 
+    /// Whether boosts multiply tickets.
+    pub(crate) fn multiplies_tickets(&self) -> bool {
+        self.as_printed && self.mechanisms.ticket_boost
+    }
+
     /// The boost of a client's tickets, where boosts multiply tickets: none for a client that
     /// received what it deserved. It lifts no client above the bound of its nice value.
     pub(crate) fn boost(&mut self, client: ClientId, standing: &Standing) -> Option<u32> {
-        if !(self.as_printed && self.mechanisms.ticket_boost) {
+        if !self.multiplies_tickets() {
             return None;
         }
         let boost = self.settle(client, standing).window.boost()?;

@@ -60,6 +60,21 @@ impl EarlyRank {
         self.0 >> ARRIVAL_BITS
     }
 
+    /// The rank that is this number.
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// What the client slept on.
+    pub fn class(self) -> WakeClass {
+        match self.0 >> (ARRIVAL_BITS + FRACTION_BITS) {
+            0 => WakeClass::Lock,
+            1 => WakeClass::Disk,
+            2 => WakeClass::Other,
+            _ => WakeClass::User,
+        }
+    }
+
     /// As a number.
     pub fn bits(self) -> u64 {
         self.0
@@ -111,6 +126,15 @@ mod tests {
         assert!(user(3, 9) < user(4, 0));
         assert!(user(4, 0) < user(4, 1));
         assert_eq!(user(u32::MAX, 0), user(FRACTION_ONE - 1, 0));
+    }
+
+    #[test]
+    fn a_rank_tells_its_class() {
+        for class in CLASSES {
+            let rank = EarlyRank::new(class, FRACTION_ONE, u64::MAX);
+            assert_eq!(EarlyRank::from_bits(rank.bits()), rank);
+            assert_eq!(rank.class(), class);
+        }
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore, MapFlags};
 use crate::KernelError;
 
 /// What was decided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum DecisionKind {
     /// The node competes again: one of its tasks became runnable.
     Join,
@@ -23,6 +23,7 @@ pub enum DecisionKind {
     New,
     /// The state follows, node by node, and replaces all earlier records. A trace that is
     /// opened after the first decisions begins so.
+    #[default]
     Begin,
     /// Part of the state: the node competes, with this pass.
     Competes,
@@ -52,7 +53,7 @@ impl DecisionKind {
 }
 
 /// A decision about a node.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Decision {
     /// What was decided.
     pub kind: DecisionKind,

@@ -3,17 +3,17 @@
 
 use prorata_core::entitlement::Entitlements;
 use prorata_core::hybrid::{MAX_BOOST, boost};
+use prorata_core::ledger::Ledger;
 use prorata_core::policy::lottery::{ListLottery, ListOrder};
-use prorata_core::policy::{ClientIndex, Policy};
+use prorata_core::policy::{ClientIndex, Policy, PolicyError};
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::Scenario;
 use prorata_scenario::file::Tickets;
-use prorata_scenario::plan::{Plan, client_id};
+use prorata_scenario::plan::client_id;
 use serde::Deserialize;
 
 use super::{Context, Result};
-use crate::error::ReproduceError;
 use crate::finding::Findings;
 
 /// Random lotteries among the scenario's processes.
@@ -62,6 +62,7 @@ impl Process {
 impl EffectiveTickets {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let scenario = context.scenario();
+        let ledger = context.plan()?.ledger;
         let quantum_ns = scenario.machine.quantum.0;
         let mut lots = Xoshiro256PlusPlus::seed_from_u64(context.seed(0));
         let (mut largest, mut clipped) = (0f64, 0u32);
@@ -70,7 +71,8 @@ impl EffectiveTickets {
             let count = scenario.clients.len();
             let processes = (0..count).map(|_| Process::random(&mut lots, quantum_ns));
             let processes: Vec<Process> = processes.collect();
-            let ours = ours(context, &processes, quantum_ns)?;
+            let ours = ours(ledger.clone(), &processes, quantum_ns)
+                .map_err(|error| context.malformed(error.to_string()))?;
             let literal = literal(&scenario, &processes, quantum_ns)
                 .ok_or_else(|| context.malformed("needs clients with tickets of one currency"))?;
             for (ours, literal) in ours.iter().zip(&literal) {
@@ -89,12 +91,12 @@ impl EffectiveTickets {
 }
 
 /// The chance of each process in the lottery.
-fn ours(context: &Context<'_>, processes: &[Process], quantum_ns: u64) -> Result<Vec<f64>> {
-    let plan = Plan::new(&context.figure.scenario).map_err(|error| ReproduceError::Scenario {
-        id: context.figure.id.clone(),
-        error: Box::new(error),
-    })?;
-    let mut entitlements = Entitlements::new(plan.ledger, &[1]);
+fn ours(
+    ledger: Ledger,
+    processes: &[Process],
+    quantum_ns: u64,
+) -> core::result::Result<Vec<f64>, PolicyError> {
+    let mut entitlements = Entitlements::new(ledger, &[1]);
     let numbers = || processes.iter().zip(0u32..);
     for (_, client) in numbers().filter(|(process, _)| process.runnable) {
         entitlements.set_runnable(client_id(client), 1);
@@ -104,9 +106,8 @@ fn ours(context: &Context<'_>, processes: &[Process], quantum_ns: u64) -> Result
     let mut lottery = ListLottery::new(ListOrder::MoveToFront, lots);
     for (client, tickets) in entitlements.competing(0) {
         let process = &processes[client.0 as usize];
-        let joined = lottery.join(client, tickets);
-        let charged = joined.and_then(|()| lottery.charge(client, process.used_ns, quantum_ns));
-        charged.map_err(|error| context.malformed(error.to_string()))?;
+        lottery.join(client, tickets)?;
+        lottery.charge(client, process.used_ns, quantum_ns)?;
         lottery.set_boost(client, process.boost());
     }
     let weights = numbers().map(|(_, client)| {

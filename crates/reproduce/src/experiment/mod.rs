@@ -31,6 +31,8 @@ mod windows;
 
 use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
+use prorata_scenario::file::ScenarioError;
+use prorata_scenario::plan::Plan;
 use prorata_sim::{Machine, Observer, Simulation};
 use prorata_stage::ProcessEngine;
 use serde::Deserialize;
@@ -247,16 +249,12 @@ impl Context<'_> {
         observer: O,
     ) -> Result<(Machine, O)> {
         self.step("")?;
-        let id = || self.figure.id.clone();
-        let mut simulation = Simulation::watched(scenario, seed, observer).map_err(|error| {
-            ReproduceError::Scenario {
-                id: id(),
-                error: Box::new(error),
-            }
+        let simulation = Simulation::watched(scenario, seed, observer);
+        let mut simulation = simulation.map_err(|error| self.refused(error))?;
+        simulation.run().map_err(|error| ReproduceError::Run {
+            id: self.figure.id.clone(),
+            error,
         })?;
-        simulation
-            .run()
-            .map_err(|error| ReproduceError::Run { id: id(), error })?;
         Ok(simulation.into_parts())
     }
 
@@ -308,6 +306,19 @@ impl Context<'_> {
             return Err(ReproduceError::Interrupted);
         }
         Ok(())
+    }
+
+    /// The plan of the figure's scenario, for experiments that drive a part of a machine.
+    pub fn plan(&self) -> Result<Plan> {
+        Plan::new(&self.figure.scenario).map_err(|error| self.refused(error))
+    }
+
+    /// A scenario that is refused.
+    fn refused(&self, error: ScenarioError) -> ReproduceError {
+        ReproduceError::Scenario {
+            id: self.figure.id.clone(),
+            error: Box::new(error),
+        }
     }
 
     /// A scenario that does not fit its experiment.

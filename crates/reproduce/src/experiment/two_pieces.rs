@@ -5,14 +5,13 @@
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::hybrid::{Mechanisms, WakeClass};
 use prorata_core::ids::ClientId;
-use prorata_core::policy::PolicyName;
+use prorata_core::policy::{Policy, PolicyName};
 use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
 use prorata_report::chart::{Axis, Chart, Curve, Shape};
 use prorata_scenario::plan::{Plan, client_id};
 use serde::Deserialize;
 
 use super::{Context, Result, policy_title};
-use crate::error::ReproduceError;
 use crate::finding::Findings;
 
 /// Random histories, each in two pieces and in one.
@@ -49,7 +48,8 @@ const MECHANISMS: Mechanisms = Mechanisms {
 impl TwoPieces {
     pub(super) fn run(&self, context: &mut Context<'_>) -> Result<Findings> {
         let mut findings = Findings::default();
-        let mut lots = Xoshiro256PlusPlus::seed_from_u64(context.seed(0));
+        let (plan, seed) = (context.plan()?, context.seed(0));
+        let mut lots = Xoshiro256PlusPlus::seed_from_u64(seed);
         let quantum_ns = context.figure.scenario.machine.quantum.0;
         let mut drawn = None;
         for &policy in &self.policies {
@@ -62,8 +62,9 @@ impl TwoPieces {
                     beta_ns: time(&mut lots),
                     between_ns: time(&mut lots),
                 };
-                let top = self.future(context, policy, &history, true)?;
-                let bottom = self.future(context, policy, &history, false)?;
+                let future =
+                    |in_pieces| self.future(&plan, policy.policy(seed), &history, in_pieces);
+                let (top, bottom) = (future(true), future(false));
                 same += u32::from(top == bottom);
                 drawn.get_or_insert((top, bottom));
             }
@@ -79,20 +80,15 @@ impl TwoPieces {
     /// What comes after a history, in two pieces or in one.
     fn future(
         &self,
-        context: &Context<'_>,
-        policy: PolicyName,
+        plan: &Plan,
+        lots: Box<dyn Policy + Send>,
         history: &History,
         in_pieces: bool,
-    ) -> Result<Future> {
-        let plan = Plan::new(&context.figure.scenario).map_err(|e| ReproduceError::Scenario {
-            id: context.figure.id.clone(),
-            error: Box::new(e),
-        })?;
+    ) -> Future {
         let clients = plan.groups.last().map_or(0, |group| group.clients.end);
         let quantum_ns = plan.machine.quantum.0;
-        let lots = policy.policy(context.seed(0));
         let mut cpu = Cpu {
-            dispatcher: Dispatcher::new(plan.ledger, lots, 1, quantum_ns),
+            dispatcher: Dispatcher::new(plan.ledger.clone(), lots, 1, quantum_ns),
             now_ns: 0,
         };
         cpu.dispatcher.set_mechanisms(MECHANISMS);
@@ -127,7 +123,7 @@ impl TwoPieces {
         let winners = lengths.into_iter().cycle().take(self.turns as usize);
         let winners = winners.map(|used_ns| cpu.turn(used_ns)).collect();
         let received = |client| cpu.dispatcher.usage(client_id(client)).received_ns;
-        Ok((winners, (0..clients).map(received).collect()))
+        (winners, (0..clients).map(received).collect())
     }
 
     fn chart(&self, context: &Context<'_>, top: &Future, bottom: &Future) -> Chart {

@@ -19,8 +19,8 @@ use crate::process_id::ProcessId;
 /// A process, and the group to move it to.
 type Request = (ProcessId, PathBuf);
 
-/// Asks the service manager on a thread of its own, which ends with this. Whoever asks finds out
-/// from `/proc` whether a process has arrived.
+/// Asks the service manager on a thread of its own, which ends with this. `/proc` tells whether a
+/// process has arrived.
 #[derive(Debug)]
 pub(super) struct Mover(Sender<Request>);
 

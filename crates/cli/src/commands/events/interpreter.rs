@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use prorata_core::hybrid::{EarlyRank, WakeClass};
 use prorata_kernel::scheduler::{Decision, DecisionKind};
 use prorata_protocol::{EventKind, SleepKind, TurnEndKind};
-
-/// Bits of an early task's rank below its class ([`prorata_core::hybrid::EarlyRank`]).
-const CLASS_SHIFT: u32 = 60;
 
 /// An event, of a thread if that is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,14 +124,15 @@ impl Interpreter {
 
     /// A thread woke that is early: its rank tells what it slept on.
     fn wake_early(&mut self, decision: &Decision) {
-        let from = decision
+        let class = decision
             .early
-            .map_or(SleepKind::Unknown, |rank| match rank >> CLASS_SHIFT {
-                0 => SleepKind::Lock,
-                1 => SleepKind::Disk,
-                2 => SleepKind::Kernel,
-                _ => SleepKind::User,
-            });
+            .map(|bits| EarlyRank::from_bits(bits).class());
+        let from = class.map_or(SleepKind::Unknown, |class| match class {
+            WakeClass::Lock => SleepKind::Lock,
+            WakeClass::Disk => SleepKind::Disk,
+            WakeClass::Other => SleepKind::Kernel,
+            WakeClass::User => SleepKind::User,
+        });
         let woke = EventKind::Woke { early: true, from };
         let mut of_node = self.events.iter_mut().rev();
         match of_node.find(|event| event.node == decision.node) {
@@ -211,21 +210,11 @@ mod tests {
             kind,
             node,
             tid,
-            cpu: 0,
             time_ns: time_ms * 1_000_000,
-            pass: 0,
             tickets: 1.0,
-            present: 0,
-            service_ns: 0,
             quantum_ns: 20_000_000,
             tasks: 1,
-            drawn: false,
-            key: 0,
-            queue: 0,
-            is_bound: false,
-            early: None,
-            lead_ns: 0,
-            own_lead_ns: 0,
+            ..Decision::default()
         }
     }
 
@@ -236,9 +225,9 @@ mod tests {
         }
     }
 
-    fn early(node: u32, tid: u32, time_ms: u64, class: u64) -> Decision {
+    fn early(node: u32, tid: u32, time_ms: u64, class: WakeClass) -> Decision {
         Decision {
-            early: Some(class << CLASS_SHIFT | 7),
+            early: Some(EarlyRank::new(class, 0, 7).bits()),
             ..decision(DecisionKind::WaitEarly, node, tid, time_ms)
         }
     }
@@ -269,7 +258,7 @@ mod tests {
             charge(1, 11, 20, 16),
             decision(Pick, 1, 11, 20),
             decision(Join, 2, 0, 25),
-            early(2, 22, 25, 3),
+            early(2, 22, 25, WakeClass::User),
             charge(1, 11, 25, 5),
             decision(Pick, 2, 22, 25),
             charge(2, 22, 26, 1),
@@ -301,12 +290,12 @@ mod tests {
     #[test]
     fn the_rank_of_an_early_task_tells_what_it_slept_on() {
         let kinds = [
-            SleepKind::Lock,
-            SleepKind::Disk,
-            SleepKind::Kernel,
-            SleepKind::User,
+            (WakeClass::Lock, SleepKind::Lock),
+            (WakeClass::Disk, SleepKind::Disk),
+            (WakeClass::Other, SleepKind::Kernel),
+            (WakeClass::User, SleepKind::User),
         ];
-        for (class, from) in (0..).zip(kinds) {
+        for (class, from) in kinds {
             let woke = EventKind::Woke { early: true, from };
             assert_eq!(events_of(&[early(1, 5, 0, class)], 9), [(Some(5), woke)]);
         }

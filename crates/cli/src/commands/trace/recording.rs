@@ -251,13 +251,7 @@ mod tests {
             service_ns,
             quantum_ns: 20_000_000,
             tasks: 1,
-            drawn: false,
-            key: 0,
-            queue: 0,
-            is_bound: false,
-            early: None,
-            lead_ns: 0,
-            own_lead_ns: 0,
+            ..Decision::default()
         }
     }
 

@@ -32,18 +32,11 @@ impl Kernel {
             time_ns: self.clock_ns,
             pass: (pass * units) as u64,
             tickets: f64::from(node),
-            cpu: 0,
             present: (self.core.global_pass() * units) as u64,
             service_ns,
             quantum_ns: QUANTUM_NS,
             tasks: 1,
-            drawn: false,
-            key: 0,
-            queue: 0,
-            is_bound: false,
-            early: None,
-            lead_ns: 0,
-            own_lead_ns: 0,
+            ..Decision::default()
         });
     }
 

@@ -21,17 +21,11 @@ impl Words {
             time_ns: self.clock_ns,
             pass,
             tickets: 1.0,
-            present: 0,
-            service_ns: 0,
             quantum_ns: 20_000_000,
             tasks: 1,
-            drawn: false,
             key: pass,
             queue: QUEUE,
-            is_bound: false,
-            early: None,
-            lead_ns: 0,
-            own_lead_ns: 0,
+            ..Decision::default()
         });
         self.words.last_mut().expect("it was told")
     }
