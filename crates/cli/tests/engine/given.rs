@@ -143,11 +143,17 @@ pub fn hybrid() -> Result<(), Failed> {
         let ((turns, waited_ns), (turns_before, waited_before_ns)) = (after?, before?);
         check(turns - turns_before > 30.0, "turns", &shown)?;
         let mean_ns = (waited_ns - waited_before_ns) / (turns - turns_before);
-        let is_due = match is_abbreviated {
-            true => mean_ns < 2e6,
-            false => mean_ns > 4e6,
-        };
-        check(is_due, &format!("{mean_ns} ns a wait"), &shown)?;
+        println!(
+            "{options:?}: {mean_ns:.0} ns a wait, {} turns",
+            turns - turns_before
+        );
+        // Waits for the waking program itself take one or two milliseconds here.
+        let waits_for_turns = mean_ns > 4e6;
+        check(
+            waits_for_turns != is_abbreviated,
+            &format!("{mean_ns} ns a wait"),
+            &shown,
+        )?;
         let refusal = part(&shown, "refused")?;
         check(refusal.contains("cannot change"), refusal, &shown)?;
         let judged =
