@@ -21,7 +21,9 @@
 //! policy.
 
 mod affinity;
+mod client;
 mod early;
+mod further;
 mod pauses;
 mod quanta;
 
@@ -37,8 +39,10 @@ use crate::matching::Matching;
 use crate::policy::{Policy, PolicyError};
 use crate::prefetch::prefetch;
 
+use client::Client;
 pub use early::Early;
 use early::EarlyClients;
+use further::Further;
 
 /// A client that is to run on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,42 +83,6 @@ pub struct Turn {
     early: bool,
 }
 
-/// What a chooser keeps for each client, in four bytes: there may be a million
-/// clients, and turns on few CPUs.
-///
-/// Zero: the client does not compete. Else its runnable threads, or, with the
-/// highest bit set, where its turn is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Client(u32);
-
-const HAS_TURN: u32 = 1 << 31;
-
-impl Client {
-    const ABSENT: Self = Self(0);
-
-    /// A client without a turn. More threads than there can be CPUs count as
-    /// the most that fit.
-    fn waiting(threads: u32) -> Self {
-        Self(threads.min(HAS_TURN - 1))
-    }
-
-    fn with_turn(place: usize) -> Self {
-        Self(HAS_TURN | place as u32)
-    }
-
-    fn turn(self) -> Option<usize> {
-        (self.0 & HAS_TURN != 0).then_some((self.0 & !HAS_TURN) as usize)
-    }
-}
-
-/// The CPUs that a client was chosen for but that were not asked for yet.
-#[derive(Clone, Copy, Debug)]
-struct Further {
-    client: ClientIndex,
-    cpus: u32,
-    why: Reason,
-}
-
 /// Chooses which client runs on each of its CPUs.
 pub struct Chooser {
     policy: Box<dyn Policy + Send>,
@@ -129,6 +97,8 @@ pub struct Chooser {
     turns: Vec<Turn>,
     /// Sum of the runnable threads of the clients with a turn.
     turn_threads: u64,
+    /// Sum of the CPU time that is to be charged when these turns end.
+    uncharged_ns: u64,
     /// Of the client chosen last. None as soon as there are none.
     further: Option<Further>,
     /// CPU time used outside turns that is charged with the next turn.
@@ -156,6 +126,7 @@ impl Chooser {
             clients: Vec::new(),
             turns: Vec::new(),
             turn_threads: 0,
+            uncharged_ns: 0,
             further: None,
             outside_ns: BTreeMap::new(),
             passed_over: BTreeSet::new(),
@@ -195,14 +166,29 @@ impl Chooser {
             self.clients.resize(index + 1, Client::ABSENT);
         }
         self.clients[index] = Client::waiting(threads);
+        self.pass_time(0);
         expect(self.policy.join(client, tickets));
+    }
+
+    /// Time passes for the clients that compete now, by what turns have used and by
+    /// `more_ns`, of which the chooser has not been told.
+    #[inline]
+    pub(crate) fn pass_time(&mut self, more_ns: u64) {
+        let used_ns = self.uncharged_ns.saturating_add(more_ns);
+        if used_ns > 0 {
+            self.policy.pass_time(used_ns, self.quantum_ns);
+        }
     }
 
     /// A competing client blocks; its turn ends. What it used is charged
     /// before, its place in the policy is kept (1995, 2.2).
     #[inline]
     pub fn leave(&mut self, client: ClientIndex) {
-        let used_ns = match self.client(client).turn() {
+        let turn = self.client(client).turn();
+        if turn.is_none() || self.turns.len() > 1 {
+            self.pass_time(0);
+        }
+        let used_ns = match turn {
             Some(place) => Some(self.close_turn(client, place)),
             None if self.outside_ns.is_empty() => None,
             None => self
@@ -252,6 +238,7 @@ impl Chooser {
 
     /// A competing client has other tickets.
     pub fn set_tickets(&mut self, client: ClientIndex, tickets: u32) {
+        self.pass_time(0);
         expect(self.policy.set_tickets(client, tickets));
     }
 
@@ -268,7 +255,10 @@ impl Chooser {
     #[inline]
     pub fn charge(&mut self, client: ClientIndex, used_ns: u64) {
         match self.client(client).turn() {
-            Some(place) => self.turns[place].used_ns += used_ns,
+            Some(place) => {
+                self.turns[place].used_ns += used_ns;
+                self.uncharged_ns += used_ns;
+            }
             None if self.policy.charges_add_up() => {
                 expect(self.policy.charge(client, used_ns, self.quantum_ns));
             }
@@ -334,7 +324,7 @@ impl Chooser {
             return self.widen();
         };
         let state = &mut self.clients[client.0 as usize];
-        let threads = state.0;
+        let threads = state.waiting_threads();
         *state = Client::with_turn(self.turns.len());
         let quantum_ns = match why == Reason::Early {
             true => self.early_quantum_ns(client),
@@ -343,7 +333,7 @@ impl Chooser {
         let until_ns = now_ns.saturating_add(quantum_ns);
         let used_ns = match self.outside_ns.is_empty() {
             true => 0,
-            false => self.outside_ns.remove(&client).unwrap_or(0),
+            false => self.take_outside_ns(client),
         };
         self.turns.push(Turn {
             client,
@@ -363,6 +353,14 @@ impl Chooser {
             until_ns,
             why,
         })
+    }
+
+    /// CPU time used outside turns, to be charged with the turn that begins.
+    #[cold]
+    fn take_outside_ns(&mut self, client: ClientIndex) -> u64 {
+        let used_ns = self.outside_ns.remove(&client).unwrap_or(0);
+        self.uncharged_ns += used_ns;
+        used_ns
     }
 
     /// The client whose turn is next, taken from the policy.
@@ -387,54 +385,6 @@ impl Chooser {
         Some((client, Reason::Policy))
     }
 
-    /// Whether the next call of [`Self::next`] gives a further CPU to the
-    /// client chosen last.
-    #[inline]
-    pub fn has_further(&self) -> bool {
-        self.further.is_some_and(|further| {
-            let turn = self.turn_of(further.client);
-            self.cpus_free > 0 && turn.is_some_and(|turn| self.can_widen(turn))
-        })
-    }
-
-    fn keep_further(&mut self, client: ClientIndex, cpus: u32, why: Reason) {
-        self.further = (cpus > 0).then_some(Further { client, cpus, why });
-    }
-
-    #[cold]
-    fn next_further(&mut self) -> Option<Choice> {
-        let has_further = self.has_further();
-        let Further { client, cpus, why } = self.further.take()?;
-        if !has_further {
-            return None;
-        }
-        self.keep_further(client, cpus - 1, why);
-        let place = self.client(client).turn()?;
-        let turn = &mut self.turns[place];
-        turn.cpus += 1;
-        self.cpus_free -= 1;
-        let until_ns = turn.until_ns;
-        self.seat(client);
-        Some(Choice {
-            client,
-            until_ns,
-            why,
-        })
-    }
-
-    /// A CPU that no other client can use goes to a client with a turn that
-    /// has waiting threads.
-    fn widen(&mut self) -> Option<Choice> {
-        let given = u64::from(self.cpus.len() as u32 - self.cpus_free);
-        if self.turn_threads == given {
-            return None;
-        }
-        let turn = self.turns.iter().find(|turn| self.can_widen(turn))?;
-        let cpus = (turn.threads - turn.cpus).min(self.cpus_free);
-        self.keep_further(turn.client, cpus, Reason::Spare);
-        self.next_further()
-    }
-
     /// Ends the client's turn, which is at `place`. Returns the CPU time to be
     /// charged, and whether the turn was an early one.
     #[inline]
@@ -443,6 +393,7 @@ impl Chooser {
         self.cpus_free += turn.cpus;
         self.unseat(client, turn.cpus);
         self.turn_threads -= u64::from(turn.threads);
+        self.uncharged_ns -= turn.used_ns;
         self.clients[client.0 as usize] = Client::waiting(turn.threads);
         if let Some(moved) = self.turns.get(place) {
             self.clients[moved.client.0 as usize] = Client::with_turn(place);

@@ -159,6 +159,21 @@ impl Dispatcher {
         }
     }
 
+    /// Clients of a pool have used so much CPU time in all for which they are not charged yet. It
+    /// is due to the clients that compete now; the charges to come do not count it again.
+    ///
+    /// Call this before a client of the pool wakes or blocks, unless all clients are charged up to
+    /// now. Else a client that wakes in the middle of another client's turn gains a part of what
+    /// the turn used before.
+    pub fn pass_time(&mut self, pool: u32, uncharged_ns: u64) {
+        if uncharged_ns > 0
+            && self.entitlements.pass_time(pool as usize, uncharged_ns)
+            && let Some(chooser) = self.choosers.get_mut(pool as usize)
+        {
+            chooser.pass_time(uncharged_ns);
+        }
+    }
+
     /// Accounts for CPU time of a runnable client, whether it has a turn or
     /// not. Time of a client that is not runnable is not accounted for: say
     /// that it woke first.
@@ -231,9 +246,21 @@ impl Dispatcher {
     }
 
     /// As [`Chooser::next`] of the chooser that owns the CPU, by the tickets
-    /// that are in force now.
+    /// that are in force now. All clients are charged up to now.
     #[inline]
     pub fn next(&mut self, cpu: u32, now_ns: u64) -> Option<Choice> {
+        self.next_after(cpu, now_ns, || 0)
+    }
+
+    /// The same, where clients have used `uncharged_ns()` in all for which they are not charged
+    /// ([`Dispatcher::pass_time`]): asked if tickets may change.
+    #[inline]
+    pub fn next_after(
+        &mut self,
+        cpu: u32,
+        now_ns: u64,
+        uncharged_ns: impl FnOnce() -> u64,
+    ) -> Option<Choice> {
         let pool = match self.choosers.len() {
             1 => 0,
             _ => self.pool_with(cpu),
@@ -247,7 +274,10 @@ impl Dispatcher {
             if is_limiting {
                 self.review_limits(now_ns);
             }
-            self.refresh(pool);
+            if self.entitlements.has_changes(pool) {
+                self.pass_time(pool as u32, uncharged_ns());
+                self.refresh(pool);
+            }
         }
         let mut choice = self.choosers[pool].give(now_ns)?;
         if is_limiting {

@@ -23,6 +23,7 @@ enum Operation {
     TakeAnyone(u32),
     Charge(u32, u64, u64),
     ChargeAndLeave(u32, u64, u64),
+    PassTime(u64, u64),
 }
 
 /// Both do the same and say the same; then both pick.
@@ -72,6 +73,10 @@ fn apply(policy: &mut impl Policy, reference: &mut impl Policy, operation: &Oper
             policy.charge_and_leave(index(client), used, quantum),
             reference.charge_and_leave(index(client), used, quantum)
         ),
+        Operation::PassTime(uncharged, quantum) => {
+            policy.pass_time(uncharged, quantum);
+            reference.pass_time(uncharged, quantum);
+        }
     }
     assert_eq!(policy.len(), reference.len());
     assert_eq!(policy.total_tickets(), reference.total_tickets());
@@ -101,6 +106,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         8 => use_of_quantum().prop_map(|(used, quantum)| Operation::Turn(used, quantum)),
         2 => Just(Operation::Take),
         1 => client.clone().prop_map(Operation::TakeAnyone),
+        2 => (0..=90_000_000u64).prop_map(|used| Operation::PassTime(used, 20_000_000)),
         2 => (client.clone(), use_of_quantum())
             .prop_map(|(c, (used, quantum))| Operation::ChargeAndLeave(c, used, quantum)),
         3 => (client, use_of_quantum()).prop_map(|(c, (used, quantum))| Operation::Charge(c, used, quantum)),
@@ -157,6 +163,14 @@ fn long_history(seed: u64, clients: u32, steps: u32, tickets: fn(&mut Xoshiro256
                 _ => Operation::Charge(client, u64::from(random.next_u32() % 100), 100),
             };
             apply(&mut policy, &mut reference, &operation);
+        }
+        if random.next_u32().is_multiple_of(8) {
+            let uncharged = u64::from(random.next_u32() % 400);
+            apply(
+                &mut policy,
+                &mut reference,
+                &Operation::PassTime(uncharged, 100),
+            );
         }
         let operation = match random.next_u32() % 16 {
             0 => Operation::Leave(client),

@@ -311,3 +311,100 @@ proptest! {
         prop_assert!(worst <= 2.0 * n, "{worst} quanta with {n} clients on {cpus:?} CPUs");
     }
 }
+
+/// What each client is due by its tickets while it can run, served as a fluid.
+#[derive(Default)]
+struct Due<'a> {
+    tickets: &'a [u32],
+    cpus: u32,
+    /// Since then these can run.
+    since_ns: u64,
+    runnable: Vec<usize>,
+    due_ns: Vec<f64>,
+}
+
+impl Observer for Due<'_> {
+    fn observe(&mut self, now_ns: u64, _event: Event<'_>, machine: &Machine) {
+        let steady = |tickets: &u32| Job {
+            tickets: *tickets,
+            start_ms: 0,
+            stop_ms: 0,
+        };
+        self.due_ns.resize(self.tickets.len(), 0.0);
+        if now_ns > self.since_ns {
+            let jobs: Vec<Job> = self.tickets.iter().map(steady).collect();
+            let rates = rates(&jobs, &self.runnable, self.cpus);
+            for (client, rate) in self.runnable.iter().zip(rates) {
+                self.due_ns[*client] += rate * (now_ns - self.since_ns) as f64;
+            }
+        }
+        self.since_ns = now_ns;
+        let can_run = |client: &usize| machine.runnable_threads(*client as u32) > 0;
+        self.runnable = (0..self.tickets.len()).filter(can_run).collect();
+    }
+}
+
+/// Clients that compute, and clients that sleep at times but want more than they are due. The most
+/// by which a client's CPU time, and its account of what is due, differ from the fluid, in quanta.
+fn worst_beside_sleepers(tickets: &[u32], cpus: u32, machine: &str) -> (f64, f64) {
+    let clients: String = tickets
+        .iter()
+        .enumerate()
+        .map(|(i, tickets)| {
+            let program = ["hog", "sleeper"][i % 2];
+            format!("[[client]]\nname = \"c{i}\"\ntickets = {tickets}\nprogram = \"{program}\"\n")
+        })
+        .collect();
+    let scenario = parse(&format!(
+        r#"
+        duration = "200s"
+        machine = {{ cpus = {cpus}, quantum = "10ms", {machine} }}
+        {clients}
+        [program.hog]
+        steps = [{{ compute = "1h" }}]
+        [program.sleeper]
+        steps = [{{ loop = {{ steps = [
+            {{ compute = {{ exponential = "30ms" }} }}, {{ sleep = {{ exponential = "15ms" }} }},
+        ] }} }}]
+        "#
+    ));
+    let watch = Due {
+        tickets,
+        cpus,
+        ..Due::default()
+    };
+    let (machine, watch) = run(&scenario, 1, watch);
+    let worst = |measure: fn(&Machine, u32) -> u64| {
+        let due = (0..).zip(&watch.due_ns);
+        due.map(|(client, due_ns)| (measure(&machine, client) as f64 - due_ns).abs())
+            .fold(0.0, f64::max)
+            / (QUANTUM_MS * 1e6)
+    };
+    let specified = |machine: &Machine, client| {
+        let client = machine.client_id(client);
+        machine.dispatcher().usage(client).specified_ns
+    };
+    (worst(Machine::received_ns), worst(specified))
+}
+
+#[test]
+fn a_sleeper_gets_its_due_of_the_time_in_which_it_can_run() {
+    for policy in ["stride", "hierarchical-stride", "eevdf"] {
+        for (tickets, cpus) in [
+            (&[100, 100][..], 1),
+            (&[300, 100, 200, 100], 1),
+            (&[1; 8], 2),
+        ] {
+            for hybrid in ["", ", hybrid = { abbreviated-quanta = true }"] {
+                let machine = format!("policy = \"{policy}\"{hybrid}");
+                let (received, specified) = worst_beside_sleepers(tickets, cpus, &machine);
+                let n = tickets.len() as f64;
+                assert!(received <= n, "{machine} {tickets:?}: {received} quanta");
+                assert!(
+                    specified <= 0.01,
+                    "{machine} {tickets:?}: {specified} quanta"
+                );
+            }
+        }
+    }
+}

@@ -265,41 +265,46 @@ fn without_abbreviated_quanta_an_editor_waits_for_the_running_turn() {
 
 #[test]
 fn a_wake_preempts_only_for_a_gain_of_a_millisecond() {
-    // At 10 ms both have used 10 ms; at 5 ms the sleeper has used nothing, the hog 5 ms.
-    let preempts = |sleep: &str| {
+    // The hog runs for a quantum before the sleeper computes, and again while it sleeps.
+    let preempts = |compute_us: u64| {
         let rest = format!(
             r#"
             client = [
-                {{ name = "sleeper", tickets = 100, program = "sleeper" }},
-                {{ name = "hog", tickets = 100, start = "1ms" }},
+                {{ name = "sleeper", tickets = 100, program = "sleeper", start = "1ms" }},
+                {{ name = "hog", tickets = 100 }},
             ]
             [program.sleeper]
             steps = [
-                {{ compute = "1ms" }}, {{ sleep = "{sleep}" }}, {{ compute = "1s" }}
+                {{ compute = "{compute_us}us" }}, {{ sleep = "5ms" }}, {{ compute = "1s" }}
             ]
             "#
         );
         let scenario = scenario(PolicyName::Stride, "abbreviated-quanta = true", &rest);
-        let (_, Wakes(first)) = run_checked(&scenario, 1, Wakes::default());
-        first
+        let (_, wakes) = run_checked(&scenario, 1, Wakes::default());
+        let slept_ns = QUANTUM_NS + compute_us * 1_000;
+        wakes.again_ns.map(|ns| ns - slept_ns)
     };
-    // The sleeper's pass stands at 1 ms of use. So does the hog's after 1 ms.
-    assert_eq!(preempts("1500us"), Some(20 * MS + MS));
-    assert_eq!(preempts("1999us"), Some(20 * MS + MS));
-    assert_eq!(preempts("2001us"), Some(3 * MS + 1_000));
-    assert_eq!(preempts("9ms"), Some(10 * MS));
+    // The hog used 19 ms since the sleeper came, and what it uses alone is due to it alone.
+    let (wake, end) = (Some(5 * MS), Some(QUANTUM_NS));
+    assert_eq!(preempts(18_500), end);
+    assert_eq!(preempts(18_010), end);
+    assert_eq!(preempts(17_990), wake);
+    assert_eq!(preempts(1_000), wake);
 }
 
 /// When the first client ran for the second time.
 #[derive(Default)]
-struct Wakes(Option<u64>);
+struct Wakes {
+    ran: bool,
+    again_ns: Option<u64>,
+}
 
 impl Observer for Wakes {
     fn observe(&mut self, now_ns: u64, event: Event<'_>, _machine: &Machine) {
         if let Event::Dispatched { client: 0, .. } = event
-            && now_ns > 0
+            && std::mem::replace(&mut self.ran, true)
         {
-            self.0.get_or_insert(now_ns);
+            self.again_ns.get_or_insert(now_ns);
         }
     }
 }

@@ -141,14 +141,8 @@ impl Competition {
             let due_ns = self.clock.advance(now_ns, served_ns, cpus, used_all);
             dispatcher.advance(due_ns);
         }
-        for mut client in tree.farewells.drain(..) {
-            let used_ns = client.report(&mut dispatcher, &mut self.chronicle, now_ns);
-            self.outside.charge(&client, used_ns);
-        }
-        for client in tree.lively_mut() {
-            let used_ns = client.report(&mut dispatcher, &mut self.chronicle, now_ns);
-            self.outside.charge(client, used_ns);
-        }
+        let notes = (&mut self.outside, &mut self.chronicle);
+        report_all(tree, &mut dispatcher, notes, now_ns);
         if self.outside.conclude() {
             dispatcher.set_capacities(self.outside.capacities());
         }
@@ -291,6 +285,32 @@ impl Competition {
     ) -> impl Iterator<Item = &'a Client> {
         let winners = self.winners.iter();
         winners.filter_map(|winner| tree.client(winner.client))
+    }
+}
+
+/// Tells the dispatcher what was observed. All clients are charged before any wakes or blocks: what
+/// they used is due to the clients that competed meanwhile (1995, 2.2).
+fn report_all(
+    tree: &mut Tree,
+    dispatcher: &mut Dispatcher,
+    (outside, chronicle): (&mut Outside, &mut Chronicle),
+    now_ns: u64,
+) {
+    for client in &mut tree.farewells {
+        let used_ns = client.charge(dispatcher);
+        outside.charge(client, used_ns);
+    }
+    for client in tree.lively_mut() {
+        let used_ns = client.charge(dispatcher);
+        outside.charge(client, used_ns);
+    }
+    for mut client in tree.farewells.drain(..) {
+        let used_ns = client.report(dispatcher, chronicle, now_ns);
+        outside.charge(&client, used_ns);
+    }
+    for client in tree.lively_mut() {
+        let used_ns = client.report(dispatcher, chronicle, now_ns);
+        outside.charge(client, used_ns);
     }
 }
 

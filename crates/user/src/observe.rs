@@ -254,6 +254,20 @@ impl Client {
         }
     }
 
+    /// Charges the client for what it used, if the dispatcher knows that it competes. Returns the
+    /// CPU time.
+    pub(crate) fn charge(&mut self, dispatcher: &mut Dispatcher) -> u64 {
+        if self.runnable_told == 0 {
+            return 0;
+        }
+        let used_ns = std::mem::take(&mut self.uncharged_ns);
+        if used_ns > 0 {
+            self.outlook_holds = false;
+            dispatcher.charge(self.id, used_ns);
+        }
+        used_ns
+    }
+
     /// Tells the dispatcher what was observed. Returns the CPU time that it was charged for.
     pub(crate) fn report(
         &mut self,
@@ -265,20 +279,17 @@ impl Client {
             self.affinity_told = self.affinity.clone();
             dispatcher.set_affinity(self.id, self.affinity.as_ref());
         }
-        let used_ns = std::mem::take(&mut self.uncharged_ns);
         let woken_from = std::mem::replace(&mut self.sleeps_on_told, self.sleeps_on);
         let mut tell = |client: &mut Client, runnable, dispatcher: &mut Dispatcher| {
             let told_before = std::mem::replace(&mut client.runnable_told, runnable);
             dispatcher.wake(client.id, runnable, woken_from);
             chronicle.note_report(now_ns, client, told_before, woken_from);
         };
-        if used_ns > 0 {
-            if self.runnable_told == 0 {
-                tell(self, self.runnable.max(1), dispatcher);
-            }
-            self.outlook_holds = false;
-            dispatcher.charge(self.id, used_ns);
+        if self.uncharged_ns > 0 && self.runnable_told == 0 {
+            // It woke and ran since the last report.
+            tell(self, self.runnable.max(1), dispatcher);
         }
+        let used_ns = self.charge(dispatcher);
         if self.runnable != self.runnable_told {
             self.outlook_holds = false;
             tell(self, self.runnable, dispatcher);

@@ -191,6 +191,20 @@ impl Entitlements {
         true
     }
 
+    /// Clients of a pool have used so much in all for which they are not charged yet. It is due to
+    /// the clients that compete now; the charges to come do not count it again. Returns whether
+    /// that is more than they were due before.
+    pub fn pass_time(&mut self, pool: usize, uncharged_ns: u64) -> bool {
+        self.pools[pool].pass_time(uncharged_ns)
+    }
+
+    /// Whether anything changed on which the tickets of a pool's clients depend, since they were
+    /// worked out.
+    #[inline]
+    pub fn has_changes(&self, pool: usize) -> bool {
+        self.pools[pool].has_changes() || self.ledger.has_changes()
+    }
+
     /// Works out the tickets in force of a pool's clients.
     ///
     /// Cost: more than O(1) only if something changed that weights depend on,

@@ -107,6 +107,11 @@ impl Pool {
         self.service.dispense(used_ns);
     }
 
+    /// As [`Service::pass_time`].
+    pub(super) fn pass_time(&mut self, uncharged_ns: u64) -> bool {
+        self.service.pass_time(uncharged_ns, self.total_tickets)
+    }
+
     /// CPU time that each ticket is due now.
     pub(super) fn reading(&self) -> Reading {
         self.service.read(self.total_tickets)
@@ -272,6 +277,11 @@ impl Pool {
         self.limited += u32::from(competitor.max.is_some());
         self.add_to_class(competitor, index);
         self.stale = true;
+    }
+
+    /// Whether clients, threads, CPUs or weights changed since the last [`Self::refresh`].
+    pub(super) fn has_changes(&self) -> bool {
+        self.stale
     }
 
     /// Works out the tickets of all clients of this pool; those whose value

@@ -23,6 +23,7 @@
 use alloc::vec::Vec;
 
 use super::hierarchical_tree::{Leaf, LeafIndex, MAX_SURPLUS, Tree};
+use super::stride_ahead::Ahead;
 use super::stride_service::{PartUnit, STRIDE1};
 use super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
@@ -60,6 +61,7 @@ pub struct HierarchicalStride {
     /// Its leaves are the clients that are `Competing`.
     tree: Tree,
     joined: usize,
+    ahead: Ahead,
 }
 
 impl HierarchicalStride {
@@ -69,6 +71,7 @@ impl HierarchicalStride {
             members: Vec::new(),
             tree: Tree::new(),
             joined: 0,
+            ahead: Ahead::default(),
         }
     }
 
@@ -211,15 +214,25 @@ impl Policy for HierarchicalStride {
         match &mut member.participation {
             Participation::Competing { leaf, .. } => {
                 let leaf = *leaf;
+                let passes = self.ahead.charge(service);
+                // The tree lets time pass for the whole service.
                 self.tree.charge(leaf, service);
+                self.tree
+                    .pass_time(i128::from(passes) - i128::from(service));
                 self.tree.set_waiting(leaf, true);
             }
             Participation::Left { surplus } | Participation::Ticketless { surplus } => {
                 *surplus = (*surplus + i128::from(service)).min(MAX_SURPLUS);
-                self.tree.pass_time(service);
+                let passes = self.ahead.charge(service);
+                self.tree.pass_time(passes.into());
             }
         }
         Ok(())
+    }
+
+    fn pass_time(&mut self, uncharged: u64, quantum: u64) {
+        let passes = self.ahead.pass(uncharged, quantum);
+        self.tree.pass_time(passes.into());
     }
 
     fn run_off(&mut self, client: ClientIndex, lead: u64, quantum: u64) {
@@ -229,7 +242,8 @@ impl Policy for HierarchicalStride {
         {
             let forgiven = (*surplus - service as i128).max(0);
             *surplus -= forgiven;
-            self.tree.forgive(forgiven);
+            // So much less are the others below their shares.
+            self.tree.pass_time(-forgiven);
         }
     }
 

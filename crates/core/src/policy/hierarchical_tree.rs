@@ -151,19 +151,11 @@ impl Tree {
         }
     }
 
-    /// Accounts for service of a client outside the tree: time passes for all
-    /// inside.
-    pub(super) fn pass_time(&mut self, service: u64) {
+    /// Time passes for all clients of the tree, but none of them got the service. Where it is
+    /// negative, time goes back.
+    pub(super) fn pass_time(&mut self, service: i128) {
         if self.tickets() > 0 {
-            self.surplus = held(self.surplus - i128::from(service));
-        }
-    }
-
-    /// A client outside the tree is forgiven service above its share: so much less are all
-    /// inside below theirs.
-    pub(super) fn forgive(&mut self, service: i128) {
-        if self.tickets() > 0 {
-            self.surplus = held(self.surplus + service);
+            self.surplus = held(self.surplus - service);
         }
     }
 

@@ -19,6 +19,7 @@ mod queue_wheel;
 mod race;
 mod race_exponential;
 mod stride;
+mod stride_ahead;
 mod stride_out_of_order;
 mod stride_position;
 mod stride_service;
@@ -134,6 +135,12 @@ pub trait Policy {
     ) -> Result<(), PolicyError> {
         self.charge(client, used, quantum)
     }
+
+    /// The clients that run have used `uncharged` of a `quantum` in all for which they are not
+    /// charged yet. Time passes by as much for the clients that compete now; the charges to come
+    /// do not count it again. To be called before clients join or leave, or tickets change, while
+    /// others run (1995, Figure 3: `global_pass_update`).
+    fn pass_time(&mut self, _uncharged: u64, _quantum: u64) {}
 
     /// Whether a client that used so much of its turn is due to run before another one that
     /// used so much, by at least `gain`. A policy that draws lots holds a new lottery.

@@ -10,8 +10,8 @@
 //!
 //! * Equal passes: the lower client index first.
 //! * There is no clock: the global pass moves with every charge, by the use
-//!   charged (elapsed time is time used). On several CPUs it moves with every
-//!   CPU's charges.
+//!   charged (elapsed time is time used), and before that by what the caller
+//!   says was used. On several CPUs it moves with every CPU's use.
 //! * A client that leaves with credit or debt finds it again when it comes
 //!   back, however long it was away, as in the paper's Figure 3: nothing is
 //!   gained or shed by sleeping.
@@ -205,7 +205,7 @@ impl<W: Wait> PassPolicy<W> {
         };
         let wait = wait(&mut self.wait, service);
         if !W::GLOBAL_FOLLOWS_WINNER {
-            self.global.advance(service);
+            self.global.charge(service);
         }
         let position = &mut self.positions[client.0 as usize];
         if participation == Participation::Waiting {
@@ -447,6 +447,13 @@ impl<W: Wait> Policy for PassPolicy<W> {
         let service = self.use_service_by(client, used, quantum, wait)?;
         self.put_back(client, service);
         Ok(())
+    }
+
+    fn pass_time(&mut self, uncharged: u64, quantum: u64) {
+        if !W::GLOBAL_FOLLOWS_WINNER {
+            self.global.pass_time(uncharged, quantum);
+            self.hold_within_reach();
+        }
     }
 
     fn precedes(

@@ -9,6 +9,7 @@
 use super::ClientIndex;
 use super::queue::Entry;
 use super::queue_fifos::FifoIndex;
+use super::stride_ahead::Ahead;
 use super::stride_service::{LONGEST_WAIT, PartUnit, STRIDE1};
 
 /// The aggregate of all clients that compete: their tickets, and the pass
@@ -29,16 +30,18 @@ pub(super) struct GlobalPass {
     /// The tickets for which `stride` was worked out: they change more often
     /// than it is needed.
     divided_by: u64,
+    ahead: Ahead,
 }
 
 impl GlobalPass {
-    pub(super) const fn starting_at(pass: u64) -> Self {
+    pub(super) fn starting_at(pass: u64) -> Self {
         Self {
             pass,
             part: 0,
             tickets: 0,
             stride: 0,
             divided_by: 0,
+            ahead: Ahead::default(),
         }
     }
 
@@ -46,11 +49,24 @@ impl GlobalPass {
         self.tickets
     }
 
-    /// Time passes, because a client used `service`. Without tickets the pass
-    /// stands still.
+    /// Clients have used `uncharged` of a `quantum` for which they are not charged: time passes
+    /// for that now (1995, Figure 3: `global_pass_update`).
+    pub(super) fn pass_time(&mut self, uncharged: u64, quantum: u64) {
+        let service = self.ahead.pass(uncharged, quantum);
+        self.advance(service);
+    }
+
+    /// Time passes, because a client is charged for `service`.
+    #[inline]
+    pub(super) fn charge(&mut self, service: u64) {
+        let service = self.ahead.charge(service);
+        self.advance(service);
+    }
+
+    /// Time passes for `service`. Without tickets the pass stands still.
     /// Rounding: less than 2^-63 of a pass for each quantum and each call.
     #[inline]
-    pub(super) fn advance(&mut self, service: u64) {
+    fn advance(&mut self, service: u64) {
         const QUANTUM_BITS: u32 = STRIDE1.ilog2();
         if self.divided_by != self.tickets {
             self.divide();

@@ -41,6 +41,11 @@ impl PartUnit {
         quantum: 1,
     };
 
+    /// The same with a quantum, which is at least 1.
+    pub(super) const fn of(quantum: u64) -> Self {
+        Self { rest: 0, quantum }
+    }
+
     /// Service that stands for `used` of a `quantum`, which is at least 1.
     ///
     /// Exact over any number of charges as long as the client's quantum stays

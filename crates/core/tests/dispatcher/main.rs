@@ -10,6 +10,7 @@ mod limits;
 mod nice;
 #[path = "../operations/mod.rs"]
 mod operations;
+mod passing_time;
 mod pools;
 
 use prorata_core::dispatcher::{Dispatcher, Winner};

@@ -53,6 +53,9 @@ pub struct NaiveStride {
     /// Of the global pass, in units of 2^-64.
     part: u64,
     total: i128,
+    /// Service for which clients were charged, and for which time has passed.
+    charged: i128,
+    passed: i128,
 }
 
 impl NaiveStride {
@@ -66,6 +69,14 @@ impl NaiveStride {
     /// Part of the global pass, in units of `1 / tickets`.
     fn global_part(&self, tickets: i128) -> i128 {
         (i128::from(self.part) * tickets) >> 64
+    }
+
+    /// Time has passed for so much service since the start.
+    fn pass_until(&mut self, service: i128) {
+        if service > self.passed {
+            self.advance_global(service - self.passed);
+            self.passed = service;
+        }
     }
 
     fn advance_global(&mut self, service: i128) {
@@ -205,8 +216,14 @@ impl Policy for NaiveStride {
         known.taken = false;
         known.place =
             Fraction::from_service(known.place.service(known.tickets) + service, known.tickets);
-        self.advance_global(service);
+        self.charged += service;
+        self.pass_until(self.charged);
         Ok(())
+    }
+
+    fn pass_time(&mut self, uncharged: u64, quantum: u64) {
+        let service = i128::from(uncharged) * i128::from(STRIDE1) / i128::from(quantum);
+        self.pass_until(self.charged + service);
     }
 
     fn total_tickets(&self) -> u64 {

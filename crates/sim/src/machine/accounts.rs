@@ -143,23 +143,16 @@ impl Machine {
     }
 
     fn check_time(&self) -> Result<(), Imbalance> {
-        let (mut idle_ns, mut running_ns, mut to_come_ns) = (0, 0, 0);
-        for cpu in &self.cpus.all {
-            let since_ns = self.now_ns.saturating_sub(cpu.since_ns);
-            if cpu.thread == NONE {
-                idle_ns += since_ns;
-            } else {
-                running_ns += since_ns;
-                to_come_ns += cpu.since_ns.saturating_sub(self.now_ns);
-            }
-        }
+        let idle = self.cpus.all.iter().filter(|cpu| cpu.thread == NONE);
+        let idle_ns: u64 = idle.map(|cpu| self.now_ns - cpu.since_ns).sum();
+        let unaccounted_ns = self.cpus.unaccounted_ns(self.now_ns);
         let Counts {
             busy_ns,
             overhead_ns,
             ..
         } = self.counts;
-        let accounted_ns =
-            busy_ns + self.counts.idle_ns + overhead_ns + idle_ns + running_ns - to_come_ns;
+        let accounted_ns = (busy_ns + self.counts.idle_ns + overhead_ns + idle_ns)
+            .wrapping_add_signed(unaccounted_ns);
         let passed_ns = self.now_ns * self.cpus.all.len() as u64;
         if accounted_ns != passed_ns {
             return Err(Imbalance::Time {

@@ -26,6 +26,8 @@ pub(super) struct Cpus {
     idle: Vec<u64>,
     /// Bits that are set.
     idle_count: u32,
+    /// Sum of `since_ns` of all CPUs that are not idle, modulo 2^64.
+    pub(super) since_sum_ns: u64,
 }
 
 impl Cpus {
@@ -40,6 +42,7 @@ impl Cpus {
             all: vec![cpu; count as usize],
             idle: vec![0; count.div_ceil(64) as usize],
             idle_count: count,
+            since_sum_ns: 0,
         };
         (0..count).for_each(|cpu| cpus.idle[cpu as usize / 64] |= 1 << (cpu % 64));
         cpus
@@ -50,6 +53,22 @@ impl Cpus {
         self.idle
             .get(cpu as usize / 64)
             .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+    }
+
+    /// CPU time that threads have used and that is not accounted for. A thread that is about to
+    /// run counts for less than nothing.
+    pub(super) fn unaccounted_ns(&self, now_ns: u64) -> i64 {
+        let busy = self.all.len() as u64 - u64::from(self.idle_count);
+        let used_ns = busy.wrapping_mul(now_ns).wrapping_sub(self.since_sum_ns);
+        used_ns.cast_signed()
+    }
+
+    /// The same on the CPUs of a range, by looking at each.
+    pub(super) fn unaccounted_ns_on(&self, cpus: Range<u32>, now_ns: u64) -> i64 {
+        let cpus = &self.all[cpus.start as usize..cpus.end as usize];
+        let busy = cpus.iter().filter(|cpu| cpu.thread != NONE);
+        busy.map(|cpu| now_ns.wrapping_sub(cpu.since_ns).cast_signed())
+            .sum()
     }
 
     /// Takes an idle CPU: `wanted` if it is one, else the first of a range
@@ -97,6 +116,7 @@ impl Cpus {
         self.idle[cpu as usize / 64] |= 1 << (cpu % 64);
         self.idle_count += 1;
         let cpu = &mut self.all[cpu as usize];
+        self.since_sum_ns = self.since_sum_ns.wrapping_sub(cpu.since_ns);
         cpu.last = cpu.thread;
         cpu.thread = NONE;
         cpu.stamp = cpu.stamp.wrapping_add(1);

@@ -12,6 +12,7 @@ use prorata_scenario::file::MachineSpec;
 use prorata_scenario::plan::{PoolPlan, client_id};
 use prorata_scenario::policy;
 
+use super::cpus::Cpus;
 use super::{Machine, NONE, Simulation};
 use crate::observer::Observer;
 
@@ -33,6 +34,15 @@ impl Pool {
             waiting: 0,
         }
     }
+}
+
+/// CPU time that threads of a pool have used and that is not accounted for.
+fn unaccounted_ns(pools: &[Pool], pool: usize, cpus: &Cpus, now_ns: u64) -> u64 {
+    let used_ns = match pools {
+        [_] => cpus.unaccounted_ns(now_ns),
+        _ => cpus.unaccounted_ns_on(pools[pool].cpus.clone(), now_ns),
+    };
+    used_ns.max(0).cast_unsigned()
 }
 
 /// A dispatcher with a policy for each pool.
@@ -74,6 +84,8 @@ impl<O: Observer> Simulation<O> {
         let waiting = u64::from(machine.clients[client as usize].runnable);
         machine.pools[before as usize].waiting -= waiting;
         machine.pools[usize::from(pool)].waiting += waiting;
+        machine.pass_time(before);
+        machine.pass_time(pool.into());
         let dispatcher = &mut machine.dispatcher;
         dispatcher.move_to_pool(client_id(client), pool.into());
         let pool = pool.into();
@@ -172,7 +184,16 @@ impl Machine {
     #[inline]
     fn next_choice_in(&mut self, pool: usize) -> Option<Choice> {
         let cpu = self.cpus.first_idle(self.pools[pool].cpus.clone())?;
-        self.dispatcher.next(cpu, self.now_ns)
+        let (pools, cpus, now_ns) = (&self.pools, &self.cpus, self.now_ns);
+        self.dispatcher
+            .next_after(cpu, now_ns, || unaccounted_ns(pools, pool, cpus, now_ns))
+    }
+
+    /// A client of a pool is about to wake or to block: what running threads have used up to now is
+    /// due to the clients that competed before.
+    pub(super) fn pass_time(&mut self, pool: u32) {
+        let used_ns = unaccounted_ns(&self.pools, pool as usize, &self.cpus, self.now_ns);
+        self.dispatcher.pass_time(pool, used_ns);
     }
 
     /// Takes an idle CPU of a client's pool: `wanted` if it is one, else the

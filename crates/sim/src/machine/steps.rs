@@ -276,9 +276,12 @@ impl<O: Observer> Simulation<O> {
             return;
         }
         let machine = &mut self.machine;
-        let state = &machine.clients[client as usize];
+        let runnable = machine.clients[client as usize].runnable;
+        if machine.dispatcher.competes(client_id(client)) != (runnable > 0) {
+            machine.pass_time(machine.pool_of(client));
+        }
         let dispatcher: &mut Dispatcher = &mut machine.dispatcher;
-        dispatcher.set_runnable(client_id(client), state.runnable);
+        dispatcher.set_runnable(client_id(client), runnable);
         self.close_ended_turn(client);
     }
 

@@ -101,6 +101,8 @@ impl<O: Observer> Simulation<O> {
         machine.counts.dispatches += 1;
         place.thread = thread;
         place.since_ns = now_ns + delay_ns;
+        let since_sum_ns = &mut machine.cpus.since_sum_ns;
+        *since_sum_ns = since_sum_ns.wrapping_add(now_ns + delay_ns);
         let client = mover.client;
         let turn = machine.turns.of(machine.clients[client as usize].turn);
         mover.state = ThreadState::Running;
@@ -265,6 +267,8 @@ impl<O: Observer> Simulation<O> {
         }
         place.since_ns = now_ns;
         let thread = place.thread;
+        let since_sum_ns = &mut machine.cpus.since_sum_ns;
+        *since_sum_ns = since_sum_ns.wrapping_add(used_ns);
         let state = &mut machine.threads.all[thread as usize];
         state.remaining_ns -= used_ns;
         let client = state.client;

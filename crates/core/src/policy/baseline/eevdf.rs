@@ -25,6 +25,7 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use super::super::stride_ahead::Ahead;
 use super::super::stride_service::{PartUnit, STRIDE1};
 use super::super::{ClientIndex, MAX_CLIENTS, Policy, PolicyError};
 
@@ -80,6 +81,7 @@ pub struct Eevdf {
     tickets: u64,
     /// Service of all competing clients since the epoch began.
     service: i128,
+    ahead: Ahead,
     joined: usize,
 }
 
@@ -110,6 +112,14 @@ impl Eevdf {
             member.move_by(held - member.n);
         }
         self.service = 0;
+    }
+
+    /// The competing clients are due so much service more.
+    fn serve(&mut self, service: u64) {
+        self.service += i128::from(service);
+        if self.service >= EPOCH {
+            self.begin_epoch();
+        }
     }
 
     /// Gives the competing clients `lag` more to share, at the begin of an epoch.
@@ -225,21 +235,24 @@ impl Policy for Eevdf {
             return Err(PolicyError::ZeroQuantum(client));
         }
         member.taken = false;
-        let service = i128::from(member.part_unit.service(used, quantum));
-        member.n += service;
-        if member.tickets == 0 {
-            let held = member.n.min(MAX_LAG);
-            member.n = held;
-            return Ok(());
-        }
-        if member.n >= member.deadline {
+        let service = member.part_unit.service(used, quantum);
+        member.n += i128::from(service);
+        let competes = member.tickets > 0;
+        if !competes {
+            member.n = member.n.min(MAX_LAG);
+        } else if member.n >= member.deadline {
             member.deadline = member.n + i128::from(STRIDE1);
         }
-        self.service += service;
-        if self.service >= EPOCH {
-            self.begin_epoch();
+        let passes = self.ahead.charge(service);
+        if competes {
+            self.serve(passes);
         }
         Ok(())
+    }
+
+    fn pass_time(&mut self, uncharged: u64, quantum: u64) {
+        let passes = self.ahead.pass(uncharged, quantum);
+        self.serve(passes);
     }
 
     fn run_off(&mut self, client: ClientIndex, lead: u64, quantum: u64) {
