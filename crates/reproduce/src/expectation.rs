@@ -25,6 +25,10 @@ pub enum Source {
     /// The paper does not say so: we do, past it.
     #[serde(rename = "ours, past the paper")]
     Beyond,
+    /// The paper prints it, and it is worked out from numbers that the paper prints beside it.
+    /// This checks the paper and reproduces nothing.
+    #[serde(rename = "check of the paper")]
+    Check,
 }
 
 impl Source {
@@ -37,6 +41,7 @@ impl Source {
             Source::Middle => "middle of a printed range",
             Source::Text => "said in the text",
             Source::Beyond => "ours, past the paper",
+            Source::Check => "check of the paper",
         }
     }
 }

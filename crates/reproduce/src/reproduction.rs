@@ -5,7 +5,7 @@ use prorata_stage::{KERNEL, ProcessEngine, USER};
 use serde::Serialize;
 
 use crate::error::ReproduceError;
-use crate::expectation::{Expectation, Metric, Verdict};
+use crate::expectation::{Expectation, Metric, Source, Verdict};
 use crate::experiment::Context;
 use crate::figure::Figure;
 use crate::finding::{Drawing, Findings};
@@ -104,18 +104,14 @@ impl Reproduction {
         format!("{}, {}: {}", self.paper, self.figure, self.title)
     }
 
-    /// `23 of 44 hold, 21 differ`.
+    /// `23 of 44 hold, 21 differ`. Checks of the paper's own numbers are counted apart.
     pub fn summary(&self) -> String {
-        let count = |verdict| {
-            let of_verdict = self.metrics.iter().filter(|m| m.verdict == verdict);
-            of_verdict.count()
-        };
-        let mut text = format!("{} of {} hold", count(Verdict::Ok), self.metrics.len());
-        for (verdict, words) in [(Verdict::Differs, "differ"), (Verdict::Failed, "FAILED")] {
-            match count(verdict) {
-                0 => {}
-                found => text.push_str(&format!(", {found} {words}")),
-            }
+        let is_check = |metric: &&Metric| metric.source == Source::Check;
+        let (checks, reproduced): (Vec<_>, Vec<_>) = self.metrics.iter().partition(is_check);
+        let mut text = verdicts(&reproduced);
+        if !checks.is_empty() {
+            let checked = verdicts(&checks);
+            text.push_str(&format!("; of the paper's own sums, {checked}"));
         }
         text
     }
@@ -134,6 +130,19 @@ impl Reproduction {
         }
         reasons
     }
+}
+
+/// How many numbers there are of each verdict.
+fn verdicts(metrics: &[&Metric]) -> String {
+    let count = |verdict| metrics.iter().filter(|m| m.verdict == verdict).count();
+    let mut text = format!("{} of {} hold", count(Verdict::Ok), metrics.len());
+    for (verdict, words) in [(Verdict::Differs, "differ"), (Verdict::Failed, "FAILED")] {
+        match count(verdict) {
+            0 => {}
+            found => text.push_str(&format!(", {found} {words}")),
+        }
+    }
+    text
 }
 
 /// Runs a figure.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{Context, Result, as_far_as_possible};
 use crate::finding::Findings;
-use crate::statistics::{deviation, mean};
+use crate::statistics::{deviation, mean, median};
 
 /// Dispatch latencies of one client.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -120,15 +120,13 @@ impl DispatchLatency {
         for span in &self.spans {
             let within = latencies.all.iter();
             let within = within.filter(|(at, _)| (span.from.0..span.until.0).contains(at));
-            let mut waits: Vec<f64> = within.map(|(_, wait)| *wait as f64 / MS).collect();
-            waits.sort_by(f64::total_cmp);
+            let waits: Vec<f64> = within.map(|(_, wait)| *wait as f64 / MS).collect();
             let long_ms = self.long.0 as f64 / MS;
             let long = waits.iter().filter(|wait| **wait >= long_ms).count();
-            let median = waits.get(waits.len() / 2).copied().unwrap_or(f64::NAN);
             let metric = |what: &str| format!("{}, {}: {what}", variant.name, span.name);
             findings.add(metric("mean"), mean(&waits), "ms");
             findings.add(metric("deviation"), deviation(&waits), "ms");
-            findings.add(metric("median"), median, "ms");
+            findings.add(metric("median"), median(&waits), "ms");
             findings.add(metric(&format!("{} or more", self.long)), long as f64, "");
             let part = long as f64 / waits.len().max(1) as f64 * 100.0;
             findings.add(metric(&format!("part of {} or more", self.long)), part, "%");

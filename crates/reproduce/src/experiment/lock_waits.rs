@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Context, Result, as_far_as_possible};
 use crate::finding::Findings;
+use crate::statistics::median;
 
 /// Waits for the mutexes of the scenario, with its mechanisms and without kernel priorities.
 #[derive(Clone, PartialEq, Debug, Deserialize, schemars::JsonSchema)]
@@ -38,16 +39,16 @@ impl Improvement {
     }
 }
 
-/// Times of waits for mutexes that were taken, in nanoseconds.
+/// Times of waits for mutexes that were taken, in milliseconds.
 #[derive(Default)]
-struct Waits(Vec<u64>);
+struct Waits(Vec<f64>);
 
 impl Observer for Waits {
     fn observe(&mut self, _: u64, event: Event<'_>, _: &Machine) {
         if let Event::Acquired { waited_ns, .. } = event
             && waited_ns > 0
         {
-            self.0.push(waited_ns);
+            self.0.push(waited_ns as f64 / 1e6);
         }
     }
 }
@@ -109,11 +110,9 @@ fn outcome(context: &mut Context<'_>, run: u32, with: bool) -> Result<Outcome> {
     scenario.machine.hybrid.kernel_priorities = with;
     as_far_as_possible(&mut scenario);
     let seed = context.seed(run);
-    let (_, Waits(mut waits)) = context.simulate(&scenario, seed, Waits::default())?;
-    waits.sort_unstable();
-    let median_ns = waits.get(waits.len() / 2).copied().unwrap_or(0);
+    let (_, Waits(waits)) = context.simulate(&scenario, seed, Waits::default())?;
     Ok(Outcome {
         number: waits.len() as f64,
-        median_ms: median_ns as f64 / 1e6,
+        median_ms: median(&waits),
     })
 }

@@ -19,6 +19,7 @@ use crate::course::{Course, CoursePoint};
 use crate::error::ReproduceError;
 use crate::figure::Pace;
 use crate::reproduction::Watch;
+use crate::statistics::median;
 
 type Result<T> = std::result::Result<T, ReproduceError>;
 
@@ -314,8 +315,8 @@ pub(crate) fn lost(
         counted.push((1.0 - managed.1 / plain.1) * 100.0);
     }
     Ok(Lost {
-        received: median(received),
-        counted: median(counted),
+        received: median(&received),
+        counted: median(&counted),
     })
 }
 
@@ -347,12 +348,6 @@ fn rate(moments: &[[u64; 3]]) -> (f64, f64) {
     let (first, last) = (moments[0], moments[moments.len() - 1]);
     let since = |figure: usize| (last[figure] - first[figure]) as f64;
     (since(1) / since(0), since(2) / since(0))
-}
-
-/// Of an odd number of values.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 #[cfg(test)]
