@@ -48,6 +48,13 @@
 #define LONGEST_WAIT_NS 8000000000ULL
 
 /*
+ * An early task lets the first task of a queue go ahead that has waited longer than this. The
+ * order of passes alone lets no task wait so long. The kernel would unload the scheduler after
+ * thirty seconds.
+ */
+#define OVERDUE_NS 12000000000ULL
+
+/*
  * Where credit is cut over a sleep, the most that remains, in quanta of the client with the
  * longest. The core defines this bound, and explains it (policy/credit.rs).
  */
@@ -243,6 +250,8 @@ enum decision_kind {
 	EARLY_WAITS,
 	/* A task is not early any more. */
 	EARLY_ENDS,
+	/* This task has waited for `service_ns`: no early task runs next. */
+	TASK_OVERDUE,
 };
 
 struct decision {
@@ -263,7 +272,10 @@ struct decision {
 	u32 tasks;
 	/* Whether a lottery decides. */
 	u32 drawn;
-	/* Of a waiting task: its place, its queue, and whether it is a bound task. */
+	/*
+	 * Of a waiting task: its place, its queue, and whether it is a bound task. An early task has
+	 * what it received in its window instead of a place, and in `service_ns` what it deserved.
+	 */
 	u64 key;
 	u32 queue;
 	u32 bound;

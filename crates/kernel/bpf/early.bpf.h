@@ -84,6 +84,22 @@ __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *
 }
 
 /*
+ * On one CPU: whether the turn that ends was reconsidered. It is true only from the end of the
+ * `dispatch` of that turn's task to its `enqueue`.
+ */
+static bool reconsidered;
+
+static bool is_reconsidered(const struct task_struct *p)
+{
+	bool was_reconsidered = reconsidered;
+
+	if ((void *)bpf_get_current_task_btf() != p)
+		return false;
+	reconsidered = false;
+	return was_reconsidered;
+}
+
+/*
  * A turn has ended, and was charged. Returns whether the task is early now. A task that woke and
  * lost that by its lead may become early again before it sleeps: if two tasks wake one another,
  * one of them may never sleep, because the other one always answers before.
@@ -120,6 +136,7 @@ static void wait_among_early(struct task_struct *p, struct task *task, u64 slice
 {
 	leave_place(task);
 	trace_early(EARLY_WAITS, p, task, EARLY);
+	note_use(&early_in_use);
 	insert_by_key(p, EARLY, slice, task->early, enq_flags);
 	wake_idle_cpu(p);
 }
@@ -134,13 +151,14 @@ static void compete_again(struct bpf_iter_scx_dsq *waiting, struct task_struct *
 
 	trace_early(EARLY_ENDS, p, task, EARLY);
 	task->early = NOT_EARLY;
+	begin_to_wait(task);
 	if (waits_in_line(task)) {
 		scx_bpf_dsq_move_set_vtime___new(waiting, task->progress);
 		moved = scx_bpf_dsq_move_vtime___new(waiting, p, LINES + task->node, 0);
 	} else {
 		queue = queue_for(p, task);
 		pass = pass_for(task);
-		key = key_of(entity_of(task), pass);
+		key = place_of(task, pass);
 		moved = put_in_place(waiting, p, task, queue, key, pass);
 		note_key(queue, key);
 	}
@@ -172,8 +190,11 @@ __noinline int take_early(s32 cpu, u64 running_early)
 				break;
 			scx_bpf_task_set_slice(p, slice_until(cpu, entity_of(task)));
 		}
-		if (scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
-			return 1;
+		if (!scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
+			continue;
+		if (!one_cpu && task && task->competes)
+			trace_early(TASK_TAKEN, p, task, EARLY);
+		return 1;
 	}
 	return 0;
 }

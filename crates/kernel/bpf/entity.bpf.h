@@ -199,7 +199,7 @@ static void note_bound(const struct entity *entity)
  * A task of the entity has used service with which the present pass has moved. An early task
  * won by another order than that of passes.
  */
-static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 now, bool early)
+static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool early)
 {
 	u64 from = present_at(entity->home);
 
@@ -225,8 +225,6 @@ static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, u64 no
 	}
 	__sync_fetch_and_add(&node_at(entity->node)->account.received_ns, service_ns);
 	__sync_fetch_and_add(&totals.charged_ns, service_ns);
-	if (!is_valued(entity, now))
-		revalue(entity, now);
 }
 
 /*

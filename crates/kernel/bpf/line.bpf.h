@@ -51,7 +51,7 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
-		u64 pass = READ_ONCE(node->client.pass), key = key_of(&node->client, pass);
+		u64 pass = READ_ONCE(node->client.pass), key;
 
 		if (!task)
 			continue;
@@ -59,6 +59,7 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 			break;
 		if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
 			continue;
+		key = place_of(task, pass);
 		if (at_once && scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0)) {
 			node->in_line--;
 			note_next(task, key);
@@ -118,7 +119,7 @@ static bool hand_over(struct task *task)
 {
 	if (!one_cpu || task->place != REPRESENTS || !node_at(task->node)->in_line)
 		return false;
-	if (!promote(task->node, task->progress, false, !scx_bpf_dsq_nr_queued(0)))
+	if (!promote(task->node, task->progress, false, !queue_waits()))
 		return false;
 	task->place = NOWHERE;
 	return true;

@@ -29,12 +29,6 @@ struct rank next_here;
  */
 static bool compared;
 
-/* Whether an early task waits for some CPU. */
-static bool early_waits(void)
-{
-	return hybrid && scx_bpf_dsq_nr_queued(EARLY) > 0;
-}
-
 static bool is_next_early(void)
 {
 	return hybrid && next_here.early != NOT_EARLY;
@@ -126,15 +120,15 @@ static bool goes_next(struct task_struct *p, struct task *task, struct task *run
 	u64 key;
 
 	if (bpf_get_current_task_btf() == p) {
-		if (vacant || node->in_line || !follows_next(task, slice) ||
-		    scx_bpf_dsq_nr_queued(0) || early_waits())
+		if (vacant || node->in_line || !follows_next(task, slice) || queue_waits() ||
+		    early_waits())
 			return false;
 		compared = false;
 		key = key_of(&node->client, node->client.pass);
 	} else {
 		if (running_task && running_task->node == task->node)
 			represent_by(running_task);
-		if (vacant || node->in_line || scx_bpf_dsq_nr_queued(0) || early_waits())
+		if (vacant || node->in_line || queue_waits() || early_waits())
 			return false;
 		key = key_of(&node->client, node->client.pass);
 		if (!wakes_next(task, running_task, key, &enq_flags) ||
@@ -154,7 +148,8 @@ static bool goes_next_early(struct task_struct *p, struct task *task, u64 slice,
 {
 	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_LOCAL);
 
-	if (bpf_get_current_task_btf() == p || early_waits())
+	if ((void *)bpf_get_current_task_btf() == p || early_waits() ||
+	    is_overdue(0, scx_bpf_now()))
 		return false;
 	if (waiting) {
 		if (waiting > 1 || !next_here.exists || next_here.early <= task->early)

@@ -77,7 +77,7 @@ __noinline u32 reorder(u32 queue, u64 now)
 		if (!is_valued(entity, now))
 			revalue(entity, now);
 		pass = READ_ONCE(entity->pass);
-		key = key_of(entity, pass);
+		key = place_of(task, pass);
 		/* The bound on waits shrinks, too, when more tickets are active. */
 		if (pass == task->queued_pass && !before(key, p->scx.dsq_vtime))
 			continue;
@@ -102,7 +102,8 @@ static void reorder_if_due(const struct task *prev, u64 now)
 		count += reorder(queue, now);
 	pause += count * PAUSE_NS;
 	if (is_centered() && count <= REORDERED_AT_ONCE) {
-		if (prev)
+		/* A representative beside it counts for the node. */
+		if (prev && !is_beside_representative(prev))
 			count_lead(prev);
 		center_present();
 	}

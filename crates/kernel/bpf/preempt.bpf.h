@@ -58,6 +58,8 @@ static bool may_preempt(struct task *task, struct task *running_task)
 
 	if (is_left_alone(running_task, task))
 		return false;
+	if (is_early(task) && !is_early(running_task))
+		return true;
 	later = rank_after(task, WORTH_A_SWITCH_NS);
 	present = present_rank(running_task);
 	return precedes(&later, &present);
@@ -119,10 +121,15 @@ __noinline int preempt_for(struct task_struct *p __arg_trusted, struct task *tas
 	return 0;
 }
 
-/* On one CPU. */
+/*
+ * On one CPU. A task of another class may run between a `dispatch` and the turn of the chosen
+ * task. A task that wakes then is compared when that turn begins.
+ */
 static void preempt_by(struct task *task, struct task *running_task)
 {
-	if (running_task && may_preempt(task, running_task))
+	if (!running_task)
+		*chosen_on(0) = false;
+	else if (may_preempt(task, running_task))
 		scx_bpf_kick_cpu(0, KICK_PREEMPT);
 }
 
@@ -138,7 +145,9 @@ static bool first_may_preempt(u32 queue, struct task *running_task)
 /* Whether a task that waits where a CPU looks may preempt the running one. */
 static bool any_may_preempt(s32 cpu, struct task *running_task)
 {
-	if (vacant || first_may_preempt(queue_of(cpu), running_task))
+	if (vacant)
+		return true;
+	if ((!one_cpu || queue_waits()) && first_may_preempt(queue_of(cpu), running_task))
 		return true;
 	if (early_waits() && first_may_preempt(EARLY, running_task))
 		return true;
@@ -146,14 +155,22 @@ static bool any_may_preempt(s32 cpu, struct task *running_task)
 			    first_may_preempt(ROAMERS, running_task));
 }
 
-/* A task begins to run or continues, perhaps without a `dispatch`. NULL if it is not ours. */
+/*
+ * A task begins to run or continues. Whether it may have done so without a `dispatch`, while
+ * other tasks may wait where this CPU looks.
+ */
+static bool is_unseen(s32 cpu)
+{
+	bool *is_chosen = chosen_on(cpu), was_chosen = *is_chosen;
+
+	*is_chosen = false;
+	return !was_chosen && (!one_cpu || vacant || queue_in_use || early_in_use);
+}
+
 static void look_again(s32 cpu, struct task *running_task)
 {
-	bool *is_chosen = chosen_on(cpu);
-
-	if (running_task && !*is_chosen && any_may_preempt(cpu, running_task))
+	if (any_may_preempt(cpu, running_task))
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
-	*is_chosen = false;
 }
 
 #endif

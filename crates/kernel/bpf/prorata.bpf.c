@@ -105,6 +105,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!task) {
 		/* It chose this scheduling class by itself, and holds no tickets. */
+		note_use(&queue_in_use);
 		insert_by_key(p, queue_of(cpu), quantum_ns, present() + longest, enq_flags);
 		return;
 	}
@@ -120,7 +121,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
 	slice = slice_until(cpu, entity_of(task));
-	if (hybrid && goes_on)
+	if (hybrid && goes_on && !is_reconsidered(p))
 		reconsider_early(p, task, scx_bpf_now());
 	if (is_early(task)) {
 		/* What was compared is not what runs next. */
@@ -129,6 +130,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		if (!one_cpu || !goes_next_early(p, task, slice, enq_flags))
 			wait_among_early(p, task, slice, enq_flags);
 	} else if (!one_cpu || !goes_next(p, task, running_task, slice, enq_flags)) {
+		begin_to_wait(task);
 		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
 			wait_in_line(p, task, slice, enq_flags);
 		else
@@ -150,7 +152,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct rank rival = {};
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
-	bool other, was_early, goes_on_early;
+	bool other = false, was_early, goes_on_early, overdue;
 
 	if (is_queued)
 		task = task_of(prev);
@@ -170,25 +172,34 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	if (abbreviated && !one_cpu)
 		*is_kicked_on(cpu) = false;
 	was_early = task && is_early(task);
-	if (one_cpu && hybrid)
+	if (hybrid)
 		trace_look();
 	goes_on_early = was_early && reconsider_early(prev, task, now);
 	if (goes_on_early && gives_way(task, cpu)) {
 		task->early = NOT_EARLY;
 		goes_on_early = false;
 	}
-	other = early_waits() && take_early(cpu, goes_on_early ? task->early : NOT_EARLY);
+	overdue = hybrid && (goes_on_early || early_waits()) && is_overdue(cpu, now);
+	if (overdue)
+		goes_on_early = false;
+	else
+		other = early_waits() && take_early(cpu, goes_on_early ? task->early : NOT_EARLY);
 	compared = false;
 	if (!other && !goes_on_early) {
 		if (task) {
 			bool is_replaced = hand_over(task);
 
 			rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
-			rival.exists = !is_replaced && !(was_early && waits_for_its_node(task));
+			rival.exists = !is_replaced && !overdue &&
+				       !(was_early && waits_for_its_node(task));
 		}
 		other = next_here.exists || take(cpu, &rival);
 		compared = other && is_queued;
+		/* Another CPU has taken the overdue task. */
+		if (overdue && !other)
+			other = take_early(cpu, NOT_EARLY);
 	}
+	reconsidered = one_cpu && other && was_early;
 	if (!one_cpu && !other && !is_queued)
 		catch_up(cpu);
 	if (abbreviated && other)
@@ -208,16 +219,19 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
  */
 void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 {
-	struct task *task = task_of(p);
-	s32 cpu = scx_bpf_task_cpu(p);
-	bool competes = task && task->competes;
+	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
+	bool looks = abbreviated && is_unseen(cpu);
+	struct task *task;
 
-	if (abbreviated) {
-		*is_kicked_on(cpu) = false;
-		look_again(cpu, competes ? task : NULL);
-	}
-	if (!competes)
+	if (one_cpu && !traced && !looks)
 		return;
+	if (abbreviated && !one_cpu)
+		*is_kicked_on(cpu) = false;
+	task = task_of(p);
+	if (!task || !task->competes)
+		return;
+	if (looks)
+		look_again(cpu, task);
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;
 	trace_pick(p, task);

@@ -9,6 +9,63 @@
 #ifndef PRORATA_QUEUE_BPF_H
 #define PRORATA_QUEUE_BPF_H
 
+/*
+ * On one CPU: whether tasks may wait in the queue and among early tasks. An insertion sets
+ * this, and a look that finds no task clears it. So a look at an empty queue costs a load.
+ * (On several CPUs a task could enter between the look and the clearing.)
+ */
+static bool queue_in_use, early_in_use;
+
+static void note_use(bool *in_use)
+{
+	if (one_cpu)
+		*in_use = true;
+}
+
+static bool waits_in(u32 queue, bool *in_use)
+{
+	if (one_cpu && !*in_use)
+		return false;
+	if (scx_bpf_dsq_nr_queued(queue) > 0)
+		return true;
+	if (one_cpu)
+		*in_use = false;
+	return false;
+}
+
+/* Whether a task waits in the only queue. */
+static bool queue_waits(void)
+{
+	bool waits = waits_in(0, &queue_in_use);
+
+	if (!waits)
+		has_outdated_places = false;
+	return waits;
+}
+
+/* Whether an early task waits for some CPU. */
+static bool early_waits(void)
+{
+	return hybrid && waits_in(EARLY, &early_in_use);
+}
+
+/*
+ * A task begins to wait, in a queue or in line. Its latest place holds until it runs: other tasks
+ * of its node may move the node's pass meanwhile, and each of them may have waited before it.
+ */
+static void begin_to_wait(struct task *task)
+{
+	task->latest = present_at(entity_of(task)->home) + longest;
+}
+
+/* The place of a waiting task in a queue. */
+static u64 place_of(struct task *task, u64 pass)
+{
+	u64 key = key_of(entity_of(task), pass);
+
+	return before(task->latest, key) ? task->latest : key;
+}
+
 static u32 queue_for(const struct task_struct *p, const struct task *task)
 {
 	return is_bound(task) ? queue_at(task->own.home) : queue_of(scx_bpf_task_cpu(p));
@@ -23,6 +80,7 @@ static __always_inline bool put_in_place(struct bpf_iter_scx_dsq *waiting, struc
 					 struct task *task, u32 queue, u64 key, u64 pass)
 {
 	trace_wait(p, task, queue, key);
+	note_use(&queue_in_use);
 	scx_bpf_dsq_move_set_vtime___new(waiting, key);
 	if (!scx_bpf_dsq_move_vtime___new(waiting, p, queue, 0)) {
 		trace_task(TASK_GOES, p, task, queue, key);
@@ -44,14 +102,56 @@ static void wake_idle_cpu(const struct task_struct *p)
 		scx_bpf_kick_cpu(cpu, KICK_IDLE);
 }
 
+/* How often a CPU looks for an overdue task, while it finds none. */
+#define OVERDUE_LOOK_NS 1000000000ULL
+
+/* When each CPU looks for one next. */
+static u64 overdue_look_at[MAX_CPUS];
+
+static __always_inline bool is_first_overdue(u32 queue, u64 now)
+{
+	struct task_struct *p = first_in(queue);
+	struct task *task = p ? task_of(p) : NULL;
+	u64 since = p ? p->sched_info.last_queued : 0;
+
+	/* Clocks of CPUs differ. */
+	if (!since || (s64)(now - since) <= (s64)OVERDUE_NS)
+		return false;
+	if (task)
+		trace(TASK_OVERDUE, task->node, p->pid, now - since);
+	return true;
+}
+
+__noinline int find_overdue(s32 cpu, u64 now)
+{
+	if (is_first_overdue(queue_of(cpu), now))
+		return 1;
+	if (!one_cpu &&
+	    (is_first_overdue(residents_of(cpu), now) || is_first_overdue(ROAMERS, now)))
+		return 1;
+	overdue_look_at[cpu & (MAX_CPUS - 1)] = now + OVERDUE_LOOK_NS;
+	return 0;
+}
+
+/*
+ * Whether a task that waits for this CPU is overdue, so that no early task runs next. Early tasks
+ * precede it only while their clients' leads permit, but beside a client with few tickets that
+ * may be for long: a client with nearly all of them hardly ever has a lead.
+ */
+static bool is_overdue(s32 cpu, u64 now)
+{
+	return !before(now, overdue_look_at[cpu & (MAX_CPUS - 1)]) && find_overdue(cpu, now);
+}
+
 static void wait_in_queue(struct task_struct *p, struct task *task, u64 slice, u64 enq_flags)
 {
 	u32 queue = queue_for(p, task);
-	u64 pass = pass_for(task), key = key_of(entity_of(task), pass);
+	u64 pass = pass_for(task), key = place_of(task, pass);
 
 	task->queued_pass = pass;
 	trace_wait(p, task, queue, key);
 	note_key(queue, key);
+	note_use(&queue_in_use);
 	insert_by_key(p, queue, slice, key, enq_flags);
 	wake_idle_cpu(p);
 }

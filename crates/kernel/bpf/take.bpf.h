@@ -41,7 +41,7 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 		pass = pass_for(task);
 		/* The last attempt takes a task even if its place is outdated. */
 		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
-			key = key_of(entity_of(task), pass);
+			key = place_of(task, pass);
 			put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass);
 			return AGAIN;
 		}
@@ -56,7 +56,9 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 		if (!scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0))
 			return AGAIN;
 		trace_task(pass == task->queued_pass ? TASK_TAKEN : TASK_GOES, p, task, queue, key);
-		leave_place(task);
+		/* On one CPU it represents its node until its turn has ended. */
+		if (!one_cpu)
+			leave_place(task);
 		return TAKEN;
 	}
 	return NO_TASK;
@@ -137,11 +139,11 @@ static bool is_idle_beside(s32 cpu)
 
 /*
  * Whether the node of the first task has used service since the task was queued, and so may
- * have to wait behind others. Only early tasks use service beside a representative.
+ * have to wait behind others.
  */
 static bool is_head_outdated(void)
 {
-	struct task_struct *p = hybrid ? first_in(0) : NULL;
+	struct task_struct *p = has_outdated_places ? first_in(0) : NULL;
 	struct task *task = p ? task_of(p) : NULL;
 
 	return task && task->competes && pass_for(task) != task->queued_pass;
@@ -154,6 +156,8 @@ static bool take(s32 cpu, struct rank *rival)
 
 	if (!one_cpu)
 		return take_on(cpu, rival);
+	if (!queue_in_use)
+		return false;
 	if (is_head_outdated())
 		return take_from(0, cpu, rival, false);
 	/* hand_over() has compared the rival with its node's others. A look costs more than a move. */

@@ -31,6 +31,8 @@ struct task {
 	u64 delay_ns;
 	/* Its entity's pass when it was queued. */
 	u64 queued_pass;
+	/* While it waits: its latest place in a queue, however its entity's pass moves. */
+	u64 latest;
 	/* Its place among early tasks (window.h), or NOT_EARLY. */
 	u64 early;
 	/* What it received and deserved, and the rate of the latter. */
@@ -282,13 +284,30 @@ static __always_inline void advance_window(struct task *task, u64 now)
 	task->lead_ns = drained(task->lead_ns, due_in(task->rate, passed_ns));
 }
 
+/*
+ * Whether a place in the queue may be older than a pass. Only tasks that run beside their
+ * node's representative move a pass that has a place. A look at an empty queue clears this.
+ */
+static bool has_outdated_places;
+
+/* On one CPU: whether another task of its node waits in the queue while a task runs. */
+static bool is_beside_representative(const struct task *task)
+{
+	const struct rights *node = node_at(task->node);
+
+	return one_cpu && hybrid && task->place != REPRESENTS && node->represented;
+}
+
 /* Charges a competing task for the CPU time that it used since the last charge. */
 static __always_inline void charge(struct task_struct *p, struct task *task, u64 now)
 {
 	u64 service_ns = p->se.sum_exec_runtime - task->charged_ns;
+	bool waits = is_beside_representative(task);
 
 	if (!service_ns)
 		return;
+	if (waits || !node_at(task->node)->has_line)
+		has_outdated_places = true;
 	task->charged_ns += service_ns;
 	dispense_for(task, task->charged_ns);
 	if (service_ns > MAX_SERVICE_NS)
@@ -303,12 +322,21 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 			catch_up(scx_bpf_task_cpu(p));
 	}
 	if (hybrid) {
+		/* Its lead drains by what is due now, though the node's worth is not found anew. */
+		if (waits)
+			settle(entity_of(task));
 		raise_lead(task->node, service_ns, now);
 		advance_window(task, now);
 		receive(&task->window, service_ns);
 		task->lead_ns = risen(task->lead_ns, service_ns);
 	}
-	charge_entity(entity_of(task), p->pid, service_ns, now, is_early(task));
+	charge_entity(entity_of(task), p->pid, service_ns, is_early(task));
+	/*
+	 * The representative's worth remains what it was when that task came to its place.
+	 * Otherwise the pass could become less, and no CPU looks for a task before its place.
+	 */
+	if (!waits && !is_valued(entity_of(task), now))
+		revalue(entity_of(task), now);
 }
 
 /* Adds a turn that has ended to the accounts. */

@@ -42,11 +42,39 @@ static __always_inline void trace_task(u32 kind, const struct task_struct *p, st
 		tell_of_task(kind, p->pid, task, queue, key);
 }
 
+/* What the task received and deserved stands in the fields of a key and of service. */
+static __noinline int tell_of_early(u32 kind, u32 tid, struct task *task, u32 queue)
+{
+	const struct use_window *window = &task->window;
+	const struct entity *entity = entity_of(task);
+	bool young = window->until_ns - window->since_ns < SLOT_NS;
+	struct decision decision = {
+		.kind = kind,
+		.node = task->node,
+		.tid = tid,
+		.pass = entity->pass,
+		.worth = entity->worth,
+		.present = present(),
+		.service_ns = young ? 0 : window->all_deserved_ns,
+		.queue = queue,
+		.key = window->all_received_ns,
+		.bound = is_bound(task),
+		.early = task->early,
+		.lead_ns = lead_by(task->node, scx_bpf_now()),
+		.own_lead_ns = task->lead_ns,
+	};
+
+	return put(&decision);
+}
+
 static __always_inline void trace_early(u32 kind, const struct task_struct *p, struct task *task,
 					u32 queue)
 {
-	if (traced)
-		tell_of_task(kind, p->pid, task, queue, 0);
+	if (!traced)
+		return;
+	if (!one_cpu && p->migration_disabled)
+		kind = TASK_GOES;
+	tell_of_early(kind, p->pid, task, queue);
 }
 
 static __always_inline void trace_pick(const struct task_struct *p, struct task *task)

@@ -3,7 +3,6 @@
 use libtest_mimic::Failed;
 use serde_json::Value;
 
-use crate::quarantine::PICK_BESIDE_EARLY_TASKS;
 use crate::script::{GROUP, Shown, check, json, part, play};
 use crate::whole::SERVICES;
 
@@ -90,9 +89,6 @@ pub fn allowed() -> Result<(), Failed> {
          show checked cat /tmp/prorata.test/checked
          prorata stop";
     let shown = play("--trace", script)?;
-    if PICK_BESIDE_EARLY_TASKS.holds(&json(&shown, "checked")?["not_allowed"]) {
-        return Ok(());
-    }
     is_allowed(&shown)
 }
 

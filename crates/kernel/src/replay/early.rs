@@ -1,19 +1,77 @@
-//! On one CPU: early tasks, which run before all others (1999, 3.1 and 3.3).
+//! Early tasks, which run before all others (1999, 3.1 and 3.3).
 //!
-//! A pick of an early task is allowed while the leads of its client and of the task are within
-//! the bound, if no other early task precedes it. A pick of any other task is allowed while no
-//! early task waits. The kernel looks at the queue of early tasks when a turn ends, so a pick
-//! that it made before an early task came is allowed, too. A task that wakes while no early task
-//! waits may go to the CPU's own queue (`bpf/next.bpf.h`), whose tasks run without another look.
+//! A task is early if it received less than it deserved or holds a kernel priority, and while
+//! the leads of its client and of the task are within the bound. The task with the least rank
+//! runs first.
+//!
+//! On one CPU a pick of an early task is allowed if no other early task precedes it. A pick of
+//! any other task is allowed while no early task waits. The kernel looks at the queue of early
+//! tasks when a turn ends, so a pick that it made before an early task came is allowed, too. A
+//! task that waits while no early task does may go to the CPU's own queue (`bpf/next.bpf.h`),
+//! whose tasks run without another look.
 
 use std::collections::HashMap;
 
-use prorata_core::hybrid::lead_bound_ns;
+use prorata_core::hybrid::{FRACTION_ONE, fraction, lead_bound_ns};
 
-use super::Disallowed;
+use super::{Disallowed, TOLERANCE_NS};
 use crate::scheduler::{Decision, EARLY};
 
-/// Early tasks that wait, by task.
+/// A rank without the order of arrival, which comes last in it
+/// ([`prorata_core::hybrid::EarlyRank`]), and the fraction in it.
+const ARRIVAL_BITS: u32 = 46;
+const FRACTION_BITS: u32 = FRACTION_ONE.ilog2();
+/// The class of tasks without a kernel priority.
+const USER: u64 = prorata_core::hybrid::WakeClass::User as u64;
+
+/// Judges whether a task may be early that begins to wait or is taken, after so many picks. The
+/// bound of its leads is larger by `slack_ns`.
+pub fn judge(picks: u64, decision: &Decision, slack_ns: u64) -> Result<(), Disallowed> {
+    judge_leads(picks, decision, slack_ns)?;
+    match decision.early {
+        Some(rank) => judge_fraction(picks, decision, rank),
+        None => Ok(()),
+    }
+}
+
+/// Judges the leads alone.
+pub fn judge_leads(pick: u64, decision: &Decision, slack_ns: u64) -> Result<(), Disallowed> {
+    let bound_ns = lead_bound_ns(decision.quantum_ns) + slack_ns;
+    let lead_ns = decision.lead_ns.max(decision.own_lead_ns);
+    if decision.early.is_some() && lead_ns > bound_ns {
+        return Err(Disallowed::Lead {
+            pick,
+            node: decision.node,
+            lead_ns,
+            bound_ns,
+        });
+    }
+    Ok(())
+}
+
+/// The rank is to state the fraction that the core finds. A task that was judged at the end of its
+/// turn may have been charged for a moment since.
+fn judge_fraction(pick: u64, decision: &Decision, rank: u64) -> Result<(), Disallowed> {
+    if rank >> (ARRIVAL_BITS + FRACTION_BITS) != USER {
+        return Ok(());
+    }
+    let moment_ns = TOLERANCE_NS as u64;
+    let (received_ns, deserved_ns) = (decision.key, decision.service_ns);
+    let least = fraction(received_ns.saturating_sub(moment_ns), deserved_ns);
+    let most = fraction(received_ns, deserved_ns.saturating_sub(moment_ns));
+    let stated = (rank >> ARRIVAL_BITS) as u32 & (FRACTION_ONE - 1);
+    if least < FRACTION_ONE && (least..=most).contains(&stated) {
+        return Ok(());
+    }
+    Err(Disallowed::Fraction {
+        pick,
+        node: decision.node,
+        received_ns,
+        deserved_ns,
+    })
+}
+
+/// Early tasks that wait for the only CPU, by task.
 #[derive(Default, Debug)]
 pub struct EarlyTasks(HashMap<u32, Waiting>);
 
@@ -28,10 +86,10 @@ struct Waiting {
 }
 
 impl EarlyTasks {
-    /// An early task begins to wait.
-    pub fn wait(&mut self, decision: &Decision) {
+    /// An early task begins to wait, after so many picks.
+    pub fn wait(&mut self, picks: u64, decision: &Decision) -> Result<(), Disallowed> {
         let Some(rank) = decision.early else {
-            return;
+            return Ok(());
         };
         let waiting = Waiting {
             node: decision.node,
@@ -40,6 +98,7 @@ impl EarlyTasks {
             is_seen: false,
         };
         self.0.insert(decision.tid, waiting);
+        judge(picks, decision, TOLERANCE_NS as u64)
     }
 
     /// A task runs, or is not early any more.
@@ -65,19 +124,7 @@ impl EarlyTasks {
     pub fn pick(&mut self, pick: u64, decision: &Decision, tick_ns: u64) -> Result<(), Disallowed> {
         let node = decision.node;
         let taken = self.0.remove(&decision.tid);
-        if decision.early.is_some() {
-            let quantum_ns = decision.quantum_ns;
-            let bound_ns = lead_bound_ns(quantum_ns) + quantum_ns + tick_ns;
-            let lead_ns = decision.lead_ns.max(decision.own_lead_ns);
-            if lead_ns > bound_ns {
-                return Err(Disallowed::Lead {
-                    pick,
-                    node,
-                    lead_ns,
-                    bound_ns,
-                });
-            }
-        }
+        judge_leads(pick, decision, decision.quantum_ns + tick_ns)?;
         let is_next = taken.is_some_and(|taken| taken.is_next);
         let rank = taken.map(|taken| taken.rank).or(decision.early);
         let others = self.0.values();

@@ -72,6 +72,25 @@ pub enum Disallowed {
         lead_ns: u64,
         bound_ns: u64,
     },
+    #[error(
+        "after pick {pick} a task of client {node} is to go before early tasks after a wait of only \
+         {waited_ns} ns"
+    )]
+    Overdue {
+        pick: u64,
+        node: u32,
+        waited_ns: u64,
+    },
+    #[error(
+        "after pick {pick} a task of client {node} is early that received {received_ns} of \
+         {deserved_ns} ns that it deserved: its rank says otherwise"
+    )]
+    Fraction {
+        pick: u64,
+        node: u32,
+        received_ns: u64,
+        deserved_ns: u64,
+    },
     /// A lottery decides, and a lottery allows every pick.
     #[error("after pick {pick} a lottery decides, which may pick any client")]
     Drawn { pick: u64 },

@@ -25,7 +25,7 @@ use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
 use super::early::EarlyTasks;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
-use crate::scheduler::{Decision, DecisionKind, LONGEST_WAIT_NS};
+use crate::scheduler::{Decision, DecisionKind, LONGEST_WAIT_NS, OVERDUE_NS};
 
 /// Tickets in the core for each base ticket: the core's tickets are whole.
 const SCALE: f64 = 1000.0;
@@ -55,6 +55,8 @@ pub struct OnOne {
     /// task before.
     late: HashSet<u32>,
     early: EarlyTasks,
+    /// Whether an overdue task lets the next ordinary task go before early ones.
+    overdue: bool,
     picks: u64,
     /// The kernel's pass that counts as 0 here, as its passes wrap around.
     origin: Option<u64>,
@@ -67,6 +69,7 @@ struct Turn {
     /// `None` once the client has left.
     node: Option<u32>,
     used_ns: u64,
+    is_early: bool,
     /// Whether the client came first when the last turn may have ended, and so may have begun
     /// another turn.
     goes_on: bool,
@@ -84,6 +87,8 @@ struct Task {
     pass: f64,
     /// The place in the queue: the pass, unless that means too long a wait.
     key: f64,
+    /// The latest place since the client began to wait.
+    latest: f64,
     /// Its competing tasks.
     competing: u32,
     /// What remained of the wait at the last leave, and the tickets at that time.
@@ -102,6 +107,7 @@ impl OnOne {
             first: None,
             late: HashSet::new(),
             early: EarlyTasks::default(),
+            overdue: false,
             picks: 0,
             origin: None,
         }
@@ -138,14 +144,12 @@ impl OnOne {
                 self.early.look();
                 return Ok(());
             }
-            DecisionKind::WaitEarly => {
-                self.early.wait(decision);
-                return Ok(());
-            }
+            DecisionKind::WaitEarly => return self.early.wait(self.picks, decision),
             DecisionKind::EndEarly => {
                 self.early.end(decision.tid);
                 return Ok(());
             }
+            DecisionKind::Overdue => return self.let_go_first(decision),
             DecisionKind::Pick => return self.pick(decision),
             DecisionKind::New => {
                 self.task(node).remain = None;
@@ -160,13 +164,44 @@ impl OnOne {
         }
         let longest = LONGEST_WAIT_NS as f64 / QUANTUM_NS / f64::from(decision.tasks.max(1));
         let latest = present + longest / self.core.total_tickets() as f64;
+        let waits = self.waits_while(decision);
         let task = self.task(node);
+        task.latest = if waits {
+            task.latest.min(latest)
+        } else {
+            latest
+        };
         task.pass = pass;
-        task.key = pass.min(latest);
+        task.key = pass.min(task.latest);
         if matches!(decision.kind, DecisionKind::Charge | DecisionKind::Tickets) {
             self.prolong();
         }
         Ok(())
+    }
+
+    /// Whether the client already waited in a queue when its pass moved: it changed its worth, or
+    /// another of its tasks is early.
+    fn waits_while(&self, decision: &Decision) -> bool {
+        let tid = decision.tid;
+        let own_turn = |turn: &Turn| turn.tid == tid && !turn.is_early;
+        match decision.kind {
+            DecisionKind::Charge => !self.turn.as_ref().is_some_and(own_turn),
+            kind => kind == DecisionKind::Tickets,
+        }
+    }
+
+    /// A task has waited so long that the next ordinary task goes before early ones.
+    fn let_go_first(&mut self, decision: &Decision) -> Result<(), Disallowed> {
+        let waited_ns = decision.service_ns;
+        self.overdue = true;
+        match waited_ns > OVERDUE_NS {
+            true => Ok(()),
+            false => Err(Disallowed::Overdue {
+                pick: self.picks,
+                node: decision.node,
+                waited_ns,
+            }),
+        }
     }
 
     /// Notes whether the running client comes first, and so may begin another turn. The kernel
@@ -191,6 +226,7 @@ impl OnOne {
             competes: false,
             pass: 0.0,
             key: 0.0,
+            latest: f64::INFINITY,
             competing: 0,
             remain: None,
         });
@@ -350,8 +386,13 @@ impl OnOne {
             tid,
             node: Some(node),
             used_ns: 0,
+            is_early: decision.early.is_some(),
             goes_on: false,
         });
+        if decision.early.is_none() && std::mem::take(&mut self.overdue) {
+            self.early.end(tid);
+            return Ok(());
+        }
         self.early.pick(self.picks, decision, self.tick_ns)?;
         if decision.early.is_some() {
             return Ok(());

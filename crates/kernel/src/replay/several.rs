@@ -23,10 +23,13 @@
 //! A task that waits when the trace begins is known from its first record on. CPUs choose
 //! among queues by hints, and that choice is not judged.
 
+mod early;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use self::early::EarlyOnSeveral;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
-use crate::scheduler::{Decision, DecisionKind, ROAMERS};
+use crate::scheduler::{Decision, DecisionKind, EARLY, ROAMERS};
 
 /// A CPU that wrote no record for this long is not in the middle of an operation.
 const SILENCE_NS: u64 = 1_000_000_000;
@@ -45,6 +48,7 @@ pub struct OnSeveral {
     /// By task.
     waiting: HashMap<u32, Waiting>,
     suspicions: Vec<Suspicion>,
+    early: EarlyOnSeveral,
     picks: u64,
     /// The pass that counts as 0 here, as the kernel's passes wrap around.
     origin: Option<u64>,
@@ -159,9 +163,13 @@ impl OnSeveral {
         let (pass, key) = (of(word.pass), of(word.key));
         self.weigh(word, pass)?;
         self.note(word, pass);
+        let (at, look) = (self.words, self.cpu(word.cpu).look);
+        let cpus = self.cpus.keys().copied();
+        self.early.step(word, (at, look), self.picks, cpus)?;
         match word.kind {
             DecisionKind::Wait => self.wait(word, pass, key),
             DecisionKind::Look => self.cpu(word.cpu).look = self.words,
+            DecisionKind::Take if word.queue == EARLY => {}
             DecisionKind::Take => self.take(word),
             DecisionKind::Pick => {
                 self.picks += 1;

@@ -60,6 +60,9 @@ pub const BUCKETS: usize = 40;
 pub const PASS_BITS: u32 = 20;
 /// No task waits longer than this, however few tickets it has.
 pub const LONGEST_WAIT_NS: u64 = 8_000_000_000;
+
+/// Beyond this wait of the first task of a queue, no early task goes before it.
+pub const OVERDUE_NS: u64 = 12_000_000_000;
 /// The queue of tasks that may run on several CPUs, but not on all.
 pub const ROAMERS: u32 = 1024;
 /// The queue of early tasks.

@@ -42,6 +42,8 @@ pub enum DecisionKind {
     WaitEarly,
     /// An early task that may have waited is not early any more.
     EndEarly,
+    /// The task has waited for `service_ns`, too long: no early task runs next.
+    Overdue,
 }
 
 impl DecisionKind {
@@ -73,7 +75,8 @@ pub struct Decision {
     pub tickets: f64,
     /// The present pass (1995, 2.2: global pass).
     pub present: u64,
-    /// The CPU time that is charged.
+    /// The CPU time that is charged. Of an early task that waits or is taken: what it deserved in
+    /// the last ten seconds; 0 in its first second.
     pub service_ns: u64,
     /// The longest turn of its tasks.
     pub quantum_ns: u64,
@@ -81,7 +84,8 @@ pub struct Decision {
     pub tasks: u32,
     /// Whether a lottery decides, not stride scheduling.
     pub drawn: bool,
-    /// The place of a waiting task in its queue: the pass, unless that means too long a wait.
+    /// The place of a waiting task in its queue: the pass, unless that means too long a wait. Of
+    /// an early task that waits or is taken: what it received in the last ten seconds.
     pub key: u64,
     /// The queue of a task that waits or is taken.
     pub queue: u32,
@@ -137,6 +141,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         12 => DecisionKind::Go,
         13 => DecisionKind::WaitEarly,
         14 => DecisionKind::EndEarly,
+        15 => DecisionKind::Overdue,
         _ => return None,
     };
     Some(Decision {

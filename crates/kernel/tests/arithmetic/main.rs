@@ -12,8 +12,8 @@ use prorata_core::policy::credit::CUT_CREDIT_QUANTA;
 use prorata_core::policy::{ClientIndex, Policy as _, Race, Stride};
 use prorata_kernel::observe::end_of;
 use prorata_kernel::scheduler::{
-    BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, PASS_BITS, ROAMERS, ROOT_TICKETS,
-    TICKETS,
+    BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, OVERDUE_NS, PASS_BITS, ROAMERS,
+    ROOT_TICKETS, TICKETS,
 };
 use rand_core::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -68,6 +68,7 @@ fn constants_are_those_of_the_headers() {
         pass_bits,
         longest_wait: _,
         longest_wait_ns,
+        overdue_ns,
         roamers,
         cut_credit_quanta,
     } = CONSTANTS;
@@ -79,6 +80,7 @@ fn constants_are_those_of_the_headers() {
     assert_eq!(BUCKETS as u64, buckets);
     assert_eq!(u64::from(PASS_BITS), pass_bits);
     assert_eq!(LONGEST_WAIT_NS, longest_wait_ns);
+    assert_eq!(OVERDUE_NS, overdue_ns);
     assert_eq!(u64::from(ROAMERS), roamers);
     assert_eq!(CUT_CREDIT_QUANTA, cut_credit_quanta);
 }

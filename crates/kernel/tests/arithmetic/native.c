@@ -37,7 +37,7 @@ static u32 cpus = 1;
 /* Constants that src/scheduler and src/replay repeat. */
 const struct {
 	u64 base, cgroup_nodes, cgroup_tickets, root_tickets, max_depth, buckets;
-	u64 pass_bits, longest_wait, longest_wait_ns, roamers, cut_credit_quanta;
+	u64 pass_bits, longest_wait, longest_wait_ns, overdue_ns, roamers, cut_credit_quanta;
 } prorata_constants = {
 	.base = BASE,
 	.cgroup_nodes = CGROUP_NODES,
@@ -48,6 +48,7 @@ const struct {
 	.pass_bits = PASS_BITS,
 	.longest_wait = LONGEST_WAIT,
 	.longest_wait_ns = LONGEST_WAIT_NS,
+	.overdue_ns = OVERDUE_NS,
 	.roamers = ROAMERS,
 	.cut_credit_quanta = CUT_CREDIT_QUANTA,
 };

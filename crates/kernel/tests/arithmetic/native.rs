@@ -51,6 +51,7 @@ pub struct Constants {
     pub pass_bits: u64,
     pub longest_wait: u64,
     pub longest_wait_ns: u64,
+    pub overdue_ns: u64,
     pub roamers: u64,
     pub cut_credit_quanta: u64,
 }

@@ -1,10 +1,10 @@
 //! Early tasks and abbreviated quanta (`bpf/early.bpf.h`).
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::{Options, Queues, Scheduler};
+use prorata_kernel::scheduler::{LONGEST_WAIT_NS, OVERDUE_NS, Options, Queues, Scheduler};
 
 use crate::hogs::{Hog, used_ns};
 use crate::world::{HYBRID, base, check_shares, hog, hogs, place, settle};
@@ -97,5 +97,60 @@ pub fn on_three() -> Result<(), Failed> {
     match used_ms {
         480.. => Ok(()),
         _ => Err(format!("{used_ms} ms of 600").into()),
+    }
+}
+
+/// The longest time in which a process that always wants to run used nothing.
+pub fn longest_pause(scheduler: &Scheduler, hog: &Hog, time: Duration) -> Result<Duration, Failed> {
+    let begin = Instant::now();
+    let (mut used, mut since, mut longest) = (used_ns(hog.pid()), begin, Duration::ZERO);
+    while begin.elapsed() < time {
+        thread::sleep(Duration::from_millis(50));
+        if let Some(failure) = scheduler.failure() {
+            return Err(failure.into());
+        }
+        let now = used_ns(hog.pid());
+        if std::mem::replace(&mut used, now) != now {
+            since = Instant::now();
+        }
+        longest = longest.max(since.elapsed());
+    }
+    eprintln!("    paused for {longest:?}");
+    Ok(longest)
+}
+
+/// A hog with hardly any tickets, whose client moves its pass early again and again while other
+/// clients' tickets come and go: it waits no longer than any task may.
+pub fn waits_beside_own_client() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let _others = hogs(&scheduler, &[(1, 1_000)])?;
+    let comes_and_goes = Hog::bursts(3, 30);
+    place(&scheduler, 3, &[base(1_000)], &comes_and_goes)?;
+    let poor = hog(&scheduler, 2, &[base(1)])?;
+    let early = Hog::bursts(1, 3_000);
+    scheduler.give(2, early.pid())?;
+    let most = Duration::from_nanos(LONGEST_WAIT_NS) + Duration::from_secs(2);
+    let paused = longest_pause(&scheduler, &poor, Duration::from_secs(28))?;
+    match paused < most {
+        true => Ok(()),
+        false => Err(format!("paused for {paused:?}").into()),
+    }
+}
+
+/// A hog with hardly any tickets beside a client that has all others, whose tasks are always
+/// early: it gets a turn when it is overdue.
+pub fn waits_beside_early_client() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&HYBRID)?;
+    let early = [(); 8].map(|()| Hog::bursts(2, 8));
+    for task in &early {
+        place(&scheduler, 1, &[base(100_000)], task)?;
+    }
+    thread::sleep(LEARNS);
+    let poor = hog(&scheduler, 2, &[base(1)])?;
+    let most = Duration::from_nanos(OVERDUE_NS) + Duration::from_secs(2);
+    let paused = longest_pause(&scheduler, &poor, Duration::from_secs(28))?;
+    match paused < most {
+        true => Ok(()),
+        false => Err(format!("paused for {paused:?}").into()),
     }
 }

@@ -5,6 +5,7 @@ mod bounds;
 mod cgroups;
 mod early;
 mod economy;
+mod histories;
 mod hogs;
 mod loading;
 mod next;
@@ -33,7 +34,7 @@ const IN_SHORT: [(&str, Check); 8] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 35] = [
+const CHECKS: [(&str, Check); 38] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -49,6 +50,14 @@ const CHECKS: [(&str, Check); 35] = [
         early::inside_a_client,
     ),
     ("sleeping_gains_nothing", early::adversaries),
+    (
+        "no_task_starves_beside_its_own_client_s_early_ones",
+        early::waits_beside_own_client,
+    ),
+    (
+        "no_task_starves_beside_an_early_client",
+        early::waits_beside_early_client,
+    ),
     ("short_processes_are_not_early", early::relay),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
     ("short_processes_get_their_share", sharing::short_processes),
@@ -66,6 +75,10 @@ const CHECKS: [(&str, Check); 35] = [
     (
         "every_pick_in_abbreviated_quanta_is_the_core_s",
         replay::picks_in_abbreviated_quanta,
+    ),
+    (
+        "every_early_pick_of_random_histories_is_allowed",
+        histories::early_picks,
     ),
     (
         "every_pick_from_the_midst_is_the_core_s",

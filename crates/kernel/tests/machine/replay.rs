@@ -51,6 +51,14 @@ fn check(decisions: &[Decision]) -> Result<(), Failed> {
     }
 }
 
+/// Judges what is decided in this time.
+pub fn judge_for(time: Duration) -> Result<(), Failed> {
+    let tap = Tap::open()?;
+    let mut decisions = Vec::new();
+    record(&|| tap.take_decisions(), time, &mut decisions)?;
+    check(&decisions)
+}
+
 /// Three that compute, and two that sleep now and then.
 fn programs(scheduler: &Scheduler) -> Result<Vec<Hog>, Failed> {
     let mut programs = hogs(scheduler, &[(1, 300), (2, 200), (3, 100)])?;
@@ -204,7 +212,28 @@ pub fn picks_beside_early_tasks() -> Result<(), Failed> {
     let mut decisions = Vec::new();
     let take = || scheduler.take_decisions();
     record(&take, Duration::from_secs(4), &mut decisions)?;
-    check(&decisions)
+    check(&decisions)?;
+    waiting_early_is_found(&decisions)
+}
+
+/// The real trace, except that from the middle on a task waits that precedes all other early
+/// tasks.
+fn waiting_early_is_found(decisions: &[Decision]) -> Result<(), Failed> {
+    let middle = decisions.len() / 2;
+    let waits = |told: &Decision| told.kind == DecisionKind::WaitEarly && !told.is_bound;
+    let place = decisions[middle..].iter().position(waits);
+    let place = middle + place.ok_or("no early task waits")?;
+    let mut changed = decisions.to_vec();
+    let passed_over = Decision {
+        tid: u32::MAX,
+        early: Some(0),
+        ..decisions[place]
+    };
+    changed.insert(place, passed_over);
+    match replay(&changed) {
+        Err(Disallowed::Early { instead_of, .. }) if instead_of == passed_over.node => Ok(()),
+        found => Err(format!("{found:?}").into()),
+    }
 }
 
 /// On several CPUs, with more tasks than CPUs, some of them in one node and some bound.

@@ -100,7 +100,8 @@ impl Interpreter {
             | DecisionKind::Wait
             | DecisionKind::Look
             | DecisionKind::Take
-            | DecisionKind::Go => {}
+            | DecisionKind::Go
+            | DecisionKind::Overdue => {}
         }
     }
 

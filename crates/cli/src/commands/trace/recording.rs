@@ -105,7 +105,8 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Take
             | DecisionKind::Go
             | DecisionKind::WaitEarly
-            | DecisionKind::EndEarly => return,
+            | DecisionKind::EndEarly
+            | DecisionKind::Overdue => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;

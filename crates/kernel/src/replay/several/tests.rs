@@ -1,5 +1,7 @@
 use super::*;
 
+mod early;
+
 const QUEUE: u32 = 0;
 
 /// Words of two CPUs and more about tasks, each of a client of its number.

@@ -79,3 +79,53 @@ fn an_early_task_beyond_the_bound_of_leads_is_found() {
         }
     }
 }
+
+#[test]
+fn a_rank_that_is_not_of_what_a_task_received_is_found() {
+    use prorata_core::hybrid::{EarlyRank, FRACTION_ONE, WakeClass};
+    const DESERVED_NS: u64 = 2_000_000_000;
+    let half = FRACTION_ONE / 2;
+    for (class, stated, received_ns, is_allowed) in [
+        (WakeClass::User, half, DESERVED_NS / 2, true),
+        (WakeClass::User, half - 2, DESERVED_NS / 2, false),
+        (WakeClass::User, half + 2, DESERVED_NS / 2, false),
+        (WakeClass::User, 0, DESERVED_NS, false),
+        (WakeClass::User, FRACTION_ONE, 2 * DESERVED_NS, false),
+        (WakeClass::Lock, 0, 2 * DESERVED_NS, true),
+    ] {
+        let mut kernel = three_of_which_one_is_poor();
+        kernel.wait_early(1, EarlyRank::new(class, stated, 5).bits());
+        let place = kernel.trace.len() - 2;
+        let told = &mut kernel.trace[place];
+        (told.key, told.service_ns) = (received_ns, DESERVED_NS);
+        let found = kernel.replay();
+        let is_found = matches!(found, Err(Disallowed::Fraction { node: 1, .. }));
+        assert_eq!(is_found, !is_allowed, "{class:?} {stated}: {found:?}");
+    }
+}
+
+#[test]
+fn an_overdue_task_goes_before_an_early_one() {
+    for (waited_ns, is_allowed) in [(OVERDUE_NS + 1, true), (OVERDUE_NS, false)] {
+        let mut kernel = three_of_which_one_is_poor();
+        kernel.wait_early(1, 7);
+        kernel.tell(DecisionKind::Overdue, 2, waited_ns);
+        kernel.run(2, QUANTUM_NS);
+        kernel.run_early(1, 7, 0);
+        kernel.turns(9);
+        let found = kernel.replay();
+        let is_found = matches!(found, Err(Disallowed::Overdue { node: 2, .. }));
+        assert_eq!(is_found, !is_allowed, "{found:?}");
+    }
+    // One turn only.
+    let mut kernel = three_of_which_one_is_poor();
+    kernel.wait_early(1, 7);
+    kernel.tell(DecisionKind::Overdue, 2, OVERDUE_NS + 1);
+    kernel.run(2, QUANTUM_NS);
+    kernel.run(3, QUANTUM_NS);
+    let found = kernel.replay();
+    assert!(
+        matches!(found, Err(Disallowed::Early { instead_of: 1, .. })),
+        "{found:?}"
+    );
+}
