@@ -186,10 +186,12 @@ struct rights {
 	u32 unused;
 	u64 bound_pass;
 	u64 bound_worth;
+	/* When its line is searched next for a task that has waited too long. */
+	u64 search_at;
 	struct dues dues;
 };
 
-_Static_assert(sizeof(struct rights) == 328, "src/scheduler/loaded.rs reads these bytes");
+_Static_assert(sizeof(struct rights) == 336, "src/scheduler/loaded.rs reads these bytes");
 
 struct totals {
 	u64 charged_ns;

@@ -69,6 +69,26 @@ static u64 least_waiting(u64 pass)
 }
 
 /*
+ * An entity with this pass has won. All who wait are at least as far, so the present pass is at most
+ * `most_owed` behind. If a lesser place waits, the entity won by another order: it was early, or
+ * its place was less than its pass because no task waits too long.
+ */
+static void follow_winner(u64 pass)
+{
+	s64 lag = pass - present();
+
+	if (lag > (s64)longest)
+		return;
+	if (before(furthest, pass))
+		furthest = pass;
+	if (lottery || lag <= (s64)most_owed)
+		return;
+	lag = least_waiting(pass) - present() - most_owed;
+	if (lag > 0)
+		ahead += lag;
+}
+
+/*
  * The queue with the smallest head, if that comes before the head of `own` and before
  * `rival`'s pass; else `own`.
  */

@@ -38,6 +38,41 @@ static void wait_in_line(struct task_struct *p, const struct task *task, u64 sli
 	insert_by_key(p, LINES + task->node, slice, task->progress, enq_flags);
 }
 
+/* How often a line is searched for a task that has waited too long, and how many are looked at. */
+#define SEARCH_NS     1000000000ULL
+#define MOST_SEARCHED 1024
+
+/*
+ * Moves a task from a node's line to a queue if its latest place has passed. While a node receives
+ * little, and early tasks take most of that, others are owed many turns: a newcomer has more
+ * progress than they, and would wait for all of these.
+ */
+__noinline int promote_overdue(u32 number, u64 now)
+{
+	u32 searched = nothing;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, LINES + number, 0) {
+		struct task *task = task_of(p);
+		u32 queue = queue_of(scx_bpf_task_cpu(p));
+
+		if (++searched > MOST_SEARCHED)
+			break;
+		if (!task || !before(task->latest, present()) ||
+		    !__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
+			continue;
+		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, task->latest, pass_for(task))) {
+			__sync_fetch_and_add(&node_at(number)->in_line, -1);
+			note_key(queue, task->latest);
+			wake_idle_cpu(p);
+			return 1;
+		}
+		__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE);
+	}
+	node_at(number)->search_at = now + SEARCH_NS;
+	return 0;
+}
+
 /*
  * Moves the first task of a node's line to a queue, or to this CPU at once, if it has made
  * less progress than this.
@@ -45,8 +80,12 @@ static void wait_in_line(struct task_struct *p, const struct task *task, u64 sli
 __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 {
 	struct rights *node = node_at(number);
+	u64 now = scx_bpf_now();
 	struct task_struct *p;
 	int promoted = nothing;
+
+	if (!before(now, node->search_at) && promote_overdue(number, now))
+		return 1;
 
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);

@@ -52,21 +52,6 @@ u64 most_owed_ns;
 /* `most_owed_ns` as a wait, likewise. */
 static u64 most_owed;
 
-/* An entity with this pass has won. */
-static void follow_winner(u64 pass)
-{
-	s64 lag = pass - present();
-
-	/* It won by the bound on waits, not by its pass. */
-	if (lag > (s64)longest)
-		return;
-	if (before(furthest, pass))
-		furthest = pass;
-	lag -= most_owed;
-	if (!lottery && lag > 0)
-		ahead += lag;
-}
-
 /* What remains of a wait when the tickets change. */
 __noinline s64 keep_remain(s64 remain, worth_t from, worth_t to)
 {

@@ -28,7 +28,7 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 328);
+const _: () = assert!(size_of::<types::rights>() == 336);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);

@@ -1,14 +1,17 @@
-//! Random histories on one CPU, replayed: programs that compute, sleep, yield and fork in
-//! clients of random tickets.
+//! Random histories: programs that compute, sleep, yield and fork in clients of random tickets.
+//! On one CPU their early picks are replayed. In all of the machine, where control groups have
+//! random weights, no program waits for too long.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::Scheduler;
+use prorata_kernel::scheduler::{Options, ROOT_TICKETS, Scheduler, Scope};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::cgroups::Group;
+use crate::early::{OVERDUE, check_pauses};
 use crate::hogs::Hog;
 use crate::replay::judge_for;
 use crate::world::{HYBRID, base, place, ticket};
@@ -77,4 +80,77 @@ fn judge(scheduler: &Scheduler, seed: u64) -> Result<(), Failed> {
         return Err(failure.into());
     }
     judged.map_err(|failed| format!("seed {seed}: {}", failed.message().unwrap_or_default()).into())
+}
+
+/// Groups inside groups, and clients, all with early tasks beside tasks that wait.
+pub fn whole() -> Result<(), Failed> {
+    for seed in SEEDS {
+        eprintln!("    seed {seed}");
+        let mut history = History::new(seed);
+        let scheduler = Scheduler::load(&Options {
+            scope: Scope::All,
+            ..HYBRID
+        })?;
+        let mut machine = Machine::default();
+        for number in 0..4 {
+            machine.add_group(&mut history, number)?;
+        }
+        for node in 1..=2 {
+            machine.add_client(&mut history, &scheduler, node)?;
+        }
+        let hogs: Vec<&Hog> = machine.hogs.iter().collect();
+        check_pauses(&scheduler, &hogs, Duration::from_secs(20), OVERDUE)?;
+    }
+    Ok(())
+}
+
+/// Programs go before their groups, and groups before those that they are in.
+#[derive(Default)]
+struct Machine {
+    hogs: Vec<Hog>,
+    others: Vec<Hog>,
+    inner: Vec<Group>,
+    outer: Vec<Group>,
+}
+
+impl Machine {
+    fn add_group(&mut self, history: &mut History, number: u32) -> Result<(), Failed> {
+        let weight = (history.one_to(100) * history.one_to(100)) as u32;
+        let name = format!("group{number}");
+        let (group, is_inner) = match self.outer.last() {
+            Some(parent) if number % 2 == 1 => (Group::new(parent.path(), &name, weight)?, true),
+            _ => (Group::top(&name, weight)?, false),
+        };
+        // A group that has groups inside holds no programs.
+        if is_inner {
+            let (hog, others) = (Hog::start(), history.programs(u32::MAX));
+            group.add(&hog)?;
+            others.iter().try_for_each(|other| group.add(other))?;
+            self.hogs.push(hog);
+            self.others.extend(others);
+        }
+        let groups = if is_inner {
+            &mut self.inner
+        } else {
+            &mut self.outer
+        };
+        groups.push(group);
+        Ok(())
+    }
+
+    fn add_client(
+        &mut self,
+        history: &mut History,
+        scheduler: &Scheduler,
+        node: u32,
+    ) -> Result<(), Failed> {
+        let tickets = [base(history.one_to(ROOT_TICKETS))];
+        let (hog, others) = (Hog::start(), history.programs(u32::MAX));
+        for program in others.iter().chain([&hog]) {
+            place(scheduler, node, &tickets, program)?;
+        }
+        self.hogs.push(hog);
+        self.others.extend(others);
+        Ok(())
+    }
 }
