@@ -230,14 +230,12 @@ pub fn refusals() -> Result<(), Failed> {
     let script = format!(
         "prorata stop; until_unloaded
          refused() {{ \"$@\" 2>&1 && echo accepted || true; }}
-         show early refused prorata start --engine kernel --all --hybrid=ticket-boost
          show occupied refused prorata floor '{PRORATA}' start --engine kernel
          mkdir -m 700 /tmp/nobody; chown 65534:65534 /tmp/nobody; export PRORATA_SOCKET=/tmp/nobody/socket
          show user refused setpriv --reuid 65534 --regid 65534 --clear-groups '{PRORATA}' start --engine kernel"
     );
     let shown = play("", &script)?;
     let reasons = [
-        ("early", "leave --hybrid out"),
         ("occupied", "prorata_floor is loaded already"),
         ("user", "by root alone"),
     ];

@@ -84,15 +84,18 @@ impl From<KernelChoice> for KernelOptions {
 }
 
 impl KernelOptions {
+    /// For clients alone, otherwise as the daemon has it by default.
+    pub fn for_clients() -> Self {
+        let choice = KernelChoice {
+            all: false,
+            ..KernelChoice::default()
+        };
+        choice.into()
+    }
+
     /// The mechanisms as the scheduler takes them.
     pub fn hybrid(&self) -> Mechanisms {
         self.hybrid.into()
-    }
-}
-
-impl Default for KernelOptions {
-    fn default() -> Self {
-        KernelChoice::default().into()
     }
 }
 
@@ -131,11 +134,6 @@ enum StartError {
          or without `--engine kernel`"
     )]
     NotRoot(u32),
-    #[error(
-        "with --all, tasks that run early can keep others waiting until the kernel's watchdog ends \
-         the scheduler: leave --hybrid out, or choose --hybrid=abbreviated-quanta"
-    )]
-    EarlyWithAll,
 }
 
 /// Loads a scheduler, after an earlier one of ours is unloaded.
@@ -206,10 +204,6 @@ impl ForKernel {
         let user = rustix::process::getuid();
         if !user.is_root() {
             return Err(StartError::NotRoot(user.as_raw()).into());
-        }
-        let has_early = options.hybrid.ticket_boost || options.hybrid.kernel_priorities;
-        if options.scope == Scope::All && has_early {
-            return Err(StartError::EarlyWithAll.into());
         }
         put_right_what_is_left(&setup.directory, &setup.socket)?;
         Self::start_over(load, setup, options)
