@@ -48,7 +48,12 @@ pub struct EngineOptions {
     #[arg(long, requires = "engine")]
     pub clients_only: bool,
     /// The former name of what is the default now
-    #[arg(long, requires = "engine", conflicts_with = "clients_only", hide = true)]
+    #[arg(
+        long,
+        requires = "engine",
+        conflicts_with = "clients_only",
+        hide = true
+    )]
     pub all: bool,
     /// Kernel engine: layout of the run queues; initially cpu
     #[arg(long, requires = "engine")]

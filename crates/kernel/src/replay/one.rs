@@ -87,8 +87,9 @@ struct Task {
     pass: f64,
     /// The place in the queue: the pass, unless that means too long a wait.
     key: f64,
-    /// The latest place since the client began to wait.
-    latest: f64,
+    /// The least place that it may have been given since the client began to wait: the kernel gives
+    /// another one only if it finds it outdated.
+    least: f64,
     /// Its competing tasks.
     competing: u32,
     /// What remained of the wait at the last leave, and the tickets at that time.
@@ -166,13 +167,13 @@ impl OnOne {
         let latest = present + longest / self.core.total_tickets() as f64;
         let waits = self.waits_while(decision);
         let task = self.task(node);
-        task.latest = if waits {
-            task.latest.min(latest)
-        } else {
-            latest
-        };
         task.pass = pass;
-        task.key = pass.min(task.latest);
+        task.key = pass.min(latest);
+        task.least = if waits {
+            task.least.min(task.key)
+        } else {
+            task.key
+        };
         if matches!(decision.kind, DecisionKind::Charge | DecisionKind::Tickets) {
             self.prolong();
         }
@@ -226,7 +227,7 @@ impl OnOne {
             competes: false,
             pass: 0.0,
             key: 0.0,
-            latest: f64::INFINITY,
+            least: 0.0,
             competing: 0,
             remain: None,
         });
@@ -427,7 +428,7 @@ impl OnOne {
         let keys = competing.map(|(node, task)| (task.key, *node));
         let (first, instead_of) = keys.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let all = self.core.total_tickets() as f64;
-        let early_ns = (self.tasks[&node].key - first) * all * QUANTUM_NS;
+        let early_ns = (self.tasks[&node].least - first) * all * QUANTUM_NS;
         (early_ns > TOLERANCE_NS).then_some((instead_of, early_ns as u64))
     }
 }

@@ -3,6 +3,7 @@
 //! random weights, no program waits for too long.
 
 use std::ops::Range;
+use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
@@ -32,6 +33,11 @@ impl History {
 
     fn one_to(&mut self, most: u64) -> u64 {
         1 + self.0.next_u64() % most
+    }
+
+    /// Of a control group.
+    fn weight(&mut self) -> u32 {
+        (self.one_to(100) * self.one_to(100)) as u32
     }
 
     /// Those of a client. The first two clients always want to run.
@@ -82,24 +88,44 @@ fn judge(scheduler: &Scheduler, seed: u64) -> Result<(), Failed> {
     judged.map_err(|failed| format!("seed {seed}: {}", failed.message().unwrap_or_default()).into())
 }
 
+const WHOLE: Options = Options {
+    scope: Scope::All,
+    ..HYBRID
+};
+
 /// Groups inside groups, and clients, all with early tasks beside tasks that wait.
 pub fn whole() -> Result<(), Failed> {
     for seed in SEEDS {
         eprintln!("    seed {seed}");
-        let mut history = History::new(seed);
-        let scheduler = Scheduler::load(&Options {
-            scope: Scope::All,
-            ..HYBRID
-        })?;
-        let mut machine = Machine::default();
-        for number in 0..4 {
-            machine.add_group(&mut history, number)?;
-        }
-        for node in 1..=2 {
-            machine.add_client(&mut history, &scheduler, node)?;
-        }
+        let scheduler = Scheduler::load(&WHOLE)?;
+        let machine = Machine::new(&mut History::new(seed), &scheduler)?;
         let hogs: Vec<&Hog> = machine.hogs.iter().collect();
         check_pauses(&scheduler, &hogs, Duration::from_secs(20), OVERDUE)?;
+    }
+    Ok(())
+}
+
+/// The same, replayed while weights change.
+pub fn whole_picks() -> Result<(), Failed> {
+    for seed in SEEDS {
+        let scheduler = Scheduler::load_traced(&WHOLE)?;
+        let mut history = History::new(seed);
+        let machine = Machine::new(&mut history, &scheduler)?;
+        let groups = machine.inner.iter().chain(&machine.outer);
+        let groups: Vec<&Group> = groups.collect();
+        thread::scope(|scope| {
+            let changes = scope.spawn(move || {
+                (0..8).try_for_each(|_| {
+                    thread::sleep(TIME / 10);
+                    let group = history.one_to(groups.len() as u64) as usize - 1;
+                    let set = groups[group].set_weight(history.weight());
+                    set.map_err(|failed| failed.message().unwrap_or_default().to_owned())
+                })
+            });
+            judge(&scheduler, seed)?;
+            changes.join().expect("it ends")?;
+            Ok::<(), Failed>(())
+        })?;
     }
     Ok(())
 }
@@ -114,8 +140,19 @@ struct Machine {
 }
 
 impl Machine {
+    fn new(history: &mut History, scheduler: &Scheduler) -> Result<Self, Failed> {
+        let mut machine = Self::default();
+        for number in 0..4 {
+            machine.add_group(history, number)?;
+        }
+        for node in 1..=2 {
+            machine.add_client(history, scheduler, node)?;
+        }
+        Ok(machine)
+    }
+
     fn add_group(&mut self, history: &mut History, number: u32) -> Result<(), Failed> {
-        let weight = (history.one_to(100) * history.one_to(100)) as u32;
+        let weight = history.weight();
         let name = format!("group{number}");
         let (group, is_inner) = match self.outer.last() {
             Some(parent) if number % 2 == 1 => (Group::new(parent.path(), &name, weight)?, true),
