@@ -1,4 +1,4 @@
-//! Groups of programs: control groups under Linux's own scheduler, clients under ours.
+//! Groups of programs: clients where ours schedules clients alone, otherwise control groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};

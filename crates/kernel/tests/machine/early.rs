@@ -144,7 +144,7 @@ pub fn waits_beside_own_client() -> Result<(), Failed> {
     let early = Hog::bursts(1, 3_000);
     scheduler.give(2, early.pid())?;
     let most = Duration::from_nanos(LONGEST_WAIT_NS) + Duration::from_secs(2);
-    check_pauses(&scheduler, &[&poor], Duration::from_secs(28), most)
+    check_pauses(&scheduler, &[&poor], Duration::from_secs(14), most)
 }
 
 /// A hog with hardly any tickets beside a client that has all others, whose tasks are always
@@ -157,5 +157,5 @@ pub fn waits_beside_early_client() -> Result<(), Failed> {
     }
     thread::sleep(LEARNS);
     let poor = hog(&scheduler, 2, &[base(1)])?;
-    check_pauses(&scheduler, &[&poor], Duration::from_secs(28), OVERDUE)
+    check_pauses(&scheduler, &[&poor], Duration::from_secs(16), OVERDUE)
 }

@@ -100,7 +100,7 @@ pub fn whole() -> Result<(), Failed> {
         let scheduler = Scheduler::load(&WHOLE)?;
         let machine = Machine::new(&mut History::new(seed), &scheduler)?;
         let hogs: Vec<&Hog> = machine.hogs.iter().collect();
-        check_pauses(&scheduler, &hogs, Duration::from_secs(20), OVERDUE)?;
+        check_pauses(&scheduler, &hogs, Duration::from_secs(15), OVERDUE)?;
     }
     Ok(())
 }
