@@ -18,7 +18,7 @@ pub enum EngineChoice {
 }
 
 /// What is fixed about the scheduler in the kernel when the daemon loads it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", from = "KeptKernelChoice")]
 pub struct KernelChoice {
     /// It schedules all of the machine, and not the clients alone.
@@ -29,17 +29,6 @@ pub struct KernelChoice {
     pub hybrid: HybridChoice,
     /// Its decisions can be traced.
     pub traced: bool,
-}
-
-impl Default for KernelChoice {
-    fn default() -> Self {
-        Self {
-            all: true,
-            queues: QueueChoice::default(),
-            hybrid: HybridChoice::default(),
-            traced: false,
-        }
-    }
 }
 
 /// A choice as a journal keeps it. Older ones know one mechanism and not the others.
@@ -63,7 +52,7 @@ impl From<KeptKernelChoice> for KernelChoice {
         Self {
             all: kept.all,
             queues: kept.queues,
-            hybrid: hybrid.unwrap_or_default(),
+            hybrid: hybrid.unwrap_or(HybridChoice::initial(kept.all)),
             traced: kept.traced,
         }
     }
@@ -106,13 +95,13 @@ impl EngineChoice {
             return vec!["user".to_owned()];
         };
         let mut words = vec!["kernel".to_owned()];
-        if !all {
-            words.push("--clients-only".to_owned());
+        if all {
+            words.push("--all".to_owned());
         }
         if queues != QueueChoice::default() {
             words.push(format!("--queues={queues}"));
         }
-        if hybrid != HybridChoice::default() {
+        if hybrid != HybridChoice::initial(all) {
             words.push(format!("--hybrid={hybrid}"));
         }
         if traced {
@@ -138,15 +127,15 @@ mod tests {
         assert_eq!(EngineChoice::User.to_string(), "user");
         let kernel = |choice| EngineChoice::Kernel(choice).to_string();
         assert_eq!(kernel(KernelChoice::default()), "kernel");
-        let other = KernelChoice {
-            all: false,
+        let everything = KernelChoice {
+            all: true,
             queues: QueueChoice::One,
-            hybrid: HybridChoice::NONE,
+            hybrid: HybridChoice::ALL,
             traced: true,
         };
         assert_eq!(
-            kernel(other),
-            "kernel --clients-only --queues=one --hybrid=none --trace"
+            kernel(everything),
+            "kernel --all --queues=one --hybrid=kernel-priorities,abbreviated-quanta,ticket-boost --trace"
         );
     }
 
@@ -157,7 +146,8 @@ mod tests {
         assert_eq!((all.all, all.hybrid), (true, HybridChoice::NONE));
         let abbreviated = kept(r#"{"abbreviated":true}"#).hybrid;
         assert!(abbreviated.abbreviated_quanta && !abbreviated.ticket_boost);
-        assert!(!kept("{}").all);
+        assert_eq!(kept("{}"), KernelChoice::default());
+        assert_eq!(kept(r#"{"all":true}"#).hybrid, HybridChoice::NONE);
         let chosen = KernelChoice {
             hybrid: abbreviated,
             traced: true,

@@ -25,7 +25,8 @@ pub struct DaemonSettings {
 /// The mechanisms of hybrid lottery scheduling.
 #[derive(Clone, Copy, Args, Debug)]
 pub struct HybridOption {
-    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three
+    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three,
+    /// and none with --all
     ///
     /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
     /// waking task that received less than it deserved in the last ten seconds runs first.
@@ -43,17 +44,9 @@ pub struct EngineOptions {
     /// Engine that schedules; initially user
     #[arg(long)]
     pub engine: Option<DaemonEngine>,
-    /// Kernel engine: schedule the clients alone, below every ordinary task. Without this, the whole
-    /// machine is scheduled, with control groups as currencies
+    /// Kernel engine: schedule the whole machine, with control groups as currencies, and not the
+    /// clients alone
     #[arg(long, requires = "engine")]
-    pub clients_only: bool,
-    /// The former name of what is the default now
-    #[arg(
-        long,
-        requires = "engine",
-        conflicts_with = "clients_only",
-        hide = true
-    )]
     pub all: bool,
     /// Kernel engine: layout of the run queues; initially cpu
     #[arg(long, requires = "engine")]
@@ -99,7 +92,6 @@ impl EngineOptions {
     pub fn choice(self) -> Result<Option<EngineChoice>, WrongUsage> {
         let EngineOptions {
             engine,
-            clients_only,
             all,
             queues,
             hybrid: HybridOption { hybrid },
@@ -108,23 +100,21 @@ impl EngineOptions {
         } = self;
         match engine {
             None => Ok(None),
-            Some(DaemonEngine::User)
-                if clients_only || all || queues.is_some() || abbreviated || trace =>
-            {
+            Some(DaemonEngine::User) if all || queues.is_some() || abbreviated || trace => {
                 Err(WrongUsage(
-                    "--clients-only, --queues and --trace need --engine kernel: leave them out with \
-                     --engine user"
+                    "--all, --queues and --trace need --engine kernel: leave them out with --engine \
+                     user"
                         .to_owned(),
                 ))
             }
             Some(DaemonEngine::User) => Ok(Some(EngineChoice::User)),
             Some(DaemonEngine::Kernel) => {
                 Ok(Some(EngineChoice::Kernel(KernelChoice {
-                    all: !clients_only,
+                    all,
                     queues: queues.map(Into::into).unwrap_or_default(),
                     hybrid: match abbreviated {
                         true => ABBREVIATED,
-                        false => hybrid.unwrap_or_default(),
+                        false => hybrid.unwrap_or(HybridChoice::initial(all)),
                     },
                     traced: trace,
                 })))

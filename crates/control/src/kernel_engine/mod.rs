@@ -84,18 +84,15 @@ impl From<KernelChoice> for KernelOptions {
 }
 
 impl KernelOptions {
-    /// For clients alone, otherwise as the daemon has it by default.
-    pub fn for_clients() -> Self {
-        let choice = KernelChoice {
-            all: false,
-            ..KernelChoice::default()
-        };
-        choice.into()
-    }
-
     /// The mechanisms as the scheduler takes them.
     pub fn hybrid(&self) -> Mechanisms {
         self.hybrid.into()
+    }
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        KernelChoice::default().into()
     }
 }
 
