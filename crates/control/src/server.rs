@@ -45,6 +45,12 @@ const HOME_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two attempts to make the socket again.
 const HOME_RETRY: Duration = Duration::from_secs(10);
 
+/// Pause between two sweeps for what users run unasked.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+
+/// Sweeps take one part in so many of a CPU at most.
+const SWEEP_PART: u32 = 100;
+
 /// The data of events that are not a session's.
 const LISTENER: u64 = 0;
 const SIGNAL: u64 = 1;
@@ -104,6 +110,8 @@ pub(crate) struct Server {
     home: Home,
     /// Something was removed beside the socket: when to look for the socket.
     look_home_at: Option<Instant>,
+    /// When to look for what users run, where that is wanted.
+    sweep_at: Instant,
     /// The server does not accept connections before then.
     accept_after: Option<Instant>,
     /// Readable when a signal ends the daemon.
@@ -150,6 +158,7 @@ impl Server {
             listener,
             home,
             look_home_at: None,
+            sweep_at: Instant::now(),
             accept_after: None,
             _signals: signals,
             control,
@@ -203,6 +212,7 @@ impl Server {
                 return Ok(End::Stopped);
             }
             self.expire(now);
+            self.sweep_users(now);
             self.resume_accepting(now)?;
             self.look_home(now)?;
         }
@@ -214,6 +224,7 @@ impl Server {
         if !self.sessions.is_empty()
             || !control.state.roots.is_empty()
             || control.state.settings.stays
+            || control.state.settings.users
             || control.engine.works_without_clients()
         {
             self.idle_since = None;
@@ -237,6 +248,7 @@ impl Server {
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
             self.look_home_at.map(until),
+            self.sweeps_users().then(|| until(self.sweep_at)),
             self.idle_until().map(until),
             self.sessions
                 .values()
@@ -273,6 +285,19 @@ impl Server {
                     }
                 },
             }
+        }
+    }
+
+    fn sweeps_users(&self) -> bool {
+        self.control.state.settings.users
+    }
+
+    fn sweep_users(&mut self, now: Instant) {
+        if self.sweeps_users() && self.sweep_at <= now {
+            let before = cpu_time();
+            self.control.sweep_users();
+            let cost = cpu_time().saturating_sub(before);
+            self.sweep_at = Instant::now() + SWEEP_PAUSE.max(cost * SWEEP_PART);
         }
     }
 
@@ -423,6 +448,12 @@ impl Server {
             self.control.end_held(&session.held);
         }
     }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Whether user `uid` may have one more connection to the daemon of `owner`,

@@ -50,6 +50,8 @@ pub(crate) struct Client {
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
     pub(crate) users: Users,
+    /// It holds what no caller named: a process leaves it for any client that it is named for.
+    pub(crate) gives_way: bool,
     /// The shared CPUs that its processes may use when they are not bound.
     pub(crate) usable: CpuSet,
     /// The same as the dispatcher numbers CPUs, unless the client may use all or none, and
@@ -146,6 +148,7 @@ impl Client {
             processes: Vec::new(),
             foster_parents: Vec::new(),
             users: Users::default(),
+            gives_way: false,
             usable: CpuSet::new(),
             affinity: None,
             affinity_told: None,

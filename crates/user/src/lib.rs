@@ -54,6 +54,7 @@ mod release;
 mod scheduler;
 mod service_clock;
 mod signals;
+mod strays;
 mod supervision;
 mod sweep;
 mod table;

@@ -287,20 +287,26 @@ impl Tree {
         joined.lodging = lodging;
         joined.adopts = self.foster_parents.contains_key(&pid);
         self.captives += u32::from(joined.captive);
-        self.owners.insert(pid, id);
-        self.changes.push(Change::Joined(id, process));
-        let cpus = self.cpus;
         let client = self.client_or_new(id, now_ns);
         if is_named {
             client.users.add(user);
         } else {
             client.users.add_first(user);
         }
-        client.add_process(joined);
+        self.receive(id, joined, now_ns);
+        Ok(())
+    }
+
+    /// Makes a process part of a client.
+    pub(crate) fn receive(&mut self, id: ClientId, process: Process, now_ns: u64) {
+        self.owners.insert(process.id.pid, id);
+        self.changes.push(Change::Joined(id, process.id));
+        let cpus = self.cpus;
+        let client = self.client_or_new(id, now_ns);
+        client.add_process(process);
         client.find_usable(&cpus);
         client.had_processes = true;
         client.unsettled = true;
-        Ok(())
     }
 
     /// Samples a client and drops its processes that are gone. The client becomes lively if it ran.
@@ -391,7 +397,8 @@ impl Tree {
             }
         }
         if !foreign.is_empty() {
-            self.let_foreign_go(id, &foreign, now_ns);
+            tracing::warn!("processes {foreign:?} became another user's");
+            self.let_some_go(id, &foreign, now_ns);
         }
     }
 

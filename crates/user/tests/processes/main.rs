@@ -20,6 +20,7 @@ mod scope;
 mod shares;
 mod signals;
 mod sleepers;
+mod strays;
 mod trees;
 
 use std::io::Write;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
             outside::TESTS,
             signals::TESTS,
             sleepers::TESTS,
+            strays::TESTS,
             trees::TESTS,
         ];
         let shares = shares.concat();
