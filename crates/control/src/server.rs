@@ -45,12 +45,6 @@ const HOME_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two attempts to make the socket again.
 const HOME_RETRY: Duration = Duration::from_secs(10);
 
-/// Pause between two sweeps for what users run unasked.
-const SWEEP_PAUSE: Duration = Duration::from_secs(1);
-
-/// Sweeps take one part in so many of a CPU at most.
-const SWEEP_PART: u32 = 100;
-
 /// The data of events that are not a session's.
 const LISTENER: u64 = 0;
 const SIGNAL: u64 = 1;
@@ -248,7 +242,11 @@ impl Server {
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
             self.look_home_at.map(until),
-            self.sweeps_users().then(|| until(self.sweep_at)),
+            self.control
+                .state
+                .settings
+                .users
+                .then(|| until(self.sweep_at)),
             self.idle_until().map(until),
             self.sessions
                 .values()
@@ -288,16 +286,9 @@ impl Server {
         }
     }
 
-    fn sweeps_users(&self) -> bool {
-        self.control.state.settings.users
-    }
-
     fn sweep_users(&mut self, now: Instant) {
-        if self.sweeps_users() && self.sweep_at <= now {
-            let before = cpu_time();
-            self.control.sweep_users();
-            let cost = cpu_time().saturating_sub(before);
-            self.sweep_at = Instant::now() + SWEEP_PAUSE.max(cost * SWEEP_PART);
+        if self.control.state.settings.users && self.sweep_at <= now {
+            self.sweep_at = Instant::now() + self.control.sweep_users();
         }
     }
 
@@ -448,12 +439,6 @@ impl Server {
             self.control.end_held(&session.held);
         }
     }
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Whether user `uid` may have one more connection to the daemon of `owner`,

@@ -54,6 +54,7 @@ mod release;
 mod scheduler;
 mod service_clock;
 mod signals;
+mod slumber;
 mod strays;
 mod supervision;
 mod sweep;

@@ -303,8 +303,8 @@ impl Tree {
         self.changes.push(Change::Joined(id, process.id));
         let cpus = self.cpus;
         let client = self.client_or_new(id, now_ns);
+        client.find_usable_with(&process, &cpus);
         client.add_process(process);
-        client.find_usable(&cpus);
         client.had_processes = true;
         client.unsettled = true;
     }
@@ -367,18 +367,27 @@ impl Tree {
     }
 
     /// Finds out whether a client's processes changed their groups or the CPUs that they may use,
-    /// and lets processes go that became another user's.
+    /// and lets processes go that became another user's. Of a crowd, looks at some in turn.
     pub(crate) fn review_client(&mut self, id: ClientId, now_ns: u64) {
         let cpus = self.cpus;
         let Some(client) = self.clients.get_mut(id) else {
             return;
         };
-        client.find_usable(&cpus);
         let mut foreign = Vec::new();
+        let reviewed = client.next_to_review();
+        if reviewed.start == 0 {
+            client.find_usable(&cpus);
+        }
         for index in 0..client.processes.len() {
             let process = &mut client.processes[index];
+            if process.slumbers && !reviewed.contains(&index) {
+                continue;
+            }
             let Ok(stat) = process.look() else { continue };
-            process.session = stat.session;
+            let has_moved = std::mem::replace(&mut process.session, stat.session) != stat.session;
+            if !has_moved && !reviewed.contains(&index) {
+                continue;
+            }
             let pid = process.id.pid;
             client.review_lodging(index);
             if procfs::real_uid(pid).is_some_and(|user| !client.users.may_include(user)) {

@@ -14,9 +14,11 @@ mod ordinary;
 mod spared;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Operation;
+use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) use census::Census;
 use census::Standing;
@@ -28,6 +30,12 @@ use crate::decode::{self, View};
 use crate::process::{ProcessId, ProcessInfo};
 use crate::state::Change;
 
+/// Pause between two sweeps.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Sweeps take one part in so many of a CPU at most.
+const PART: u32 = 100;
+
 /// Most processes that a sweep hands to the engine. The next sweep goes on.
 const MOST_AT_ONCE: usize = 1_024;
 
@@ -37,11 +45,25 @@ const MOST_NEW_CLIENTS: usize = 64;
 /// So many processes the engine takes in between two decisions.
 const PORTION: usize = 32;
 
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 impl Control {
-    /// Makes processes of users that belong to no client their users' own clients.
+    /// Makes processes of users that belong to no client their users' own clients. Returns the pause
+    /// before the next sweep.
     ///
-    /// Cost: 2 us for each process of the machine, and some more for new ones.
-    pub fn sweep_users(&mut self) {
+    /// Cost: some 3 us for each process of the machine, and more for new ones.
+    pub fn sweep_users(&mut self) -> Duration {
+        let before = cpu_time();
+        self.sweep();
+        let cost = cpu_time().saturating_sub(before);
+        PAUSE.max(cost * PART)
+    }
+
+    fn sweep(&mut self) {
         let mut new_clients = 0;
         for (user, strays) in self.strays() {
             let has_client = self.state.rests.contains_key(&user);

@@ -20,6 +20,7 @@ mod scope;
 mod shares;
 mod signals;
 mod sleepers;
+mod slumber;
 mod strays;
 mod trees;
 
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
             outside::TESTS,
             signals::TESTS,
             sleepers::TESTS,
+            slumber::TESTS,
             strays::TESTS,
             trees::TESTS,
         ];

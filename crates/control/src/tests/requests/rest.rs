@@ -201,7 +201,9 @@ fn many_users_get_their_clients_one_after_another() {
     world.ask(0, manage_users());
     world.control.sweep_users();
     assert_eq!(world.control.state.rests.len(), 64);
-    (0..3).for_each(|_| world.control.sweep_users());
+    for _ in 0..3 {
+        world.control.sweep_users();
+    }
     // And alice, and bob.
     assert_eq!(world.control.state.rests.len(), 202);
     assert!(world.names().contains(&"rest-of-uid2199".to_owned()));
@@ -306,7 +308,9 @@ fn processes_that_would_be_stopped_by_signals_are_left_alone() {
     assert_eq!(world.left_out(), 201);
     // They are tried again, in turn.
     world.engine.books().stops = false;
-    (0..16).for_each(|_| world.control.sweep_users());
+    for _ in 0..16 {
+        world.control.sweep_users();
+    }
     assert_eq!(world.names(), ["rest-of-alice", "rest-of-bob"]);
     assert_eq!(world.left_out(), 1);
 }
