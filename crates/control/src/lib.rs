@@ -26,7 +26,6 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod user_engine;
-mod users;
 
 pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
 pub use decode::name_of_program;

@@ -54,8 +54,6 @@ mod release;
 mod scheduler;
 mod service_clock;
 mod signals;
-mod slumber;
-mod strays;
 mod supervision;
 mod sweep;
 mod table;

@@ -212,10 +212,7 @@ impl SignalWatch {
         let mut index = 0;
         let clients = tree.lively_mut();
         for client in clients.filter(|client| client.may_have_to_wait()) {
-            // A process that nothing holds down takes its signals by itself.
-            let held_down =
-                |process: &&mut Process| process.is_held_down() || !process.is_left_in_peace();
-            for process in client.processes.iter_mut().filter(held_down) {
+            for process in &mut client.processes {
                 if process.pending != Pending::Nothing || (self.next..until).contains(&index) {
                     process.look_for_signals(&mut self.files);
                 }

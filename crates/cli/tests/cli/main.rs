@@ -18,6 +18,5 @@ mod support;
 mod trouble;
 mod turns;
 mod usage;
-mod users;
 mod views;
 mod wrapper;

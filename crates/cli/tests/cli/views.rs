@@ -453,7 +453,6 @@ fn each_command_sends_its_request() {
                 policy: None,
                 hybrid: None,
                 stay: false,
-                users: false,
             },
         ),
         (
@@ -463,7 +462,6 @@ fn each_command_sends_its_request() {
                 policy: None,
                 hybrid: Some(HybridChoice::NONE),
                 stay: false,
-                users: false,
             },
         ),
     ];

@@ -229,7 +229,7 @@ impl Decoder<'_> {
         }
     }
 
-    pub(super) fn issue_to(
+    fn issue_to(
         &mut self,
         currency: CurrencyId,
         amount: u32,

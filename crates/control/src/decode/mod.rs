@@ -10,7 +10,6 @@ mod draft;
 mod names;
 mod processes;
 mod quota;
-mod rest;
 mod transfers;
 
 use std::time::Duration;
@@ -29,7 +28,6 @@ use draft::Draft;
 pub use names::name_of_program;
 #[cfg(test)]
 pub(crate) use quota::QUOTA;
-pub(crate) use rest::{rest_of_user, unused_currency};
 
 /// What to do and what to answer then.
 #[derive(Debug)]
@@ -174,8 +172,7 @@ impl Decoder<'_> {
                 policy,
                 hybrid,
                 stay,
-                users,
-            } => self.configure(*quantum_ns, *policy, *hybrid, *stay, *users),
+            } => self.configure(*quantum_ns, *policy, *hybrid, *stay),
             Request::Stop => self.stop(),
         }
     }
@@ -201,11 +198,7 @@ impl Decoder<'_> {
         policy: Option<PolicyName>,
         hybrid: Option<HybridChoice>,
         stay: bool,
-        users: bool,
     ) -> Result<Answer, Refusal> {
-        if users && self.view.host.own_uid() != 0 {
-            return Err(Refusal::UsersNeedRoot);
-        }
         let now = &self.view.state.settings;
         let status = self.view.engine.status();
         let hybrid = match (hybrid, status.hybrid) {
@@ -225,7 +218,6 @@ impl Decoder<'_> {
             policy: policy.unwrap_or(now.policy),
             hybrid: hybrid.or(now.hybrid),
             stays: stay || now.stays,
-            users: users || now.users,
             ..now.clone()
         };
         if settings != *now {
@@ -244,15 +236,14 @@ impl Decoder<'_> {
         Ok(Answer::Status)
     }
 
-    /// All clients are released before the daemon ends. The next daemon stays,
-    /// and manages what users run, only if it is started like this one.
+    /// All clients are released before the daemon ends. The next daemon stays
+    /// only if it is started like this one.
     fn stop(&mut self) -> Result<Answer, Refusal> {
         self.check_daemon_owner("stop the daemon")?;
         let now = &self.view.state.settings;
-        if now.stays || now.users {
+        if now.stays {
             self.draft.push(Change::Configure(Settings {
                 stays: false,
-                users: false,
                 ..now.clone()
             }));
         }

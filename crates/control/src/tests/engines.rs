@@ -17,7 +17,6 @@ fn configure(policy: PolicyName) -> Request {
         policy: Some(policy),
         hybrid: None,
         stay: false,
-        users: false,
     }
 }
 
@@ -177,7 +176,6 @@ fn set_hybrid(hybrid: HybridChoice) -> Request {
         policy: None,
         hybrid: Some(hybrid),
         stay: false,
-        users: false,
     }
 }
 

@@ -96,7 +96,6 @@ fn stay() -> Request {
         policy: None,
         hybrid: None,
         stay: true,
-        users: false,
     }
 }
 

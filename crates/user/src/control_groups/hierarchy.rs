@@ -77,10 +77,9 @@ const LIMITS: [&str; 7] = [
 /// A limit that only root can help a user to escape.
 const LIMIT_OF_USERS: &str = "pids.max";
 
-/// Whether its service manager takes a service for ended once its group is empty. The manager itself
-/// is in a group `init.scope`.
+/// Whether its service manager takes a service for ended once its group is empty.
 pub(super) fn is_of_service(group: &Path) -> bool {
-    group.extension().is_some_and(|kind| kind == "service") || group.ends_with("init.scope")
+    group.extension().is_some_and(|kind| kind == "service")
 }
 
 /// Whether a process that moves from one group to another escapes a limit: one of its group, or

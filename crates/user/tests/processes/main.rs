@@ -20,8 +20,6 @@ mod scope;
 mod shares;
 mod signals;
 mod sleepers;
-mod slumber;
-mod strays;
 mod trees;
 
 use std::io::Write;
@@ -49,8 +47,6 @@ fn main() -> ExitCode {
             outside::TESTS,
             signals::TESTS,
             sleepers::TESTS,
-            slumber::TESTS,
-            strays::TESTS,
             trees::TESTS,
         ];
         let shares = shares.concat();

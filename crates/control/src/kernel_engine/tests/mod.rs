@@ -2,7 +2,6 @@
 
 mod fake;
 mod over_fake;
-mod strays;
 
 use std::process::Command;
 

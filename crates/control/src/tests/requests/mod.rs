@@ -3,7 +3,6 @@
 mod clients;
 mod currencies;
 mod daemon;
-mod rest;
 mod rights;
 mod transfers;
 
