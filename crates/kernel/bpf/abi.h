@@ -44,7 +44,10 @@
 /* A CPU with this number or a higher one uses the queue of a lower one. */
 #define MAX_CPUS 1024
 
-/* No task waits longer than this, however few tickets it has. */
+/*
+ * No task waits much longer than this, however few tickets it has, unless its client has a crowd of
+ * tasks. (The others may be behind the present pass, by half of it.)
+ */
 #define LONGEST_WAIT_NS 8000000000ULL
 
 /*

@@ -185,6 +185,19 @@ static void forgive_lag(struct entity *client)
 		client->pass = least;
 }
 
+/*
+ * Turns won by the bound on waits are service beyond what is due. They move the present pass, and
+ * all others fall behind it, together. Bounds count from the present pass, so the lag must not
+ * grow for ever: all who lag so much rise alike, and their shares hold.
+ */
+static void forgive_excess(struct entity *client, u64 from)
+{
+	u64 least = from - longest / 2;
+
+	if (before(client->pass, least))
+		client->pass = least;
+}
+
 /* Bound tasks that are new in the node begin with this one's pass. */
 static void note_bound(const struct entity *entity)
 {
@@ -216,6 +229,8 @@ static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool e
 		entity->pass = from;
 	/* The worth of its turn counts, not that of now. */
 	__sync_fetch_and_add(&entity->pass, wait_after(service_ns, entity->stride));
+	if (!entity->home && !lottery)
+		forgive_excess(entity, from);
 	if (entity->home) {
 		note_bound(entity);
 	} else {

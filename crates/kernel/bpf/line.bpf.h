@@ -38,14 +38,32 @@ static void wait_in_line(struct task_struct *p, const struct task *task, u64 sli
 	insert_by_key(p, LINES + task->node, slice, task->progress, enq_flags);
 }
 
-/* How often a line is searched for a task that has waited too long, and how many are looked at. */
-#define SEARCH_NS     1000000000ULL
-#define MOST_SEARCHED 1024
+/*
+ * A task of a line is about to represent its node. False if it is about to leave by itself. Another
+ * CPU that lets the task leave meanwhile sees it represent the node, so the line counts it no more.
+ */
+static bool leave_line(struct task *task)
+{
+	if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
+		return false;
+	__sync_fetch_and_add(&node_at(task->node)->in_line, -1);
+	return true;
+}
+
+/* It could not be moved. */
+static void return_to_line(struct task *task)
+{
+	if (__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE))
+		__sync_fetch_and_add(&node_at(task->node)->in_line, 1);
+}
+
+/* How often a line is searched for a task that has waited too long. */
+#define SEARCH_NS 1000000000ULL
 
 /*
  * Moves a task from a node's line to a queue if its latest place has passed. While a node receives
  * little, and early tasks take most of that, others are owed many turns: a newcomer has more
- * progress than they, and would wait for all of these.
+ * progress than they, and would wait for all of these. (All tasks of a crowd wait for long.)
  */
 __noinline int promote_overdue(u32 number, u64 now)
 {
@@ -56,18 +74,20 @@ __noinline int promote_overdue(u32 number, u64 now)
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
 
-		if (++searched > MOST_SEARCHED)
+		u64 pass, key;
+
+		if (++searched > CROWD)
 			break;
-		if (!task || !before(task->latest, present()) ||
-		    !__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
+		if (!task || !before(task->latest, present()) || !leave_line(task))
 			continue;
-		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, task->latest, pass_for(task))) {
-			__sync_fetch_and_add(&node_at(number)->in_line, -1);
-			note_key(queue, task->latest);
+		pass = pass_for(task);
+		key = place_of(task, pass);
+		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass)) {
+			note_key(queue, key);
 			wake_idle_cpu(p);
 			return 1;
 		}
-		__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE);
+		return_to_line(task);
 	}
 	node_at(number)->search_at = now + SEARCH_NS;
 	return 0;
@@ -84,7 +104,8 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 	struct task_struct *p;
 	int promoted = nothing;
 
-	if (!before(now, node->search_at) && promote_overdue(number, now))
+	if (node->client.tasks <= CROWD && !before(now, node->search_at) &&
+	    promote_overdue(number, now))
 		return 1;
 
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
@@ -96,23 +117,21 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 			continue;
 		if (!any && !before(task->progress, progress))
 			break;
-		if (!__sync_bool_compare_and_swap(&task->place, IN_LINE, REPRESENTS))
+		if (!leave_line(task))
 			continue;
 		key = place_of(task, pass);
 		if (at_once && scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0)) {
-			node->in_line--;
 			note_next(task, key);
 			promoted = 1;
 			break;
 		}
 		if (put_in_place(BPF_FOR_EACH_ITER, p, task, queue, key, pass)) {
-			__sync_fetch_and_add(&node->in_line, -1);
 			note_key(queue, key);
 			wake_idle_cpu(p);
 			promoted = 1;
 			break;
 		}
-		__sync_bool_compare_and_swap(&task->place, REPRESENTS, IN_LINE);
+		return_to_line(task);
 	}
 	return promoted;
 }

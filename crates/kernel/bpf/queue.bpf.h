@@ -58,12 +58,16 @@ static void begin_to_wait(struct task *task)
 	task->latest = present_at(entity_of(task)->home) + longest;
 }
 
-/* The place of a waiting task in a queue. */
+/*
+ * The place of a waiting task in a queue. The tasks of a crowd may all have waited too long, and
+ * would keep others from running: for them the bound counts from now.
+ */
 static u64 place_of(struct task *task, u64 pass)
 {
-	u64 key = key_of(entity_of(task), pass);
+	const struct entity *entity = entity_of(task);
+	u64 key = key_of(entity, pass);
 
-	return before(task->latest, key) ? task->latest : key;
+	return entity->tasks <= CROWD && before(task->latest, key) ? task->latest : key;
 }
 
 static u32 queue_for(const struct task_struct *p, const struct task *task)
