@@ -73,7 +73,6 @@ __noinline int promote_overdue(u32 number, u64 now)
 	bpf_for_each(scx_dsq, p, LINES + number, 0) {
 		struct task *task = task_of(p);
 		u32 queue = queue_of(scx_bpf_task_cpu(p));
-
 		u64 pass, key;
 
 		if (++searched > CROWD)

@@ -104,16 +104,6 @@ pub fn whole() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The same, replayed.
-pub fn whole_picks() -> Result<(), Failed> {
-    for seed in SEEDS {
-        let scheduler = Scheduler::load_traced(&WHOLE)?;
-        let _machine = Machine::new(&mut History::new(seed), &scheduler)?;
-        judge(&scheduler, seed)?;
-    }
-    Ok(())
-}
-
 /// Programs go before their groups, and groups before those that they are in.
 #[derive(Default)]
 struct Machine {
