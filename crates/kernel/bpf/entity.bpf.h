@@ -229,11 +229,11 @@ static void charge_entity(struct entity *entity, u32 tid, u64 service_ns, bool e
 		entity->pass = from;
 	/* The worth of its turn counts, not that of now. */
 	__sync_fetch_and_add(&entity->pass, wait_after(service_ns, entity->stride));
-	if (!entity->home && !lottery)
-		forgive_excess(entity, from);
 	if (entity->home) {
 		note_bound(entity);
 	} else {
+		if (!lottery)
+			forgive_excess(entity, from);
 		if (!one_cpu && !lottery)
 			forgive_lag(entity);
 		trace(DECISION_CHARGE, entity->node, tid, service_ns);

@@ -14,10 +14,11 @@
 #ifndef PRORATA_TRACE_TASK_BPF_H
 #define PRORATA_TRACE_TASK_BPF_H
 
-static __noinline int tell_of_task(u32 kind, u32 tid, struct task *task, u32 queue, u64 key)
+static __always_inline struct decision record_of(u32 kind, u32 tid, struct task *task, u32 queue)
 {
 	const struct entity *entity = entity_of(task);
-	struct decision decision = {
+
+	return (struct decision){
 		.kind = kind,
 		.node = task->node,
 		.tid = tid,
@@ -25,13 +26,18 @@ static __noinline int tell_of_task(u32 kind, u32 tid, struct task *task, u32 que
 		.worth = entity->worth,
 		.present = present(),
 		.queue = queue,
-		.key = key,
 		.bound = is_bound(task),
 		.early = hybrid ? task->early : NOT_EARLY,
 		.lead_ns = lead_by(task->node, scx_bpf_now()),
 		.own_lead_ns = task->lead_ns,
 	};
+}
 
+static __noinline int tell_of_task(u32 kind, u32 tid, struct task *task, u32 queue, u64 key)
+{
+	struct decision decision = record_of(kind, tid, task, queue);
+
+	decision.key = key;
 	return put(&decision);
 }
 
@@ -46,24 +52,11 @@ static __always_inline void trace_task(u32 kind, const struct task_struct *p, st
 static __noinline int tell_of_early(u32 kind, u32 tid, struct task *task, u32 queue)
 {
 	const struct use_window *window = &task->window;
-	const struct entity *entity = entity_of(task);
-	bool young = window->until_ns - window->since_ns < SLOT_NS;
-	struct decision decision = {
-		.kind = kind,
-		.node = task->node,
-		.tid = tid,
-		.pass = entity->pass,
-		.worth = entity->worth,
-		.present = present(),
-		.service_ns = young ? 0 : window->all_deserved_ns,
-		.queue = queue,
-		.key = window->all_received_ns,
-		.bound = is_bound(task),
-		.early = task->early,
-		.lead_ns = lead_by(task->node, scx_bpf_now()),
-		.own_lead_ns = task->lead_ns,
-	};
+	struct decision decision = record_of(kind, tid, task, queue);
 
+	decision.key = window->all_received_ns;
+	if (window->until_ns - window->since_ns >= SLOT_NS)
+		decision.service_ns = window->all_deserved_ns;
 	return put(&decision);
 }
 

@@ -75,6 +75,11 @@ impl EarlyRank {
         }
     }
 
+    /// The fraction of what it deserved that a client received which holds no kernel priority.
+    pub fn fraction(self) -> u32 {
+        (self.0 >> ARRIVAL_BITS) as u32 & (FRACTION_ONE - 1)
+    }
+
     /// As a number.
     pub fn bits(self) -> u64 {
         self.0
@@ -129,11 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_tells_its_class() {
+    fn a_rank_tells_its_class_and_its_fraction() {
         for class in CLASSES {
             let rank = EarlyRank::new(class, FRACTION_ONE, u64::MAX);
             assert_eq!(EarlyRank::from_bits(rank.bits()), rank);
             assert_eq!(rank.class(), class);
+        }
+        for fraction in [0, 1, FRACTION_ONE - 1] {
+            let rank = EarlyRank::new(WakeClass::User, fraction, u64::MAX);
+            assert_eq!(rank.fraction(), fraction);
         }
     }
 

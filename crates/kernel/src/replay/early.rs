@@ -12,24 +12,17 @@
 
 use std::collections::HashMap;
 
-use prorata_core::hybrid::{FRACTION_ONE, fraction, lead_bound_ns};
+use prorata_core::hybrid::{EarlyRank, FRACTION_ONE, WakeClass, fraction, lead_bound_ns};
 
 use super::{Disallowed, TOLERANCE_NS};
 use crate::scheduler::{Decision, EARLY};
-
-/// A rank without the order of arrival, which comes last in it
-/// ([`prorata_core::hybrid::EarlyRank`]), and the fraction in it.
-const ARRIVAL_BITS: u32 = 46;
-const FRACTION_BITS: u32 = FRACTION_ONE.ilog2();
-/// The class of tasks without a kernel priority.
-const USER: u64 = prorata_core::hybrid::WakeClass::User as u64;
 
 /// Judges whether a task may be early that begins to wait or is taken, after so many picks. The
 /// bound of its leads is larger by `slack_ns`.
 pub fn judge(picks: u64, decision: &Decision, slack_ns: u64) -> Result<(), Disallowed> {
     judge_leads(picks, decision, slack_ns)?;
     match decision.early {
-        Some(rank) => judge_fraction(picks, decision, rank),
+        Some(bits) => judge_fraction(picks, decision, EarlyRank::from_bits(bits)),
         None => Ok(()),
     }
 }
@@ -51,16 +44,15 @@ pub fn judge_leads(pick: u64, decision: &Decision, slack_ns: u64) -> Result<(), 
 
 /// The rank is to state the fraction that the core finds. A task that was judged at the end of its
 /// turn may have been charged for a moment since.
-fn judge_fraction(pick: u64, decision: &Decision, rank: u64) -> Result<(), Disallowed> {
-    if rank >> (ARRIVAL_BITS + FRACTION_BITS) != USER {
+fn judge_fraction(pick: u64, decision: &Decision, rank: EarlyRank) -> Result<(), Disallowed> {
+    if rank.class() != WakeClass::User {
         return Ok(());
     }
     let moment_ns = TOLERANCE_NS as u64;
     let (received_ns, deserved_ns) = (decision.key, decision.service_ns);
     let least = fraction(received_ns.saturating_sub(moment_ns), deserved_ns);
     let most = fraction(received_ns, deserved_ns.saturating_sub(moment_ns));
-    let stated = (rank >> ARRIVAL_BITS) as u32 & (FRACTION_ONE - 1);
-    if least < FRACTION_ONE && (least..=most).contains(&stated) {
+    if least < FRACTION_ONE && (least..=most).contains(&rank.fraction()) {
         return Ok(());
     }
     Err(Disallowed::Fraction {

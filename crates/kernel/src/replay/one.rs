@@ -164,8 +164,7 @@ impl OnOne {
             DecisionKind::Competes => self.compete(node, tickets)?,
             DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, tickets)),
         }
-        let longest = LONGEST_WAIT_NS as f64 / QUANTUM_NS / f64::from(decision.tasks.max(1));
-        let latest = present + longest / self.core.total_tickets() as f64;
+        let latest = present + self.longest_wait() / f64::from(decision.tasks.max(1));
         let waits = self.waits_while(decision);
         let task = self.task(node);
         task.pass = pass;
@@ -179,6 +178,11 @@ impl OnOne {
             self.prolong();
         }
         Ok(())
+    }
+
+    /// The longest wait, while the tickets stay the same.
+    fn longest_wait(&self) -> f64 {
+        LONGEST_WAIT_NS as f64 / QUANTUM_NS / self.core.total_tickets() as f64
     }
 
     /// Whether the client already waited in a queue when its pass moved: it changed its worth, or
@@ -348,8 +352,7 @@ impl OnOne {
         let moved = moved.map_or(0.0, |(after, before)| (after - before).rem_euclid(WRAP));
         let due = self.task(node).pass + moved;
         // What others got beyond their due is forgiven (`bpf/entity.bpf.h`).
-        let longest = LONGEST_WAIT_NS as f64 / QUANTUM_NS / self.core.total_tickets() as f64;
-        let least = present - longest / 2.0;
+        let least = present - self.longest_wait() / 2.0;
         if due < least && self.check_pass(node, pass, least).is_ok() {
             return Ok(());
         }

@@ -138,6 +138,12 @@ impl Suspicion {
     }
 }
 
+/// Whether no later record can explain what was found at this time: none of the CPUs whose record
+/// matters is still to be heard.
+fn is_certain(awaited: &HashSet<u32>, found_ns: u64, word: &Decision) -> bool {
+    awaited.is_empty() || word.time_ns > found_ns + SILENCE_NS
+}
+
 /// Whether a record tells the pass of its node.
 fn tells_pass(word: &Decision) -> bool {
     word.kind != DecisionKind::Look && !word.is_bound
@@ -191,9 +197,8 @@ impl OnSeveral {
     fn weigh(&mut self, word: &Decision, pass: i64) -> Result<(), Disallowed> {
         self.suspicions
             .retain_mut(|suspicion| suspicion.stands(word, pass));
-        let certain = self.suspicions.iter().find(|suspicion| {
-            suspicion.awaited.is_empty() || word.time_ns > suspicion.time_ns + SILENCE_NS
-        });
+        let mut suspicions = self.suspicions.iter();
+        let certain = suspicions.find(|found| is_certain(&found.awaited, found.time_ns, word));
         match certain {
             None => Ok(()),
             Some(suspicion) => Err(Disallowed::Pick {

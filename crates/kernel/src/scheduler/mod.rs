@@ -58,9 +58,8 @@ pub const QUANTA_NS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 pub const BUCKETS: usize = 40;
 /// Fractional bits of [`Decision::pass`].
 pub const PASS_BITS: u32 = 20;
-/// No task waits longer than this, however few tickets it has.
+/// No task waits much longer than this, however few tickets it has, unless it is in a crowd.
 pub const LONGEST_WAIT_NS: u64 = 8_000_000_000;
-
 /// Beyond this wait of the first task of a queue, no early task goes before it.
 pub const OVERDUE_NS: u64 = 12_000_000_000;
 /// The queue of tasks that may run on several CPUs, but not on all.

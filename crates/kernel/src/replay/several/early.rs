@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::{Disallowed, TOLERANCE_NS, early};
-use super::SILENCE_NS;
+use super::is_certain;
 use crate::scheduler::{Decision, DecisionKind, EARLY};
 
 #[derive(Default, Debug)]
@@ -74,9 +74,8 @@ impl EarlyOnSeveral {
             let is_next = suspicion.awaited.remove(&word.cpu);
             !(is_next && word.tid == suspicion.task && tells_place(word.kind))
         });
-        let certain = self.suspicions.iter().find(|suspicion| {
-            suspicion.awaited.is_empty() || word.time_ns > suspicion.time_ns + SILENCE_NS
-        });
+        let mut suspicions = self.suspicions.iter();
+        let certain = suspicions.find(|found| is_certain(&found.awaited, found.time_ns, word));
         match certain {
             None => Ok(()),
             Some(suspicion) => Err(Disallowed::Early {
