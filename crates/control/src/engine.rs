@@ -187,9 +187,9 @@ pub trait Engine {
         POLICIES
     }
 
-    /// Whether the engine holds clients to the limits of their CPU time.
-    fn holds_limits(&self) -> bool {
-        true
+    /// The most clients that the engine can hold to limits of their CPU time.
+    fn most_limits(&self) -> usize {
+        usize::MAX
     }
 
     /// Whether the engine works without any client, so that the daemon stays.

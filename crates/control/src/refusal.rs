@@ -206,8 +206,8 @@ pub(crate) enum Refusal {
     )]
     Quantum(Duration),
     #[error(
-        "the {engine} engine holds no limits of CPU time: leave --max out, or use the user engine \
-         (`prorata stop` and `prorata start --engine user`)"
+        "the {engine} engine holds no limits of CPU time on this kernel: leave --max out, or use the \
+         user engine (`prorata stop` and `prorata start --engine user`)"
     )]
     NoLimits { engine: &'static str },
     #[error("{0} events cannot be told: ask for 1 to {MOST_EVENTS}")]
@@ -227,6 +227,11 @@ pub(crate) enum Refusal {
         fixed: HybridChoice,
         engine: &'static str,
     },
+    #[error(
+        "the {engine} engine holds at most {most} limits of CPU time: end another one by \
+         `prorata set CLIENT --max none`"
+    )]
+    TooManyLimits { engine: &'static str, most: usize },
     #[error(
         "the {engine} engine does not know the policy {policy}: choose {}",
         known.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")

@@ -88,14 +88,13 @@ impl Reporter<'_> {
 
     /// Clients keep their limits when a daemon starts another engine, which may not hold them.
     fn limits_trouble(&self) -> Option<String> {
-        let (first, _) = self.state.ledger.limited_clients().next()?;
+        let most = self.engine.most_limits();
+        let (client, _) = self.state.ledger.limited_clients().nth(most)?;
         let engine = self.engine.status().engine;
-        (!self.engine.holds_limits()).then(|| {
-            format!(
-                "the {engine} engine holds no limits of CPU time, such as that of client {first}: \
-                 end limits with `prorata set CLIENT --max none`, or use the user engine"
-            )
-        })
+        Some(format!(
+            "the {engine} engine holds {most} limits of CPU time on this kernel, and not that of \
+             client {client}: end limits with `prorata set CLIENT --max none`, or use the user engine"
+        ))
     }
 
     /// All clients that the asker may see.

@@ -8,6 +8,7 @@
 #define PRORATA_ABI_H
 
 #include "arithmetic.h"
+#include "allowance.h"
 
 /* The node of the base currency. */
 #define BASE 0
@@ -73,6 +74,11 @@
 #define LINES	  65536
 /* The queue of early tasks, see early.bpf.h. */
 #define EARLY 4097
+/* SET_ASIDE plus a limit's place is the queue of bound tasks whose client pauses. */
+#define SET_ASIDE 8192
+
+/* Places for limits, see limits.bpf.h. Place 0 stands for none. */
+#define LIMITS 1024
 
 /*
  * A ticket in a list of those that fund one node. The index of the first ticket names
@@ -186,7 +192,8 @@ struct rights {
 	s64 bound_held;
 	/* Home, pass and worth of the bound task that was charged last. */
 	u32 bound_home;
-	u32 unused;
+	/* The place of its limit of CPU time, or 0. */
+	u32 limit;
 	u64 bound_pass;
 	u64 bound_worth;
 	/* When its line is searched next for a task that has waited too long. */
@@ -195,6 +202,20 @@ struct rights {
 };
 
 _Static_assert(sizeof(struct rights) == 336, "src/scheduler/loaded.rs reads these bytes");
+
+/* The limit of a client's CPU time. */
+struct limit {
+	struct allowance allowance;
+	/* Its node's value, in 2^-SINGLE_BITS base tickets: what it would be worth without. */
+	u64 value;
+	u32 node;
+	/* Whether the place has a queue for bound tasks. It keeps that for ever. */
+	u32 has_queue;
+	/* No look at its held tasks before then. */
+	u64 look_at;
+};
+
+_Static_assert(sizeof(struct limit) == 48, "src/scheduler/limits.rs reads these bytes");
 
 struct totals {
 	u64 charged_ns;
@@ -219,6 +240,17 @@ struct change_request {
 };
 
 _Static_assert(sizeof(struct change_request) == 16, "src/scheduler/loaded.rs writes these bytes");
+
+/* A request for a limit, see requests.bpf.h. */
+struct limit_request {
+	u32 node;
+	u32 place;
+	/* In thousandths of a CPU; 0 ends the limit. */
+	u32 max;
+	u32 unused;
+};
+
+_Static_assert(sizeof(struct limit_request) == 16, "src/scheduler/limits.rs writes these bytes");
 
 /* What a record of the trace tells, see trace.bpf.h. Clients are nodes. */
 enum decision_kind {
@@ -257,6 +289,12 @@ enum decision_kind {
 	EARLY_ENDS,
 	/* This task has waited for `service_ns`: no early task runs next. */
 	TASK_OVERDUE,
+	/* A limited client has exhausted its allowance, and pauses. */
+	LIMIT_PAUSES,
+	/* Its pause is over. */
+	LIMIT_RESUMES,
+	/* A task of a pausing client is about to run all the same, see held.bpf.h. */
+	LIMIT_SPARES,
 };
 
 struct decision {

@@ -19,12 +19,14 @@
 #undef SCX_KICK_IDLE
 #undef SCX_ENQ_WAKEUP
 #undef SCX_ENQ_HEAD
+#undef SCX_ENQ_LAST
 #undef SCX_WAKE_TTWU
 #undef SCX_WAKE_SYNC
 #define KICK_PREEMPT bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT)
 #define KICK_IDLE    bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE)
 #define ENQ_WAKEUP   bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP)
 #define ENQ_HEAD     bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_HEAD)
+#define ENQ_LAST     bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_LAST)
 #define WAKE_TTWU    bpf_core_enum_value(enum scx_wake_flags, SCX_WAKE_TTWU)
 #define WAKE_SYNC    bpf_core_enum_value(enum scx_wake_flags, SCX_WAKE_SYNC)
 #define TASK_QUEUED  bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)

@@ -182,6 +182,10 @@ __noinline int take_early(s32 cpu, u64 running_early)
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		if (task && task->competes) {
+			if (is_held(p, task)) {
+				set_aside(BPF_FOR_EACH_ITER, p, task, EARLY);
+				continue;
+			}
 			if (!is_within_bounds(task, now)) {
 				compete_again(BPF_FOR_EACH_ITER, p, task);
 				continue;

@@ -49,6 +49,19 @@ static worth_t worth_of_part(const struct entity *entity, u64 now)
 		       quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
 }
 
+/* What a part of a limited node is worth. */
+__noinline u64 worth_within_limit(u32 number, worth_t part)
+{
+	struct rights *node = node_at(number);
+	struct limit *limit = limit_at(node->limit);
+
+	/* All of its tasks together count, not those that run. */
+	node->single = 0;
+	limit->value = single_of(node->value);
+	readjust();
+	return feasible_part(part, limit);
+}
+
 /* Finds worth and stride. */
 __noinline int value(struct entity *entity __arg_nonnull, u64 now)
 {
@@ -56,7 +69,9 @@ __noinline int value(struct entity *entity __arg_nonnull, u64 now)
 	worth_t worth = worth_of_part(entity, now);
 	u32 tasks = entity->tasks;
 
-	if (!one_cpu && !entity->home) {
+	if (node->limit) {
+		worth = worth_within_limit(entity->node, worth);
+	} else if (!one_cpu && !entity->home) {
 		node->single = single_of(worth) / (tasks ? tasks : 1);
 		readjust();
 		worth = feasible(worth, tasks);

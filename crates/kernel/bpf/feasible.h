@@ -8,6 +8,8 @@
  * more than a CPU (the readjustment of surplus fair scheduling, Chandra et al. 2000). Such a
  * task runs at any time, so it is enough to look at the running tasks.
  *
+ * A limited client counts for no more CPUs than its limit permits, with all its tasks.
+ *
  * Bound tasks are not readjusted. They share each of their CPUs by value, but what is due to
  * them counts as if they could use all CPUs. The core's weighted max-min fair rates (max_min.rs)
  * have no twin here.
@@ -19,7 +21,7 @@
 
 /* Fractional bits of a single task's worth. */
 #define SINGLE_BITS 16
-#define ROUNDS	    16
+#define ROUNDS	    32
 
 /* The node whose unbound task runs on each CPU, or 0. */
 static u32 running[MAX_CPUS];
@@ -52,20 +54,48 @@ static worth_t worth_of_single(u64 single)
 	return worth ? to_worth(mantissa_of(worth), exponent_of(worth) - SINGLE_BITS) : 0;
 }
 
-/* The running tasks that are worth more than a bound. */
+/* number * CPU_THOUSANDTHS / divisor, at most LONGEST_WAIT. */
+static u64 thousandfold_over(u64 number, u64 divisor)
+{
+	u64 whole = number / divisor;
+
+	if (whole >= LONGEST_WAIT / CPU_THOUSANDTHS)
+		return LONGEST_WAIT;
+	return whole * CPU_THOUSANDTHS + number % divisor * CPU_THOUSANDTHS / divisor;
+}
+
+/* What thousandths of a CPU are worth, at most those of all CPUs. */
+static u64 worth_of_thousandths(u64 cpu, u64 thousandths)
+{
+	return cpu / CPU_THOUSANDTHS * thousandths +
+	       cpu % CPU_THOUSANDTHS * thousandths / CPU_THOUSANDTHS;
+}
+
+/* Thousandths of a CPU that a limited client can use now: none if it does not compete. */
+static u64 usable(const struct limit *limit)
+{
+	const struct rights *node = node_at(limit->node);
+	u64 tasks = node->client.tasks + node->bound;
+
+	return at_most(limit->allowance.max, at_most(tasks, online) * CPU_THOUSANDTHS);
+}
+
+/* The running tasks and the limited clients that are worth more than a bound for each CPU. */
 struct rich {
 	u64 sum;
+	/* The least that is worth a CPU to one of them. */
 	u64 least;
-	u32 count;
+	/* CPUs that they can use. */
+	u32 thousandths;
 };
 
-static void find_rich(u64 bound, struct rich *rich)
+__noinline int find_rich(u64 bound, struct rich *rich __arg_nonnull)
 {
-	u32 cpu;
+	u32 cpu, place;
 
 	rich->sum = 0;
 	rich->least = LONGEST_WAIT;
-	rich->count = nothing;
+	rich->thousandths = nothing;
 	bpf_for(cpu, 0, cpus) {
 		u32 number = *running_on(cpu);
 		u64 single = number ? node_at(number)->single : 0;
@@ -73,34 +103,50 @@ static void find_rich(u64 bound, struct rich *rich)
 		if (single <= bound)
 			continue;
 		rich->sum += single;
-		rich->count++;
+		rich->thousandths += CPU_THOUSANDTHS;
 		if (single < rich->least)
 			rich->least = single;
 	}
+	bpf_for(place, 1, limits_end) {
+		const struct limit *limit = limit_at(place);
+		u64 thousandths = usable(limit), density;
+
+		if (!thousandths || limit->value <= worth_of_thousandths(bound, thousandths))
+			continue;
+		rich->sum += limit->value;
+		rich->thousandths += thousandths;
+		density = thousandfold_over(limit->value, thousandths);
+		if (density < rich->least)
+			rich->least = density;
+	}
+	return 0;
 }
 
 /* Finds `most` and `common` for these active base tickets (in 2^-SINGLE_BITS). */
 static void bound_singles(u64 total)
 {
 	u64 bound = total / online;
-	u32 round, count = nothing;
+	u32 all_thousandths = online * CPU_THOUSANDTHS, thousandths = nothing, round;
 	struct rich rich;
 
 	bpf_for(round, 0, ROUNDS) {
 		u64 rest;
 
 		find_rich(bound, &rich);
-		if (rich.count == count)
+		if (rich.thousandths == thousandths)
 			break;
-		count = rich.count;
+		thousandths = rich.thousandths;
 		rest = rich.sum < total ? total - rich.sum : 0;
 		/* If every task has a CPU of its own, all are worth the same. */
-		bound = count < online && rest > total >> 10 ? rest / (online - count) : rich.least;
-		common = stride_of(worth_of_single(rest + count * bound));
+		bound = thousandths < all_thousandths && rest > total >> 10
+				? thousandfold_over(rest, all_thousandths - thousandths)
+				: rich.least;
+		common =
+			stride_of(worth_of_single(rest + worth_of_thousandths(bound, thousandths)));
 		if (bound == rich.least)
 			break;
 	}
-	most = count ? bound : 0;
+	most = thousandths ? bound : 0;
 }
 
 /* Updates all that depends on the active base tickets. */
@@ -119,7 +165,7 @@ __noinline int readjust(void)
 		rises++;
 	if (longest < longest_before / 2 || longest > 2 * longest_before)
 		longest_before = longest;
-	if (!one_cpu)
+	if (!one_cpu || limits_end > 1)
 		bound_singles((u64)active << SINGLE_BITS);
 	return 0;
 }
@@ -130,6 +176,16 @@ static worth_t feasible(worth_t worth, u32 tasks)
 	if (one_cpu || !most || !tasks || single_of(worth) <= most * tasks)
 		return worth;
 	return worth_of_single(most * tasks);
+}
+
+/* What a part of a limited node's value counts for. */
+static worth_t feasible_part(worth_t part, const struct limit *limit)
+{
+	u64 bound = worth_of_thousandths(most, usable(limit));
+
+	if (!bound || limit->value <= bound)
+		return part;
+	return product(part, quotient(worth_of_amount(bound), worth_of_amount(limit->value)));
 }
 
 /* The present pass moves with all service. */

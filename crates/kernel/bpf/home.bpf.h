@@ -70,6 +70,17 @@ static s32 create_homes(void)
 	return 0;
 }
 
+__noinline int evict_from(u64 queue, s32 cpu)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (p->nr_cpus_allowed == 1 && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL_ON | cpu, 0);
+	}
+	return 0;
+}
+
 /*
  * A CPU goes offline and looks at no queue any more. Its residents move to its own queue,
  * from where the kernel binds them elsewhere before they run.
@@ -77,15 +88,14 @@ static s32 create_homes(void)
 static void evict_residents(s32 cpu)
 {
 	struct task_struct *p;
+	u32 place;
 
 	bpf_for_each(scx_dsq, p, residents_of(cpu), 0)
 		scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL_ON | cpu, 0);
-	if (!hybrid)
-		return;
-	bpf_for_each(scx_dsq, p, EARLY, 0) {
-		if (p->nr_cpus_allowed == 1 && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL_ON | cpu, 0);
-	}
+	if (hybrid)
+		evict_from(EARLY, cpu);
+	bpf_for(place, 1, limits_end)
+		evict_from(SET_ASIDE + place, cpu);
 }
 
 /*

@@ -98,13 +98,27 @@ static u64 rate_by_account(struct rights *node, u64 now)
 	       << (CPU_BITS - PART_BITS);
 }
 
+/* What the client is worth within its limit. */
+static worth_t value_within_limit(const struct rights *node)
+{
+	return node->limit ? feasible_part(node->value, limit_at(node->limit)) : node->value;
+}
+
+/* The most that a client is due by its limit, as a rate. */
+static u64 most_due(const struct rights *node)
+{
+	if (!node->limit)
+		return ~0ULL;
+	return ((u64)limit_at(node->limit)->allowance.max << CPU_BITS) / CPU_THOUSANDTHS;
+}
+
 /* The client competes for the first time in this second. */
 __noinline int count_client(u32 number, u64 now)
 {
 	struct rights *node = node_at(number);
 	struct dues *dues = &node->dues;
 	u32 here = second, last = dues->counted_in;
-	u64 value = at_most(single_of(node->value), MAX_COUNTED), by_account;
+	u64 value = at_most(single_of(value_within_limit(node)), MAX_COUNTED), by_account;
 
 	if (!__sync_bool_compare_and_swap(&dues->counted_in, last, here))
 		return 0;
@@ -112,7 +126,7 @@ __noinline int count_client(u32 number, u64 now)
 		__sync_fetch_and_add(competed_in(last), -(s64)dues->counted);
 	__sync_fetch_and_add(competed_in(here), value);
 	dues->counted = value;
-	dues->rate = rate_of_value(value, all_competed(), node->tasks);
+	dues->rate = at_most(rate_of_value(value, all_competed(), node->tasks), most_due(node));
 	by_account = rate_by_account(node, now);
 	dues->rate_of_tasks = by_account > dues->rate ? by_account : dues->rate;
 	if (dues->service)

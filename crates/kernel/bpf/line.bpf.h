@@ -119,6 +119,9 @@ __noinline int promote(u32 number, u64 progress, bool any, bool at_once)
 		if (!leave_line(task))
 			continue;
 		key = place_of(task, pass);
+		/* It may have waited for an allowance. */
+		if (node->limit)
+			scx_bpf_task_set_slice(p, turn_within_limit(node, quantum_of(node)));
 		if (at_once && scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0)) {
 			note_next(task, key);
 			promoted = 1;
@@ -147,7 +150,8 @@ __noinline int promote_in_vacancies(void)
 		__sync_fetch_and_add(&vacant, -1);
 		number &= NODES - 1;
 		node = node_at(number);
-		if (!node->in_line || !__sync_bool_compare_and_swap(&node->represented, 0, 1))
+		if (!node->in_line || pauses(node) ||
+		    !__sync_bool_compare_and_swap(&node->represented, 0, 1))
 			continue;
 		if (promote(number, 0, true, false))
 			continue;

@@ -65,15 +65,6 @@ static bool may_preempt(struct task *task, struct task *running_task)
 	return precedes(&later, &present);
 }
 
-/* The task of ours that runs on a CPU, or NULL. */
-static struct task *running_task_on(s32 cpu)
-{
-	struct task_struct *current = scx_bpf_cpu_curr(cpu);
-	struct task *task = current ? task_of(current) : NULL;
-
-	return task && task->competes ? task : NULL;
-}
-
 /*
  * Whether an early task was woken by a task that is about to sleep (WAKE_SYNC). It then runs on
  * the waker's CPU soon, so no other turn need end.

@@ -17,7 +17,8 @@
  * (queue.bpf.h, line.bpf.h). A CPU looks at the head of each queue (head.bpf.h, take.bpf.h).
  * A change of tickets reorders waiting tasks (order.bpf.h). A task that wakes and received less
  * than it deserved goes before all that only compete (window.h, lead.bpf.h, early.bpf.h). In
- * abbreviated quanta a waking task may preempt a running one (preempt.bpf.h).
+ * abbreviated quanta a waking task may preempt a running one (preempt.bpf.h). A client that has
+ * exhausted its allowance pauses (allowance.h, limits.bpf.h, held.bpf.h).
  *
  *	a task wakes	select_cpu  on several CPUs it joins, and an idle one takes it at once
  *			enqueue	    it joins; it waits in the queue, in its node's line, or
@@ -49,11 +50,13 @@
 #include "head.bpf.h"
 #include "entity.bpf.h"
 #include "lead.bpf.h"
+#include "limits.bpf.h"
 #include "task.bpf.h"
 #include "rank.bpf.h"
 #include "queue.bpf.h"
 #include "next.bpf.h"
 #include "line.bpf.h"
+#include "held.bpf.h"
 #include "early.bpf.h"
 #include "order.bpf.h"
 #include "preempt.bpf.h"
@@ -83,8 +86,10 @@ s32 BPF_STRUCT_OPS(prorata_select_cpu, struct task_struct *p, s32 prev_cpu, u64 
 
 	if (one_cpu)
 		return prev_cpu;
-	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	task = task_of(p);
+	if (task && pauses(node_at(task->assigned)) && !is_ending(p))
+		return prev_cpu;
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	if (abbreviated && task)
 		task->waker = wake_flags & WAKE_SYNC ? bpf_get_smp_processor_id() + 1 : 0;
 	if (!idle || !task)
@@ -100,7 +105,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task *task = task_of(p), *running_task;
 	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
-	u64 slice;
+	u64 slice, aside;
 	bool goes_on = task && task->competes;
 
 	if (!task) {
@@ -119,6 +124,17 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 	} else if (is_changed(p, task)) {
 		follow_changes(p, task, scx_bpf_now());
 	}
+	if (pausing && pauses(node_at(task->node))) {
+		/* What was compared is not what runs next. */
+		if ((void *)bpf_get_current_task_btf() == p)
+			compared = false;
+		aside = is_bound(task) ? queue_set_aside(node_at(task->node)) : LINES;
+		if (!is_ending(p) && aside) {
+			wait_for_allowance(p, task, aside, enq_flags);
+			return;
+		}
+		trace_early(LIMIT_SPARES, p, task, 0);
+	}
 	/* On several CPUs, the CPU that takes the task sets the slice anew. */
 	slice = slice_until(cpu, entity_of(task));
 	if (hybrid && goes_on && !is_reconsidered(p))
@@ -136,6 +152,9 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		else
 			wait_in_queue(p, task, slice, enq_flags);
 	}
+	/* It was held, and its pause has just ended: this CPU would idle. */
+	if (!one_cpu && enq_flags & ENQ_LAST)
+		scx_bpf_kick_cpu(cpu, 0);
 	if (!abbreviated || !(enq_flags & ENQ_WAKEUP))
 		return;
 	if (one_cpu)
@@ -152,7 +171,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	struct rank rival = {};
 	struct task *task = NULL;
 	u64 now = scx_bpf_now();
-	bool other = false, was_early, goes_on_early, overdue;
+	bool other, was_early, goes_on_early, overdue, held;
 
 	if (is_queued)
 		task = task_of(prev);
@@ -165,9 +184,13 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		if (is_changed(prev, task))
 			follow_changes(prev, task, now);
 	}
+	held = pausing && task && is_held(prev, task);
+	if (held && is_early(task))
+		task->early = NOT_EARLY;
+	next_here.exists = false;
+	other = look_at_held && look_after_held(cpu);
 	fill_vacancies();
 	reorder_if_due(task, now);
-	next_here.exists = false;
 	/* If the same task continues, `running` is not called. */
 	if (abbreviated && !one_cpu)
 		*is_kicked_on(cpu) = false;
@@ -182,11 +205,11 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	overdue = hybrid && (goes_on_early || early_waits()) && is_overdue(cpu, now);
 	if (overdue)
 		goes_on_early = false;
-	else
+	else if (!other)
 		other = early_waits() && take_early(cpu, goes_on_early ? task->early : NOT_EARLY);
 	compared = false;
 	if (!other && !goes_on_early) {
-		if (task) {
+		if (task && !held) {
 			bool is_replaced = hand_over(task);
 
 			rival = rank_at(task, key_of(entity_of(task), pass_for(task)));
@@ -204,7 +227,8 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		catch_up(cpu);
 	if (abbreviated && other)
 		*chosen_on(cpu) = true;
-	if (other || !is_queued) {
+	/* A held task leaves the CPU even if that idles. */
+	if (other || !is_queued || held) {
 		fill_vacancies();
 		return;
 	}
@@ -232,6 +256,9 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 		return;
 	if (looks)
 		look_again(cpu, task);
+	/* Its client's pause began after it was taken, or it is spared (held.bpf.h). */
+	if (pausing && is_held(p, task))
+		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 	if (!one_cpu)
 		*running_on(cpu) = is_bound(task) ? 0 : task->node;
 	trace_pick(p, task);
@@ -245,8 +272,11 @@ void BPF_STRUCT_OPS(prorata_tick, struct task_struct *p)
 {
 	struct task *task = task_of(p);
 
-	if (task && task->competes)
-		dispense_for(task, p->se.sum_exec_runtime);
+	if (!task || !task->competes)
+		return;
+	dispense_for(task, p->se.sum_exec_runtime);
+	if (pausing && is_held(p, task))
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), KICK_PREEMPT);
 }
 
 void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
@@ -259,6 +289,8 @@ void BPF_STRUCT_OPS(prorata_stopping, struct task_struct *p, bool runnable)
 		if (!runnable) {
 			task->sleeps_on = kind_of_sleep(p);
 			leave(p, task);
+		} else if (pausing && is_held(p, task)) {
+			stop_held(p);
 		}
 	}
 	/* It goes ahead of the next task: a task of another class interrupts its turn. */
@@ -397,6 +429,12 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(prorata_init)
 	}
 	if (hybrid) {
 		s32 error = scx_bpf_create_dsq(EARLY, -1);
+
+		if (error)
+			return error;
+	}
+	if (timed) {
+		s32 error = create_alarm();
 
 		if (error)
 			return error;

@@ -112,17 +112,24 @@ static void wake_idle_cpu(const struct task_struct *p)
 /* When each CPU looks for one next. */
 static u64 overdue_look_at[MAX_CPUS];
 
+/* For how long a task has waited for a CPU. Below zero if the clocks of CPUs differ. */
+static s64 has_waited(const struct task_struct *p, u64 now)
+{
+	u64 since = p->sched_info.last_queued;
+
+	return since ? now - since : 0;
+}
+
 static __always_inline bool is_first_overdue(u32 queue, u64 now)
 {
 	struct task_struct *p = first_in(queue);
 	struct task *task = p ? task_of(p) : NULL;
-	u64 since = p ? p->sched_info.last_queued : 0;
+	s64 waited_ns = p ? has_waited(p, now) : 0;
 
-	/* Clocks of CPUs differ. */
-	if (!since || (s64)(now - since) <= (s64)OVERDUE_NS)
+	if (waited_ns <= (s64)OVERDUE_NS)
 		return false;
 	if (task)
-		trace(TASK_OVERDUE, task->node, p->pid, now - since);
+		trace(TASK_OVERDUE, task->node, p->pid, waited_ns);
 	return true;
 }
 

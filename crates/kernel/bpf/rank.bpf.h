@@ -83,7 +83,9 @@ static u64 slice_until(s32 cpu, const struct entity *entity)
 	u64 turn_ns = quantum_of(node);
 	u32 tasks = node->client.tasks + node->bound;
 
-	return tasks > CROWD ? turn_ns * CROWD / tasks : turn_ns;
+	if (tasks > CROWD)
+		turn_ns = turn_ns * CROWD / tasks;
+	return node->limit ? turn_within_limit(node, turn_ns) : turn_ns;
 }
 
 #endif

@@ -13,6 +13,61 @@ int set_tickets(struct change_request *request)
 	return 0;
 }
 
+/*
+ * No walk over the limits visits the last places if they are in use no more. A place whose bound
+ * tasks have not gone home yet is visited until the next change of a limit.
+ */
+static void forget_last_places(void)
+{
+	u32 turn;
+
+	bpf_for(turn, 1, LIMITS) {
+		u32 last = limits_end - 1;
+		const struct limit *limit = limit_at(last);
+
+		if (!last || node_at(limit->node)->limit == last || limit->allowance.pauses ||
+		    (limit->has_queue && scx_bpf_dsq_nr_queued(SET_ASIDE + last) > 0))
+			break;
+		limits_end = last;
+	}
+}
+
+/* Limits a node's CPU time, or ends its limit. */
+SEC("syscall")
+int set_limit(struct limit_request *request)
+{
+	struct limit *limit = limit_at(request->place);
+	struct rights *node = node_at(request->node);
+
+	if (!timed)
+		return -EOPNOTSUPP;
+	if (!request->max) {
+		/* First, so that no CPU lets it pause again. */
+		node->limit = 0;
+		resume(limit);
+		limit->value = 0;
+	} else if (node->limit) {
+		change_max(&limit->allowance, request->max);
+	} else {
+		give_line(request->node);
+		if (!one_cpu && !limit->has_queue)
+			limit->has_queue = !scx_bpf_create_dsq(SET_ASIDE + request->place, -1);
+		end_pause(limit);
+		limit->node = request->node;
+		begin_allowance(&limit->allowance, request->max, scx_bpf_now());
+		if (request->place >= limits_end)
+			limits_end = request->place + 1;
+		node->limit = request->place;
+	}
+	forget_last_places();
+	__sync_fetch_and_add(&change, 1);
+	__sync_fetch_and_add(&rises, 1);
+	readjust();
+	look_at_held = 1;
+	have_a_cpu_look();
+	return 0;
+}
+
 /* A task belongs to a node from now on, and so do the tasks that it forks. */
 SEC("syscall")
 int give(struct change_request *request)

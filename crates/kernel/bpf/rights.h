@@ -33,6 +33,13 @@ struct rights nodes[NODES] TABLE;
 struct ticket tickets[TICKETS] TABLE;
 /* Turns of each node by the time waited, in powers of two of 1 ns. */
 u32 waits[NODES][BUCKETS] TABLE;
+struct limit limits[LIMITS] TABLE;
+
+/* The places from 1 to before this one may hold limits. */
+static u32 limits_end = 1;
+
+/* Clients that pause. */
+static u32 pausing;
 
 struct totals totals;
 
@@ -82,6 +89,17 @@ __noinline u64 worth_of_amount(u64 amount)
 static struct rights *node_at(u32 number)
 {
 	return &nodes[number & (NODES - 1)];
+}
+
+static struct limit *limit_at(u32 place)
+{
+	return &limits[place & (LIMITS - 1)];
+}
+
+/* Whether a client waits for its allowance, see limits.bpf.h. */
+static bool pauses(const struct rights *node)
+{
+	return pausing && node->limit && limit_at(node->limit)->allowance.pauses;
 }
 
 static struct ticket *ticket_at(u32 index)

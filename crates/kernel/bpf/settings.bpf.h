@@ -23,6 +23,9 @@ const volatile bool ticket_boost;
 
 #define hybrid (kernel_priorities || ticket_boost)
 
+/* Whether the kernel has the timer that limits need, see limits.bpf.h. */
+const volatile bool timed;
+
 /* Whether decisions are traced, see trace.bpf.h. */
 const volatile bool traced;
 

@@ -38,6 +38,10 @@ __noinline int take_first(u32 queue, s32 cpu, struct rank *rival __arg_nonnull, 
 			return scx_bpf_dsq_move___new(BPF_FOR_EACH_ITER, p, DSQ_LOCAL, 0) ? TAKEN
 											  : AGAIN;
 		}
+		if (is_held(p, task)) {
+			set_aside(BPF_FOR_EACH_ITER, p, task, queue);
+			continue;
+		}
 		pass = pass_for(task);
 		/* The last attempt takes a task even if its place is outdated. */
 		if (pass != task->queued_pass && attempt + 1 < ATTEMPTS) {
@@ -138,15 +142,15 @@ static bool is_idle_beside(s32 cpu)
 }
 
 /*
- * Whether the node of the first task has used service since the task was queued, and so may
- * have to wait behind others.
+ * Whether the first task waits for an allowance, or its node has used service since the task was
+ * queued, so that it may have to wait behind others.
  */
 static bool is_head_outdated(void)
 {
-	struct task_struct *p = has_outdated_places ? first_in(0) : NULL;
+	struct task_struct *p = has_outdated_places || pausing ? first_in(0) : NULL;
 	struct task *task = p ? task_of(p) : NULL;
 
-	return task && task->competes && pass_for(task) != task->queued_pass;
+	return task && task->competes && (pass_for(task) != task->queued_pass || is_held(p, task));
 }
 
 /* Moves the first task of all queues to this CPU, if it precedes the rival. */

@@ -122,6 +122,9 @@ static const u32 weights[40] = {
 #define POLICY_IDLE    5
 #define FIRST_PRIO     100
 
+#define SIGKILL_BIT (1UL << 8)
+#define GROUP_EXITS 0x4
+
 /* Nodes whose last task has ended, for the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -223,17 +226,59 @@ static void follow_changes(struct task_struct *p, struct task *task, u64 now)
 	task->early = early;
 }
 
-/* The present pass moves with all the CPU time that a competing task has used by now. */
+/* Whether a task exits or is about to: the last is true from its kill to its exit. */
+static bool is_ending(const struct task_struct *p)
+{
+	return (p->flags & PF_EXITING) || (p->pending.signal.sig[0] & SIGKILL_BIT) ||
+	       (p->signal->flags & GROUP_EXITS);
+}
+
+/* Whether a task waits for the end of its client's pause, see held.bpf.h. */
+static bool is_held(const struct task_struct *p, const struct task *task)
+{
+	return pauses(node_at(task->node)) && !is_ending(p);
+}
+
+/* The task of ours that runs on a CPU, or NULL. */
+static struct task *running_task_on(s32 cpu)
+{
+	struct task_struct *current = scx_bpf_cpu_curr(cpu);
+	struct task *task = current ? task_of(current) : NULL;
+
+	return task && task->competes ? task : NULL;
+}
+
+/* A client pauses: the turns of its tasks on other CPUs end. */
+__noinline int stop_others(u32 number)
+{
+	s32 here = bpf_get_smp_processor_id(), cpu;
+
+	bpf_for(cpu, 0, cpus) {
+		struct task *task = cpu == here ? NULL : running_task_on(cpu);
+
+		if (task && task->node == number)
+			scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
+	}
+	return 0;
+}
+
+/*
+ * The present pass moves with all the CPU time that a competing task has used by now, and an
+ * allowance shrinks by it.
+ */
 static void dispense_for(struct task *task, u64 used_ns)
 {
+	const struct rights *node = node_at(task->node);
 	s64 service_ns = used_ns - task->dispensed_ns;
 
 	if (service_ns <= 0)
 		return;
 	task->dispensed_ns = used_ns;
 	if (!is_bound(task) && !is_early(task))
-		follow_winner(node_at(task->node)->client.pass);
+		follow_winner(node->client.pass);
 	dispense(service_ns);
+	if (node->limit && use_allowance(task->node, service_ns, scx_bpf_now()) && !one_cpu)
+		stop_others(task->node);
 }
 
 /*
@@ -246,6 +291,8 @@ static void dispense_turn(const struct task_struct *p, struct task *task, s32 cp
 	u64 uncounted_ns = scx_clock_task(cpu) - p->se.exec_start;
 
 	dispense_for(task, p->se.sum_exec_runtime + uncounted_ns);
+	if (pauses(node_at(task->node)))
+		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);
 }
 
 /* On one of several CPUs, before a task joins there. */

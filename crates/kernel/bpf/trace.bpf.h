@@ -93,6 +93,8 @@ __noinline int tell_state_if_asked(void)
 			tell(STATE_COMPETES, number, 0, 0);
 		else if (client->known)
 			tell(STATE_SLEEPS, number, 0, 0);
+		if (pauses(node_at(number)))
+			tell(LIMIT_PAUSES, number, 0, 0);
 	}
 	return 0;
 }

@@ -57,6 +57,17 @@ pub enum KernelError {
         crate::scheduler::TICKETS
     )]
     TooManyTickets { wanted: usize },
+    #[error(
+        "this kernel has PREEMPT_RT, which lacks the timer (bpf_timer) that limits of CPU time need: \
+         leave the limit out, use the user engine, or boot a kernel without PREEMPT_RT"
+    )]
+    NoTimer,
+    #[error(
+        "the kernel engine holds {} limits at most: end another limit first, by \
+         `prorata set CLIENT --max none`",
+        crate::scheduler::MOST_LIMITS
+    )]
+    TooManyLimits,
     #[error("node {node} {why}: it cannot be removed yet")]
     InUse { node: u32, why: &'static str },
     #[error("task {tid} cannot be scheduled in the kernel: {why}")]

@@ -24,8 +24,6 @@ pub struct ProcessEngine {
     pub decides_here: bool,
     /// Whether a yielding thread gives up the rest of its turn.
     pub sees_yields: bool,
-    /// Whether it holds clients to the limits of their CPU time.
-    pub holds_limits: bool,
     /// The policies that it knows.
     pub policies: &'static [PolicyName],
     /// Shortest and longest quantum.
@@ -44,7 +42,6 @@ pub const USER: ProcessEngine = ProcessEngine {
     decides_here: true,
     // It looks at CPU clocks and runnable threads; a yield shows in neither.
     sees_yields: false,
-    holds_limits: true,
     policies: &[
         PolicyName::Stride,
         PolicyName::Lottery,
@@ -68,7 +65,6 @@ pub const KERNEL: ProcessEngine = ProcessEngine {
     name: "kernel",
     decides_here: false,
     sees_yields: true,
-    holds_limits: false,
     policies: &[PolicyName::Stride, PolicyName::Lottery],
     quanta_ns: 1_000_000..=1_000_000_000,
     most_clients: 4096,

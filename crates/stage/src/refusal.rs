@@ -1,7 +1,6 @@
 //! Checks that real processes can run a scenario, before any process starts. Errors name
 //! the place in the file.
 
-use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::policy::PolicyName;
 use prorata_scenario::Scenario;
 use prorata_scenario::file::{Action, KeyPath, MutexKind, Problem, ScenarioError, Step, Time};
@@ -24,7 +23,6 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
     check_number(scenario, kind, &root.key("client"))?;
     for (i, client) in scenario.clients.iter().enumerate() {
         let place = root.key("client").index(i);
-        check_max(client.max, kind, &place.key("max"))?;
         if client.nice != 0 {
             return Err(place.key("nice").problem(Problem::Step(NICE)));
         }
@@ -34,7 +32,6 @@ pub fn check(scenario: &Scenario, kind: &ProcessEngine) -> Result<()> {
         match &at.action {
             Action::Policy(policy) => check_policy(*policy, kind, &place.key("policy"))?,
             Action::Quantum(quantum) => check_quantum(*quantum, kind, &place.key("quantum"))?,
-            Action::SetMax(set) => check_max(set.max, kind, &place.key("set-max").key("max"))?,
             Action::SetNice(_) => {
                 return Err(place.key("set-nice").problem(Problem::Step(NICE)));
             }
@@ -112,15 +109,6 @@ fn check_policy(policy: PolicyName, kind: &ProcessEngine, place: &KeyPath) -> Re
         name: policy.to_string(),
         fix: format!("name one of {}, or use --engine sim", known.join(", ")),
     }))
-}
-
-fn check_max(max: Option<CpuLimit>, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {
-    match max {
-        Some(_) if !kind.holds_limits => Err(place.problem(Problem::Step(
-            "this engine holds no limits of CPU time: leave max out, or use --engine user",
-        ))),
-        _ => Ok(()),
-    }
 }
 
 fn check_quantum(quantum: Time, kind: &ProcessEngine, place: &KeyPath) -> Result<()> {

@@ -21,10 +21,7 @@ use prorata_scenario::Scenario;
 use prorata_stage::{KERNEL, ProcessEngine, check, run};
 
 /// Files that the engine must refuse, with the place and the reason.
-const REFUSED: [(&str, &str); 2] = [
-    ("herd", ":10:1: machine.policy: "),
-    ("limited", ":15:7: client[0].max: "),
-];
+const REFUSED: [(&str, &str); 1] = [("herd", ":10:1: machine.policy: ")];
 
 /// The files for a short run.
 const IN_SHORT: [&str; 3] = [

@@ -109,14 +109,25 @@ impl Decoder<'_> {
         Ok(Answer::Done)
     }
 
+    /// Whether the engine can hold another client, or this one, to a limit.
+    fn check_room_for_limit(&self, client: ClientId) -> Result<(), Refusal> {
+        let others = self.ledger().limited_clients();
+        let others = others.filter(|(limited, _)| *limited != client).count();
+        let most = self.view.engine.most_limits();
+        if others < most {
+            return Ok(());
+        }
+        let engine = self.view.engine.status().engine;
+        Err(match most {
+            0 => Refusal::NoLimits { engine },
+            _ => Refusal::TooManyLimits { engine, most },
+        })
+    }
+
     /// Limits the CPU time of a client of the asker, or ends its limit.
     pub(super) fn limit(&mut self, client: ClientId, max: Option<CpuLimit>) -> Result<(), Refusal> {
         if max.is_some() {
-            if !self.view.engine.holds_limits() {
-                return Err(Refusal::NoLimits {
-                    engine: self.view.engine.status().engine,
-                });
-            }
+            self.check_room_for_limit(client)?;
             for root in self.roots_of(client) {
                 self.check_may_pause(&root)?;
             }

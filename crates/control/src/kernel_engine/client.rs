@@ -40,6 +40,7 @@ pub(super) const NOTHING: Account = Account {
     specified_ns: 0,
     runnable: 0,
     tasks: 0,
+    pauses: false,
     dispatches: 0,
     migrations: 0,
     waited_ns: 0,

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::entitlement::Entitlements;
 use prorata_core::hybrid::BOOST_ONE;
@@ -12,7 +13,7 @@ use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{
-    Account, BASE, CGROUP_NODES, Options, Policy, ROOT_CGROUP, Scope, Ticket,
+    Account, BASE, CGROUP_NODES, MOST_LIMITS, Options, Policy, ROOT_CGROUP, Scope, Ticket,
 };
 use prorata_protocol::{ClientState, HybridReport, PolicyName};
 use prorata_user::procfs::LastBorn;
@@ -41,6 +42,8 @@ pub(super) struct KernelSide {
     /// Nodes without an object that the kernel cannot forget yet.
     lingering: Vec<u32>,
     pub(super) clients: BTreeMap<ClientId, Client>,
+    /// The limits that the kernel has been told.
+    limits: BTreeMap<ClientId, CpuLimit>,
     pub(super) policies: Policies,
     /// The daemon's socket, which its clients' markers name.
     pub(super) socket: PathBuf,
@@ -79,6 +82,7 @@ impl KernelSide {
             projection: Projection::new(ledger),
             lingering: Vec::new(),
             clients: BTreeMap::new(),
+            limits: BTreeMap::new(),
             policies,
             socket,
             user_funding,
@@ -93,6 +97,7 @@ impl KernelSide {
         side.fund_everybody_else();
         let steps = side.projection.begin(ledger);
         side.tell(steps);
+        side.tell_limits(ledger.limited_clients().collect());
         Ok(side)
     }
 
@@ -105,16 +110,53 @@ impl KernelSide {
 
     /// Tells the kernel what has changed in the dispatcher's ledger.
     pub fn follow(&mut self, dispatcher: &Mutex<Dispatcher>) {
-        let steps = {
+        let (steps, limits) = {
             let mut dispatcher = lock(dispatcher);
             let entitlements = dispatcher.entitlements_alone();
             let changed = entitlements.take_funding_changes();
-            if changed.is_empty() && !self.projection.is_full() {
-                return;
-            }
-            self.projection.follow(entitlements.ledger(), changed)
+            let ledger = entitlements.ledger();
+            let steps = match changed.is_empty() && !self.projection.is_full() {
+                true => Vec::new(),
+                false => self.projection.follow(ledger, changed),
+            };
+            (steps, ledger.limited_clients().collect())
         };
-        self.tell(steps);
+        if !steps.is_empty() {
+            self.tell(steps);
+        }
+        self.tell_limits(limits);
+    }
+
+    /// Tells the kernel the limits that differ from those told before. A client that is gone
+    /// loses its limit with its node.
+    fn tell_limits(&mut self, limits: BTreeMap<ClientId, CpuLimit>) {
+        if limits == self.limits {
+            return;
+        }
+        let told = std::mem::replace(&mut self.limits, limits);
+        let Some(scheduler) = &self.scheduler else {
+            return;
+        };
+        let ended = told
+            .keys()
+            .filter(|client| !self.limits.contains_key(client));
+        let ended = ended.map(|client| (*client, None));
+        let changed = self.limits.iter();
+        let changed = changed.filter(|(client, max)| told.get(client) != Some(max));
+        let changed = changed.map(|(client, max)| (*client, Some(*max)));
+        let done = ended.chain(changed).try_for_each(|(client, max)| {
+            let node = self.projection.node(client);
+            node.map_or(Ok(()), |node| scheduler.set_limit(node, max))
+        });
+        self.note_trouble(done);
+    }
+
+    /// The most limits of CPU time that the kernel holds.
+    pub fn most_limits(&self) -> usize {
+        match &self.scheduler {
+            Some(scheduler) if scheduler.holds_limits() => MOST_LIMITS,
+            _ => 0,
+        }
     }
 
     /// Where the scheduler has all of the machine: gives all tasks without a
@@ -325,16 +367,19 @@ impl KernelSide {
 
     /// Tells a new scheduler everything.
     fn begin_again(&mut self, members: &[(u32, ClientId)], dispatcher: &Mutex<Dispatcher>) {
-        let steps = {
+        let (steps, limits) = {
             let mut dispatcher = lock(dispatcher);
             let entitlements = dispatcher.entitlements_alone();
             entitlements.take_funding_changes();
             self.projection = Projection::new(entitlements.ledger());
             self.lingering.clear();
-            self.projection.begin(entitlements.ledger())
+            let limits = entitlements.ledger().limited_clients().collect();
+            (self.projection.begin(entitlements.ledger()), limits)
         };
         self.fund_everybody_else();
         self.tell(steps);
+        self.limits.clear();
+        self.tell_limits(limits);
         for (id, quantum_ns) in self.own_quanta() {
             self.tell_quantum(id, Some(quantum_ns));
         }
@@ -426,6 +471,7 @@ impl KernelSide {
         let client = self.clients.get(&client)?;
         Some(match client.now.runnable {
             0 => ClientState::Blocked,
+            _ if client.now.pauses => ClientState::Limited,
             _ => ClientState::Running,
         })
     }

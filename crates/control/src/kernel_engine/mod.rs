@@ -350,8 +350,8 @@ impl Engine for ForKernel {
         POLICIES
     }
 
-    fn holds_limits(&self) -> bool {
-        false
+    fn most_limits(&self) -> usize {
+        self.shared.side().most_limits()
     }
 
     fn works_without_clients(&self) -> bool {

@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{Account, Policy, Scheduler, Ticket};
 
@@ -12,6 +13,8 @@ pub(crate) trait InKernel: Send {
     fn set_policy(&self, policy: Policy) -> Result<(), KernelError>;
     fn set_quantum_ns(&self, quantum_ns: u64) -> Result<(), KernelError>;
     fn set_client_quantum_ns(&self, node: u32, quantum_ns: Option<u64>) -> Result<(), KernelError>;
+    fn set_limit(&self, node: u32, max: Option<CpuLimit>) -> Result<(), KernelError>;
+    fn holds_limits(&self) -> bool;
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError>;
     fn remove(&self, node: u32) -> Result<(), KernelError>;
     fn give(&self, node: u32, tid: u32) -> Result<(), KernelError>;
@@ -36,6 +39,12 @@ impl<S: Deref<Target = Scheduler> + Send> InKernel for S {
     }
     fn set_client_quantum_ns(&self, node: u32, quantum_ns: Option<u64>) -> Result<(), KernelError> {
         (**self).set_client_quantum_ns(node, quantum_ns)
+    }
+    fn set_limit(&self, node: u32, max: Option<CpuLimit>) -> Result<(), KernelError> {
+        (**self).set_limit(node, max)
+    }
+    fn holds_limits(&self) -> bool {
+        (**self).holds_limits()
     }
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         (**self).set_tickets(node, tickets)

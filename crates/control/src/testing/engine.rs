@@ -30,7 +30,7 @@ pub(crate) struct FakeEngine {
     _end_note: Option<Arc<EndNote>>,
     /// The policies that it knows.
     policies: &'static [PolicyName],
-    holds_limits: bool,
+    most_limits: usize,
     keeps_events: bool,
 }
 
@@ -81,7 +81,7 @@ impl Default for FakeEngine {
             strict: false,
             _end_note: None,
             policies: POLICIES,
-            holds_limits: true,
+            most_limits: usize::MAX,
             keeps_events: true,
         }
     }
@@ -120,10 +120,10 @@ impl FakeEngine {
         }
     }
 
-    /// An engine that holds no limits of CPU time.
-    pub fn without_limits() -> Self {
+    /// An engine that holds so many limits of CPU time.
+    pub fn with_limits(most_limits: usize) -> Self {
         Self {
-            holds_limits: false,
+            most_limits,
             ..Self::default()
         }
     }
@@ -278,8 +278,8 @@ impl Engine for FakeEngine {
         self.books().events.clone()
     }
 
-    fn holds_limits(&self) -> bool {
-        self.holds_limits
+    fn most_limits(&self) -> usize {
+        self.most_limits
     }
 
     fn policies(&self) -> &'static [PolicyName] {

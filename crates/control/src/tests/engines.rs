@@ -147,17 +147,14 @@ fn an_engine_without_limits_refuses_them_and_lets_them_end() {
     let mut before = control(directory.path(), FakeHost::new(0), &engine);
     ask(&mut before, &user(0), register(100, half));
     drop(before);
-    let engine = FakeEngine::without_limits();
+    let engine = FakeEngine::with_limits(0);
     let mut after = control(directory.path(), FakeHost::new(0), &engine);
     let trouble = |control: &mut Control| match ask(control, &user(0), Request::Status) {
         Response::Status(status) => status.trouble,
         other => panic!("{other:?}"),
     };
     let said = trouble(&mut after).expect("the limit is not held");
-    assert!(
-        said.contains("such as that of client c0: end limits"),
-        "{said}"
-    );
+    assert!(said.contains("not that of client c0: end limits"), "{said}");
     for request in [set_max(CpuLimit::from_thousandths(1)), register(101, half)] {
         let refused = ask(&mut after, &user(0), request);
         let Response::Refused { message } = refused else {
@@ -294,4 +291,29 @@ fn an_engine_without_events_says_what_to_do() {
         panic!("{refused:?}")
     };
     assert!(message.contains("--trace"), "{message}");
+}
+
+#[test]
+fn an_engine_holds_as_many_limits_as_it_can_and_none_more() {
+    let directory = fast_directory();
+    let half = CpuLimit::from_thousandths(500);
+    let engine = FakeEngine::with_limits(1);
+    let mut control = control(directory.path(), FakeHost::new(0), &engine);
+    ask(&mut control, &user(0), register(100, half));
+    // Another limit of the same client is no further one.
+    let quarter = CpuLimit::from_thousandths(250);
+    assert_eq!(
+        ask(&mut control, &user(0), set_max(quarter)),
+        Response::Done
+    );
+    let Response::Refused { message } = ask(&mut control, &user(0), register(101, half)) else {
+        panic!("a second limit was accepted")
+    };
+    assert!(
+        message.contains("at most 1 limits of CPU time"),
+        "{message}"
+    );
+    assert_eq!(ask(&mut control, &user(0), set_max(None)), Response::Done);
+    let registered = ask(&mut control, &user(0), register(101, half));
+    assert!(matches!(registered, Response::Client(_)), "{registered:?}");
 }

@@ -2,6 +2,7 @@
 
 mod early;
 mod one;
+mod pauses;
 mod several;
 
 use prorata_core::policy::PolicyError;
@@ -90,6 +91,17 @@ pub enum Disallowed {
         node: u32,
         received_ns: u64,
         deserved_ns: u64,
+    },
+    #[error(
+        "after pick {pick} client {node} uses {used_ns} ns while it pauses by its limit, more than \
+         {bound_ns} ns"
+    )]
+    Limit {
+        pick: u64,
+        node: u32,
+        /// CPU time beyond that of the turn in which it exhausted its allowance.
+        used_ns: u64,
+        bound_ns: u64,
     },
     /// A lottery decides, and a lottery allows every pick.
     #[error("after pick {pick} a lottery decides, which may pick any client")]

@@ -14,7 +14,8 @@
 //!   the scheduler can run in between.
 //! * No client waits longer than eight seconds.
 //!
-//! Where tasks are early, they precede all others ([`super::early`]).
+//! Where tasks are early, they precede all others ([`super::early`]). Clients that pause by their
+//! limits precede none ([`super::pauses`]).
 //!
 //! A trace may begin with the state ([`DecisionKind::Begin`]). The state does not include the
 //! running task and the next one, so the first `UNKNOWN_TURNS` turns after it are not judged.
@@ -24,6 +25,7 @@ use std::collections::{HashMap, HashSet};
 use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 
 use super::early::EarlyTasks;
+use super::pauses::Pauses;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
 use crate::scheduler::{Decision, DecisionKind, LONGEST_WAIT_NS, OVERDUE_NS};
 
@@ -57,6 +59,7 @@ pub struct OnOne {
     early: EarlyTasks,
     /// Whether an overdue task lets the next ordinary task go before early ones.
     overdue: bool,
+    pauses: Pauses,
     picks: u64,
     /// The kernel's pass that counts as 0 here, as its passes wrap around.
     origin: Option<u64>,
@@ -109,6 +112,7 @@ impl OnOne {
             late: HashSet::new(),
             early: EarlyTasks::default(),
             overdue: false,
+            pauses: Pauses::default(),
             picks: 0,
             origin: None,
         }
@@ -152,6 +156,10 @@ impl OnOne {
                 return Ok(());
             }
             DecisionKind::Overdue => return self.let_go_first(decision),
+            DecisionKind::Pause | DecisionKind::Resume | DecisionKind::Spare => {
+                self.note_pause(decision);
+                return Ok(());
+            }
             DecisionKind::Pick => return self.pick(decision),
             DecisionKind::New => {
                 self.task(node).remain = None;
@@ -210,11 +218,20 @@ impl OnOne {
         }
     }
 
+    fn note_pause(&mut self, decision: &Decision) {
+        match decision.kind {
+            DecisionKind::Pause => self.pauses.begin(decision.node),
+            DecisionKind::Resume => self.pauses.end(decision.node),
+            _ => self.pauses.spare(decision),
+        }
+    }
+
     /// Notes whether the running client comes first, and so may begin another turn. The kernel
     /// decides this after a charge, when all waiting clients have their present places.
     fn prolong(&mut self) {
         let node = self.turn.and_then(|turn| turn.node);
-        let goes_on = node.is_some_and(|node| self.earlier_than(node).is_none());
+        let goes_on = node
+            .is_some_and(|node| !self.pauses.contain(node) && self.earlier_than(node).is_none());
         if let Some(turn) = &mut self.turn {
             turn.goes_on = goes_on;
         }
@@ -286,10 +303,16 @@ impl OnOne {
         joined.map_err(|error| Disallowed::NotWhole { node, error })
     }
 
+    /// The clients that compete and do not pause.
+    fn competing(&self) -> impl Iterator<Item = (&u32, &Task)> {
+        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        competing.filter(|(node, _)| !self.pauses.contain(**node))
+    }
+
     /// Whether a client that wakes with this pass is next: no client waits, and a running one
     /// has at least that pass by the end of its quantum.
     fn is_next(&self, pass: f64) -> bool {
-        let mut competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let mut competing = self.competing();
         let Some((node, runs)) = competing.next() else {
             return true;
         };
@@ -334,6 +357,7 @@ impl OnOne {
 
     fn charge(&mut self, decision: &Decision, pass: f64, present: f64) -> Result<(), Disallowed> {
         let (node, service_ns) = (decision.node, decision.service_ns);
+        self.pauses.charge(self.picks, decision, self.tick_ns)?;
         // A running task leaves and joins if its node or its nice value changes. Its turn
         // continues.
         if let Some(turn) = &mut self.turn
@@ -379,6 +403,7 @@ impl OnOne {
     fn pick(&mut self, decision: &Decision) -> Result<(), Disallowed> {
         let Decision { node, tid, .. } = *decision;
         self.picks += 1;
+        let is_excused = self.pauses.excuse(decision);
         let task = self.task(node);
         let turn_ns = task.turn_ns;
         if !task.competes {
@@ -400,7 +425,8 @@ impl OnOne {
             is_early: decision.early.is_some(),
             goes_on: false,
         });
-        if decision.early.is_none() && std::mem::take(&mut self.overdue) {
+        let is_ordered = decision.early.is_none() && std::mem::take(&mut self.overdue);
+        if is_ordered || is_excused {
             self.early.end(tid);
             return Ok(());
         }
@@ -431,7 +457,7 @@ impl OnOne {
     /// clients together. Late clients only precede other late clients.
     fn earlier_than(&self, node: u32) -> Option<(u32, u64)> {
         let is_late = self.late.contains(&node);
-        let competing = self.tasks.iter().filter(|(_, task)| task.competes);
+        let competing = self.competing();
         let competing = competing.filter(|(other, _)| is_late || !self.late.contains(other));
         // Other tasks do not wait for their turns.
         let competing = competing.filter(|(node, task)| task.competing > self.early.of(**node));

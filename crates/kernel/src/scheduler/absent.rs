@@ -5,6 +5,8 @@
 use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
 
+use prorata_core::cpu_limit::CpuLimit;
+
 use super::{Account, Options, Policy, Statistics, Ticket, Trace};
 use crate::KernelError;
 
@@ -33,6 +35,14 @@ impl Scheduler {
     }
 
     pub fn set_client_quantum_ns(&self, _: u32, _: Option<u64>) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn set_limit(&self, _: u32, _: Option<CpuLimit>) -> Result<(), KernelError> {
+        match self.0 {}
+    }
+
+    pub fn holds_limits(&self) -> bool {
         match self.0 {}
     }
 

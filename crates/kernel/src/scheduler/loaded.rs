@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::free_space::FreeSpace;
 use super::graph::Graph;
+use super::limits::{Limits, has_timer};
 use super::quanta::{Quanta, check_quantum};
 use super::ring::Ring;
 use super::tables::Tables;
@@ -33,9 +34,9 @@ const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
 
-/// `SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED`: such tasks wait in the queues,
-/// too.
-const FLAGS: u64 = 4 | 16;
+/// `SCX_OPS_ENQ_LAST`: a task does not continue because its CPU would idle.
+/// `SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED`: such tasks wait in the queues, too.
+const FLAGS: u64 = 2 | 4 | 16;
 const SWITCH_PARTIAL: u64 = 8;
 const VARIABLES: &str = "the scheduler has variables";
 
@@ -51,13 +52,16 @@ pub struct Scheduler {
     skeleton: Mutex<ProrataSkel<'static>>,
     pub(super) scope: Scope,
     queues: u32,
+    /// Whether the kernel has the timer that limits need.
+    pub(super) timed: bool,
 }
 
-/// The graph, the table of tickets and the quanta, as the caller set them.
+/// The graph, the table of tickets, the quanta and the limits, as the caller set them.
 pub(super) struct Rights {
     pub(super) graph: Graph,
     free_space: FreeSpace,
     pub(super) quanta: Quanta,
+    pub(super) limits: Limits,
 }
 
 impl Scheduler {
@@ -80,7 +84,8 @@ impl Scheduler {
         let mut open = ProrataSkelBuilder::default()
             .open(attach::object())
             .map_err(&refused)?;
-        let queues = configure(&mut open, options, traced).map_err(&refused)?;
+        let timed = has_timer();
+        let queues = configure(&mut open, options, traced, timed).map_err(&refused)?;
         let tables = Tables::replace_map(&mut open).map_err(&refused)?;
         let mut skeleton = open.load().map_err(&refused)?;
         tables.map_into(&mut skeleton).map_err(&refused)?;
@@ -96,10 +101,12 @@ impl Scheduler {
                 graph: Graph::default(),
                 free_space: FreeSpace::new(TICKETS as u32 + 1),
                 quanta: Quanta::new(options.quantum_ns),
+                limits: Limits::default(),
             }),
             skeleton: Mutex::new(skeleton),
             scope: options.scope,
             queues,
+            timed,
         };
         match scheduler.failure() {
             Some(failure) => Err(failure),
@@ -142,7 +149,7 @@ impl Scheduler {
             _ => return Err(KernelError::TooManyTickets { wanted }),
         };
         self.with_data(|_, tables| write_list(tables, list, tickets))?;
-        self.ask(|progs| &progs.set_tickets, node, list, 0)
+        self.ask(|progs| &progs.set_tickets, [node, list, 0, 0])
             .map_err(|why| self.refused(&why))?;
         if let Some(before) = graph.fund(node, tickets, list) {
             free_space.retire(before.list, before.length);
@@ -161,12 +168,14 @@ impl Scheduler {
         if self.read_account(node)?.tasks > 0 {
             return in_use("has tasks");
         }
-        self.ask(|progs| &progs.set_tickets, node, 0, 0)
+        self.ask(|progs| &progs.set_tickets, [node, 0, 0, 0])
             .map_err(|why| self.refused(&why))?;
         if let Some(before) = rights.graph.forget(node) {
             rights.free_space.retire(before.list, before.length);
         }
-        self.forget_quantum(&mut rights.quanta, node)?;
+        let Rights { quanta, limits, .. } = &mut *rights;
+        self.forget_quantum(quanta, node)?;
+        self.forget_limit(limits, node)?;
         self.with_data(|_, tables| {
             // The node has no task, so the kernel does not write here.
             let entry = &mut tables.nodes[node as usize];
@@ -195,7 +204,7 @@ impl Scheduler {
     pub fn give(&self, node: u32, tid: u32) -> Result<(), KernelError> {
         check_own(&lock(&self.rights).graph, node)?;
         let refused = |why| KernelError::Task { tid, why };
-        self.ask(|progs| &progs.give, node, 0, tid)
+        self.ask(|progs| &progs.give, [node, 0, tid, 0])
             .map_err(refused)?;
         match self.scope {
             Scope::Given => task::join(tid).map_err(refused),
@@ -210,7 +219,7 @@ impl Scheduler {
         if self.scope == Scope::Given {
             task::part(tid).map_err(refused)?;
         }
-        self.ask(|progs| &progs.take_back, 0, 0, tid)
+        self.ask(|progs| &progs.take_back, [0, 0, tid, 0])
             .map(|_| ())
             .map_err(refused)
     }
@@ -233,6 +242,8 @@ impl Scheduler {
                 specified_ns: entry.account.specified_ns + unsettled(data.dispensed, &entry.client),
                 runnable: entry.client.tasks + entry.bound,
                 tasks: entry.tasks,
+                pauses: entry.limit != 0
+                    && tables.limits[entry.limit as usize].allowance.pauses != 0,
                 dispatches: entry.account.dispatches,
                 migrations: entry.account.migrations,
                 waited_ns: entry.account.waited_ns,
@@ -262,7 +273,7 @@ impl Scheduler {
 
     /// The node that a task was given to, or inherited from its parent.
     pub fn node_of(&self, tid: u32) -> Option<u32> {
-        self.ask(|progs| &progs.find, 0, 0, tid).ok()
+        self.ask(|progs| &progs.find, [0, 0, tid, 0]).ok()
     }
 
     /// Readable when the last task of one of the caller's nodes has ended, see
@@ -324,15 +335,13 @@ impl Scheduler {
     }
 
     /// Runs one of the programs of `bpf/requests.bpf.h`. Returns the node that it found.
-    fn ask(
+    pub(super) fn ask(
         &self,
         program: for<'a> fn(&'a ProrataProgs<'static>) -> &'a ProgramMut<'static>,
-        node: u32,
-        list: u32,
-        tid: u32,
+        request: [u32; 4],
     ) -> io::Result<u32> {
         let mut bytes = [0; 16];
-        for (place, number) in bytes.chunks_exact_mut(4).zip([node, list, tid, 0]) {
+        for (place, number) in bytes.chunks_exact_mut(4).zip(request) {
             place.copy_from_slice(&number.to_ne_bytes());
         }
         let skeleton = lock(&self.skeleton);
@@ -352,7 +361,7 @@ impl Scheduler {
         }
     }
 
-    fn refused(&self, why: &io::Error) -> KernelError {
+    pub(super) fn refused(&self, why: &io::Error) -> KernelError {
         KernelError::Refused {
             name: NAME,
             why: why.to_string(),
@@ -365,6 +374,7 @@ fn configure(
     open: &mut OpenProrataSkel<'static>,
     options: &Options,
     traced: bool,
+    timed: bool,
 ) -> libbpf_rs::Result<u32> {
     let cpus = possible_cpus();
     let constants = open.maps.rodata_data.as_deref_mut().expect(VARIABLES);
@@ -376,6 +386,7 @@ fn configure(
     constants.queues = queues;
     constants.queue_by_cpu[..queue_by_cpu.len()].copy_from_slice(&queue_by_cpu);
     constants.traced = traced;
+    constants.timed = timed;
     constants.abbreviated = options.hybrid.abbreviated_quanta;
     constants.kernel_priorities = options.hybrid.kernel_priorities;
     constants.ticket_boost = options.hybrid.ticket_boost;
@@ -393,6 +404,9 @@ fn configure(
         ] {
             map.set_autocreate(false)?;
         }
+    }
+    if !timed {
+        open.maps.alarms.set_autocreate(false)?;
     }
     // A program from the headers of scx that nothing here needs.
     open.progs.scx_lib_init_probe.set_autoload(false);

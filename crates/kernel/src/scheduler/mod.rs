@@ -8,6 +8,8 @@ mod graph;
 #[cfg(feature = "bpf")]
 mod layout;
 #[cfg(feature = "bpf")]
+mod limits;
+#[cfg(feature = "bpf")]
 mod loaded;
 #[cfg(not(feature = "bpf"))]
 #[path = "absent.rs"]
@@ -50,6 +52,8 @@ pub const ROOT_TICKETS: u64 = 1 << 16;
 pub const TICKETS: usize = (1 << 16) - 1;
 /// The largest amount of a ticket.
 pub const MAX_AMOUNT: u64 = 1 << 40;
+/// The most nodes with limits of CPU time.
+pub const MOST_LIMITS: usize = 1023;
 /// The longest chain of tickets from a node to the base currency.
 pub const MAX_DEPTH: u32 = 16;
 /// The shortest and the longest quantum, in nanoseconds.
@@ -145,6 +149,8 @@ pub struct Account {
     pub runnable: u32,
     /// Tasks.
     pub tasks: u32,
+    /// Whether it has exhausted the allowance of its limit.
+    pub pauses: bool,
     /// Turns.
     pub dispatches: u64,
     /// Turns on another CPU than the one before.

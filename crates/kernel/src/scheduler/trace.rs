@@ -44,6 +44,12 @@ pub enum DecisionKind {
     EndEarly,
     /// The task has waited for `service_ns`, too long: no early task runs next.
     Overdue,
+    /// A limited node has exhausted its allowance, and pauses.
+    Pause,
+    /// Its pause is over.
+    Resume,
+    /// A task of a pausing node is about to run all the same: it ends, or has waited too long.
+    Spare,
 }
 
 impl DecisionKind {
@@ -142,6 +148,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decision> {
         13 => DecisionKind::WaitEarly,
         14 => DecisionKind::EndEarly,
         15 => DecisionKind::Overdue,
+        16 => DecisionKind::Pause,
+        17 => DecisionKind::Resume,
+        18 => DecisionKind::Spare,
         _ => return None,
     };
     Some(Decision {

@@ -1,6 +1,7 @@
-//! What the scheduler in the kernel computes (`bpf/arithmetic.h`, `rights.h`, `feasible.h` and
-//! `window.h`, compiled natively) beside what the core computes.
+//! What the scheduler in the kernel computes (`bpf/arithmetic.h`, `rights.h`, `feasible.h`,
+//! `allowance.h` and `window.h`, compiled natively) beside what the core computes.
 
+mod allowance;
 mod native;
 mod rights;
 mod window;
@@ -12,8 +13,8 @@ use prorata_core::policy::credit::CUT_CREDIT_QUANTA;
 use prorata_core::policy::{ClientIndex, Policy as _, Race, Stride};
 use prorata_kernel::observe::end_of;
 use prorata_kernel::scheduler::{
-    BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, OVERDUE_NS, PASS_BITS, ROAMERS,
-    ROOT_TICKETS, TICKETS,
+    BASE, BUCKETS, CGROUP_NODES, LONGEST_WAIT_NS, MAX_DEPTH, MOST_LIMITS, OVERDUE_NS, PASS_BITS,
+    ROAMERS, ROOT_TICKETS, TICKETS,
 };
 use rand_core::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -71,6 +72,8 @@ fn constants_are_those_of_the_headers() {
         overdue_ns,
         roamers,
         cut_credit_quanta,
+        most_limits,
+        period_ns: _,
     } = CONSTANTS;
     assert_eq!(u64::from(BASE), base);
     assert_eq!(u64::from(CGROUP_NODES), cgroup_nodes);
@@ -83,6 +86,7 @@ fn constants_are_those_of_the_headers() {
     assert_eq!(OVERDUE_NS, overdue_ns);
     assert_eq!(u64::from(ROAMERS), roamers);
     assert_eq!(CUT_CREDIT_QUANTA, cut_credit_quanta);
+    assert_eq!(MOST_LIMITS as u64, most_limits);
 }
 
 #[test]

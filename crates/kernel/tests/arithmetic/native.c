@@ -38,6 +38,7 @@ static u32 cpus = 1;
 const struct {
 	u64 base, cgroup_nodes, cgroup_tickets, root_tickets, max_depth, buckets;
 	u64 pass_bits, longest_wait, longest_wait_ns, overdue_ns, roamers, cut_credit_quanta;
+	u64 most_limits, period_ns;
 } prorata_constants = {
 	.base = BASE,
 	.cgroup_nodes = CGROUP_NODES,
@@ -51,6 +52,8 @@ const struct {
 	.overdue_ns = OVERDUE_NS,
 	.roamers = ROAMERS,
 	.cut_credit_quanta = CUT_CREDIT_QUANTA,
+	.most_limits = LIMITS - 1,
+	.period_ns = PERIOD_NS,
 };
 
 u32 prorata_bucket_of(u64 duration)
@@ -112,6 +115,8 @@ void prorata_reset(void)
 	memset(nodes, 0, sizeof(nodes));
 	memset(tickets, 0, sizeof(tickets));
 	memset(running, 0, sizeof(running));
+	memset(limits, 0, sizeof(limits));
+	limits_end = 1;
 	price_lasts_ns = 1;
 	most = 0;
 }
@@ -163,6 +168,59 @@ void prorata_readjust(u32 cpu_count, u64 active)
 u64 prorata_feasible(u64 amount, u32 tasks)
 {
 	return feasible(worth_of(amount), tasks);
+}
+
+/* A node's competing tasks are worth so much together, and have a limit. */
+void prorata_limit(u32 number, u64 amount, u32 tasks, u32 max)
+{
+	struct limit *limit = limit_at(limits_end);
+
+	*limit = (struct limit){
+		.allowance = {.max = max},
+		.value = single_of(worth_of(amount)),
+		.node = number,
+	};
+	nodes[number].client.tasks = tasks;
+	nodes[number].limit = limits_end++;
+}
+
+/* What one part in so many of a limited node's value counts for. */
+u64 prorata_feasible_part(u32 number, u64 amount, u64 parts)
+{
+	return feasible_part(worth_divide(worth_of(amount), worth_of(parts)),
+			     limit_at(nodes[number].limit));
+}
+
+const u64 prorata_allowance_bytes = sizeof(struct allowance);
+
+void prorata_begin_allowance(struct allowance *allowance, u32 max, u64 from)
+{
+	begin_allowance(allowance, max, from);
+}
+
+void prorata_change_max(struct allowance *allowance, u32 max)
+{
+	change_max(allowance, max);
+}
+
+void prorata_spend(struct allowance *allowance, u64 used_ns)
+{
+	spend(allowance, used_ns);
+}
+
+void prorata_regain(struct allowance *allowance, u64 until)
+{
+	regain(allowance, until);
+}
+
+bool prorata_is_exhausted(const struct allowance *allowance)
+{
+	return is_exhausted(allowance);
+}
+
+u64 prorata_allowance_lasts_ns(const struct allowance *allowance, u32 cpu_count)
+{
+	return allowance_lasts_ns(allowance, cpu_count);
 }
 
 u64 prorata_due_rate(u32 value, u64 total, u32 cpu_count, u32 threads)

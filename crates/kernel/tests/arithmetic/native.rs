@@ -1,5 +1,6 @@
 //! The functions of `native.c`.
 
+pub mod allowance;
 pub mod window;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ mod c {
         pub fn prorata_run(node: u32, amount: u64, tasks: u32, first: u32, end: u32);
         pub fn prorata_readjust(cpus: u32, active: u64);
         pub fn prorata_feasible(amount: u64, tasks: u32) -> u64;
+        pub fn prorata_limit(node: u32, amount: u64, tasks: u32, max: u32);
+        pub fn prorata_feasible_part(node: u32, amount: u64, parts: u64) -> u64;
     }
 }
 
@@ -54,6 +57,8 @@ pub struct Constants {
     pub overdue_ns: u64,
     pub roamers: u64,
     pub cut_credit_quanta: u64,
+    pub most_limits: u64,
+    pub period_ns: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -142,23 +147,47 @@ impl Graph {
         Worth(unsafe { c::prorata_value(node) })
     }
 
-    /// The feasible weights of nodes with these weights and numbers of tasks, while as many
-    /// of these tasks as there are CPUs run, in this order.
-    pub fn feasible(&mut self, demands: &[(u64, u32)], cpus: u32) -> Vec<f64> {
+    /// The feasible weights of these nodes, while as many of the tasks of those without limits
+    /// as there are CPUs run, in this order.
+    pub fn feasible(&mut self, claims: &[Claim], cpus: u32) -> Vec<f64> {
         let mut first = 0;
-        for (node, &(weight, tasks)) in (1..).zip(demands) {
+        for (node, claim) in (1..).zip(claims) {
+            let Claim { weight, tasks, max } = *claim;
+            if let Some(max) = max {
+                // SAFETY: the guard keeps other threads away.
+                unsafe { c::prorata_limit(node, weight, tasks, max) };
+                continue;
+            }
             let end = cpus.min(first + tasks);
             // SAFETY: the guard keeps other threads away.
             unsafe { c::prorata_run(node, weight, tasks, first, end) };
             first = end;
         }
-        let all = demands.iter().map(|(weight, _)| weight).sum();
+        let all = claims.iter().map(|claim| claim.weight).sum();
         // SAFETY: likewise.
         unsafe { c::prorata_readjust(cpus, all) };
-        let feasible = |&(weight, tasks): &(u64, u32)| {
-            // SAFETY: likewise.
-            Worth(unsafe { c::prorata_feasible(weight, tasks) }).to_f64()
+        let feasible = |(node, claim): (u32, &Claim)| {
+            let Claim { weight, tasks, max } = *claim;
+            let worth = match max {
+                // SAFETY: likewise.
+                Some(_) => unsafe { c::prorata_feasible_part(node, weight, PARTS) },
+                // SAFETY: likewise.
+                None => return Worth(unsafe { c::prorata_feasible(weight, tasks) }).to_f64(),
+            };
+            Worth(worth).to_f64() * PARTS as f64
         };
-        demands.iter().map(feasible).collect()
+        (1..).zip(claims).map(feasible).collect()
     }
+}
+
+/// Parts of a limited node's value, of which one is looked at.
+const PARTS: u64 = 3;
+
+/// What a node's tasks ask of the CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    pub weight: u64,
+    pub tasks: u32,
+    /// The limit in thousandths of a CPU.
+    pub max: Option<u32>,
 }

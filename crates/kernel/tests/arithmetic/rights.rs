@@ -1,12 +1,13 @@
 //! The graph of rights and the feasible weights beside the core's ledger and readjustment.
 
+use prorata_core::cpu_limit::CPU_THOUSANDTHS;
 use prorata_core::feasible::{Demand, feasible_weights};
 use prorata_core::ids::{ClientId, CurrencyId, TicketId};
 use prorata_core::ledger::{Ledger, Limits, Mode, Operation, Outcome, Principal, Target};
 use rand_core::Rng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::native::Graph;
+use crate::native::{Claim, Graph};
 use crate::{amount, numbers};
 
 /// Nodes of the random graphs: the base currency, currencies, then clients.
@@ -167,31 +168,59 @@ fn issue(ledger: &mut Ledger, currency: CurrencyId, amount: u32, target: Target)
 /// The kernel looks at the running tasks only; those of the densest demands are among them.
 #[test]
 fn feasible_weights_are_the_core_s() {
-    let mut random = numbers(7);
+    let cut = check_feasible(7, 20_000, |_| None);
+    assert!(cut > 5_000, "only {cut} rounds had infeasible weights");
+}
+
+/// Some clients, or all, have limits: from a thousandth of a CPU to more than all CPUs.
+#[test]
+fn feasible_weights_of_limited_clients_are_the_core_s() {
+    let cut = check_feasible(8, 5_000, |random| match random.next_u64() % 3 {
+        0 => None,
+        _ => Some(amount(random, 15) as u32),
+    });
+    assert!(cut > 2_500, "only {cut} rounds had infeasible weights");
+}
+
+/// Compares random claims with such limits. Returns how many rounds had infeasible weights.
+fn check_feasible(
+    seed: u64,
+    rounds: u32,
+    mut limit: impl FnMut(&mut Xoshiro256PlusPlus) -> Option<u32>,
+) -> u32 {
+    let mut random = numbers(seed);
     let mut cut = 0;
-    for round in 0..20_000 {
-        let cpus = 2 + (random.next_u64() % 15) as u32;
+    for round in 0..rounds {
+        let cpus = 1 + (random.next_u64() % 16) as u32;
         let count = 1 + random.next_u64() % 24;
         let bits = 12 + (random.next_u64() % 6) as u32;
-        let mut demands: Vec<Demand> = (0..count)
-            .map(|_| Demand {
-                weight: (1 << 11) + amount(&mut random, bits) as u32,
-                cpus: 1 + (random.next_u64() % 3) as u32,
-            })
-            .collect();
-        demands.sort_by(|a, b| b.cmp_density(a));
-        let core = feasible_weights(&demands, cpus);
+        let claims = (0..count).map(|_| {
+            let claim = Claim {
+                weight: (1 << 11) + amount(&mut random, bits),
+                tasks: 1 + (random.next_u64() % 3) as u32,
+                max: limit(&mut random),
+            };
+            let most = claim.tasks.min(cpus) * CPU_THOUSANDTHS;
+            let demand = Demand {
+                weight: claim.weight as u32,
+                cpus: claim.max.map_or(most, |max| most.min(max)),
+            };
+            (demand, claim)
+        });
+        let mut claims: Vec<(Demand, Claim)> = claims.collect();
+        claims.sort_by(|(a, _), (b, _)| b.cmp_density(a));
+        let (demands, claims): (Vec<Demand>, Vec<Claim>) = claims.into_iter().unzip();
+        let core = feasible_weights(&demands, cpus * CPU_THOUSANDTHS);
         cut += u32::from(core.iter().zip(&demands).any(|(w, d)| *w < d.weight));
-        let shown: Vec<(u64, u32)> = demands.iter().map(|d| (d.weight.into(), d.cpus)).collect();
-        let ours = Graph::new().feasible(&shown, cpus);
+        let ours = Graph::new().feasible(&claims, cpus);
         for (ours, core) in ours.iter().zip(&core) {
             let core = f64::from(*core);
             // The core rounds to whole tickets.
             assert!(
                 (ours - core).abs() <= 1.0 + core * 2f64.powi(-20),
-                "round {round}, {cpus} CPUs, {shown:?}: {ours} for {core}"
+                "round {round}, {cpus} CPUs, {claims:?}: {ours} for {core}"
             );
         }
     }
-    assert!(cut > 5_000, "only {cut} rounds had infeasible weights");
+    cut
 }

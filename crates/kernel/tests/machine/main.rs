@@ -7,6 +7,7 @@ mod early;
 mod economy;
 mod histories;
 mod hogs;
+mod limits;
 mod loading;
 mod next;
 mod observe;
@@ -22,7 +23,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 type Check = fn() -> Result<(), Failed>;
 
 /// Checks for any number of CPUs, which a short run has too. Most reckon with one CPU.
-const IN_SHORT: [(&str, Check); 8] = [
+const IN_SHORT: [(&str, Check); 10] = [
     ("loading_is_little_work", loading::verifier),
     ("three_hogs_share_3_2_1", sharing::three_hogs),
     ("changes_take_effect_at_once", economy::changes),
@@ -30,7 +31,48 @@ const IN_SHORT: [(&str, Check); 8] = [
     ("every_pick_is_the_core_s", replay::picks),
     ("every_early_pick_is_allowed", replay::early_picks),
     ("stopped_and_continued", tasks::stop_and_continue),
+    ("a_limited_client_gets_its_limit_alone", limits::alone),
+    (
+        "every_pick_beside_limits_is_the_core_s",
+        replay::limited_picks,
+    ),
     ("kernel_threads_get_their_turns", whole::kernel_threads),
+];
+
+/// The same for several CPUs.
+const LIMITED_ALONE: [(&str, Check); 1] =
+    [("a_limited_client_gets_its_limit_alone", limits::alone)];
+
+/// Checks of limits, for any number of CPUs.
+const LIMITS: [(&str, Check); 10] = [
+    (
+        "a_limited_client_leaves_the_rest_to_others",
+        limits::beside_hogs,
+    ),
+    (
+        "a_limit_holds_for_all_tasks_together",
+        limits::tasks_together,
+    ),
+    ("a_limit_may_exceed_a_cpu", limits::more_than_a_cpu),
+    ("a_lottery_keeps_limits", limits::lottery),
+    (
+        "a_limit_changes_during_a_pause",
+        limits::changes_during_a_pause,
+    ),
+    (
+        "a_client_can_be_ended_while_its_limit_stops_it",
+        limits::ends_during_a_pause,
+    ),
+    (
+        "limited_tasks_run_on_without_the_scheduler",
+        limits::unloaded_during_a_pause,
+    ),
+    ("no_task_starves_under_a_limit", limits::no_starvation),
+    (
+        "no_task_of_a_crowd_starves_under_a_limit",
+        limits::no_starvation_of_a_crowd,
+    ),
+    ("limits_of_limits", limits::refusals),
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
@@ -187,11 +229,17 @@ fn main() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let is_short = std::env::var_os("SHORT_TESTS").is_some();
     let checks: &[&[(&str, Check)]] = match cpus {
-        3 if is_short => &[&IN_SHORT_ON_THREE],
-        3 => &[&IN_SHORT_ON_THREE, &CHECKS_ON_THREE],
+        3 if is_short => &[&IN_SHORT_ON_THREE, &LIMITED_ALONE],
+        2 => &[&LIMITED_ALONE, &LIMITS],
+        3 => &[
+            &IN_SHORT_ON_THREE,
+            &CHECKS_ON_THREE,
+            &LIMITED_ALONE,
+            &LIMITS,
+        ],
         4 => &[&CHECKS_ON_FOUR],
         _ if is_short => &[&IN_SHORT],
-        _ => &[&IN_SHORT, &CHECKS],
+        _ => &[&IN_SHORT, &CHECKS, &LIMITS],
     };
     let checks = checks.iter().copied().flatten();
     let trials = checks.map(|&(name, check)| Trial::test(name, check));

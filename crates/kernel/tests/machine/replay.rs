@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_kernel::KernelError;
 use prorata_kernel::replay::{Disallowed, Replay};
 use prorata_kernel::scheduler::{
@@ -124,6 +125,39 @@ fn passed_over_is_found(decisions: &[Decision]) -> Result<(), Failed> {
         Err(Disallowed::Early { .. } | Disallowed::Pick { node: 3, .. }) => Ok(()),
         found => Err(format!("{found:?}").into()),
     }
+}
+
+/// Limited clients beside others, some of them with early tasks. Use during a pause is found.
+pub fn limited_picks() -> Result<(), Failed> {
+    for options in [&STRIDE, &HYBRID] {
+        let scheduler = Scheduler::load_traced(options)?;
+        let mut programs = programs(&scheduler)?;
+        let second = Hog::start();
+        scheduler.give(1, second.pid())?;
+        programs.push(second);
+        for (node, percent) in [(1, 10), (4, 2), (5, 5)] {
+            scheduler.set_limit(node, CpuLimit::from_thousandths(10 * percent))?;
+        }
+        let mut decisions = Vec::new();
+        let take = || scheduler.take_decisions();
+        record(&take, Duration::from_secs(4), &mut decisions)?;
+        check(&decisions)?;
+        let pauses = decisions.iter();
+        let pauses = pauses
+            .filter(|told| told.kind == DecisionKind::Pause)
+            .count();
+        eprintln!("    {pauses} pauses");
+        if pauses < 20 {
+            return Err(format!("only {pauses} pauses").into());
+        }
+        // The real trace, except that no pause ends.
+        decisions.retain(|told| told.kind != DecisionKind::Resume);
+        match replay(&decisions) {
+            Err(Disallowed::Limit { .. }) => {}
+            found => return Err(format!("{found:?}").into()),
+        }
+    }
+    Ok(())
 }
 
 /// From the midst of a history on, in which tickets, quanta and clients change.

@@ -24,6 +24,8 @@ struct Turn {
     quantum_ns: u64,
     /// When it was last charged.
     until_ns: u64,
+    /// Whether its client exhausted its allowance meanwhile.
+    meets_limit: bool,
 }
 
 /// Keeps the last events.
@@ -81,6 +83,7 @@ impl Interpreter {
                     used_ns: 0,
                     quantum_ns: decision.quantum_ns,
                     until_ns: time_ns,
+                    meets_limit: false,
                 };
                 if let Some(before) = self.turns.insert(decision.cpu, turn) {
                     self.end(&before, false);
@@ -93,6 +96,11 @@ impl Interpreter {
                     turn.until_ns = time_ns;
                 }
             }
+            DecisionKind::Pause => {
+                for turn in self.turns.values_mut() {
+                    turn.meets_limit |= turn.node == node;
+                }
+            }
             DecisionKind::Begin
             | DecisionKind::Competes
             | DecisionKind::Sleeps
@@ -101,7 +109,9 @@ impl Interpreter {
             | DecisionKind::Look
             | DecisionKind::Take
             | DecisionKind::Go
-            | DecisionKind::Overdue => {}
+            | DecisionKind::Overdue
+            | DecisionKind::Resume
+            | DecisionKind::Spare => {}
         }
     }
 
@@ -153,6 +163,8 @@ impl Interpreter {
         }
         let reason = if slept {
             TurnEndKind::Sleep
+        } else if turn.meets_limit {
+            TurnEndKind::Limit
         } else if turn.used_ns + self.tick_ns > turn.quantum_ns {
             TurnEndKind::Quantum
         } else {

@@ -106,7 +106,10 @@ impl<W: io::Write> Recording<W> {
             | DecisionKind::Go
             | DecisionKind::WaitEarly
             | DecisionKind::EndEarly
-            | DecisionKind::Overdue => return,
+            | DecisionKind::Overdue
+            | DecisionKind::Pause
+            | DecisionKind::Resume
+            | DecisionKind::Spare => return,
             DecisionKind::Begin => {
                 self.competing = 0;
                 return;

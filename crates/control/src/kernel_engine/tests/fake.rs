@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_kernel::KernelError;
 use prorata_kernel::scheduler::{Account, Options, Policy as Kind, Ticket};
 use prorata_user::{Bell, Policy, ProcessId, procfs};
@@ -27,6 +28,7 @@ pub(super) struct Kernel {
 pub(super) struct Books {
     pub nodes: BTreeMap<u32, Vec<Ticket>>,
     pub quanta_ns: BTreeMap<u32, u64>,
+    pub limits: BTreeMap<u32, CpuLimit>,
     pub members: HashMap<u32, (ProcessId, u32)>,
     /// Threads that were taken back: they inherit nothing any more.
     taken_back: HashMap<u32, ProcessId>,
@@ -74,6 +76,7 @@ impl Kernel {
         books.unloading = false;
         books.nodes.clear();
         books.quanta_ns.clear();
+        books.limits.clear();
         books.members.clear();
         books.taken_back.clear();
         books.accounts.clear();
@@ -167,6 +170,22 @@ impl InKernel for Kernel {
         Ok(())
     }
 
+    fn set_limit(&self, node: u32, max: Option<CpuLimit>) -> Result<(), KernelError> {
+        let mut books = self.books();
+        if !books.nodes.contains_key(&node) {
+            return Err(KernelError::UnknownNode { node });
+        }
+        match max {
+            Some(max) => books.limits.insert(node, max),
+            None => books.limits.remove(&node),
+        };
+        Ok(())
+    }
+
+    fn holds_limits(&self) -> bool {
+        true
+    }
+
     fn set_tickets(&self, node: u32, tickets: &[Ticket]) -> Result<(), KernelError> {
         self.books().nodes.insert(node, tickets.to_vec());
         Ok(())
@@ -182,6 +201,7 @@ impl InKernel for Kernel {
         }
         assert!(books.nodes.remove(&node).is_some());
         books.quanta_ns.remove(&node);
+        books.limits.remove(&node);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ mod over_fake;
 
 use std::process::Command;
 
+use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::hybrid::MAX_BOOST;
 use prorata_core::ledger::Operation;
 use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
@@ -360,6 +361,63 @@ fn a_clients_quantum_survives_a_reload() {
         over_fake.trouble().map(|told| told.contains("stall")),
         Some(true)
     );
+}
+
+#[test]
+fn limits_reach_the_kernel_and_survive_a_reload() {
+    let over_fake = EngineOverFake::new();
+    let clients = [(); 2].map(|()| over_fake.client(100));
+    let max = |thousandths| CpuLimit::from_thousandths(thousandths);
+    let set = |client: ClientId, max| {
+        over_fake.apply(Operation::LimitClient { client, max });
+        over_fake.engine.nudge();
+    };
+    let told = || over_fake.kernel.books().limits.clone();
+    // In the ledger before the engine hears of the client.
+    set(clients[0], max(500));
+    set(clients[1], max(1));
+    let nodes = clients.map(|client| over_fake.node(client));
+    let (half, least) = (max(500).unwrap(), max(1).unwrap());
+    assert_eq!(told(), [(nodes[0], half), (nodes[1], least)].into());
+    set(clients[0], max(250));
+    set(clients[1], None);
+    assert_eq!(told(), [(nodes[0], max(250).unwrap())].into());
+    over_fake.kernel.eject("runnable task stall");
+    eventually(|| (over_fake.kernel.books().loads == 2).then_some(()));
+    // The scheduler's lock is held until everything is told.
+    drop(over_fake.engine.side());
+    let node = over_fake.node(clients[0]);
+    assert_eq!(told(), [(node, max(250).unwrap())].into());
+    // A client that is gone takes its limit with it, and the next one has none.
+    over_fake.apply(Operation::DestroyClient { client: clients[0] });
+    over_fake.engine.nudge();
+    let next = over_fake.client(100);
+    over_fake.engine.nudge();
+    assert_eq!(over_fake.node(next), node);
+    assert_eq!(told(), [].into());
+}
+
+#[test]
+fn a_client_is_limited_while_it_pauses() {
+    let over_fake = EngineOverFake::new();
+    let client = over_fake.client(100);
+    let sleeper = Sleeper::start();
+    over_fake.engine.manage(client, sleeper.id()).unwrap();
+    let node = over_fake.node(client);
+    for (runnable, pauses, state) in [
+        (1, true, ClientState::Limited),
+        (1, false, ClientState::Running),
+        (0, true, ClientState::Blocked),
+    ] {
+        let account = Account {
+            runnable,
+            pauses,
+            ..NOTHING
+        };
+        over_fake.kernel.books().accounts.insert(node, account);
+        over_fake.engine.look();
+        assert_eq!(over_fake.engine.state(client), Some(state));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
 
 mod early;
+mod pauses;
 
 const QUANTUM_NS: u64 = 20_000_000;
 const TICK_NS: u64 = 4_000_000;
