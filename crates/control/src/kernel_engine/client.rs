@@ -39,6 +39,7 @@ pub(super) const NOTHING: Account = Account {
     received_ns: 0,
     specified_ns: 0,
     runnable: 0,
+    bound: 0,
     tasks: 0,
     pauses: false,
     dispatches: 0,

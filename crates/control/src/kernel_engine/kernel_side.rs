@@ -7,7 +7,6 @@ use std::sync::Mutex;
 
 use prorata_core::cpu_limit::CpuLimit;
 use prorata_core::dispatcher::Dispatcher;
-use prorata_core::entitlement::Entitlements;
 use prorata_core::hybrid::BOOST_ONE;
 use prorata_core::ids::ClientId;
 use prorata_core::ledger::Ledger;
@@ -19,6 +18,7 @@ use prorata_protocol::{ClientState, HybridReport, PolicyName};
 use prorata_user::procfs::LastBorn;
 
 use super::client::{Client, NOTHING, sum};
+use super::dues::Dues;
 use super::policies::Policies;
 use super::projection::{KernelStep, Projection};
 use super::scheduler::InKernel;
@@ -57,6 +57,7 @@ pub(super) struct KernelSide {
     /// At the last look: the process born last on this machine, and the number
     /// of tasks of each client.
     seen: (Option<u32>, Vec<(ClientId, u32)>),
+    pub(super) dues: Dues,
     /// Whether the clients' processes were found since then.
     are_found: bool,
     /// Turns under schedulers that were unloaded.
@@ -90,6 +91,7 @@ impl KernelSide {
             trouble: None,
             births: LastBorn::open()?,
             seen: (None, Vec::new()),
+            dues: Dues::default(),
             are_found: false,
             earlier_decisions: 0,
             reloaded: false,
@@ -412,13 +414,14 @@ impl KernelSide {
         for id in ids {
             let now = self.in_kernel(id);
             if let (Some(client), Some(now)) = (self.clients.get_mut(&id), now) {
-                client.earlier = sum(&client.earlier, &now);
+                client.earlier = sum(&client.earlier, &self.dues.correct(id, now));
             }
         }
+        self.dues.begin_again();
     }
 
     /// The kernel's account of a client, since the scheduler was loaded.
-    fn in_kernel(&self, client: ClientId) -> Option<Account> {
+    pub(super) fn in_kernel(&self, client: ClientId) -> Option<Account> {
         let node = self.projection.node(client)?;
         self.scheduler.as_ref()?.account(node).ok()
     }
@@ -442,15 +445,6 @@ impl KernelSide {
             self.seen = seen;
             self.are_found = false;
         }
-    }
-
-    /// Says which clients competed at the last look, so that values and shares
-    /// are current.
-    pub fn report_to(&self, entitlements: &mut Entitlements) {
-        for (id, client) in &self.clients {
-            entitlements.set_runnable(*id, client.now.runnable);
-        }
-        entitlements.refresh_all(&mut |_, _, _| ());
     }
 
     /// As of the last look, or later. The engine looks for processes only after
@@ -480,8 +474,8 @@ impl KernelSide {
     /// tasks, the whole account.
     pub fn account(&self, client: ClientId) -> Option<ClientAccount> {
         let account = match self.clients.get(&client) {
-            Some(client) => sum(&client.earlier, &client.now),
-            None => self.in_kernel(client)?,
+            Some(known) => sum(&known.earlier, &self.dues.correct(client, known.now)),
+            None => self.dues.correct(client, self.in_kernel(client)?),
         };
         Some(ClientAccount {
             received_ns: account.received_ns,

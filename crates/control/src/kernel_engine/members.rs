@@ -477,7 +477,7 @@ fn set_policy(tid: u32, own: Policy) {
     }
 }
 
-fn threads_of(pid: u32) -> Vec<u32> {
+pub(super) fn threads_of(pid: u32) -> Vec<u32> {
     let mut tids = Vec::new();
     let _ = procfs::for_each_thread(pid, |tid| tids.push(tid));
     tids

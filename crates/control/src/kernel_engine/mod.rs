@@ -18,6 +18,7 @@
 //! scheduler, and the daemon stays to say so.
 
 mod client;
+mod dues;
 mod kept;
 mod kernel_side;
 mod members;
@@ -96,11 +97,10 @@ impl Default for KernelOptions {
     }
 }
 
-/// The scheduler in the kernel and the CPUs that it was told to share out.
+/// The scheduler in the kernel and the thread that watches it.
 struct ForKernel {
     shared: Arc<Shared>,
     watcher: Option<JoinHandle<()>>,
-    cpus: Vec<u32>,
     options: KernelOptions,
     started: Instant,
 }
@@ -110,6 +110,8 @@ struct Shared {
     /// A thread that takes both takes this before the dispatcher.
     side: Mutex<KernelSide>,
     dispatcher: Arc<Mutex<Dispatcher>>,
+    /// The CPUs that the scheduler was told to share out.
+    cpus: Vec<u32>,
     /// Rings for the daemon: a client has exited.
     exits: Bell,
     /// Rings for the watcher: the engine ends.
@@ -243,6 +245,7 @@ impl ForKernel {
         let shared = Arc::new(Shared {
             side: Mutex::new(side),
             dispatcher,
+            cpus,
             exits: Bell::new()?,
             end: Bell::new()?,
         });
@@ -253,7 +256,6 @@ impl ForKernel {
         Ok(Self {
             shared,
             watcher: Some(watcher),
-            cpus,
             options,
             started: Instant::now(),
         })
@@ -330,8 +332,7 @@ impl Engine for ForKernel {
 
     fn look(&self) {
         let mut side = self.side();
-        side.look();
-        side.report_to(lock(&self.shared.dispatcher).entitlements_alone());
+        side.look_and_account(&self.shared.dispatcher, &self.shared.cpus);
     }
 
     fn processes(&self, client: ClientId) -> Vec<ProcessId> {
@@ -371,7 +372,7 @@ impl Engine for ForKernel {
                 (true, Scope::Given) => "partial",
                 (true, Scope::All) => "all",
             },
-            cpus: self.cpus.clone(),
+            cpus: self.shared.cpus.clone(),
             queues: Some(self.options.queues.to_string()),
             hybrid: Some(self.options.hybrid),
             traced: self.options.traced,

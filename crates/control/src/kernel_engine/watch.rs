@@ -32,6 +32,9 @@ pub(super) fn watch(shared: &Shared) {
         }
         let mut side = shared.side();
         side.look_after(&shared.dispatcher);
+        if side.has_confined() {
+            side.look_and_account(&shared.dispatcher, &shared.cpus);
+        }
         if side.has_exited() {
             shared.exits.ring();
         }

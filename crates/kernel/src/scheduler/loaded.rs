@@ -241,6 +241,7 @@ impl Scheduler {
                 received_ns: entry.account.received_ns,
                 specified_ns: entry.account.specified_ns + unsettled(data.dispensed, &entry.client),
                 runnable: entry.client.tasks + entry.bound,
+                bound: entry.bound,
                 tasks: entry.tasks,
                 pauses: entry.limit != 0
                     && tables.limits[entry.limit as usize].allowance.pauses != 0,

@@ -147,6 +147,8 @@ pub struct Account {
     pub specified_ns: u64,
     /// Runnable tasks.
     pub runnable: u32,
+    /// Those of them that may not use all CPUs.
+    pub bound: u32,
     /// Tasks.
     pub tasks: u32,
     /// Whether it has exhausted the allowance of its limit.

@@ -11,6 +11,8 @@ use prorata_core::ledger::Operation;
 use prorata_kernel::scheduler::{Account, BASE, CGROUP_NODES, Ticket};
 use prorata_user::ownership::KnownClient;
 use prorata_user::{CLIENT_MARKER, SOCKET_MARKER};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::client::NOTHING;
 use super::*;
@@ -214,6 +216,55 @@ fn the_kernels_boosts_and_leads_are_reported() {
     let pid = sleeper.id().pid;
     over_fake.kernel.books().boosts.insert(pid, MAX_BOOST);
     assert_eq!(hybrid().boost, Some(10_000.0));
+}
+
+#[test]
+fn clients_on_one_cpu_are_due_no_more_than_that_cpu_gives() {
+    let over_fake = EngineOverFake::new();
+    let clients = [900, 100, 100].map(|tickets| over_fake.client(tickets));
+    let sleepers = [(); 3].map(|()| Sleeper::start());
+    let mut first = CpuSet::new();
+    first.set(0);
+    for sleeper in &sleepers[..2] {
+        let pid = Pid::from_raw(sleeper.id().pid.cast_signed());
+        sched_setaffinity(pid, &first).unwrap();
+    }
+    for (client, sleeper) in clients.iter().zip(&sleepers) {
+        over_fake.engine.manage(*client, sleeper.id()).unwrap();
+    }
+    let specify = |specified_ns: [u64; 3], bound| {
+        for (client, specified_ns) in clients.iter().zip(specified_ns) {
+            let account = Account {
+                specified_ns,
+                runnable: 1,
+                bound: if *client == clients[2] { 0 } else { bound },
+                ..NOTHING
+            };
+            let node = over_fake.node(*client);
+            over_fake.kernel.books().accounts.insert(node, account);
+        }
+        over_fake.engine.look();
+    };
+    let told = || clients.map(|client| over_fake.engine.account(client).unwrap().specified_ns);
+    // What two CPUs give in a second, by tickets alone.
+    let second = [1_636_363_636, 181_818_182, 181_818_182];
+    specify(second, 0);
+    assert_eq!(told(), second);
+    // The first look at confined clients begins the account.
+    specify(second, 1);
+    assert_eq!(told(), second);
+    specify(second.map(|due| 2 * due), 1);
+    let due = [900_000_000, 100_000_000, 1_000_000_000];
+    for ((told, before), due) in told().into_iter().zip(second).zip(due) {
+        assert!((told - before).abs_diff(due) < 1_000_000, "{told}, {due}");
+    }
+    // Free again, and not competing: the correction stays, and the kernel's account goes on.
+    let before = told();
+    specify(second.map(|due| 2 * due), 0);
+    specify(second.map(|due| 3 * due), 0);
+    for ((told, before), due) in told().into_iter().zip(before).zip(second) {
+        assert_eq!(told - before, due);
+    }
 }
 
 #[test]
