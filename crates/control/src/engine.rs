@@ -73,7 +73,7 @@ pub struct EngineStatus {
     pub uptime_ns: u64,
     /// CPUs of which programs without a client use a part.
     pub outside: Vec<OutsideReport>,
-    /// What would give it a better mechanism, in one sentence.
+    /// What would be better with another choice or right, in one sentence.
     pub advice: Option<&'static str>,
     /// What the user should know, in one sentence.
     pub trouble: Option<String>,

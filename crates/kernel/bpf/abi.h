@@ -316,8 +316,10 @@ struct decision {
 	/* Whether a lottery decides. */
 	u32 drawn;
 	/*
-	 * Of a waiting task: its place, its queue, and whether it is a bound task. An early task has
-	 * what it received in its window instead of a place, and in `service_ns` what it deserved.
+	 * Of a client: the longest wait, as a difference of passes. Of a pick: the task's latest
+	 * place. Of a waiting task: its place, its queue, and whether it is a bound task. An early
+	 * task has what it received in its window instead of a place, and in `service_ns` what it
+	 * deserved.
 	 */
 	u64 key;
 	u32 queue;

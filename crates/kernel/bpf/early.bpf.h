@@ -47,24 +47,28 @@ static u32 kind_of_sleep(const struct task_struct *sleeper)
 	return WAKE_USER;
 }
 
-/* Whether the leads of a task and of its client permit it to be early. */
-static bool is_within_bounds(const struct task *task, u64 now)
+/* Whether the leads of a task and of its client permit it to be early on this CPU. */
+__noinline int is_within_bounds(struct task *task __arg_nonnull, s32 cpu, u64 now)
 {
 	const struct rights *node = node_at(task->node);
+	u64 bound = lead_bound(node), lead = lead_by(task->node, now);
 
-	return task->lead_ns <= lead_bound_of(quantum_of(node)) &&
-	       lead_by(task->node, now) <= lead_bound(node);
+	if (lead > bound && all_tasks && !lottery && !is_bound(task))
+		lead = at_most(lead, lead_over_waiting(task->node, cpu));
+	if (traced)
+		task->judged_lead_ns = lead;
+	return lead <= bound && task->lead_ns <= lead_bound_of(quantum_of(node));
 }
 
 /* Makes a task early that slept on this, if it may be. */
-static void make_early(struct task *task, u32 class, u64 arrival, u64 now)
+static void make_early(struct task *task, s32 cpu, u32 class, u64 arrival, u64 now)
 {
 	u32 part = FRACTION_ONE;
 
 	if (ticket_boost && class == WAKE_USER)
 		part = fraction_after(&task->window, 0);
 	task->early = NOT_EARLY;
-	if (wakes_early(class, part, 0, 0) && is_within_bounds(task, now))
+	if (wakes_early(class, part, 0, 0) && is_within_bounds(task, cpu, now))
 		task->early = early_rank(class, part, arrival);
 }
 
@@ -72,6 +76,7 @@ static void make_early(struct task *task, u32 class, u64 arrival, u64 now)
 __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull,
 			      u64 now)
 {
+	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
 	u32 class = task->sleeps_on;
 
 	task->woke_at_ns = task->charged_ns;
@@ -79,7 +84,7 @@ __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *
 	follow_second(task->node, now);
 	advance_window(task, now);
 	if (!wants_less(p))
-		make_early(task, class, now, now);
+		make_early(task, cpu, class, now, now);
 	return 0;
 }
 
@@ -109,6 +114,7 @@ __noinline int reconsider_early(struct task_struct *p __arg_trusted,
 {
 	u64 used_ns = task->charged_ns - task->woke_at_ns;
 	u64 arrival = is_early(task) ? task->early : now;
+	s32 cpu = one_cpu ? 0 : scx_bpf_task_cpu(p);
 
 	if (!is_early(task) && used_ns > quantum_of(node_at(task->node)))
 		return 0;
@@ -116,7 +122,7 @@ __noinline int reconsider_early(struct task_struct *p __arg_trusted,
 		task->early = NOT_EARLY;
 		return 0;
 	}
-	make_early(task, WAKE_USER, arrival, now);
+	make_early(task, cpu, WAKE_USER, arrival, now);
 	return task->early != NOT_EARLY;
 }
 
@@ -186,7 +192,7 @@ __noinline int take_early(s32 cpu, u64 running_early)
 				set_aside(BPF_FOR_EACH_ITER, p, task, EARLY);
 				continue;
 			}
-			if (!is_within_bounds(task, now)) {
+			if (!is_within_bounds(task, cpu, now)) {
 				compete_again(BPF_FOR_EACH_ITER, p, task);
 				continue;
 			}

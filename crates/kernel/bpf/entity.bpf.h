@@ -102,6 +102,33 @@ __noinline int revalue(struct entity *entity __arg_nonnull, u64 now)
 	return 0;
 }
 
+/* The currency of the first ticket that funds a node. A control group has one ticket. */
+static struct rights *currency_of(const struct rights *node)
+{
+	return node_at(ticket_at(list_of(node->backing))->currency);
+}
+
+/*
+ * Whether siblings of the node have come or gone since its price was found. A task that naps ends
+ * turns, and those are valued while it runs. Early tasks do not end for it. So their node would
+ * seem to be worth more, if a turn were not valued when it begins, too.
+ */
+static bool have_siblings_changed(u32 number)
+{
+	const struct rights *currency = currency_of(node_at(number));
+
+	return currency != &nodes[BASE] && currency->active != currency->priced_active;
+}
+
+/* The prices of the node and of its currency are to be found anew. */
+static void forget_price(u32 number)
+{
+	struct rights *node = node_at(number);
+
+	currency_of(node)->priced_change = change - 1;
+	node->priced_change = change - 1;
+}
+
 /*
  * Whether credit beyond one wait for the longest turns is lost over a sleep. In a whole
  * system many tasks wake, wait for a turn to end, use little and sleep again. The credit

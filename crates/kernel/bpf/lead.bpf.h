@@ -10,6 +10,12 @@
  * if that is more. Otherwise programs that wake now and then would make each session of
  * programs that compute look as if it were far ahead.
  *
+ * Even so, in a whole system others are due more than they take: they nap for short times, and
+ * what they leave goes to those that compute. So there a client whose lead is too high is compared
+ * with the tasks that wait: how far is its pass ahead of theirs? Tasks that do not wait lose
+ * nothing. (A client's early use moves its pass. So beside any task that waits all the time the
+ * client receives no more than the bound beyond its due.)
+ *
  * Rates are found once a second, when the client first competes or is charged in it.
  */
 #ifndef PRORATA_LEAD_BPF_H
@@ -82,20 +88,31 @@ static __always_inline void settle_if_competing(struct rights *node)
 		settle(&node->client);
 }
 
-/* What the client was due in the last second among those that competed at the moment. */
-static u64 rate_by_account(struct rights *node, u64 now)
+/* CPU time for each ns, in 2^-CPU_BITS. */
+static u64 rate_in(u64 time_ns, u64 elapsed_ns)
+{
+	if ((s64)time_ns <= 0 || (s64)elapsed_ns <= 0 || elapsed_ns > 2 * SLOT_NS)
+		return 0;
+	return (at_most(time_ns, 1ULL << 42) << PART_BITS) / elapsed_ns << (CPU_BITS - PART_BITS);
+}
+
+/*
+ * What the client's tasks share: what the client was due in the last second among those that
+ * competed at the moment. In a whole system it is what the client received, if that is more,
+ * because others left it.
+ */
+static u64 rate_to_share(struct rights *node, u64 now)
 {
 	struct dues *dues = &node->dues;
-	u64 elapsed_ns = now - dues->since, specified_ns;
+	u64 elapsed_ns = now - dues->since, time_ns;
 
 	settle_if_competing(node);
-	specified_ns = node->account.specified_ns - dues->specified_before_ns;
-	dues->specified_before_ns += specified_ns;
+	time_ns = node->account.specified_ns - dues->specified_before_ns;
+	dues->specified_before_ns += time_ns;
 	dues->since = now;
-	if ((s64)specified_ns <= 0 || (s64)elapsed_ns <= 0 || elapsed_ns > 2 * SLOT_NS)
-		return 0;
-	return (at_most(specified_ns, 1ULL << 42) << PART_BITS) / elapsed_ns
-	       << (CPU_BITS - PART_BITS);
+	if (all_tasks && (s64)time_ns < (s64)(dues->service << SERVICE_BITS))
+		time_ns = dues->service << SERVICE_BITS;
+	return rate_in(time_ns, elapsed_ns);
 }
 
 /* What the client is worth within its limit. */
@@ -118,7 +135,7 @@ __noinline int count_client(u32 number, u64 now)
 	struct rights *node = node_at(number);
 	struct dues *dues = &node->dues;
 	u32 here = second, last = dues->counted_in;
-	u64 value = at_most(single_of(value_within_limit(node)), MAX_COUNTED), by_account;
+	u64 value = at_most(single_of(value_within_limit(node)), MAX_COUNTED), shared;
 
 	if (!__sync_bool_compare_and_swap(&dues->counted_in, last, here))
 		return 0;
@@ -127,8 +144,8 @@ __noinline int count_client(u32 number, u64 now)
 	__sync_fetch_and_add(competed_in(here), value);
 	dues->counted = value;
 	dues->rate = at_most(rate_of_value(value, all_competed(), node->tasks), most_due(node));
-	by_account = rate_by_account(node, now);
-	dues->rate_of_tasks = by_account > dues->rate ? by_account : dues->rate;
+	shared = rate_to_share(node, now);
+	dues->rate_of_tasks = shared > dues->rate ? shared : dues->rate;
 	if (dues->service)
 		dues->mean_held = dues->held_by_service / dues->service;
 	dues->held_by_service = 0;
@@ -178,6 +195,28 @@ __noinline u64 lead_by(u32 number, u64 now)
 			due_ns = specified_ns;
 	}
 	return drained(dues->lead_ns, due_ns);
+}
+
+/* The smallest place of a task that waits for this CPU, or this pass if that is smaller. */
+static u64 least_beside(u64 pass, s32 cpu)
+{
+	u64 key;
+
+	pass = least_waiting(pass);
+	if (one_cpu)
+		return pass;
+	if (first_key(residents_of(cpu), &key) && before(key, pass))
+		pass = key;
+	return first_key(ROAMERS, &key) && before(key, pass) ? key : pass;
+}
+
+/* The service by which the client's unbound tasks are ahead of the tasks that wait for this CPU. */
+__noinline u64 lead_over_waiting(u32 number, s32 cpu)
+{
+	const struct entity *client = &node_at(number)->client;
+	u64 pass = READ_ONCE(client->pass);
+
+	return service_of(pass - least_beside(pass, cpu), client->worth);
 }
 
 /* A task of the client used service. A lost update of another CPU's does no harm. */

@@ -40,6 +40,8 @@ struct task {
 	u64 rate;
 	/* CPU time that it used beyond what it deserved. */
 	u64 lead_ns;
+	/* Its client's lead when that last decided whether it is early. Only traces need it. */
+	u64 judged_lead_ns;
 	/* `charged_ns` when it woke last. */
 	u64 woke_at_ns;
 	/* The second in which the rate was found. */

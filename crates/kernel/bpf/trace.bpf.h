@@ -68,6 +68,7 @@ __noinline int tell(u32 kind, u32 number, u32 tid, u64 service_ns)
 		.worth = client->worth,
 		.present = kind == STATE_SLEEPS ? client->left_at : present(),
 		.service_ns = service_ns,
+		.key = longest,
 	};
 
 	return put(&decision);

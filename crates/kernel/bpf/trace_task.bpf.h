@@ -28,7 +28,8 @@ static __always_inline struct decision record_of(u32 kind, u32 tid, struct task 
 		.queue = queue,
 		.bound = is_bound(task),
 		.early = hybrid ? task->early : NOT_EARLY,
-		.lead_ns = lead_by(task->node, scx_bpf_now()),
+		.lead_ns =
+			is_early(task) ? task->judged_lead_ns : lead_by(task->node, scx_bpf_now()),
 		.own_lead_ns = task->lead_ns,
 	};
 }
@@ -74,7 +75,7 @@ static __always_inline void trace_pick(const struct task_struct *p, struct task 
 {
 	if (!traced)
 		return;
-	tell_of_task(DECISION_PICK, p->pid, task, 0, 0);
+	tell_of_task(DECISION_PICK, p->pid, task, 0, task->latest);
 	tell_state_if_asked();
 }
 

@@ -105,7 +105,7 @@ pub struct StatusReport {
     /// several CPUs: only where that changes what clients receive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideReport>,
-    /// What would give the engine a better mechanism, in one sentence.
+    /// What would be better with another choice or right, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// What the user should know of the engine, in one sentence.

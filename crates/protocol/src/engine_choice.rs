@@ -18,7 +18,7 @@ pub enum EngineChoice {
 }
 
 /// What is fixed about the scheduler in the kernel when the daemon loads it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", from = "KeptKernelChoice")]
 pub struct KernelChoice {
     /// It schedules all of the machine, and not the clients alone.
@@ -29,6 +29,17 @@ pub struct KernelChoice {
     pub hybrid: HybridChoice,
     /// Its decisions can be traced.
     pub traced: bool,
+}
+
+impl Default for KernelChoice {
+    fn default() -> Self {
+        Self {
+            all: true,
+            queues: QueueChoice::default(),
+            hybrid: HybridChoice::default(),
+            traced: false,
+        }
+    }
 }
 
 /// A choice as a journal keeps it. Older ones know one mechanism and not the others.
@@ -52,7 +63,7 @@ impl From<KeptKernelChoice> for KernelChoice {
         Self {
             all: kept.all,
             queues: kept.queues,
-            hybrid: hybrid.unwrap_or(HybridChoice::initial(kept.all)),
+            hybrid: hybrid.unwrap_or_default(),
             traced: kept.traced,
         }
     }
@@ -95,13 +106,13 @@ impl EngineChoice {
             return vec!["user".to_owned()];
         };
         let mut words = vec!["kernel".to_owned()];
-        if all {
-            words.push("--all".to_owned());
+        if !all {
+            words.push("--clients-only".to_owned());
         }
         if queues != QueueChoice::default() {
             words.push(format!("--queues={queues}"));
         }
-        if hybrid != HybridChoice::initial(all) {
+        if hybrid != HybridChoice::default() {
             words.push(format!("--hybrid={hybrid}"));
         }
         if traced {
@@ -127,15 +138,15 @@ mod tests {
         assert_eq!(EngineChoice::User.to_string(), "user");
         let kernel = |choice| EngineChoice::Kernel(choice).to_string();
         assert_eq!(kernel(KernelChoice::default()), "kernel");
-        let everything = KernelChoice {
-            all: true,
+        let other = KernelChoice {
+            all: false,
             queues: QueueChoice::One,
-            hybrid: HybridChoice::ALL,
+            hybrid: HybridChoice::NONE,
             traced: true,
         };
         assert_eq!(
-            kernel(everything),
-            "kernel --all --queues=one --hybrid=kernel-priorities,abbreviated-quanta,ticket-boost --trace"
+            kernel(other),
+            "kernel --clients-only --queues=one --hybrid=none --trace"
         );
     }
 
@@ -146,8 +157,7 @@ mod tests {
         assert_eq!((all.all, all.hybrid), (true, HybridChoice::NONE));
         let abbreviated = kept(r#"{"abbreviated":true}"#).hybrid;
         assert!(abbreviated.abbreviated_quanta && !abbreviated.ticket_boost);
-        assert_eq!(kept("{}"), KernelChoice::default());
-        assert_eq!(kept(r#"{"all":true}"#).hybrid, HybridChoice::NONE);
+        assert!(!kept("{}").all);
         let chosen = KernelChoice {
             hybrid: abbreviated,
             traced: true,

@@ -36,14 +36,6 @@ impl HybridChoice {
         abbreviated_quanta: true,
         ticket_boost: true,
     };
-
-    /// The choice without `--hybrid`, for the clients or for all of the machine.
-    pub fn initial(all: bool) -> Self {
-        match all {
-            true => Self::NONE,
-            false => Self::ALL,
-        }
-    }
 }
 
 impl From<HybridChoice> for Mechanisms {
@@ -62,9 +54,8 @@ impl From<HybridChoice> for Mechanisms {
 }
 
 impl Default for HybridChoice {
-    /// For the clients.
     fn default() -> Self {
-        Self::initial(false)
+        Self::ALL
     }
 }
 

@@ -71,6 +71,6 @@ pub const KERNEL: ProcessEngine = ProcessEngine {
     most_threads: 16384,
     start: |dispatcher, directory, cpus| {
         let setup = EngineSetup::without_daemon(dispatcher, directory, cpus);
-        kernel_engine(setup, KernelOptions::default())
+        kernel_engine(setup, KernelOptions::for_clients())
     },
 };

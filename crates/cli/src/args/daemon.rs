@@ -25,8 +25,7 @@ pub struct DaemonSettings {
 /// The mechanisms of hybrid lottery scheduling.
 #[derive(Clone, Copy, Args, Debug)]
 pub struct HybridOption {
-    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three,
-    /// and none with --all
+    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three
     ///
     /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
     /// waking task that received less than it deserved in the last ten seconds runs first.
@@ -44,9 +43,17 @@ pub struct EngineOptions {
     /// Engine that schedules; initially user
     #[arg(long)]
     pub engine: Option<DaemonEngine>,
-    /// Kernel engine: schedule the whole machine, with control groups as currencies, and not the
-    /// clients alone
+    /// Kernel engine: schedule the clients alone, below all other tasks, those of SCHED_IDLE included.
+    /// Without this, the whole machine is scheduled, with control groups as currencies
     #[arg(long, requires = "engine")]
+    pub clients_only: bool,
+    /// The former name of what is the default now
+    #[arg(
+        long,
+        requires = "engine",
+        conflicts_with = "clients_only",
+        hide = true
+    )]
     pub all: bool,
     /// Kernel engine: layout of the run queues; initially cpu
     #[arg(long, requires = "engine")]
@@ -92,6 +99,7 @@ impl EngineOptions {
     pub fn choice(self) -> Result<Option<EngineChoice>, WrongUsage> {
         let EngineOptions {
             engine,
+            clients_only,
             all,
             queues,
             hybrid: HybridOption { hybrid },
@@ -100,21 +108,23 @@ impl EngineOptions {
         } = self;
         match engine {
             None => Ok(None),
-            Some(DaemonEngine::User) if all || queues.is_some() || abbreviated || trace => {
+            Some(DaemonEngine::User)
+                if clients_only || all || queues.is_some() || abbreviated || trace =>
+            {
                 Err(WrongUsage(
-                    "--all, --queues and --trace need --engine kernel: leave them out with --engine \
-                     user"
+                    "--clients-only, --queues and --trace need --engine kernel: leave them out with \
+                     --engine user"
                         .to_owned(),
                 ))
             }
             Some(DaemonEngine::User) => Ok(Some(EngineChoice::User)),
             Some(DaemonEngine::Kernel) => {
                 Ok(Some(EngineChoice::Kernel(KernelChoice {
-                    all,
+                    all: !clients_only,
                     queues: queues.map(Into::into).unwrap_or_default(),
                     hybrid: match abbreviated {
                         true => ABBREVIATED,
-                        false => hybrid.unwrap_or(HybridChoice::initial(all)),
+                        false => hybrid.unwrap_or_default(),
                     },
                     traced: trace,
                 })))
@@ -131,8 +141,8 @@ command stays until `prorata stop`. The next daemon has the same engine, CPUs, q
 a daemon runs already, --quantum, --policy and (user engine) --hybrid take effect at once, and another \
 --engine or other --cpus are refused.
 
-With --engine kernel, a scheduler inside the kernel decides at every context switch. It needs root, a \
-kernel with sched_ext, and a prorata built with the kernel engine. If the kernel unloads the \
+With --engine kernel, a scheduler inside the kernel decides at every context switch, for all tasks of \
+the machine: each task without a client belongs to its control group. It needs root, a kernel with sched_ext, and a prorata built with the kernel engine. If the kernel unloads the \
 scheduler, the daemon loads it again once. If the daemon ends, all tasks continue under the kernel's \
 own scheduler.
 

@@ -52,7 +52,7 @@ fn the_engine_is_chosen_only_at_the_start() {
     // Tests of the kernel engine run in micro-VMs. Elsewhere the engine is refused
     // with a reason.
     if !std::path::Path::new("/sys/kernel/sched_ext").exists() {
-        for all in [&[][..], &["--all"]] {
+        for all in [&[][..], &["--clients-only"]] {
             let said = real.refused(&[&["start", "--engine", "kernel"], all].concat());
             let reasons = ["built without", "by root alone", "no sched_ext"];
             assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
@@ -66,7 +66,8 @@ fn the_engine_is_chosen_only_at_the_start() {
 fn kernel_options_are_refused_for_the_user_engine() {
     let real = Real::start();
     for option in [
-        &["--all"][..],
+        &["--clients-only"][..],
+        &["--all"],
         &["--queues", "one"],
         &["--abbreviated"],
         &["--trace"],

@@ -67,7 +67,7 @@ fn over_one(
     cpus: Vec<u32>,
 ) -> Result<Box<dyn Engine>, EngineError> {
     static SCHEDULER: OnceLock<Arc<KeptScheduler>> = OnceLock::new();
-    let options = KernelOptions::default();
+    let options = KernelOptions::for_clients();
     let scheduler = match SCHEDULER.get() {
         Some(scheduler) => scheduler,
         None => {

@@ -2,7 +2,7 @@
 
 use libtest_mimic::Failed;
 
-use crate::script::{SECONDS, check, json, near, part, play};
+use crate::script::{SECONDS, check, json, near, part, play, play_whole};
 
 /// Clients continue under the kernel's own scheduler. Their wrappers start the next
 /// daemon, which finds them.
@@ -32,7 +32,7 @@ pub fn killed_with_all() -> Result<(), Failed> {
          show status prorata status --json
          kill -0 $bystander; kill $bystander
          prorata stop; until_unloaded";
-    let shown = play("--all", script)?;
+    let shown = play_whole("", script)?;
     let status = json(&shown, "status")?;
     check(status["mechanism"] == "all", "mechanism", &shown)?;
     check(status["trouble"].is_null(), "trouble", &shown)

@@ -34,6 +34,8 @@ pub fn shares() -> Result<(), Failed> {
     let status = json(&shown, "status")?;
     check(status["engine"] == "kernel", "engine", &shown)?;
     check(status["mechanism"] == "partial", "mechanism", &shown)?;
+    let advice = status["advice"].as_str().unwrap_or_default();
+    check(advice.contains("--clients-only"), "advice", &shown)?;
     check(status["decisions"].as_u64() > Some(0), "decisions", &shown)?;
     check(status["trouble"].is_null(), "trouble", &shown)?;
     check(part(&shown, "state")? == "disabled", "not unloaded", &shown)

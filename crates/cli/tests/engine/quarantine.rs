@@ -3,7 +3,7 @@
 
 use crate::script::by_tickets_within;
 
-/// A client beside services under `--all` gets up to 2.9 % too much, beside a tolerance of 2 %:
+/// A client beside services in a whole machine gets up to 2.9 % too much, beside a tolerance of 2 %:
 /// in 3 of 19 runs of the check, and in 5 of 18 before.
 ///
 /// The cause: a task that naps competes while it waits for the present turn to end, which

@@ -46,8 +46,14 @@ const LONGEST_S: &str = "120";
 /// The output of a script, by name.
 pub type Shown = BTreeMap<String, String>;
 
-/// Runs a script under a daemon with these options, and leaves nothing behind.
+/// Runs a script under a daemon that schedules its clients alone, with these options, and leaves
+/// nothing behind.
 pub fn play(options: &str, script: &str) -> Result<Shown, Failed> {
+    play_whole(&format!("--clients-only {options}"), script)
+}
+
+/// The same under a daemon that schedules the whole machine.
+pub fn play_whole(options: &str, script: &str) -> Result<Shown, Failed> {
     let program = PRORATA.replace('\'', "'\\''");
     let script = format!(
         "echo 0 > {GROUP}/own/cgroup.procs

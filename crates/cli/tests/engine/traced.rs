@@ -3,7 +3,7 @@
 use libtest_mimic::Failed;
 use serde_json::Value;
 
-use crate::script::{GROUP, Shown, check, json, part, play};
+use crate::script::{GROUP, Shown, check, json, part, play, play_whole};
 use crate::whole::SERVICES;
 
 /// The number of the CPUs' group of tracks.
@@ -112,7 +112,7 @@ pub fn all_allowed() -> Result<(), Failed> {
          show checked cat /tmp/prorata.test/checked
          prorata stop; until_unloaded"
     );
-    is_allowed(&play("--all --trace", &script)?)
+    is_allowed(&play_whole("--trace", &script)?)
 }
 
 fn is_allowed(shown: &Shown) -> Result<(), Failed> {

@@ -5,7 +5,7 @@ use std::array;
 use libtest_mimic::Failed;
 
 use crate::quarantine;
-use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play};
+use crate::script::{GROUP, SECONDS, Shown, by_tickets, check, json, part, play_whole};
 
 /// Control groups as a service manager makes them, and their used time. One command
 /// reads all of them, because several would wait for one another's turns.
@@ -62,11 +62,14 @@ pub fn services() -> Result<(), Failed> {
          show status prorata status --json
          prorata stop; until_unloaded"
     );
-    let shown = play("--all", &script)?;
+    let shown = play_whole("", &script)?;
     check_shares(&shown, ["before", "after"], [3.0, 1.0])?;
     check_shares(&shown, ["equal", "later"], [1.0, 1.0])?;
     let status = json(&shown, "status")?;
     check(status["mechanism"] == "all", "mechanism", &shown)?;
+    check(status["advice"].is_null(), "advice", &shown)?;
+    let boost = &status["hybrid"]["ticket-boost"];
+    check(*boost == true, "early tasks", &shown)?;
     check(status["trouble"].is_null(), "trouble", &shown)
 }
 
@@ -83,7 +86,7 @@ pub fn clients() -> Result<(), Failed> {
          show before used; sleep {SECONDS}; show after used
          prorata stop; until_unloaded"
     );
-    let shown = play("--all", &script)?;
+    let shown = play_whole("", &script)?;
     let [a, b, client, machine] = used(&shown, ["before", "after"])?;
     let pairs = [(machine - client, 1.0), (client, 1.0)];
     let near = by_tickets(&pairs) || quarantine::CLIENT_BESIDE_SERVICES.holds(&pairs);

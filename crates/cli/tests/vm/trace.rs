@@ -72,7 +72,7 @@ nice -n 15 taskset 2 sha256sum /dev/zero & hogs="$hogs $!"
 echo "=== own"
 prorata trace --seconds 3 --check --json || echo "exit code $?"
 kill $hogs
-prorata start --engine kernel --trace >/dev/null
+prorata start --engine kernel --clients-only --trace >/dev/null
 for tickets in 1 2 3 4 5; do
     prorata run -t "$tickets" -- sh -c 'sha256sum /dev/zero & while :; do sleep 0.01; done' >/dev/null &
 done

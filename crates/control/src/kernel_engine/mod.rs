@@ -85,17 +85,24 @@ impl From<KernelChoice> for KernelOptions {
 }
 
 impl KernelOptions {
+    /// For clients alone, otherwise as the daemon has it by default.
+    pub fn for_clients() -> Self {
+        let choice = KernelChoice {
+            all: false,
+            ..KernelChoice::default()
+        };
+        choice.into()
+    }
+
     /// The mechanisms as the scheduler takes them.
     pub fn hybrid(&self) -> Mechanisms {
         self.hybrid.into()
     }
 }
 
-impl Default for KernelOptions {
-    fn default() -> Self {
-        KernelChoice::default().into()
-    }
-}
+/// What is to be known of clients that are scheduled alone.
+const BELOW_OTHERS: &str = "clients get what all other tasks leave, those of `SCHED_IDLE` included: \
+     without `--clients-only` the whole machine is scheduled";
 
 /// The scheduler in the kernel and the thread that watches it.
 struct ForKernel {
@@ -380,7 +387,7 @@ impl Engine for ForKernel {
             own_cpu_ns: cpu_time_ns(std::process::id()).unwrap_or(0),
             uptime_ns: self.started.elapsed().as_nanos() as u64,
             outside: Vec::new(),
-            advice: None,
+            advice: (self.options.scope == Scope::Given).then_some(BELOW_OTHERS),
             trouble: side.trouble(),
         }
     }

@@ -12,7 +12,8 @@
 //!   one by the end of its quantum (`bpf/next.bpf.h`).
 //! * A task taken for the CPU keeps it even if another one joins before it runs: tasks outside
 //!   the scheduler can run in between.
-//! * No client waits longer than eight seconds.
+//! * No client waits longer than eight seconds, and none of its tasks longer than that from when
+//!   the task began to wait. Before a task that is picked earlier for that nothing else counts.
 //!
 //! Where tasks are early, they precede all others ([`super::early`]). Clients that pause by their
 //! limits precede none ([`super::pauses`]).
@@ -27,7 +28,7 @@ use prorata_core::policy::{ClientIndex, Policy as _, PolicyError, Stride};
 use super::early::EarlyTasks;
 use super::pauses::Pauses;
 use super::{Disallowed, PASS_UNITS, TOLERANCE_NS};
-use crate::scheduler::{Decision, DecisionKind, LONGEST_WAIT_NS, OVERDUE_NS};
+use crate::scheduler::{Decision, DecisionKind, OVERDUE_NS};
 
 /// Tickets in the core for each base ticket: the core's tickets are whole.
 const SCALE: f64 = 1000.0;
@@ -61,6 +62,8 @@ pub struct OnOne {
     overdue: bool,
     pauses: Pauses,
     picks: u64,
+    /// The longest wait, as the kernel has it for the base tickets that are active now.
+    longest: f64,
     /// The kernel's pass that counts as 0 here, as its passes wrap around.
     origin: Option<u64>,
 }
@@ -81,7 +84,8 @@ struct Turn {
 #[derive(Debug)]
 struct Task {
     index: ClientIndex,
-    tickets: u32,
+    /// Base tickets.
+    worth: f64,
     /// The longest turn of its tasks. The kernel fixes a turn when the task begins to wait, so
     /// all quanta that the client has had count.
     turn_ns: u64,
@@ -93,10 +97,13 @@ struct Task {
     /// The least place that it may have been given since the client began to wait: the kernel gives
     /// another one only if it finds it outdated.
     least: f64,
+    /// Whether the pass has moved since the client began to wait, by early tasks of the client. The
+    /// kernel moves the client once its turn comes.
+    is_outdated: bool,
     /// Its competing tasks.
     competing: u32,
-    /// What remained of the wait at the last leave, and the tickets at that time.
-    remain: Option<(f64, u32)>,
+    /// What remained of the wait at the last leave, and the worth at that time.
+    remain: Option<(f64, f64)>,
 }
 
 impl OnOne {
@@ -114,6 +121,7 @@ impl OnOne {
             overdue: false,
             pauses: Pauses::default(),
             picks: 0,
+            longest: 0.0,
             origin: None,
         }
     }
@@ -137,7 +145,8 @@ impl OnOne {
             return Err(Disallowed::Drawn { pick: self.picks });
         }
         let node = decision.node;
-        let tickets = self.enter(decision);
+        let worth = decision.tickets;
+        self.enter(decision);
         let origin = *self.origin.get_or_insert(decision.present);
         let present = self.passes(decision.present, origin);
         let pass = self.passes(decision.pass, origin);
@@ -160,22 +169,27 @@ impl OnOne {
                 self.note_pause(decision);
                 return Ok(());
             }
-            DecisionKind::Pick => return self.pick(decision),
+            DecisionKind::Pick => return self.pick(decision, present),
+            _ => self.longest = decision.key as f64 / PASS_UNITS / QUANTUM_NS / SCALE,
+        }
+        match decision.kind {
             DecisionKind::New => {
                 self.task(node).remain = None;
-                self.join(node, tickets, pass, present)?;
+                self.join(node, worth, pass, present)?;
             }
-            DecisionKind::Join => self.join(node, tickets, pass, present)?,
+            DecisionKind::Join => self.join(node, worth, pass, present)?,
             DecisionKind::Leave => self.leave(node, pass - present)?,
-            DecisionKind::Tickets => self.set_tickets(node, tickets, pass, present)?,
+            DecisionKind::Tickets => self.set_tickets(node, worth, pass, present)?,
             DecisionKind::Charge => self.charge(decision, pass, present)?,
-            DecisionKind::Competes => self.compete(node, tickets)?,
-            DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, tickets)),
+            DecisionKind::Competes => self.compete(node, worth)?,
+            DecisionKind::Sleeps => self.task(node).remain = Some((pass - present, worth)),
+            _ => {}
         }
-        let latest = present + self.longest_wait() / f64::from(decision.tasks.max(1));
+        let latest = self.latest(present, decision.tasks);
         let waits = self.waits_while(decision);
         let task = self.task(node);
         task.pass = pass;
+        task.is_outdated = waits && decision.kind == DecisionKind::Charge;
         task.key = pass.min(latest);
         task.least = if waits {
             task.least.min(task.key)
@@ -183,14 +197,14 @@ impl OnOne {
             task.key
         };
         if matches!(decision.kind, DecisionKind::Charge | DecisionKind::Tickets) {
-            self.prolong();
+            self.prolong(present);
         }
         Ok(())
     }
 
-    /// The longest wait, while the tickets stay the same.
-    fn longest_wait(&self) -> f64 {
-        LONGEST_WAIT_NS as f64 / QUANTUM_NS / self.core.total_tickets() as f64
+    /// The last place of a client with so many tasks.
+    fn latest(&self, present: f64, tasks: u32) -> f64 {
+        present + self.longest / f64::from(tasks.max(1))
     }
 
     /// Whether the client already waited in a queue when its pass moved: it changed its worth, or
@@ -228,34 +242,33 @@ impl OnOne {
 
     /// Notes whether the running client comes first, and so may begin another turn. The kernel
     /// decides this after a charge, when all waiting clients have their present places.
-    fn prolong(&mut self) {
+    fn prolong(&mut self, present: f64) {
         let node = self.turn.and_then(|turn| turn.node);
-        let goes_on = node
-            .is_some_and(|node| !self.pauses.contain(node) && self.earlier_than(node).is_none());
+        let goes_on = node.is_some_and(|node| {
+            !self.pauses.contain(node) && self.earlier_than(node, f64::INFINITY, present).is_none()
+        });
         if let Some(turn) = &mut self.turn {
             turn.goes_on = goes_on;
         }
     }
 
-    /// Enters what every decision tells of a node. Returns its tickets in the core.
-    fn enter(&mut self, decision: &Decision) -> u32 {
+    /// Enters what every decision tells of a node.
+    fn enter(&mut self, decision: &Decision) {
         let next = ClientIndex(self.tasks.len() as u32);
-        // A number out of range becomes the nearest one.
-        let tickets = ((decision.tickets * SCALE).round() as u32).max(1);
         let task = self.tasks.entry(decision.node).or_insert(Task {
             index: next,
-            tickets,
+            worth: decision.tickets,
             turn_ns: 0,
             competes: false,
             pass: 0.0,
             key: 0.0,
             least: 0.0,
+            is_outdated: false,
             competing: 0,
             remain: None,
         });
         task.turn_ns = task.turn_ns.max(decision.quantum_ns + self.tick_ns);
         task.competing = decision.tasks;
-        tickets
     }
 
     /// Converts a pass of the kernel to one of the core.
@@ -268,22 +281,22 @@ impl OnOne {
         self.tasks.get_mut(&node).expect("it was entered")
     }
 
-    fn join(&mut self, node: u32, tickets: u32, pass: f64, present: f64) -> Result<(), Disallowed> {
+    fn join(&mut self, node: u32, worth: f64, pass: f64, present: f64) -> Result<(), Disallowed> {
         let given = pass - present;
         let is_next = self.is_next(pass);
         self.first = is_next.then_some(node).or(self.first);
         let task = self.task(node);
         let due = match task.remain {
-            Some((remain, before)) => remain * f64::from(before) / f64::from(tickets),
+            Some((remain, before)) => rescaled(remain, before, worth),
             // A new client waits a whole stride.
-            None => 1.0 / f64::from(tickets),
+            None => 1.0 / (worth * SCALE),
         };
         let turn_ns = task.turn_ns;
-        self.compete(node, tickets)?;
+        self.compete(node, worth)?;
         self.late.insert(node);
         // A new task may stand where its node does. That is up to a turn ahead of a new
         // client of the core.
-        let early_ns = (due - given) * f64::from(tickets) * QUANTUM_NS;
+        let early_ns = (due - given) * worth * SCALE * QUANTUM_NS;
         if early_ns > turn_ns as f64 + TOLERANCE_NS {
             return Err(Disallowed::Join {
                 pick: self.picks,
@@ -294,12 +307,12 @@ impl OnOne {
         Ok(())
     }
 
-    fn compete(&mut self, node: u32, tickets: u32) -> Result<(), Disallowed> {
+    fn compete(&mut self, node: u32, worth: f64) -> Result<(), Disallowed> {
         let task = self.task(node);
-        task.tickets = tickets;
+        task.worth = worth;
         task.competes = true;
         let index = task.index;
-        let joined = self.core.join(index, tickets);
+        let joined = self.core.join(index, in_core(worth));
         joined.map_err(|error| Disallowed::NotWhole { node, error })
     }
 
@@ -320,7 +333,7 @@ impl OnOne {
         let quantum = (quantum_ns + TOLERANCE_NS) / QUANTUM_NS;
         competing.next().is_none()
             && self.turn.is_some_and(|turn| turn.node == Some(*node))
-            && pass <= runs.key + quantum / f64::from(runs.tickets)
+            && pass <= runs.key + quantum / (runs.worth * SCALE)
     }
 
     fn leave(&mut self, node: u32, remain: f64) -> Result<(), Disallowed> {
@@ -333,7 +346,7 @@ impl OnOne {
         self.late.clear();
         let task = self.task(node);
         task.competes = false;
-        task.remain = Some((remain, task.tickets));
+        task.remain = Some((remain, task.worth));
         let index = task.index;
         let left = self.core.leave(index);
         left.map_err(|error| Disallowed::NotWhole { node, error })
@@ -342,17 +355,17 @@ impl OnOne {
     fn set_tickets(
         &mut self,
         node: u32,
-        tickets: u32,
+        worth: f64,
         pass: f64,
         present: f64,
     ) -> Result<(), Disallowed> {
         let task = self.task(node);
-        let from = std::mem::replace(&mut task.tickets, tickets);
-        let due = present + (task.pass - present) * f64::from(from) / f64::from(tickets);
+        let from = std::mem::replace(&mut task.worth, worth);
+        let due = present + rescaled(task.pass - present, from, worth);
         let index = task.index;
-        let set = self.core.set_tickets(index, tickets);
+        let set = self.core.set_tickets(index, in_core(worth));
         set.map_err(|error| Disallowed::NotWhole { node, error })?;
-        self.check_pass(node, pass, due)
+        self.check_pass(node, pass, due, 0)
     }
 
     fn charge(&mut self, decision: &Decision, pass: f64, present: f64) -> Result<(), Disallowed> {
@@ -376,20 +389,25 @@ impl OnOne {
         let moved = moved.map_or(0.0, |(after, before)| (after - before).rem_euclid(WRAP));
         let due = self.task(node).pass + moved;
         // What others got beyond their due is forgiven (`bpf/entity.bpf.h`).
-        let least = present - self.longest_wait() / 2.0;
-        if due < least && self.check_pass(node, pass, least).is_ok() {
+        let least = present - self.longest / 2.0;
+        if due < least && self.check_pass(node, pass, least, 0).is_ok() {
             return Ok(());
         }
-        self.check_pass(node, pass, due)
+        self.check_pass(node, pass, due, service_ns)
     }
 
-    fn check_pass(&mut self, node: u32, pass: f64, due: f64) -> Result<(), Disallowed> {
+    /// So much service moved the pass in the core, which rounds to whole tickets.
+    fn check_pass(
+        &mut self,
+        node: u32,
+        pass: f64,
+        due: f64,
+        service_ns: u64,
+    ) -> Result<(), Disallowed> {
         let picks = self.picks;
-        let task = self.task(node);
-        let tickets = f64::from(task.tickets);
-        let off_ns = (pass - due) * tickets * QUANTUM_NS;
-        // The core rounds to whole tickets.
-        let rounding_ns = task.turn_ns as f64 / tickets;
+        let worth = self.task(node).worth;
+        let off_ns = (pass - due) * worth * SCALE * QUANTUM_NS;
+        let rounding_ns = service_ns as f64 / f64::from(in_core(worth));
         if off_ns.abs() > TOLERANCE_NS + rounding_ns {
             return Err(Disallowed::Pass {
                 pick: picks,
@@ -400,7 +418,7 @@ impl OnOne {
         Ok(())
     }
 
-    fn pick(&mut self, decision: &Decision) -> Result<(), Disallowed> {
+    fn pick(&mut self, decision: &Decision, present: f64) -> Result<(), Disallowed> {
         let Decision { node, tid, .. } = *decision;
         self.picks += 1;
         let is_excused = self.pauses.excuse(decision);
@@ -442,7 +460,8 @@ impl OnOne {
             self.unknown_turns -= 1;
             return Ok(());
         }
-        match self.earlier_than(node) {
+        let latest = self.passes(decision.key, self.origin.unwrap_or_default());
+        match self.earlier_than(node, latest, present) {
             None => Ok(()),
             Some((instead_of, early_ns)) => Err(Disallowed::Pick {
                 pick: self.picks,
@@ -453,19 +472,41 @@ impl OnOne {
         }
     }
 
-    /// The competing client that precedes this one most, and by how much CPU time of all
-    /// clients together. Late clients only precede other late clients.
-    fn earlier_than(&self, node: u32) -> Option<(u32, u64)> {
+    /// The competing client that precedes this one most, whose task has this latest place, and by
+    /// how much CPU time of all clients together. Late clients only precede other late clients.
+    fn earlier_than(&self, node: u32, latest: f64, present: f64) -> Option<(u32, u64)> {
         let is_late = self.late.contains(&node);
         let competing = self.competing();
         let competing = competing.filter(|(other, _)| is_late || !self.late.contains(other));
         // Other tasks do not wait for their turns.
         let competing = competing.filter(|(node, task)| task.competing > self.early.of(**node));
-        let keys = competing.map(|(node, task)| (task.key, *node));
+        let keys = competing.map(|(node, task)| (self.last_place(task, present), *node));
         let (first, instead_of) = keys.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let all = self.core.total_tickets() as f64;
-        let early_ns = (self.tasks[&node].least - first) * all * QUANTUM_NS;
+        let least = self.tasks[&node].least.min(latest);
+        let early_ns = (least - first) * all * QUANTUM_NS;
         (early_ns > TOLERANCE_NS).then_some((instead_of, early_ns as u64))
+    }
+
+    /// The last place that the kernel may have given a waiting client.
+    fn last_place(&self, task: &Task, present: f64) -> f64 {
+        match task.is_outdated {
+            true => task.pass.min(self.latest(present, task.competing)),
+            false => task.key,
+        }
+    }
+}
+
+/// Tickets in the core. A number out of range becomes the nearest one.
+fn in_core(worth: f64) -> u32 {
+    ((worth * SCALE).round() as u32).max(1)
+}
+
+/// What remains of a wait at another worth (1995, 2.3). Without tickets it stays as it is.
+fn rescaled(remain: f64, from: f64, to: f64) -> f64 {
+    match from > 0.0 && to > 0.0 {
+        true => remain * from / to,
+        false => remain,
     }
 }
 

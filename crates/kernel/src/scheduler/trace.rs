@@ -90,8 +90,10 @@ pub struct Decision {
     pub tasks: u32,
     /// Whether a lottery decides, not stride scheduling.
     pub drawn: bool,
-    /// The place of a waiting task in its queue: the pass, unless that means too long a wait. Of
-    /// an early task that waits or is taken: what it received in the last ten seconds.
+    /// Of a node: the longest wait, as a difference of passes. Of a pick: the latest place that the
+    /// task may have had. The place of a waiting task in its queue: the pass, unless that means too
+    /// long a wait. Of an early task that waits or is taken: what it received in the last ten
+    /// seconds.
     pub key: u64,
     /// The queue of a task that waits or is taken.
     pub queue: u32,
@@ -101,7 +103,8 @@ pub struct Decision {
     /// Of a task: its rank if it is early. The least runs first
     /// ([`prorata_core::hybrid::EarlyRank`]).
     pub early: Option<u64>,
-    /// Of a task: how far its client's use is ahead of what the client was due.
+    /// Of a task: how far its client's use is ahead of what the client was due. Of an early task: the
+    /// lead by which the kernel decided that it is early.
     pub lead_ns: u64,
     /// Of a task: how far its own use is ahead of its part of that.
     pub own_lead_ns: u64,

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Failed;
 use prorata_kernel::scheduler::{LONGEST_WAIT_NS, OVERDUE_NS, Options, Queues, Scheduler};
 
+use crate::cgroups::Group;
 use crate::hogs::{Hog, used_ns};
-use crate::world::{HYBRID, base, check_shares, hog, hogs, place, settle};
+use crate::world::{HYBRID, WHOLE, base, check_shares, hog, hogs, place, settle};
 
 /// Time in which the scheduler learns that a task sleeps.
 const LEARNS: Duration = Duration::from_secs(2);
@@ -61,6 +62,64 @@ pub fn adversaries() -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// The same in control groups, where a third group naps: it leaves most of its due to the others, so
+/// each of these is far ahead of its own due. One adversary and one hog for each CPU.
+pub fn adversaries_in_groups() -> Result<(), Failed> {
+    let cpus = thread::available_parallelism()?.get();
+    for (use_ms, sleep_ms) in [(19, 1), (60, 20), (200, 100)] {
+        let scheduler = Scheduler::load(&WHOLE)?;
+        let [a, b, c] = ["a", "b", "c"].map(|name| Group::top(name, 100));
+        let (a, b, c) = (a?, b?, c?);
+        let naps = Hog::bursts(1, 5);
+        c.add(&naps)?;
+        let mut programs = Vec::new();
+        for _ in 0..cpus {
+            programs.extend([Hog::bursts(use_ms, sleep_ms), b.hog()?]);
+            a.add(&programs[programs.len() - 2])?;
+        }
+        thread::sleep(LEARNS);
+        let (before_a, before_b) = (a.used_ns(), b.used_ns());
+        thread::sleep(Duration::from_secs(4));
+        let (used_a, used_b) = (a.used_ns() - before_a, b.used_ns() - before_b);
+        if let Some(failure) = scheduler.failure() {
+            return Err(failure.into());
+        }
+        let share = used_a as f64 / (used_a + used_b) as f64;
+        eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
+        // The bound of leads and a quantum, in four seconds.
+        if share > 0.5 + 0.12 / 4.0 {
+            return Err(format!("{use_ms} ms and {sleep_ms} ms: {share:.3}").into());
+        }
+    }
+    Ok(())
+}
+
+/// A task that wants 2 ms in 10 gets them beside two hogs for each CPU in its own control group,
+/// although another group naps and leaves most of its due to this one.
+pub fn inside_a_group() -> Result<(), Failed> {
+    let cpus = thread::available_parallelism()?.get();
+    let scheduler = Scheduler::load(&WHOLE)?;
+    let (group, other) = (Group::top("a", 100)?, Group::top("b", 1_000)?);
+    let naps = Hog::bursts(1, 3);
+    other.add(&naps)?;
+    let hogs: Result<Vec<Hog>, Failed> = (0..2 * cpus).map(|_| group.hog()).collect();
+    let _hogs = hogs?;
+    let sleeper = Hog::bursts(2, 8);
+    group.add(&sleeper)?;
+    thread::sleep(LEARNS);
+    let before = used_ns(sleeper.pid());
+    thread::sleep(Duration::from_secs(2));
+    let used_ms = (used_ns(sleeper.pid()) - before) / 1_000_000;
+    if let Some(failure) = scheduler.failure() {
+        return Err(failure.into());
+    }
+    eprintln!("    {used_ms} ms in 2 s");
+    match used_ms {
+        320.. => Ok(()),
+        _ => Err(format!("{used_ms} ms of 400").into()),
+    }
 }
 
 /// A client that forks one short process after another gains nothing.

@@ -76,7 +76,7 @@ const LIMITS: [(&str, Check); 10] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 39] = [
+const CHECKS: [(&str, Check); 42] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -99,6 +99,14 @@ const CHECKS: [(&str, Check); 39] = [
     (
         "no_task_starves_beside_an_early_client",
         early::waits_beside_early_client,
+    ),
+    (
+        "a_sleeper_runs_at_once_inside_its_control_group",
+        early::inside_a_group,
+    ),
+    (
+        "sleeping_gains_a_control_group_nothing",
+        early::adversaries_in_groups,
     ),
     ("short_processes_are_not_early", early::relay),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
@@ -125,6 +133,10 @@ const CHECKS: [(&str, Check); 39] = [
     (
         "no_task_of_a_whole_machine_starves_in_random_histories",
         histories::whole,
+    ),
+    (
+        "every_pick_of_a_whole_machine_in_random_histories_is_allowed",
+        histories::whole_picks,
     ),
     (
         "every_pick_from_the_midst_is_the_core_s",
@@ -174,7 +186,7 @@ const IN_SHORT_ON_THREE: [(&str, Check); 3] = [
 ];
 
 /// More checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 11] = [
+const CHECKS_ON_THREE: [(&str, Check); 13] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -201,6 +213,14 @@ const CHECKS_ON_THREE: [(&str, Check); 11] = [
         sharing::abbreviated_quanta_on_three,
     ),
     ("early_tasks_on_three_cpus", early::on_three),
+    (
+        "a_sleeper_runs_at_once_inside_its_control_group",
+        early::inside_a_group,
+    ),
+    (
+        "sleeping_gains_a_control_group_nothing",
+        early::adversaries_in_groups,
+    ),
     (
         "every_pick_beside_early_tasks_is_of_the_least_pass",
         replay::picks_beside_early_tasks,

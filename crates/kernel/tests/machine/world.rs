@@ -35,6 +35,11 @@ pub const HYBRID: Options = Options {
     ..STRIDE
 };
 
+pub const WHOLE: Options = Options {
+    scope: Scope::All,
+    ..HYBRID
+};
+
 pub const fn ticket(currency: u32, amount: u64) -> Ticket {
     Ticket { currency, amount }
 }

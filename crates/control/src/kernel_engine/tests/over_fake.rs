@@ -45,7 +45,7 @@ impl EngineOverFake {
                 cpus: vec![0, 1],
                 user_funding: 1_000,
             },
-            KernelOptions::default(),
+            KernelOptions::for_clients(),
         );
         Self {
             engine: engine.unwrap(),

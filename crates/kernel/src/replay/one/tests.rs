@@ -1,7 +1,9 @@
 use super::*;
+use crate::scheduler::LONGEST_WAIT_NS;
 
 mod early;
 mod pauses;
+mod whole;
 
 const QUANTUM_NS: u64 = 20_000_000;
 const TICK_NS: u64 = 4_000_000;
@@ -26,6 +28,13 @@ impl Kernel {
     fn tell(&mut self, kind: DecisionKind, node: u32, service_ns: u64) {
         let units = SCALE * super::QUANTUM_NS * PASS_UNITS;
         let pass = self.core.pass(ClientIndex(node)).unwrap_or(0.0);
+        let present = self.core.global_pass() * units;
+        let all = (self.core.total_tickets() as f64 / SCALE).max(1.0);
+        let longest = LONGEST_WAIT_NS as f64 / all * PASS_UNITS;
+        let latest = match kind {
+            DecisionKind::Pick => present + longest,
+            _ => longest,
+        };
         self.trace.push(Decision {
             kind,
             node,
@@ -33,7 +42,8 @@ impl Kernel {
             time_ns: self.clock_ns,
             pass: (pass * units) as u64,
             tickets: f64::from(node),
-            present: (self.core.global_pass() * units) as u64,
+            present: present as u64,
+            key: latest as u64,
             service_ns,
             quantum_ns: QUANTUM_NS,
             tasks: 1,
