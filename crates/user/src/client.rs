@@ -49,7 +49,13 @@ pub(crate) struct Client {
     /// Parents stand before their children, but for the exceptions of [`Self::add_process`].
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
+    /// Which part of its slumbering processes was sampled last.
+    pub(crate) slumber_part: usize,
+    /// Index of the process where the next review begins.
+    pub(crate) review_from: usize,
     pub(crate) users: Users,
+    /// It holds what no caller named: a process leaves it for any client that it is named for.
+    pub(crate) gives_way: bool,
     /// The shared CPUs that its processes may use when they are not bound.
     pub(crate) usable: CpuSet,
     /// The same as the dispatcher numbers CPUs, unless the client may use all or none, and
@@ -145,7 +151,10 @@ impl Client {
             id,
             processes: Vec::new(),
             foster_parents: Vec::new(),
+            slumber_part: 0,
+            review_from: 0,
             users: Users::default(),
+            gives_way: false,
             usable: CpuSet::new(),
             affinity: None,
             affinity_told: None,
@@ -206,12 +215,7 @@ impl Client {
     /// Reads the CPU clocks of all its processes, and moves those that are gone to `gone`.
     pub(crate) fn sample(&mut self, now_ns: u64, gone: &mut Vec<Process>) {
         let sampled_before_ns = std::mem::replace(&mut self.sampled_ns, now_ns);
-        let mut used_ns = 0;
-        let mut any_gone = false;
-        for process in &mut self.processes {
-            used_ns += process.sample();
-            any_gone |= process.gone;
-        }
+        let (used_ns, any_gone) = self.sample_processes();
         if any_gone {
             self.bury(gone);
         }
@@ -259,6 +263,10 @@ impl Client {
         let mut in_kernel = false;
         let mut waited_ns = 0;
         for process in &mut self.processes {
+            if process.is_left_in_peace() {
+                look.alive = true;
+                continue;
+            }
             // A process that did not run has not waited for children. Once enough threads are
             // runnable, it need not be looked at.
             if !process.progressed && look.runnable >= limit && !process.is_held_down() {
@@ -334,7 +342,8 @@ impl Client {
     pub(crate) fn settle_in_place(&mut self, journal: &mut Journal) {
         self.bound = self.place;
         self.was_bound |= self.bound.is_some();
-        for process in &mut self.processes {
+        let left_in_peace = |process: &Process| self.place.is_some() && process.is_left_in_peace();
+        for process in self.processes.iter_mut().filter(|p| !left_in_peace(p)) {
             let result = process.bind(self.place.as_ref(), journal);
             // A process that may not be bound runs on all its CPUs, and is charged for that.
             // But a binding must be undone.
@@ -362,6 +371,14 @@ impl Client {
             if let Ok(own) = process.threads.own_cpus() {
                 members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
             }
+        }
+        self.affinity = affinity_of(&self.usable, cpus);
+    }
+
+    /// The same after one more process.
+    pub(crate) fn find_usable_with(&mut self, process: &Process, cpus: &CpuSet) {
+        if let Ok(own) = process.threads.own_cpus() {
+            members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
         }
         self.affinity = affinity_of(&self.usable, cpus);
     }

@@ -54,6 +54,8 @@ mod release;
 mod scheduler;
 mod service_clock;
 mod signals;
+mod slumber;
+mod strays;
 mod supervision;
 mod sweep;
 mod table;

@@ -10,7 +10,7 @@ use prorata_core::ids::ClientId;
 use crate::births::Newborn;
 use crate::error::EngineError;
 use crate::marker::marked_client;
-use crate::ownership::{Kinship, KnownClient, client_by_birth, client_by_marker, is_left_of};
+use crate::ownership::{Kinship, KnownClient, client_by_marker, is_left_of};
 use crate::process::{Origin, Process};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
@@ -23,7 +23,8 @@ use crate::tree::Tree;
 const MAX_STRANGERS: usize = 4096;
 
 impl Tree {
-    /// Manages a process and its present descendants as part of a client.
+    /// Manages a process and its present descendants as part of a client. Takes them from a client
+    /// that gives way.
     pub(crate) fn manage(
         &mut self,
         id: ClientId,
@@ -35,13 +36,16 @@ impl Tree {
         if ProcessId::from_stat(pid, &stat) != process || stat.has_ended() {
             return Err(EngineError::NoSuchProcess(pid));
         }
-        if let Some(&client) = self.owners.get(&pid) {
-            return Err(EngineError::AlreadyManaged { pid, client });
+        match (self.giving_way(pid), self.owners.get(&pid)) {
+            (Some(from), _) if from != id => self.move_tree(from, id, pid, now_ns)?,
+            (_, Some(&client)) => return Err(EngineError::AlreadyManaged { pid, client }),
+            (_, None) => {
+                if stat.is_kernel_thread() || self.is_indispensable(pid) {
+                    return Err(EngineError::Indispensable(pid));
+                }
+                self.join(id, pid, &stat, Origin::Named, now_ns)?;
+            }
         }
-        if stat.is_kernel_thread() || self.is_indispensable(pid) {
-            return Err(EngineError::Indispensable(pid));
-        }
-        self.join(id, pid, &stat, Origin::Named, now_ns)?;
         self.walk_below(pid, now_ns);
         Ok(())
     }
@@ -127,7 +131,7 @@ impl Tree {
 
     /// Lets a process join the client that it was born to. Returns whether there is one.
     fn join_parent(&mut self, pid: u32, stat: &Stat, now_ns: u64) -> bool {
-        let Some(id) = client_by_birth(self, pid, stat) else {
+        let Some(id) = self.client_of_newborn(pid, stat) else {
             return false;
         };
         let client = self.client(id);
@@ -140,7 +144,14 @@ impl Tree {
     }
 
     /// Lets a process join a client, if possible.
-    fn admit(&mut self, id: ClientId, pid: u32, stat: &Stat, origin: Origin, now_ns: u64) {
+    pub(crate) fn admit(
+        &mut self,
+        id: ClientId,
+        pid: u32,
+        stat: &Stat,
+        origin: Origin,
+        now_ns: u64,
+    ) {
         if self.is_indispensable(pid) || stat.has_ended() {
             return;
         }
@@ -166,7 +177,7 @@ impl Tree {
             if stat.is_secondary_thread() {
                 self.notice_thread(pid);
             } else if !self.owners.contains_key(&pid) {
-                match client_by_birth(self, pid, &stat) {
+                match self.client_of_newborn(pid, &stat) {
                     Some(id) => {
                         let origin = self.born_some_time_ago(id, pid);
                         self.admit(id, pid, &stat, origin, now_ns);
@@ -262,7 +273,7 @@ impl Tree {
                 let Ok(stat) = procfs::stat(child) else {
                     continue;
                 };
-                if let Some(id) = client_by_birth(self, child, &stat) {
+                if let Some(id) = self.client_of_newborn(child, &stat) {
                     self.admit(id, child, &stat, self.found(id, child, &stat), now_ns);
                     parents.push(child);
                 }
@@ -272,7 +283,7 @@ impl Tree {
 
     /// The origin of a process that ran before it was managed, or that was just born to a
     /// demoted or bound process.
-    fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
+    pub(crate) fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
         let client = self.client(id);
         let heritage = client.and_then(|client| client.heritage_of(stat.parent));
         match heritage.filter(|heritage| !heritage.is_none()) {
@@ -292,7 +303,7 @@ impl Tree {
                 if self.owners.contains_key(pid) {
                     continue;
                 }
-                if let Some(id) = client_by_birth(self, *pid, stat) {
+                if let Some(id) = self.client_of_newborn(*pid, stat) {
                     self.admit(id, *pid, stat, origin(self, id, *pid, stat), now_ns);
                 }
             }

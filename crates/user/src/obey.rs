@@ -18,6 +18,9 @@ impl DecisionThread {
         process: ProcessId,
         now_ns: u64,
     ) -> Result<(), EngineError> {
+        if let Some(from) = self.tree.giving_way(process.pid) {
+            self.stop_watching(from);
+        }
         let result = self.tree.manage(client, process, now_ns);
         // The caller may ask next how the process is going to be held down.
         self.enforcement.choose_mechanism(&mut self.tree);
@@ -75,7 +78,7 @@ impl DecisionThread {
 
     /// Brings the directory up to date before an answer, so that the caller
     /// finds there what it asked for.
-    fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let facts = self.facts();
         self.directory.publish(&mut self.tree.changes, facts);
     }

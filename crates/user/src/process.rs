@@ -75,6 +75,10 @@ pub(crate) struct Process {
     pub(crate) adopts: bool,
     /// It used CPU time between the last two samples.
     pub(crate) progressed: bool,
+    /// So many samples in a row showed no use, while nothing held it down.
+    pub(crate) rested: u32,
+    /// It has slept for some time, and is one of many.
+    pub(crate) slumbers: bool,
     /// It has ended and its parent has waited for it.
     pub(crate) gone: bool,
     /// The engine stopped it by a signal.
@@ -144,6 +148,8 @@ impl Process {
             waited,
             adopts: false,
             progressed: false,
+            rested: 0,
+            slumbers: false,
             gone: false,
             stopped: false,
             lodging: Lodging::Elsewhere,

@@ -212,7 +212,10 @@ impl SignalWatch {
         let mut index = 0;
         let clients = tree.lively_mut();
         for client in clients.filter(|client| client.may_have_to_wait()) {
-            for process in &mut client.processes {
+            // A process that nothing holds down takes its signals by itself.
+            let held_down =
+                |process: &&mut Process| process.is_held_down() || !process.is_left_in_peace();
+            for process in client.processes.iter_mut().filter(held_down) {
                 if process.pending != Pending::Nothing || (self.next..until).contains(&index) {
                     process.look_for_signals(&mut self.files);
                 }

@@ -287,20 +287,26 @@ impl Tree {
         joined.lodging = lodging;
         joined.adopts = self.foster_parents.contains_key(&pid);
         self.captives += u32::from(joined.captive);
-        self.owners.insert(pid, id);
-        self.changes.push(Change::Joined(id, process));
-        let cpus = self.cpus;
         let client = self.client_or_new(id, now_ns);
         if is_named {
             client.users.add(user);
         } else {
             client.users.add_first(user);
         }
-        client.add_process(joined);
-        client.find_usable(&cpus);
+        self.receive(id, joined, now_ns);
+        Ok(())
+    }
+
+    /// Makes a process part of a client.
+    pub(crate) fn receive(&mut self, id: ClientId, process: Process, now_ns: u64) {
+        self.owners.insert(process.id.pid, id);
+        self.changes.push(Change::Joined(id, process.id));
+        let cpus = self.cpus;
+        let client = self.client_or_new(id, now_ns);
+        client.find_usable_with(&process, &cpus);
+        client.add_process(process);
         client.had_processes = true;
         client.unsettled = true;
-        Ok(())
     }
 
     /// Samples a client and drops its processes that are gone. The client becomes lively if it ran.
@@ -361,18 +367,27 @@ impl Tree {
     }
 
     /// Finds out whether a client's processes changed their groups or the CPUs that they may use,
-    /// and lets processes go that became another user's.
+    /// and lets processes go that became another user's. Of a crowd, looks at some in turn.
     pub(crate) fn review_client(&mut self, id: ClientId, now_ns: u64) {
         let cpus = self.cpus;
         let Some(client) = self.clients.get_mut(id) else {
             return;
         };
-        client.find_usable(&cpus);
         let mut foreign = Vec::new();
+        let reviewed = client.next_to_review();
+        if reviewed.start == 0 {
+            client.find_usable(&cpus);
+        }
         for index in 0..client.processes.len() {
             let process = &mut client.processes[index];
+            if process.slumbers && !reviewed.contains(&index) {
+                continue;
+            }
             let Ok(stat) = process.look() else { continue };
-            process.session = stat.session;
+            let has_moved = std::mem::replace(&mut process.session, stat.session) != stat.session;
+            if !has_moved && !reviewed.contains(&index) {
+                continue;
+            }
             let pid = process.id.pid;
             client.review_lodging(index);
             if procfs::real_uid(pid).is_some_and(|user| !client.users.may_include(user)) {
@@ -391,7 +406,8 @@ impl Tree {
             }
         }
         if !foreign.is_empty() {
-            self.let_foreign_go(id, &foreign, now_ns);
+            tracing::warn!("processes {foreign:?} became another user's");
+            self.let_some_go(id, &foreign, now_ns);
         }
     }
 

@@ -39,6 +39,29 @@ pub fn shares() -> Result<(), Failed> {
     check(part(&shown, "state")? == "disabled", "not unloaded", &shown)
 }
 
+/// Two users share alike, one with one process and one with five, under both engines.
+pub fn users() -> Result<(), Failed> {
+    let script = format!(
+        "user() {{ setpriv --reuid=$1 --regid=$1 --clear-groups sha256sum /dev/zero >/dev/null & }}
+         user 1001; for n in 1 2 3 4 5; do user 1002; done; until_there 2; sleep 0.5
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata set-funding 1002 3000; sleep 0.2
+         show funded prorata ps --json; sleep {SECONDS}; show later prorata ps --json
+         show status prorata status
+         prorata stop; until_unloaded
+         prorata start --engine user --cpus 0 --users >/dev/null; until_there 2; sleep 0.5
+         show again prorata ps --json; sleep {SECONDS}; show last prorata ps --json
+         prorata stop"
+    );
+    let shown = play("--users", &script)?;
+    let (one, five) = ("rest-of-uid1001", "rest-of-uid1002");
+    near(&shown, ["before", "after"], &[(one, 1.0), (five, 1.0)])?;
+    near(&shown, ["funded", "later"], &[(one, 1.0), (five, 3.0)])?;
+    near(&shown, ["again", "last"], &[(one, 1.0), (five, 3.0)])?;
+    let told = part(&shown, "status")?.contains("a client each");
+    check(told, "the status", &shown)
+}
+
 pub fn transfers() -> Result<(), Failed> {
     let script = format!(
         "hog 4 giver; hog 1 taker; hog 1 other; until_there 3

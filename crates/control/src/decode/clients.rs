@@ -229,7 +229,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn issue_to(
+    pub(super) fn issue_to(
         &mut self,
         currency: CurrencyId,
         amount: u32,

@@ -24,6 +24,7 @@ mod members;
 mod policies;
 mod projection;
 mod scheduler;
+mod strays;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -267,6 +268,15 @@ impl ForKernel {
     }
 }
 
+impl ForKernel {
+    /// The last process of a client may have left it.
+    fn tell_exits(&self, side: &KernelSide) {
+        if side.has_exited() {
+            self.shared.exits.ring();
+        }
+    }
+}
+
 impl Drop for ForKernel {
     fn drop(&mut self) {
         self.shared.end.ring();
@@ -279,7 +289,26 @@ impl Drop for ForKernel {
 
 impl Engine for ForKernel {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        Ok(self.side().manage(client, root)?)
+        let mut side = self.side();
+        side.manage(client, root)?;
+        self.tell_exits(&side);
+        Ok(())
+    }
+
+    fn take_in(&self, client: ClientId, strays: &[ProcessId]) -> Vec<bool> {
+        let mut side = self.side();
+        let taken = strays.iter().map(|stray| side.take_in(client, *stray));
+        taken.collect()
+    }
+
+    fn would_take_in(&self, strays: &[ProcessId]) -> bool {
+        self.shared.side().would_take_in(strays)
+    }
+
+    fn let_out(&self, processes: &[ProcessId]) {
+        let mut side = self.side();
+        side.let_out(processes);
+        self.tell_exits(&side);
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {

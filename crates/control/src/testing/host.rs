@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ALICE, ASKER, BOB};
-use crate::host::{Host, UserAccount};
+use crate::host::{Host, Listed, Origin, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// The daemon's pid on the made-up machine.
@@ -13,6 +13,10 @@ pub(crate) const DAEMON: u32 = 50;
 pub(crate) struct FakeHost {
     pub daemon_uid: u32,
     pub processes: BTreeMap<u32, ProcessInfo>,
+    /// Where processes come from, if not from nowhere.
+    pub origins: BTreeMap<u32, Origin>,
+    /// Files of the configuration.
+    pub texts: BTreeMap<&'static str, String>,
 }
 
 impl FakeHost {
@@ -23,6 +27,8 @@ impl FakeHost {
         let mut host = Self {
             daemon_uid,
             processes: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            texts: BTreeMap::new(),
         };
         host.add(1, 0, 0, "init");
         host.add(2, 0, 0, "kthreadd");
@@ -73,6 +79,31 @@ impl FakeHost {
 impl Host for FakeHost {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         self.processes.get(&pid).cloned()
+    }
+
+    fn processes(&self) -> Vec<Listed> {
+        let listed = |process: &ProcessInfo| Listed {
+            pid: process.id.pid,
+            inode: process.id.start_time_ticks,
+            owner: process.uid,
+        };
+        self.processes.values().map(listed).collect()
+    }
+
+    fn origin(&self, pid: u32) -> Option<Origin> {
+        let process = self.processes.get(&pid)?;
+        let made_up = || Origin {
+            effective_uid: process.uid,
+            // Each has a program of its own.
+            program: Some((0, u64::from(pid))),
+            ..Origin::default()
+        };
+        let known = self.origins.get(&pid).cloned();
+        Some(known.unwrap_or_else(made_up))
+    }
+
+    fn text(&self, path: &'static str) -> String {
+        self.texts.get(path).cloned().unwrap_or_default()
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {
