@@ -42,6 +42,8 @@ pub(crate) struct Control {
     pub host: Box<dyn Host>,
     pub roots: RootWatch,
     pub census: Census,
+    /// The suspended client that a sweep looked at last.
+    pub resumed_until: Option<ClientId>,
 }
 
 /// The outcome of a request.
@@ -258,6 +260,7 @@ impl Control {
         let mut outcomes = Vec::new();
         for change in changes {
             if let Change::Ledger(Operation::DestroyClient { client }) = change {
+                self.look_again_at(*client);
                 self.engine.release(*client);
                 self.roots.forget(*client);
             }

@@ -320,6 +320,7 @@ fn restore(
         host,
         roots,
         census: Census::default(),
+        resumed_until: None,
     };
     locks.note("finds its clients");
     control.configure_again(settings);

@@ -9,6 +9,7 @@ use prorata_core::ids::ClientId;
 use prorata_protocol::{
     ClientState, EventReport, HybridChoice, HybridReport, OutsideReport, POLICIES, PolicyName,
 };
+pub use prorata_user::Stray;
 use prorata_user::ownership::KnownClient;
 
 use crate::process::ProcessId;
@@ -120,11 +121,12 @@ pub trait Engine {
 
     /// Adds processes without a client to a client that *gives way*, each by itself, and its
     /// children from then on: [`Engine::manage`] takes processes from it. Returns which of these
-    /// processes have a client now: not those that stop signals would hold down as losers.
-    fn take_in(&self, client: ClientId, strays: &[ProcessId]) -> Vec<bool>;
+    /// processes have a client now: not those that stop signals would hold down as losers, nor those
+    /// for which there is no room, nor those that became another user's.
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool>;
 
     /// Whether `take_in` could add any of these processes.
-    fn would_take_in(&self, strays: &[ProcessId]) -> bool;
+    fn would_take_in(&self, strays: &[Stray]) -> bool;
 
     /// Releases those of these processes that are of clients that give way.
     fn let_out(&self, processes: &[ProcessId]);

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use prorata_user::procfs;
 
-use crate::process::ProcessInfo;
+use crate::process::{ProcessId, ProcessInfo};
 
 /// The machine's users and processes.
 pub(crate) trait Host {
@@ -19,6 +19,9 @@ pub(crate) trait Host {
 
     /// Where a process comes from.
     fn origin(&self, pid: u32) -> Option<Origin>;
+
+    /// Whether a process lives and is not stopped.
+    fn may_run(&self, process: ProcessId) -> bool;
 
     /// A file of the machine's configuration; empty without it.
     fn text(&self, path: &'static str) -> String;
@@ -104,6 +107,14 @@ impl Host for Linux {
             program: program.map(|file| (file.dev(), file.ino())),
             command: String::from_utf8_lossy(command).into_owned(),
             control_group: group_of_manager(&groups).to_owned(),
+        })
+    }
+
+    fn may_run(&self, process: ProcessId) -> bool {
+        procfs::stat(process.pid).is_ok_and(|stat| {
+            ProcessId::from_stat(process.pid, &stat) == process
+                && !stat.has_ended()
+                && !stat.is_stopped()
         })
     }
 

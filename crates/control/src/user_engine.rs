@@ -12,7 +12,7 @@ use prorata_user::{
     TurnEnd, UserEngine,
 };
 
-use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus};
+use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus, Stray};
 use crate::process::ProcessId;
 
 /// Starts the engine for ordinary Linux, which shares out CPUs as the dispatcher
@@ -59,12 +59,12 @@ impl Engine for ForUser {
 
     // These fail only if the engine has failed, which the engine reports itself.
 
-    fn take_in(&self, client: ClientId, strays: &[ProcessId]) -> Vec<bool> {
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool> {
         let taken = self.engine.take_in(client, strays);
         taken.unwrap_or_else(|_| vec![false; strays.len()])
     }
 
-    fn would_take_in(&self, strays: &[ProcessId]) -> bool {
+    fn would_take_in(&self, strays: &[Stray]) -> bool {
         self.engine.would_take_in(strays)
     }
 

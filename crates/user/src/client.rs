@@ -17,6 +17,7 @@ use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
 use crate::scheduler::{intersection, members};
+use crate::slumber::Sampling;
 use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
@@ -29,6 +30,8 @@ const FORGOTTEN_IN: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct FosterParent {
     pub(crate) id: ProcessId,
+    /// Its own parent.
+    pub(crate) parent: u32,
     pub(crate) stat_file: StatFile,
     pub(crate) waited: Waited,
     /// Another client has the same foster parent. The account does not tell whose children
@@ -37,6 +40,11 @@ pub(crate) struct FosterParent {
 }
 
 impl FosterParent {
+    /// Whether it has ended and its parent has waited for it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.stat_file.read().is_err()
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
     }
@@ -49,10 +57,10 @@ pub(crate) struct Client {
     /// Parents stand before their children, but for the exceptions of [`Self::add_process`].
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
-    /// Which part of its slumbering processes was sampled last.
-    pub(crate) slumber_part: usize,
-    /// Index of the process where the next review begins.
-    pub(crate) review_from: usize,
+    /// Index of the process from which the next slumbering ones are sampled.
+    pub(crate) slumber_from: usize,
+    /// Since when time of ended children is still to be charged, on the monotonic clock.
+    pub(crate) reaped_since_ns: Option<u64>,
     pub(crate) users: Users,
     /// It holds what no caller named: a process leaves it for any client that it is named for.
     pub(crate) gives_way: bool,
@@ -151,8 +159,8 @@ impl Client {
             id,
             processes: Vec::new(),
             foster_parents: Vec::new(),
-            slumber_part: 0,
-            review_from: 0,
+            slumber_from: 0,
+            reaped_since_ns: None,
             users: Users::default(),
             gives_way: false,
             usable: CpuSet::new(),
@@ -212,10 +220,11 @@ impl Client {
         self.processes.insert(index, process);
     }
 
-    /// Reads the CPU clocks of all its processes, and moves those that are gone to `gone`.
-    pub(crate) fn sample(&mut self, now_ns: u64, gone: &mut Vec<Process>) {
+    /// Reads the CPU clocks of its processes, and moves those that are gone to `gone`.
+    pub(crate) fn sample(&mut self, sampling: Sampling, now_ns: u64, gone: &mut Vec<Process>) {
         let sampled_before_ns = std::mem::replace(&mut self.sampled_ns, now_ns);
-        let (used_ns, any_gone) = self.sample_processes();
+        let window_ns = now_ns - sampled_before_ns;
+        let (used_ns, any_gone) = self.sample_processes(sampling, now_ns, window_ns);
         if any_gone {
             self.bury(gone);
         }
@@ -224,9 +233,12 @@ impl Client {
         }
         self.account(used_ns);
         self.answered_before = self.is_answering();
-        let window_ns = now_ns - sampled_before_ns;
         self.answering_ns = self.answering_ns.saturating_sub(window_ns / FORGOTTEN_IN);
-        self.usage_ns = (used_ns, window_ns);
+        self.usage_ns = match window_ns {
+            // Sampled twice at a time.
+            0 => (self.usage_ns.0 + used_ns, self.usage_ns.1),
+            _ => (used_ns, window_ns),
+        };
     }
 
     /// Moves processes that are gone to `gone` and hands their accounts to
@@ -252,16 +264,14 @@ impl Client {
         }
     }
 
-    /// Counts runnable threads, as far as they could run on so many CPUs, and charges what ended
-    /// children used. Cost: 1.5 us for each process that ran or is asleep, more with many
-    /// threads.
+    /// Counts runnable threads, as far as they could run on so many CPUs, and finds out which
+    /// processes waited for children. Cost: 1.5 us for each process that ran or is asleep, more with
+    /// many threads.
     pub(crate) fn look(&mut self, now_ns: u64, cpus: u32, journal: &mut Journal) -> Look {
         let limit = self.thread_limit(cpus);
-        let (used_ns, window_ns) = self.usage_ns;
         self.looked_ns = now_ns;
         let mut look = Look::default();
         let mut in_kernel = false;
-        let mut waited_ns = 0;
         for process in &mut self.processes {
             if process.is_left_in_peace() {
                 look.alive = true;
@@ -271,13 +281,15 @@ impl Client {
             // runnable, it need not be looked at.
             if !process.progressed && look.runnable >= limit && !process.is_held_down() {
                 look.alive = true;
+                look.any_reaped |= process.reaped;
                 continue;
             }
             let Ok(stat) = process.look() else { continue };
             if process.adopts {
                 process.waited = Waited::since(stat.waited_ns);
             }
-            waited_ns += process.waited.read(stat.waited_ns);
+            process.reaped |= process.waited.has_grown(stat.waited_ns);
+            look.any_reaped |= process.reaped;
             look.alive |= !stat.has_ended();
             look.moved |= stat.session != process.session;
             in_kernel |= stat.sleeps_in_kernel();
@@ -289,32 +301,29 @@ impl Client {
                 self.unsettled |= process.is_held_down() != held_down;
             }
         }
-        for foster_parent in &mut self.foster_parents {
-            if let Ok(stat) = foster_parent.stat_file.read() {
-                if foster_parent.shared {
-                    foster_parent.waited = Waited::since(stat.waited_ns);
-                }
-                waited_ns += foster_parent.waited.read(stat.waited_ns);
-            }
-        }
-        self.account(waited_ns);
         look.awake = look.runnable > 0;
         self.sleeps_on = match in_kernel {
             true => WakeClass::Other,
             false => WakeClass::User,
         };
-        // Asleep at this moment, but busy for most of the time.
+        look
+    }
+
+    /// Asleep at the moment of a look, a client may have been busy for most of the time, as ended
+    /// children used so much.
+    pub(crate) fn count_busy(&self, look: &mut Look, waited_ns: u64, cpus: u32) {
+        let limit = self.thread_limit(cpus);
+        let (used_ns, window_ns) = self.usage_ns;
         let busy = (used_ns + waited_ns + window_ns / 2) / window_ns.max(1);
         look.runnable = look
             .runnable
             .max(u32::try_from(busy).unwrap_or(limit))
             .min(limit);
-        look
     }
 
     /// Charges CPU time. During a suspension neither the time of its processes is charged, nor
     /// that of children that they waited for.
-    fn account(&mut self, used_ns: u64) {
+    pub(crate) fn account(&mut self, used_ns: u64) {
         if self.suspended {
             return;
         }
@@ -451,4 +460,6 @@ pub(crate) struct Look {
     pub(crate) alive: bool,
     /// Some process has changed its session.
     pub(crate) moved: bool,
+    /// Some process waited for children, and their time is not charged yet.
+    pub(crate) any_reaped: bool,
 }

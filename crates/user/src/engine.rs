@@ -26,6 +26,7 @@ use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
 use crate::signals::SignalWatch;
+use crate::strays::Stray;
 use crate::supervision::Supervision;
 use crate::sweep::{Records, put_right};
 use crate::table::{Journal, Table};
@@ -111,21 +112,17 @@ impl UserEngine {
     /// Adds processes to a client that gives way: [`manage`](Self::manage) takes a process from it,
     /// with its descendants. Each process joins by itself, and its children from then on. Returns
     /// which of these processes have a client now: not those that signals would stop.
-    pub fn take_in(
-        &self,
-        client: ClientId,
-        strays: &[ProcessId],
-    ) -> Result<Vec<bool>, EngineError> {
+    pub fn take_in(&self, client: ClientId, strays: &[Stray]) -> Result<Vec<bool>, EngineError> {
         let strays = strays.to_vec();
         self.ask(move |thread, now_ns| thread.take_in(client, &strays, now_ns))
     }
 
     /// Whether `take_in` could add any of these processes.
-    pub fn would_take_in(&self, strays: &[ProcessId]) -> bool {
+    pub fn would_take_in(&self, strays: &[Stray]) -> bool {
         let strays = strays.to_vec();
         let would_take = move |thread: &mut DecisionThread, _| {
             let mut strays = strays.into_iter();
-            strays.any(|stray| !thread.would_stop(stray, false))
+            strays.any(|stray| !thread.would_stop(stray.process, false))
         };
         self.ask(would_take).unwrap_or(false)
     }

@@ -10,6 +10,7 @@ use crate::guardian::Guardian;
 use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::procfs;
+use crate::slumber::Sampling;
 
 impl DecisionThread {
     pub(crate) fn manage(
@@ -59,7 +60,7 @@ impl DecisionThread {
     }
 
     pub(crate) fn release(&mut self, client: ClientId, now_ns: u64) {
-        self.tree.sample(client, now_ns);
+        self.tree.sample(client, Sampling::All, now_ns);
         self.tree.remove(client, now_ns);
         self.publish();
     }

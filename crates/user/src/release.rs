@@ -48,6 +48,7 @@ impl Tree {
         let Some(mut client) = self.clients.remove(id) else {
             return;
         };
+        self.note_fosterers(&mut client);
         for process in client.processes.drain(..) {
             self.strike(id, &process);
             let waited_for = self.owners.contains_key(&process.parent);
@@ -55,6 +56,9 @@ impl Tree {
             if waited_for && !process.is_alive() {
                 self.zombies.push((id, process));
             } else {
+                if waited_for {
+                    self.note_outsider(process.id, process.parent, process.life_ns());
+                }
                 self.release(process);
             }
         }
@@ -79,6 +83,7 @@ impl Tree {
             .extract_if(.., |process| pids.contains(&process.id.pid))
             .collect();
         for process in released {
+            self.note_outsider(process.id, process.parent, process.life_ns());
             self.strike(id, &process);
             self.release(process);
         }
@@ -100,6 +105,7 @@ impl Tree {
     /// Undoes what a process that cannot be managed inherited from its parent.
     pub(crate) fn disinherit(&mut self, pid: u32, stat: &Stat, origin: Origin) {
         let process = ProcessId::from_stat(pid, stat);
+        self.note_outsider(process, stat.parent, 0);
         let Ok(group) = Group::of(pid, stat.session) else {
             return;
         };

@@ -23,6 +23,7 @@ use crate::client::Client;
 use crate::process::{Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, SignalSets, Status, StatusFile};
+use crate::slumber::Sampling;
 use crate::time::MILLISECOND_NS;
 use crate::tree::Tree;
 
@@ -193,7 +194,7 @@ impl SignalWatch {
             };
             // What it used until now belongs to what it was let run for until now.
             if client.is_answering() || client.has_signals() {
-                tree.sample(id, now_ns);
+                tree.sample(id, Sampling::Due, now_ns);
             }
             if let Some(client) = tree.client_mut(id) {
                 let changed = client.answer_signals(quantum_ns);

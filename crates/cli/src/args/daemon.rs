@@ -141,7 +141,8 @@ turn.
 
 With --users, all that a user runs outside of other clients is one client, rest-of-NAME, in the \
 user's currency. So users share the machine as their currencies are funded (set-funding), however many \
-processes each has. A process leaves that client for any other that it is named for (run, set, chuser). \
+processes each has. A process leaves that client for any other that it is named for (run, set, chuser), \
+and joins it again when that one is released. Nobody can release, suspend or limit it. \
 Root, the users of services, and processes that logins need are left alone, and so are processes that \
 only stop signals would hold down. It needs root's daemon, and lasts until `prorata stop`. Stop users' \
 own daemons before.

@@ -1,12 +1,14 @@
 //! `prorata start --users`: what each user runs unasked is a client of that user. Only root can test
 //! that.
 
+use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use prorata_protocol::ClientState;
 
 use super::support::fake::allowed_cpus;
 use super::support::real::{Real, is_free};
@@ -76,6 +78,22 @@ impl Machine {
         let pid = child.id();
         self.processes.lock().unwrap().push(child);
         pid
+    }
+
+    /// Writes a line to the standard input of one of these scripts.
+    fn say(&self, pid: u32, line: &str) {
+        let mut processes = self.processes.lock().unwrap();
+        let script = processes.iter_mut().find(|child| child.id() == pid);
+        let input = script.unwrap().stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+    }
+
+    /// Ends all of them.
+    fn end_all(&self) {
+        let mut processes = self.processes.lock().unwrap();
+        processes
+            .drain(..)
+            .for_each(|mut child| end_all_of(&mut child));
     }
 
     /// Ends one of these scripts.
@@ -194,13 +212,7 @@ fn prorata_run_works_for_a_user_whose_shell_is_in_such_a_client() {
     machine.script(BEN, HOG);
     let rest = "rest-of-uid2000001";
     machine.wait_for(rest, 2);
-    let mut processes = machine.processes.lock().unwrap();
-    let shell = processes
-        .iter_mut()
-        .find(|child| child.id() == shell)
-        .unwrap();
-    std::io::Write::write_all(shell.stdin.as_mut().unwrap(), b"go\n").unwrap();
-    drop(processes);
+    machine.say(shell, "go");
     machine.wait_for("mine", 1);
     // `prorata run` itself is in no client: it watches over the engine.
     machine.wait_for(rest, 2);
@@ -210,6 +222,106 @@ fn prorata_run_works_for_a_user_whose_shell_is_in_such_a_client() {
     // Without a client, both are what the user runs unasked.
     machine.real.done(&["release", "mine"]);
     machine.wait_for(rest, 4);
+}
+
+/// The shell waits for `prorata run`, which waited for the job. What a job used is in the sums of both.
+#[test]
+fn a_job_is_not_charged_to_its_shells_client_too() {
+    let Some(machine) = Machine::start() else {
+        return;
+    };
+    let burn = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let shell = machine.script(
+        ANN,
+        &format!(
+            "read line; for job in 1 2 3 4 5 6; do \"$PRORATA\" run -- sh -c '{burn}'; done; \
+             read line; sleep 1000"
+        ),
+    );
+    machine.script(BEN, HOG);
+    let rest = "rest-of-uid2000001";
+    machine.wait_for(rest, 1);
+    machine.wait_for("rest-of-uid2000002", 1);
+    machine.say(shell, "go");
+    machine.say(shell, "go on");
+    // The shell sleeps after all jobs, and is looked at all the same.
+    let sleeps = || children_named(shell, "sleep") == 1;
+    eventually("the jobs have ended", sleeps);
+    machine.wait_for(rest, 2);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let charged_ms = machine.real.client(rest).received_ns / 1_000_000;
+    let waited_ms = waited_ms(shell);
+    assert!(charged_ms < waited_ms / 2, "{charged_ms} of {waited_ms} ms");
+}
+
+/// How many children of a process run this program.
+fn children_named(pid: u32, program: &str) -> usize {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let name = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    let names = children.split_whitespace().filter_map(|pid| name(pid).ok());
+    names.filter(|name| name.trim_end() == program).count()
+}
+
+/// CPU time of the children that a process waited for.
+fn waited_ms(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
+    (ticks(13) + ticks(14)) * 10
+}
+
+#[test]
+fn programs_of_a_stopped_prorata_run_that_go_on_compete_again() {
+    let Some(machine) = Machine::start() else {
+        return;
+    };
+    let run = format!("\"$PRORATA\" run -n mine -- sh -c '{HOG}'");
+    machine.script(ANN, &run);
+    machine.script(BEN, HOG);
+    machine.wait_for("mine", 1);
+    let hog = machine.real.client("mine").pid;
+    let fields = std::fs::read_to_string(format!("/proc/{hog}/stat")).unwrap();
+    let parent = fields
+        .rsplit_once(") ")
+        .unwrap()
+        .1
+        .split(' ')
+        .nth(1)
+        .unwrap();
+    kill(Pid::from_raw(parent.parse().unwrap()), Signal::SIGTSTP).unwrap();
+    let state = || machine.real.client("mine").state;
+    eventually("it is suspended", || state() == ClientState::Suspended);
+    kill(Pid::from_raw(hog as i32), Signal::SIGCONT).unwrap();
+    eventually("it competes", || state() != ClientState::Suspended);
+    assert_eq!(process_state(hog).map(|state| state != 'T'), Some(true));
+}
+
+/// Processes that end before they can be looked at, and that change their user meanwhile.
+#[test]
+fn storms_of_forks_and_of_users_leave_nothing_behind() {
+    let Some(machine) = Machine::start() else {
+        return;
+    };
+    // Each process of the relay has the next one as a child, and ends.
+    let relay = "export TOP=$$ NEXT='[ -e /proc/$TOP ] && sh -c \"$NEXT\" &'; \
+                 sh -c \"$NEXT\"; sleep 1000";
+    machine.script(ANN, relay);
+    let change = |user| format!("setpriv --reuid {user} --clear-groups true");
+    let storm = format!("while :; do {} ; {} ; done", change(ANN), change(BEN));
+    machine.script(0, &storm);
+    machine.script(BEN, HOG);
+    machine.wait_for("rest-of-uid2000002", 1);
+    for _ in 0..5 {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        // It answers.
+        machine.real.done(&["ps"]);
+    }
+    machine.end_all();
+    machine.wait_for("rest-of-uid2000001", 0);
+    machine.wait_for("rest-of-uid2000002", 0);
+    let currencies = machine.real.done(&["lscur"]);
+    assert!(!currencies.contains("uid200000"), "{currencies}");
 }
 
 #[test]

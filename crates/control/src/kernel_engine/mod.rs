@@ -42,7 +42,7 @@ use prorata_protocol::{ClientState, HybridChoice, KernelChoice, PolicyName, Queu
 use prorata_user::ownership::KnownClient;
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
-use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
+use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, Stray, lock};
 use crate::process::ProcessId;
 pub use kept::KeptScheduler;
 use kernel_side::{KernelSide, LoadScheduler};
@@ -295,13 +295,13 @@ impl Engine for ForKernel {
         Ok(())
     }
 
-    fn take_in(&self, client: ClientId, strays: &[ProcessId]) -> Vec<bool> {
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool> {
         let mut side = self.side();
         let taken = strays.iter().map(|stray| side.take_in(client, *stray));
         taken.collect()
     }
 
-    fn would_take_in(&self, strays: &[ProcessId]) -> bool {
+    fn would_take_in(&self, strays: &[Stray]) -> bool {
         self.shared.side().would_take_in(strays)
     }
 

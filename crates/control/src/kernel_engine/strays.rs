@@ -11,24 +11,26 @@ use prorata_user::{Policy, procfs};
 use super::client::Client;
 use super::kernel_side::KernelSide;
 use super::members::{MOST_LOOKS, threads_of};
+use crate::engine::Stray;
 use crate::process::ProcessId;
 
 impl KernelSide {
     /// Adds a process without a client to a client that gives way. Returns whether it has a client
     /// now.
-    pub(super) fn take_in(&mut self, id: ClientId, stray: ProcessId) -> bool {
-        if !self.is_loaded() || !stray.is_alive() {
+    pub(super) fn take_in(&mut self, id: ClientId, stray: Stray) -> bool {
+        let Stray { process, user } = stray;
+        let is_its_users = || procfs::real_uid(process.pid) == Some(user) && process.is_alive();
+        if !self.is_loaded() || !is_its_users() {
             return false;
         }
-        if self.find(stray.pid).is_some() {
+        if self.find(process.pid).is_some() {
             return true;
         }
-        let user = procfs::real_uid(stray.pid);
-        let (Some(node), Some(user)) = (self.projection.node(id), user) else {
+        let Some(node) = self.projection.node(id) else {
             return false;
         };
         if !self
-            .give_process(node, stray.pid)
+            .give_process(node, process.pid)
             .is_ok_and(|threads| threads > 0)
         {
             return false;
@@ -36,12 +38,17 @@ impl KernelSide {
         let client = self.clients.entry(id).or_insert_with(Client::new);
         client.users.add(user);
         client.gives_way = true;
+        if !is_its_users() {
+            self.let_process_out(process.pid);
+            self.notice_exit(id);
+            return false;
+        }
         true
     }
 
     /// Whether any of these processes has an ordinary policy.
-    pub(super) fn would_take_in(&self, strays: &[ProcessId]) -> bool {
-        let is_ordinary = |stray: &ProcessId| Policy::of(stray.pid).is_ok_and(Policy::is_fair);
+    pub(super) fn would_take_in(&self, strays: &[Stray]) -> bool {
+        let is_ordinary = |stray: &Stray| Policy::of(stray.process.pid).is_ok_and(Policy::is_fair);
         self.is_loaded() && strays.iter().any(is_ordinary)
     }
 

@@ -12,7 +12,7 @@ use prorata_user::ownership::KnownClient;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
+use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus, Stray};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// A process with this pid cannot be managed.
@@ -200,20 +200,20 @@ impl Engine for FakeEngine {
         Ok(())
     }
 
-    fn take_in(&self, client: ClientId, strays: &[ProcessId]) -> Vec<bool> {
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool> {
         let mut books = self.books();
         let taken = strays.iter().map(|stray| {
-            let is_taken = stray.pid != UNMANAGEABLE && !books.stops;
+            let is_taken = stray.process.pid != UNMANAGEABLE && !books.stops;
             if is_taken {
                 books.giving_way.insert(client);
-                books.clients.entry(client).or_default().push(*stray);
+                books.clients.entry(client).or_default().push(stray.process);
             }
             is_taken
         });
         taken.collect()
     }
 
-    fn would_take_in(&self, _: &[ProcessId]) -> bool {
+    fn would_take_in(&self, _: &[Stray]) -> bool {
         let mut books = self.books();
         books.questions += 1;
         !books.stops

@@ -1,6 +1,6 @@
 //! A machine with a few users and processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ALICE, ASKER, BOB};
 use crate::host::{Host, Listed, Origin, UserAccount};
@@ -15,6 +15,10 @@ pub(crate) struct FakeHost {
     pub processes: BTreeMap<u32, ProcessInfo>,
     /// Where processes come from, if not from nowhere.
     pub origins: BTreeMap<u32, Origin>,
+    /// Effective users, if they are not the real ones.
+    pub owners: BTreeMap<u32, u32>,
+    /// Processes that are stopped.
+    pub stopped: BTreeSet<u32>,
     /// Files of the configuration.
     pub texts: BTreeMap<&'static str, String>,
 }
@@ -28,6 +32,8 @@ impl FakeHost {
             daemon_uid,
             processes: BTreeMap::new(),
             origins: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             texts: BTreeMap::new(),
         };
         host.add(1, 0, 0, "init");
@@ -85,7 +91,11 @@ impl Host for FakeHost {
         let listed = |process: &ProcessInfo| Listed {
             pid: process.id.pid,
             inode: process.id.start_time_ticks,
-            owner: process.uid,
+            owner: self
+                .owners
+                .get(&process.id.pid)
+                .copied()
+                .unwrap_or(process.uid),
         };
         self.processes.values().map(listed).collect()
     }
@@ -100,6 +110,11 @@ impl Host for FakeHost {
         };
         let known = self.origins.get(&pid).cloned();
         Some(known.unwrap_or_else(made_up))
+    }
+
+    fn may_run(&self, process: ProcessId) -> bool {
+        let known = self.processes.get(&process.pid);
+        known.is_some_and(|known| known.id == process) && !self.stopped.contains(&process.pid)
     }
 
     fn text(&self, path: &'static str) -> String {

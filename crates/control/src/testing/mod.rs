@@ -69,6 +69,7 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
         host: Box::new(host),
         roots: RootWatch::new().unwrap(),
         census: Census::default(),
+        resumed_until: None,
     }
 }
 

@@ -136,6 +136,10 @@ impl Host for Elsewhere {
     fn origin(&self, pid: u32) -> Option<Origin> {
         Linux.origin(pid)
     }
+    fn may_run(&self, process: ProcessId) -> bool {
+        Linux.may_run(process)
+    }
+
     fn text(&self, path: &'static str) -> String {
         Linux.text(path)
     }

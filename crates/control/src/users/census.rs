@@ -30,8 +30,10 @@ struct Seen {
     /// The ordinary user for whom it counts.
     user: Option<u32>,
     standing: Standing,
-    /// It may be another client's now.
-    changed: bool,
+    /// It works with root's rights.
+    is_roots: bool,
+    /// It was looked at in this sweep, so it may be in a client that it has to leave.
+    is_new: bool,
 }
 
 /// How a process without a client stands.
@@ -63,12 +65,12 @@ impl Census {
             match known.filter(|seen| seen.listed == listed && !is_due) {
                 Some(seen) => {
                     seen.sweep = sweep;
-                    seen.changed = false;
+                    seen.is_new = false;
                 }
                 None => self.look(host, listed),
             }
             let seen = &self.seen[&pid];
-            if seen.user.is_some() || seen.changed {
+            if seen.user.is_some() || seen.is_new {
                 pids.push(pid);
             }
         }
@@ -80,13 +82,18 @@ impl Census {
         let process = host.process(listed.pid);
         let ordinary = process.filter(|process| !process.is_kernel_thread);
         let user = ordinary.and_then(|process| self.ordinary.user_of(process.uid));
-        let before = self.seen.get(&listed.pid).and_then(|seen| seen.user);
+        // Others may not look into some users' processes, too.
+        let is_roots = listed.owner == 0
+            && host
+                .origin(listed.pid)
+                .is_some_and(|origin| origin.effective_uid == 0);
         let seen = Seen {
             listed,
             sweep: self.sweep,
             user,
             standing: Standing::Stray,
-            changed: before != user,
+            is_roots,
+            is_new: true,
         };
         self.seen.insert(listed.pid, seen);
     }
@@ -94,6 +101,21 @@ impl Census {
     /// The ordinary user for whom a process counts.
     pub(super) fn user_of(&self, pid: u32) -> Option<u32> {
         self.seen.get(&pid)?.user
+    }
+
+    /// The ordinary user for whom a process with this real user counts.
+    pub(super) fn counts_for(&self, uid: u32) -> Option<u32> {
+        self.ordinary.user_of(uid)
+    }
+
+    /// Whether a process works with root's rights, whoever its real user is.
+    pub(super) fn is_roots(&self, pid: u32) -> bool {
+        self.seen.get(&pid).is_some_and(|seen| seen.is_roots)
+    }
+
+    /// A process that left its client may join its user's at the next sweep.
+    pub(crate) fn look_again(&mut self, pid: u32) {
+        self.note(pid, Standing::Stray);
     }
 
     pub(super) fn is_stray(&self, pid: u32) -> bool {
@@ -131,7 +153,10 @@ mod tests {
     fn processes_of_ordinary_users_are_counted() {
         let mut census = Census::default();
         let host = FakeHost::new(0);
+        census.count(&host);
         let mut pids = census.count(&host);
+        // Others are looked at in turn.
+        pids.retain(|pid| census.user_of(*pid).is_some());
         pids.sort_unstable();
         let expected: Vec<u32> = [90, 91].into_iter().chain(100..300).collect();
         assert_eq!(pids, expected);
@@ -171,6 +196,10 @@ mod tests {
         host.add(101, 1, 0, "any");
         assert!(census.count(&host).contains(&101));
         assert!(!census.count(&host).contains(&101));
+        // One that is root's from the start may have been born in a client.
+        host.add(5_000, 101, 0, "sudo");
+        assert!(census.count(&host).contains(&5_000));
+        assert!(!census.count(&host).contains(&5_000));
         host.processes.remove(&101);
         census.count(&host);
         assert_eq!(census.seen.len(), host.processes.len());

@@ -27,13 +27,15 @@ use spared::{Reason, reason};
 
 use crate::control::Control;
 use crate::decode::{self, View};
-use crate::process::{ProcessId, ProcessInfo};
+use crate::engine::Stray;
+use crate::process::ProcessInfo;
 use crate::state::Change;
 
-/// Pause between two sweeps.
+/// Shortest and longest pause between two sweeps.
 const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Sweeps take one part in so many of a CPU at most.
+/// Sweeps take one part in so many of a CPU, unless the pause would be too long.
 const PART: u32 = 100;
 
 /// Most processes that a sweep hands to the engine. The next sweep goes on.
@@ -58,9 +60,39 @@ impl Control {
     /// Cost: some 3 us for each process of the machine, and more for new ones.
     pub fn sweep_users(&mut self) -> Duration {
         let before = cpu_time();
+        self.resume_running();
         self.sweep();
         let cost = cpu_time().saturating_sub(before);
-        PAUSE.max(cost * PART)
+        (cost * PART).clamp(PAUSE, LONGEST_PAUSE)
+    }
+
+    /// Lets suspended clients compete again that have programs which are not stopped. `prorata run`
+    /// suspends a client when its user stops it. Whoever continues its programs by other means would
+    /// otherwise have them run without a share, and so without bounds.
+    fn resume_running(&mut self) {
+        let mut left = MOST_AT_ONCE;
+        let mut running = Vec::new();
+        let suspended = &self.state.suspended;
+        let last = self.resumed_until;
+        let later = suspended.iter().filter(|client| Some(**client) > last);
+        let earlier = suspended.iter().filter(|client| Some(**client) <= last);
+        for client in later.chain(earlier) {
+            self.resumed_until = Some(*client);
+            let processes = self.engine.processes(*client);
+            left = left.saturating_sub(processes.len());
+            if processes
+                .into_iter()
+                .any(|process| self.host.may_run(process))
+            {
+                running.push(Change::Resume(*client));
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        if !running.is_empty() {
+            self.happened(&running);
+        }
     }
 
     fn sweep(&mut self) {
@@ -77,7 +109,7 @@ impl Control {
 
     /// Processes that are to join their users' clients, by user, the oldest first. Releases those
     /// that are in a client of another user.
-    fn strays(&mut self) -> BTreeMap<u32, Vec<ProcessId>> {
+    fn strays(&mut self) -> BTreeMap<u32, Vec<Stray>> {
         let pids = self.census.count(self.host.as_ref());
         let clients = self.engine.find_all(&pids);
         let rests = self.state.rests.iter();
@@ -86,7 +118,8 @@ impl Control {
         for (pid, client) in pids.into_iter().zip(clients) {
             let own = self.census.user_of(pid);
             let of_client = client.map(|client| users.get(&client).copied());
-            let is_misplaced = of_client.is_some_and(|user| user.is_some() && user != own);
+            let is_misplaced = of_client
+                .is_some_and(|user| user.is_some() && (user != own || self.census.is_roots(pid)));
             let is_stray = client.is_none() && self.census.is_stray(pid);
             if !(is_misplaced || is_stray) {
                 continue;
@@ -97,6 +130,8 @@ impl Control {
             if is_misplaced {
                 misplaced.push(process.id);
             }
+            // It may have changed its user since it was counted.
+            let own = own.filter(|own| self.census.counts_for(process.uid) == Some(*own));
             if let Some(user) = own {
                 found.push((user, process));
             }
@@ -105,13 +140,28 @@ impl Control {
             self.engine.let_out(portion);
         }
         found.sort_by_key(|(_, process)| (process.id.start_time_ticks, process.id.pid));
-        let mut strays: BTreeMap<u32, Vec<ProcessId>> = BTreeMap::new();
+        let mut strays: BTreeMap<u32, Vec<Stray>> = BTreeMap::new();
         for (user, process) in found.into_iter().take(MOST_AT_ONCE) {
             if !self.spares(user, &process) {
-                strays.entry(user).or_default().push(process.id);
+                let stray = Stray {
+                    process: process.id,
+                    user: process.uid,
+                };
+                strays.entry(user).or_default().push(stray);
             }
         }
         strays
+    }
+
+    /// A client is about to be released: its processes, and the `prorata run` that watched over it,
+    /// join their users' clients at the next sweep.
+    pub(crate) fn look_again_at(&mut self, client: ClientId) {
+        if !self.state.settings.users {
+            return;
+        }
+        let adopter = self.state.adopters.get(&client).copied();
+        let processes = self.engine.processes(client).into_iter().chain(adopter);
+        processes.for_each(|process| self.census.look_again(process.pid));
     }
 
     /// Whether a process without a client is left alone.
@@ -128,9 +178,9 @@ impl Control {
     }
 
     /// Adds processes to the client that has what a user runs unasked.
-    fn take_in(&mut self, user: u32, strays: &[ProcessId]) {
-        let declined = |census: &mut Census, strays: &[ProcessId]| {
-            let pids = strays.iter().map(|stray| stray.pid);
+    fn take_in(&mut self, user: u32, strays: &[Stray]) {
+        let declined = |census: &mut Census, strays: &[Stray]| {
+            let pids = strays.iter().map(|stray| stray.process.pid);
             pids.for_each(|pid| census.note(pid, Standing::Declined));
         };
         let known = self.state.rests.get(&user).copied();
@@ -153,7 +203,7 @@ impl Control {
     }
 
     /// Makes the client, if the engine would take any of these processes.
-    fn new_rest(&mut self, user: u32, strays: &[ProcessId]) -> Option<ClientId> {
+    fn new_rest(&mut self, user: u32, strays: &[Stray]) -> Option<ClientId> {
         if !self.engine.would_take_in(strays) {
             return None;
         }

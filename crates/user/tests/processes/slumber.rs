@@ -11,6 +11,7 @@ use crate::support::{self, MS, Program, World, wait_until};
 pub const TESTS: MechanismTests = &[
     ("one that computes among many sleepers has its share", share),
     ("a sleeper among many that wakes is held down", woken),
+    ("a slumbering child that ends is charged once", charged_once),
     ("the last of many sleepers takes the client along", ended),
 ];
 
@@ -56,6 +57,39 @@ fn share(mechanism: Mechanism) {
             .to_vec()
     };
     assert_shares(Duration::from_secs(4), clocks_ns, &[1, 1], QUANTUM_NS);
+}
+
+/// Children that computed and sleep, among many that sleep. Their parent waits for them.
+const BURNERS: &str = "for i in $(seq 150); do sleep 1000 & done; \
+    burn() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec sleep 1000; }; \
+    for i in $(seq 10); do burn & done; wait; exec sleep 1000";
+
+fn charged_once(mechanism: Mechanism) {
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let shell = Program::start(&["run", "sh", "-c", BURNERS]);
+    let client = world.enter("burners", 1, &shell);
+    let children = || support::children_of(shell.pid());
+    wait_until("all children sleep", || {
+        children().len() == 160
+            && children()
+                .iter()
+                .all(|pid| support::program_of(*pid) == "sleep")
+    });
+    let rival = Program::hog();
+    world.enter("rival", 1, &rival);
+    rest();
+    let burnt_ns: u64 = children().iter().map(|pid| support::cpu_ns(*pid)).sum();
+    let before_ns = world.usage(client).received_ns;
+    assert!(burnt_ns > 500 * MS, "{burnt_ns}");
+    for pid in children() {
+        support::signal(pid, libc::SIGKILL);
+    }
+    wait_until("the shell has waited for all", || children().is_empty());
+    // Time that is charged late is charged by then.
+    std::thread::sleep(Duration::from_millis(500));
+    world.wait_for_decisions(4);
+    let after_ns = world.usage(client).received_ns - before_ns;
+    assert!(after_ns < burnt_ns / 4, "{after_ns} of {burnt_ns} again");
 }
 
 fn woken(mechanism: Mechanism) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prorata_core::ids::ClientId;
 use prorata_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus};
-use prorata_user::{Mechanism, ProcessId};
+use prorata_user::{Mechanism, ProcessId, Stray, procfs};
 
 use crate::MechanismTests;
 use crate::shares::excuse;
@@ -21,6 +21,10 @@ pub const TESTS: MechanismTests = &[
         charged_once,
     ),
     ("random moves leave no process held down", random_moves),
+    (
+        "what a child outside of all clients used is not charged to its parent's client",
+        outsiders,
+    ),
     (
         "what is another client's, or would be stopped by signals, is no stray",
         no_strays,
@@ -44,10 +48,18 @@ fn family() -> (Program, Vec<ProcessId>) {
     (shell, family)
 }
 
+fn as_strays(processes: &[ProcessId]) -> Vec<Stray> {
+    let stray = |process: &ProcessId| Stray {
+        process: *process,
+        user: procfs::real_uid(process.pid).unwrap_or(0),
+    };
+    processes.iter().map(stray).collect()
+}
+
 fn take_in(world: &World, rest: ClientId, strays: &[ProcessId]) -> Vec<bool> {
     world
         .engine()
-        .take_in(rest, strays)
+        .take_in(rest, &as_strays(strays))
         .expect("the engine works")
 }
 
@@ -192,6 +204,31 @@ fn random_moves(mechanism: Mechanism) {
     assert!(family.iter().all(|process| support::is_normal(process.pid)));
 }
 
+/// As with `sudo`: the parent waits for a child that is no part of its client.
+fn outsiders(mechanism: Mechanism) {
+    if mechanism == Mechanism::Stop {
+        return;
+    }
+    let world = World::new(Some(mechanism), QUANTUM_NS);
+    let mut parent = Program::start(&["waiter", "burn-later", "1000"]);
+    let child = support::id_of(support::wait_for_child(parent.pid()));
+    let rest = world.client("rest", 1);
+    assert_eq!(take_in(&world, rest, &[parent.id(), child]), [true; 2]);
+    let rival = Program::hog();
+    world.enter("rival", 1, &rival);
+    world.engine().let_out(&[child]);
+    world.wait_for_decisions(4);
+    let before_ns = world.usage(rest).received_ns;
+    parent.say("compute");
+    wait_until("the parent has waited for its child", || {
+        support::children_of(parent.pid()).is_empty()
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    world.wait_for_decisions(4);
+    let charged_ns = world.usage(rest).received_ns - before_ns;
+    assert!(charged_ns < 200 * MS, "{charged_ns}");
+}
+
 fn no_strays(mechanism: Mechanism) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     let (mine, free) = (Program::hog(), Program::hog());
@@ -199,7 +236,10 @@ fn no_strays(mechanism: Mechanism) {
     let rest = world.client("rest", 1);
     let by_signals = mechanism == Mechanism::Stop;
     let strays = [mine.id(), free.id()];
-    assert_eq!(world.engine().would_take_in(&strays[1..]), !by_signals);
+    assert_eq!(
+        world.engine().would_take_in(&as_strays(&strays[1..])),
+        !by_signals
+    );
     assert_eq!(take_in(&world, rest, &strays), [true, !by_signals]);
     assert_eq!(world.engine().find(mine.pid()), Some(client));
     world.engine().let_out(&strays);

@@ -1,7 +1,7 @@
 //! What users run without a request.
 
 use prorata_core::ids::ClientId;
-use prorata_protocol::UsersReport;
+use prorata_protocol::{CpuLimit, UsersReport};
 
 use super::*;
 use crate::engine::Engine as _;
@@ -185,6 +185,112 @@ fn a_process_that_changes_its_user_changes_its_client() {
     let alices = world.pids(ALICE);
     assert!((100..=102).all(|pid| !alices.contains(&pid)));
     assert_eq!([101, 102].map(|pid| world.engine.find(pid)), [None; 2]);
+}
+
+/// Such a process is root's from the start as far as a sweep knows, as is that of `sudo`, or it keeps
+/// its real user.
+#[test]
+fn programs_with_roots_rights_leave_the_client_that_they_were_born_to() {
+    let mut world = sweeping();
+    world.control.sweep_users();
+    let client = world.control.state.rests[&ALICE];
+    let mut host = FakeHost::new(0);
+    host.processes.remove(&91);
+    host.add(400, 101, 0, "sudo");
+    host.add(401, 101, ALICE, "passwd");
+    let of_passwd = Origin {
+        effective_uid: 0,
+        ..host.origin(401).unwrap()
+    };
+    host.origins.insert(401, of_passwd);
+    host.owners.insert(401, 0);
+    // Not to be looked into, but alice's all the same.
+    host.add(402, 101, ALICE, "agent");
+    host.owners.insert(402, 0);
+    let of_agent = Origin {
+        effective_uid: ALICE,
+        ..host.origin(402).unwrap()
+    };
+    host.origins.insert(402, of_agent);
+    for pid in [400, 401, 402] {
+        let process = host.process(pid).unwrap().id;
+        let mut books = world.engine.books();
+        books.clients.get_mut(&client).unwrap().push(process);
+    }
+    world.control.host = Box::new(host);
+    world.control.sweep_users();
+    let rest = world.pids(ALICE);
+    let stay = [400, 401, 402].map(|pid| rest.contains(&pid));
+    assert_eq!(stay, [false, false, true]);
+    world.control.sweep_users();
+    assert_eq!([400, 401].map(|pid| world.engine.find(pid)), [None; 2]);
+}
+
+#[test]
+fn nobody_takes_what_users_run_out_of_the_competition() {
+    let mut world = sweeping();
+    world.control.sweep_users();
+    let client = || "rest-of-alice".to_owned();
+    let limit = Request::SetMax {
+        client: client(),
+        max: CpuLimit::from_thousandths(500),
+    };
+    for (request, what) in [
+        (release("rest-of-alice"), "nobody can release it"),
+        (
+            Request::Suspend { client: client() },
+            "nobody can suspend it",
+        ),
+        (limit, "nobody can limit it"),
+    ] {
+        for user in [ALICE, 0] {
+            let refused = world.refused(user, request.clone());
+            assert!(refused.contains(what), "{refused}");
+        }
+    }
+}
+
+/// Its `prorata run` was stopped, and something else continued its programs.
+#[test]
+fn a_suspended_client_competes_again_once_its_programs_run() {
+    let mut world = sweeping();
+    world.register(ALICE, 100, "mine");
+    let mut host = FakeHost::new(0);
+    host.processes.remove(&91);
+    host.stopped.insert(100);
+    world.control.host = Box::new(host.clone());
+    let suspend = Request::Suspend {
+        client: "mine".into(),
+    };
+    assert!(matches!(
+        world.ask(ALICE, suspend),
+        Response::Suspended { .. }
+    ));
+    world.control.sweep_users();
+    assert_eq!(world.engine.books().suspended.len(), 1);
+    host.stopped.clear();
+    world.control.host = Box::new(host);
+    world.control.sweep_users();
+    assert!(world.engine.books().suspended.is_empty());
+    assert!(world.control.state.suspended.is_empty());
+    // That its user continues it then is no error.
+    let resume = Request::Resume {
+        client: "mine".into(),
+    };
+    world.done(ALICE, resume);
+}
+
+#[test]
+fn what_is_released_joins_at_the_next_sweep_though_it_did_not_before() {
+    let mut world = sweeping();
+    world.engine.books().stops = true;
+    world.control.sweep_users();
+    assert_eq!(world.left_out(), 201);
+    world.engine.books().stops = false;
+    world.register(ALICE, 100, "mine");
+    world.done(ALICE, release("mine"));
+    world.control.sweep_users();
+    assert!(world.pids(ALICE).contains(&100));
 }
 
 #[test]
