@@ -27,6 +27,7 @@ use crate::refusal::{self, Refusal};
 use crate::report::{Reporter, RunningChoice};
 use crate::roots::RootWatch;
 use crate::state::{Change, Settings, State};
+use crate::users::{Census, runs_prorata};
 
 /// The state that requests change.
 pub(crate) struct Control {
@@ -40,6 +41,9 @@ pub(crate) struct Control {
     pub choice: RunningChoice,
     pub host: Box<dyn Host>,
     pub roots: RootWatch,
+    pub census: Census,
+    /// The suspended client that a sweep looked at last.
+    pub resumed_until: Option<ClientId>,
 }
 
 /// The outcome of a request.
@@ -145,6 +149,10 @@ impl Control {
         if let Err(error) = self.engine.adopt(client, parent) {
             tracing::warn!("orphans of client {client} are found by their markers only: {error}");
         }
+        // `prorata run` puts things right where daemon and guardian are killed.
+        if self.state.settings.users && runs_prorata(self.host.as_ref(), parent.pid) {
+            self.engine.let_out(&[parent]);
+        }
     }
 
     /// Destroys what operations created, the last one first.
@@ -237,7 +245,7 @@ impl Control {
     /// They take effect even if the journal cannot be written; the next daemon
     /// finds them out by itself. A permitted stop is such a change too, but
     /// without the journal the next daemon finds its clients again.
-    fn happened(&mut self, changes: &[Change]) -> Outcome {
+    pub(crate) fn happened(&mut self, changes: &[Change]) -> Outcome {
         self.journal.note(changes, &self.state);
         let outcomes = self.carry_out(changes);
         self.engine.nudge();
@@ -252,6 +260,7 @@ impl Control {
         let mut outcomes = Vec::new();
         for change in changes {
             if let Change::Ledger(Operation::DestroyClient { client }) = change {
+                self.look_again_at(*client);
                 self.engine.release(*client);
                 self.roots.forget(*client);
             }
@@ -288,6 +297,8 @@ impl Control {
                 | Change::Adopter { .. }
                 | Change::Quantum { .. }
                 | Change::Suspend(_)
+                | Change::Rest { .. }
+                | Change::Funding { .. }
                 | Change::Hold => {}
             }
         }
@@ -307,13 +318,18 @@ impl Control {
 
     /// Removes the clients whose last process has ended.
     pub fn remove_exited(&mut self) {
-        let exited = self.engine.take_exited().into_iter();
-        let changes: Vec<Change> = exited
-            .filter(|client| self.state.ledger.client(*client).is_some())
+        let mut exited = self.engine.take_exited();
+        exited.retain(|client| self.state.ledger.client(*client).is_some());
+        let owners = self.owners_to_collect(&exited);
+        let clients = exited.into_iter();
+        let changes: Vec<Change> = clients
             .map(|client| Change::Ledger(Operation::DestroyClient { client }))
             .collect();
         if !changes.is_empty() {
             self.happened(&changes);
+        }
+        for owner in owners {
+            self.collect_currency(owner);
         }
     }
 
@@ -354,6 +370,7 @@ impl Control {
             engine: self.engine.as_ref(),
             choice: &self.choice,
             host: self.host.as_ref(),
+            census: &self.census,
             who,
         };
         match answer {

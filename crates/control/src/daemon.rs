@@ -30,6 +30,7 @@ use crate::server::{End, Failure, Server, Timing};
 use crate::state::{Settings, State};
 use crate::state_directory::StateDirectory;
 use crate::user_engine::user_engine;
+use crate::users::Census;
 use crate::{log, policy};
 
 /// How long a new daemon waits for one that has not noted that it ends: a
@@ -318,6 +319,8 @@ fn restore(
         choice,
         host,
         roots,
+        census: Census::default(),
+        resumed_until: None,
     };
     locks.note("finds its clients");
     control.configure_again(settings);

@@ -9,6 +9,7 @@ use prorata_core::ids::ClientId;
 use prorata_protocol::{
     ClientState, EventReport, HybridChoice, HybridReport, OutsideReport, POLICIES, PolicyName,
 };
+pub use prorata_user::Stray;
 use prorata_user::ownership::KnownClient;
 
 use crate::process::ProcessId;
@@ -109,7 +110,7 @@ pub struct ClientAccount {
 pub trait Engine {
     /// Manages the process tree at `root`, with all present and future
     /// descendants except those of other clients. A client may have several
-    /// roots.
+    /// roots. Takes the tree from a client that [`Engine::take_in`] made.
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError>;
 
     /// Whether stop signals hold the tree at `root` down once it is managed: as a loser, or with
@@ -117,6 +118,18 @@ pub trait Engine {
     fn would_stop(&self, _root: ProcessId, _is_limited: bool) -> bool {
         false
     }
+
+    /// Adds processes without a client to a client that *gives way*, each by itself, and its
+    /// children from then on: [`Engine::manage`] takes processes from it. Returns which of these
+    /// processes have a client now: not those that stop signals would hold down as losers, nor those
+    /// for which there is no room, nor those that became another user's.
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool>;
+
+    /// Whether `take_in` could add any of these processes.
+    fn would_take_in(&self, strays: &[Stray]) -> bool;
+
+    /// Releases those of these processes that are of clients that give way.
+    fn let_out(&self, processes: &[ProcessId]);
 
     /// The next children of `parent` belong to the client, though `parent` does
     /// not: it inherits the client's orphans.
@@ -158,6 +171,11 @@ pub trait Engine {
 
     /// The client of a process.
     fn find(&self, pid: u32) -> Option<ClientId>;
+
+    /// The same for several processes.
+    fn find_all(&self, pids: &[u32]) -> Vec<Option<ClientId>> {
+        pids.iter().map(|pid| self.find(*pid)).collect()
+    }
 
     /// The processes of a client.
     fn processes(&self, client: ClientId) -> Vec<ProcessId>;

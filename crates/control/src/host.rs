@@ -1,16 +1,30 @@
 //! What the daemon needs to know of the machine it runs on.
 
 use std::ffi::{CStr, CString};
+use std::fs;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
 
 use prorata_user::procfs;
 
-use crate::process::ProcessInfo;
+use crate::process::{ProcessId, ProcessInfo};
 
 /// The machine's users and processes.
 pub(crate) trait Host {
     /// A living process.
     fn process(&self, pid: u32) -> Option<ProcessInfo>;
+
+    /// All processes.
+    fn processes(&self) -> Vec<Listed>;
+
+    /// Where a process comes from.
+    fn origin(&self, pid: u32) -> Option<Origin>;
+
+    /// Whether a process lives and is not stopped.
+    fn may_run(&self, process: ProcessId) -> bool;
+
+    /// A file of the machine's configuration; empty without it.
+    fn text(&self, path: &'static str) -> String;
 
     /// The nice value of a process's first thread.
     fn nice(&self, pid: u32) -> Option<i32>;
@@ -26,6 +40,28 @@ pub(crate) trait Host {
 
     /// The user that the daemon runs as.
     fn own_uid(&self) -> u32;
+}
+
+/// What the directory of all processes tells of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Listed {
+    pub pid: u32,
+    /// Another process with the same number has another one.
+    pub inode: u64,
+    /// Its effective user, or root while others may not look into it.
+    pub owner: u32,
+}
+
+/// Where a process comes from.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Origin {
+    pub effective_uid: u32,
+    /// Device and inode of its program.
+    pub program: Option<(u64, u64)>,
+    /// The word after the program's name on its command line.
+    pub command: String,
+    /// Its control group, as the service manager names it.
+    pub control_group: String,
 }
 
 /// An entry of the user database.
@@ -44,6 +80,46 @@ pub(crate) struct Linux;
 impl Host for Linux {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         ProcessInfo::read(pid)
+    }
+
+    fn processes(&self) -> Vec<Listed> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = entries.filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let directory = entry.metadata().ok()?;
+            Some(Listed {
+                pid,
+                inode: directory.ino(),
+                owner: directory.uid(),
+            })
+        });
+        processes.collect()
+    }
+
+    fn origin(&self, pid: u32) -> Option<Origin> {
+        let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let program = fs::metadata(format!("/proc/{pid}/exe")).ok();
+        let groups = String::from_utf8_lossy(&read("cgroup")).into_owned();
+        let command = read("cmdline");
+        let command = command.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        Some(Origin {
+            effective_uid: procfs::effective_uid(pid)?,
+            program: program.map(|file| (file.dev(), file.ino())),
+            command: String::from_utf8_lossy(command).into_owned(),
+            control_group: group_of_manager(&groups).to_owned(),
+        })
+    }
+
+    fn may_run(&self, process: ProcessId) -> bool {
+        procfs::stat(process.pid).is_ok_and(|stat| {
+            ProcessId::from_stat(process.pid, &stat) == process
+                && !stat.has_ended()
+                && !stat.is_stopped()
+        })
+    }
+
+    fn text(&self, path: &'static str) -> String {
+        fs::read_to_string(path).unwrap_or_default()
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {
@@ -88,6 +164,16 @@ impl Host for Linux {
     fn own_uid(&self) -> u32 {
         rustix::process::getuid().as_raw()
     }
+}
+
+/// The group in a `/proc/PID/cgroup` by which the service manager knows a process: that of the
+/// manager's own hierarchy, or of the unified one.
+fn group_of_manager(groups: &str) -> &str {
+    let path = |prefix: &str| {
+        let mut lines = groups.lines().filter_map(|line| line.split_once(':'));
+        lines.find_map(|(_, rest)| rest.strip_prefix(prefix))
+    };
+    path("name=systemd:").or_else(|| path(":")).unwrap_or("")
 }
 
 /// Longest entry of the user database that is read.

@@ -26,6 +26,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod user_engine;
+mod users;
 
 pub use daemon::{DaemonError, DaemonOptions, MakeEngine, daemon_main, serve};
 pub use decode::name_of_program;

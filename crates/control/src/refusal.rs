@@ -107,6 +107,13 @@ pub(crate) enum Refusal {
          only its processes"
     )]
     BeyondDaemon { pid: u32, owner: u32, uid: u32 },
+    #[error("only root's daemon can manage what users run: start it as root, or leave --users out")]
+    UsersNeedRoot,
+    #[error(
+        "'{name}' holds what its user runs unasked, so nobody can {what} it: name a process \
+         (prorata set PID), which leaves it for a client of its own"
+    )]
+    Rest { name: String, what: &'static str },
     #[error(
         "process {pid} is a job of the shell '{shell}' ({shell_pid}), which would take it for \
          stopped whenever another client runs: start it by `prorata run` there, or delegate a \

@@ -11,12 +11,14 @@ use prorata_core::ledger::{
 use prorata_protocol::{
     ClientReport, ClientState, CurrencyReport, EngineChoice, EventReport, HybridReport, NiceReport,
     ProcessReport, ProcessesReport, StatusReport, TicketReport, TransferReport, TurnsReport,
+    UsersReport,
 };
 
 use crate::engine::{ClientAccount, Engine, lock};
 use crate::host::Host;
 use crate::process::ProcessId;
 use crate::state::State;
+use crate::users::Census;
 
 /// Whether `who` may see a client: its owner may, and so may every reader of a
 /// currency that funds it.
@@ -46,6 +48,7 @@ pub(crate) struct Reporter<'a> {
     pub engine: &'a dyn Engine,
     pub choice: &'a RunningChoice,
     pub host: &'a dyn Host,
+    pub census: &'a Census,
     pub who: &'a Principal,
 }
 
@@ -77,9 +80,12 @@ impl Reporter<'_> {
             cpus: status.cpus,
             uptime_ns: status.uptime_ns,
             stays: self.state.settings.stays,
+            users: self.state.settings.users.then(|| UsersReport {
+                left_out: self.census.declined(),
+            }),
             own_cpu_ns: status.own_cpu_ns,
             decisions: status.decisions,
-            clients: self.state.roots.len() as u32,
+            clients: (self.state.roots.len() + self.state.rests.len()) as u32,
             outside: status.outside,
             advice: status.advice.map(str::to_owned),
             trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
@@ -147,6 +153,7 @@ impl Reporter<'_> {
             client,
             state,
             processes: processes.len() as u32,
+            first: processes.first().map(|process| process.pid),
             nice: self.nice(&processes),
             account: self.engine.account(client),
         }
@@ -180,7 +187,7 @@ impl Reporter<'_> {
             id: client.id.to_string(),
             name: client.name.to_owned(),
             owner: client.owner,
-            pid: self.state.roots.get(&client.id)?.first()?.pid,
+            pid: self.pid(client.id).or(observed.first)?,
             processes: observed.processes,
             state: observed.state,
             tickets: readable
@@ -200,6 +207,12 @@ impl Reporter<'_> {
             },
             nice: observed.nice,
         })
+    }
+
+    /// Pid of a process from which the others of a client descend.
+    fn pid(&self, client: ClientId) -> Option<u32> {
+        let roots = self.state.roots.get(&client)?;
+        Some(roots.first()?.pid)
     }
 
     /// All currencies that the asker may read.
@@ -273,6 +286,8 @@ struct Observed {
     client: ClientId,
     state: ClientState,
     processes: u32,
+    /// Pid of one of them.
+    first: Option<u32>,
     nice: Option<NiceReport>,
     account: Option<ClientAccount>,
 }

@@ -6,9 +6,11 @@ use prorata_core::ledger::Operation;
 use crate::state::{Change, State};
 
 /// Drops from a replayed state what cannot have survived: the transfers that a
-/// connection held and, if the machine has booted since, all clients and the
-/// wish that the daemon stays. Lasting currencies, tickets, transfers and
-/// settings stay. (The engine finds out which clients of this boot live.)
+/// connection held, the clients of what users run unasked and, if the machine
+/// has booted since, all clients and the wishes that the daemon stays and
+/// manages what users run. Lasting currencies, tickets, transfers and settings
+/// stay. (The engine finds out which clients of this boot live, and a sweep what
+/// users run.)
 pub(crate) fn reconcile(state: &mut State, same_boot: bool) {
     let complete = |client: &ClientId| same_boot && state.roots.contains_key(client);
     let clients = state.ledger.clients().map(|client| client.id);
@@ -18,6 +20,7 @@ pub(crate) fn reconcile(state: &mut State, same_boot: bool) {
     }
     if !same_boot {
         state.settings.stays = false;
+        state.settings.users = false;
     }
     while let Some(transfer) = state.held.first().copied() {
         apply(state, Operation::EndTransfer { transfer });

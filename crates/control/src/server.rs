@@ -104,6 +104,8 @@ pub(crate) struct Server {
     home: Home,
     /// Something was removed beside the socket: when to look for the socket.
     look_home_at: Option<Instant>,
+    /// When to look for what users run, where that is wanted.
+    sweep_at: Instant,
     /// The server does not accept connections before then.
     accept_after: Option<Instant>,
     /// Readable when a signal ends the daemon.
@@ -150,6 +152,7 @@ impl Server {
             listener,
             home,
             look_home_at: None,
+            sweep_at: Instant::now(),
             accept_after: None,
             _signals: signals,
             control,
@@ -203,6 +206,7 @@ impl Server {
                 return Ok(End::Stopped);
             }
             self.expire(now);
+            self.sweep_users(now);
             self.resume_accepting(now)?;
             self.look_home(now)?;
         }
@@ -214,6 +218,7 @@ impl Server {
         if !self.sessions.is_empty()
             || !control.state.roots.is_empty()
             || control.state.settings.stays
+            || control.state.settings.users
             || control.engine.works_without_clients()
         {
             self.idle_since = None;
@@ -237,6 +242,11 @@ impl Server {
             self.control.roots.has_missed().then_some(ROOTS_PAUSE),
             self.accept_after.map(until),
             self.look_home_at.map(until),
+            self.control
+                .state
+                .settings
+                .users
+                .then(|| until(self.sweep_at)),
             self.idle_until().map(until),
             self.sessions
                 .values()
@@ -273,6 +283,12 @@ impl Server {
                     }
                 },
             }
+        }
+    }
+
+    fn sweep_users(&mut self, now: Instant) {
+        if self.control.state.settings.users && self.sweep_at <= now {
+            self.sweep_at = Instant::now() + self.control.sweep_users();
         }
     }
 

@@ -52,6 +52,9 @@ pub(crate) struct Settings {
     /// the machine boots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
+    /// Whether what users run without a request is a client of each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub users: bool,
 }
 
 impl Default for Settings {
@@ -63,6 +66,7 @@ impl Default for Settings {
             engine: None,
             cpus: None,
             stays: false,
+            users: false,
         }
     }
 }
@@ -106,6 +110,20 @@ pub(crate) enum Change {
     Suspend(ClientId),
     /// The client's user continued it.
     Resume(ClientId),
+    /// The client that has what this user runs without a request.
+    Rest {
+        /// The user.
+        user: u32,
+        /// A client of the ledger.
+        client: ClientId,
+    },
+    /// Base tickets behind the currency of a user whenever it is made.
+    Funding {
+        /// The user.
+        user: u32,
+        /// Any number.
+        amount: u32,
+    },
     /// The transfer of the operation before this one ends with the connection
     /// that requested it.
     Hold,
@@ -133,6 +151,12 @@ pub(crate) struct State {
     pub quanta_ns: BTreeMap<ClientId, u64>,
     /// Clients that their users have stopped.
     pub suspended: BTreeSet<ClientId>,
+    /// The clients that have what users run without a request, by user.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub rests: BTreeMap<u32, ClientId>,
+    /// Base tickets that were set for the currencies of users.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub fundings: BTreeMap<u32, u32>,
     /// Transfers of the ledger that end with a connection.
     pub held: BTreeSet<TransferId>,
     pub settings: Settings,
@@ -150,6 +174,8 @@ impl State {
             adopters: BTreeMap::new(),
             quanta_ns: BTreeMap::new(),
             suspended: BTreeSet::new(),
+            rests: BTreeMap::new(),
+            fundings: BTreeMap::new(),
             held: BTreeSet::new(),
             settings: Settings::default(),
             last_transfer: None,
@@ -191,10 +217,22 @@ impl State {
             Change::Resume(client) => {
                 self.suspended.remove(client);
             }
+            Change::Rest { user, client } => {
+                self.known(*client)?;
+                self.rests.insert(*user, *client);
+            }
+            Change::Funding { user, amount } => {
+                self.fundings.insert(*user, *amount);
+            }
             Change::Hold => self.held.extend(self.last_transfer.take()),
             Change::Configure(settings) => self.settings.clone_from(settings),
         }
         Ok(Outcome::Done)
+    }
+
+    /// Whether this client has what a user runs without a request.
+    pub fn is_rest(&self, client: ClientId) -> bool {
+        self.rests.values().any(|rest| *rest == client)
     }
 
     fn known(&self, client: ClientId) -> Result<(), LedgerError> {
@@ -210,6 +248,7 @@ impl State {
             self.adopters.remove(client);
             self.quanta_ns.remove(client);
             self.suspended.remove(client);
+            self.rests.retain(|_, rest| rest != client);
         }
         if !matches!(operation, Operation::Transfer { .. }) && !self.held.is_empty() {
             let ledger = &self.ledger;

@@ -12,7 +12,7 @@ use prorata_user::{
     TurnEnd, UserEngine,
 };
 
-use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus};
+use crate::engine::{Engine, EngineError, EngineSetup, EngineStatus, Stray};
 use crate::process::ProcessId;
 
 /// Starts the engine for ordinary Linux, which shares out CPUs as the dispatcher
@@ -57,13 +57,26 @@ impl Engine for ForUser {
         self.engine.would_stop(root, is_limited)
     }
 
+    // These fail only if the engine has failed, which the engine reports itself.
+
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool> {
+        let taken = self.engine.take_in(client, strays);
+        taken.unwrap_or_else(|_| vec![false; strays.len()])
+    }
+
+    fn would_take_in(&self, strays: &[Stray]) -> bool {
+        self.engine.would_take_in(strays)
+    }
+
+    fn let_out(&self, processes: &[ProcessId]) {
+        self.engine.let_out(processes);
+    }
+
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
         Ok(self.engine.also_children_of(client, parent)?)
     }
 
     fn manage_marked(&self, clients: &[KnownClient]) -> Vec<u32> {
-        // This fails only if the engine has failed, which the engine reports
-        // itself.
         let joined = self.engine.manage_marked(clients);
         joined.unwrap_or_else(|_| vec![0; clients.len()])
     }
@@ -98,6 +111,10 @@ impl Engine for ForUser {
 
     fn find(&self, pid: u32) -> Option<ClientId> {
         self.engine.find(pid)
+    }
+
+    fn find_all(&self, pids: &[u32]) -> Vec<Option<ClientId>> {
+        self.engine.find_all(pids)
     }
 
     fn processes(&self, client: ClientId) -> Vec<ProcessId> {

@@ -95,6 +95,9 @@ pub struct StatusReport {
     /// Whether the daemon stays without clients until it is stopped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
+    /// Set if what users run without a request is a client of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<UsersReport>,
     /// CPU time that the daemon itself has used.
     pub own_cpu_ns: u64,
     /// Decisions taken so far.
@@ -111,6 +114,13 @@ pub struct StatusReport {
     /// What the user should know of the engine, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+}
+
+/// The clients of what users run without a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UsersReport {
+    /// Processes that are in no client, because only signals would hold them down.
+    pub left_out: u32,
 }
 
 /// Load on a CPU that is no client's.

@@ -25,7 +25,7 @@ mod turn;
 pub use answer::{
     ClientReport, ClientState, CurrencyReport, HybridReport, NiceReport, OutsideReport,
     ProcessReport, ProcessesReport, Response, StatusReport, TicketReport, TransferReport,
-    TurnsReport,
+    TurnsReport, UsersReport,
 };
 pub use connection::Connection;
 pub use credentials::peer_credentials;

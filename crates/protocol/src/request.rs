@@ -212,6 +212,9 @@ pub enum Request {
         /// The daemon stays until [`Request::Stop`], with or without clients.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stay: bool,
+        /// What users run without a request is a client of each from now on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        users: bool,
     },
     /// Release all clients and end the daemon.
     Stop,

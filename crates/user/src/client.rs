@@ -17,6 +17,7 @@ use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
 use crate::scheduler::{intersection, members};
+use crate::slumber::Sampling;
 use crate::table::Journal;
 use crate::threads::Heritage;
 use crate::waited::Waited;
@@ -29,6 +30,8 @@ const FORGOTTEN_IN: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct FosterParent {
     pub(crate) id: ProcessId,
+    /// Its own parent.
+    pub(crate) parent: u32,
     pub(crate) stat_file: StatFile,
     pub(crate) waited: Waited,
     /// Another client has the same foster parent. The account does not tell whose children
@@ -37,6 +40,11 @@ pub(crate) struct FosterParent {
 }
 
 impl FosterParent {
+    /// Whether it has ended and its parent has waited for it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.stat_file.read().is_err()
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.stat_file.read().is_ok_and(|stat| !stat.has_ended())
     }
@@ -49,7 +57,13 @@ pub(crate) struct Client {
     /// Parents stand before their children, but for the exceptions of [`Self::add_process`].
     pub(crate) processes: Vec<Process>,
     pub(crate) foster_parents: Vec<FosterParent>,
+    /// Index of the process from which the next slumbering ones are sampled.
+    pub(crate) slumber_from: usize,
+    /// Since when time of ended children is still to be charged, on the monotonic clock.
+    pub(crate) reaped_since_ns: Option<u64>,
     pub(crate) users: Users,
+    /// It holds what no caller named: a process leaves it for any client that it is named for.
+    pub(crate) gives_way: bool,
     /// The shared CPUs that its processes may use when they are not bound.
     pub(crate) usable: CpuSet,
     /// The same as the dispatcher numbers CPUs, unless the client may use all or none, and
@@ -145,7 +159,10 @@ impl Client {
             id,
             processes: Vec::new(),
             foster_parents: Vec::new(),
+            slumber_from: 0,
+            reaped_since_ns: None,
             users: Users::default(),
+            gives_way: false,
             usable: CpuSet::new(),
             affinity: None,
             affinity_told: None,
@@ -203,15 +220,11 @@ impl Client {
         self.processes.insert(index, process);
     }
 
-    /// Reads the CPU clocks of all its processes, and moves those that are gone to `gone`.
-    pub(crate) fn sample(&mut self, now_ns: u64, gone: &mut Vec<Process>) {
+    /// Reads the CPU clocks of its processes, and moves those that are gone to `gone`.
+    pub(crate) fn sample(&mut self, sampling: Sampling, now_ns: u64, gone: &mut Vec<Process>) {
         let sampled_before_ns = std::mem::replace(&mut self.sampled_ns, now_ns);
-        let mut used_ns = 0;
-        let mut any_gone = false;
-        for process in &mut self.processes {
-            used_ns += process.sample();
-            any_gone |= process.gone;
-        }
+        let window_ns = now_ns - sampled_before_ns;
+        let (used_ns, any_gone) = self.sample_processes(sampling, now_ns, window_ns);
         if any_gone {
             self.bury(gone);
         }
@@ -220,9 +233,12 @@ impl Client {
         }
         self.account(used_ns);
         self.answered_before = self.is_answering();
-        let window_ns = now_ns - sampled_before_ns;
         self.answering_ns = self.answering_ns.saturating_sub(window_ns / FORGOTTEN_IN);
-        self.usage_ns = (used_ns, window_ns);
+        self.usage_ns = match window_ns {
+            // Sampled twice at a time.
+            0 => (self.usage_ns.0 + used_ns, self.usage_ns.1),
+            _ => (used_ns, window_ns),
+        };
     }
 
     /// Moves processes that are gone to `gone` and hands their accounts to
@@ -248,28 +264,32 @@ impl Client {
         }
     }
 
-    /// Counts runnable threads, as far as they could run on so many CPUs, and charges what ended
-    /// children used. Cost: 1.5 us for each process that ran or is asleep, more with many
-    /// threads.
+    /// Counts runnable threads, as far as they could run on so many CPUs, and finds out which
+    /// processes waited for children. Cost: 1.5 us for each process that ran or is asleep, more with
+    /// many threads.
     pub(crate) fn look(&mut self, now_ns: u64, cpus: u32, journal: &mut Journal) -> Look {
         let limit = self.thread_limit(cpus);
-        let (used_ns, window_ns) = self.usage_ns;
         self.looked_ns = now_ns;
         let mut look = Look::default();
         let mut in_kernel = false;
-        let mut waited_ns = 0;
         for process in &mut self.processes {
+            if process.is_left_in_peace() {
+                look.alive = true;
+                continue;
+            }
             // A process that did not run has not waited for children. Once enough threads are
             // runnable, it need not be looked at.
             if !process.progressed && look.runnable >= limit && !process.is_held_down() {
                 look.alive = true;
+                look.any_reaped |= process.reaped;
                 continue;
             }
             let Ok(stat) = process.look() else { continue };
             if process.adopts {
                 process.waited = Waited::since(stat.waited_ns);
             }
-            waited_ns += process.waited.read(stat.waited_ns);
+            process.reaped |= process.waited.has_grown(stat.waited_ns);
+            look.any_reaped |= process.reaped;
             look.alive |= !stat.has_ended();
             look.moved |= stat.session != process.session;
             in_kernel |= stat.sleeps_in_kernel();
@@ -281,32 +301,29 @@ impl Client {
                 self.unsettled |= process.is_held_down() != held_down;
             }
         }
-        for foster_parent in &mut self.foster_parents {
-            if let Ok(stat) = foster_parent.stat_file.read() {
-                if foster_parent.shared {
-                    foster_parent.waited = Waited::since(stat.waited_ns);
-                }
-                waited_ns += foster_parent.waited.read(stat.waited_ns);
-            }
-        }
-        self.account(waited_ns);
         look.awake = look.runnable > 0;
         self.sleeps_on = match in_kernel {
             true => WakeClass::Other,
             false => WakeClass::User,
         };
-        // Asleep at this moment, but busy for most of the time.
+        look
+    }
+
+    /// Asleep at the moment of a look, a client may have been busy for most of the time, as ended
+    /// children used so much.
+    pub(crate) fn count_busy(&self, look: &mut Look, waited_ns: u64, cpus: u32) {
+        let limit = self.thread_limit(cpus);
+        let (used_ns, window_ns) = self.usage_ns;
         let busy = (used_ns + waited_ns + window_ns / 2) / window_ns.max(1);
         look.runnable = look
             .runnable
             .max(u32::try_from(busy).unwrap_or(limit))
             .min(limit);
-        look
     }
 
     /// Charges CPU time. During a suspension neither the time of its processes is charged, nor
     /// that of children that they waited for.
-    fn account(&mut self, used_ns: u64) {
+    pub(crate) fn account(&mut self, used_ns: u64) {
         if self.suspended {
             return;
         }
@@ -334,7 +351,8 @@ impl Client {
     pub(crate) fn settle_in_place(&mut self, journal: &mut Journal) {
         self.bound = self.place;
         self.was_bound |= self.bound.is_some();
-        for process in &mut self.processes {
+        let left_in_peace = |process: &Process| self.place.is_some() && process.is_left_in_peace();
+        for process in self.processes.iter_mut().filter(|p| !left_in_peace(p)) {
             let result = process.bind(self.place.as_ref(), journal);
             // A process that may not be bound runs on all its CPUs, and is charged for that.
             // But a binding must be undone.
@@ -362,6 +380,14 @@ impl Client {
             if let Ok(own) = process.threads.own_cpus() {
                 members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
             }
+        }
+        self.affinity = affinity_of(&self.usable, cpus);
+    }
+
+    /// The same after one more process.
+    pub(crate) fn find_usable_with(&mut self, process: &Process, cpus: &CpuSet) {
+        if let Ok(own) = process.threads.own_cpus() {
+            members(&intersection(&own, cpus)).for_each(|cpu| self.usable.set(cpu));
         }
         self.affinity = affinity_of(&self.usable, cpus);
     }
@@ -434,4 +460,6 @@ pub(crate) struct Look {
     pub(crate) alive: bool,
     /// Some process has changed its session.
     pub(crate) moved: bool,
+    /// Some process waited for children, and their time is not charged yet.
+    pub(crate) any_reaped: bool,
 }

@@ -17,6 +17,7 @@ use crate::enforcement::Enforcement;
 use crate::events::{Event, Events};
 use crate::scheduler;
 use crate::signals::SignalWatch;
+use crate::slumber::Sampling;
 use crate::supervision::Supervision;
 use crate::time::{MILLISECOND_NS, SECOND_NS, monotonic_ns};
 use crate::tree::Tree;
@@ -114,6 +115,7 @@ impl DecisionThread {
     /// Notices births, observes, decides, and plans when to do so again.
     fn turn(&mut self, now_ns: u64) {
         self.tree.notice_births(now_ns);
+        self.tree.review_some(now_ns);
         if self.wake_times.take_survey(now_ns) {
             self.tree.survey(now_ns);
             self.enforcement.tidy(&mut self.tree);
@@ -136,7 +138,7 @@ impl DecisionThread {
         let quantum_ns = self.competition.quantum_ns();
         for winner in self.competition.winners() {
             let id = winner.client;
-            self.tree.sample(id, now_ns);
+            self.tree.sample(id, Sampling::Due, now_ns);
             let usage_ns = self.tree.client(id).map(|client| client.usage_ns);
             // A winner that ran for half of the time most likely still runs.
             if let Some((used_ns, window_ns)) = usage_ns

@@ -272,6 +272,18 @@ impl Round {
 impl Client {
     /// `stands_by`: a loser may run on CPUs that would be idle otherwise.
     fn deserved_treatment(&self, stands_by: bool, quantum_ns: u64) -> Treatment {
+        match self.full_treatment(stands_by, quantum_ns) {
+            // Nobody asked for the stops of these shells and their jobs.
+            Treatment::Stopped if self.gives_way && !self.grouped => match stands_by {
+                true => Treatment::Idle,
+                false => Treatment::Normal,
+            },
+            treatment => treatment,
+        }
+    }
+
+    /// The same where stop signals are no harm.
+    fn full_treatment(&self, stands_by: bool, quantum_ns: u64) -> Treatment {
         if self.suspended || self.is_winner() || self.answers_signal || self.is_moving() {
             return Treatment::Normal;
         }
@@ -298,5 +310,42 @@ impl Client {
             true if self.is_in_debt(quantum_ns) => Treatment::Idle,
             true => Treatment::Normal,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prorata_core::ids::ClientId;
+
+    use super::*;
+    use crate::limits::Limit;
+
+    const QUANTUM_NS: u64 = 20_000_000;
+
+    #[test]
+    fn what_nobody_named_is_never_stopped_by_signals() {
+        let mut client = Client::new(ClientId::from_parts(0, 0), 0);
+        client.gives_way = true;
+        let mut stopped = 0;
+        for runnable in [0, 1] {
+            for limit in [Limit::None, Limit::Kept, Limit::Exhausted] {
+                for advance_ns in [0, 10 * QUANTUM_NS] {
+                    for treatment in [Treatment::Normal, Treatment::Stopped] {
+                        (client.runnable, client.limit) = (runnable, limit);
+                        (client.advance_ns, client.treatment) = (advance_ns, treatment);
+                        for stands_by in [false, true] {
+                            client.grouped = false;
+                            let treatment = client.deserved_treatment(stands_by, QUANTUM_NS);
+                            assert_ne!(treatment, Treatment::Stopped);
+                            // In a control group it is frozen without a signal.
+                            client.grouped = true;
+                            let treatment = client.deserved_treatment(stands_by, QUANTUM_NS);
+                            stopped += u32::from(treatment == Treatment::Stopped);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(stopped > 0);
     }
 }

@@ -26,6 +26,7 @@ use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::scheduler::{self, Return};
 use crate::signals::SignalWatch;
+use crate::strays::Stray;
 use crate::supervision::Supervision;
 use crate::sweep::{Records, put_right};
 use crate::table::{Journal, Table};
@@ -102,9 +103,34 @@ impl UserEngine {
     }
 
     /// Manages a process and all its present and future descendants as (part of) `client`,
-    /// except descendants that belong to another client.
+    /// except descendants that belong to another client. Takes them from a client that
+    /// [`take_in`](Self::take_in) made.
     pub fn manage(&self, client: ClientId, process: ProcessId) -> Result<(), EngineError> {
         self.ask(move |thread, now_ns| thread.manage(client, process, now_ns))?
+    }
+
+    /// Adds processes to a client that gives way: [`manage`](Self::manage) takes a process from it,
+    /// with its descendants. Each process joins by itself, and its children from then on. Returns
+    /// which of these processes have a client now: not those that signals would stop.
+    pub fn take_in(&self, client: ClientId, strays: &[Stray]) -> Result<Vec<bool>, EngineError> {
+        let strays = strays.to_vec();
+        self.ask(move |thread, now_ns| thread.take_in(client, &strays, now_ns))
+    }
+
+    /// Whether `take_in` could add any of these processes.
+    pub fn would_take_in(&self, strays: &[Stray]) -> bool {
+        let strays = strays.to_vec();
+        let would_take = move |thread: &mut DecisionThread, _| {
+            let mut strays = strays.into_iter();
+            strays.any(|stray| !thread.would_stop(stray.process, false))
+        };
+        self.ask(would_take).unwrap_or(false)
+    }
+
+    /// Releases those of these processes that are of clients that give way.
+    pub fn let_out(&self, processes: &[ProcessId]) {
+        let processes = processes.to_vec();
+        let _ = self.ask(move |thread, now_ns| thread.let_out(&processes, now_ns));
     }
 
     /// Lets children of `parent` join `client` too, but not `parent` itself: it started the client
@@ -173,6 +199,12 @@ impl UserEngine {
     /// The client that a process belongs to.
     pub fn find(&self, pid: u32) -> Option<ClientId> {
         self.directory.read().find(pid)
+    }
+
+    /// The same for several processes.
+    pub fn find_all(&self, pids: &[u32]) -> Vec<Option<ClientId>> {
+        let directory = self.directory.read();
+        pids.iter().map(|&pid| directory.find(pid)).collect()
     }
 
     /// The processes of a client; none if it is unknown.

@@ -41,6 +41,7 @@ impl Tree {
         clients.push(id);
         let foster_parent = FosterParent {
             id: parent,
+            parent: stat.parent,
             stat_file,
             waited: Waited::since(stat.waited_ns),
             shared: false,
@@ -100,7 +101,7 @@ impl Tree {
         clients.iter().copied().filter(is_alive).collect()
     }
 
-    fn dismiss_ended(&mut self, pid: u32) {
+    pub(crate) fn dismiss_ended(&mut self, pid: u32) {
         let alive = self.clients_fostered_by(pid);
         let clients = self.foster_parents.get(&pid).cloned().unwrap_or_default();
         for id in clients.into_iter().filter(|id| !alive.contains(id)) {

@@ -43,6 +43,9 @@ impl Client {
         }
         let mut defied = false;
         for process in self.processes.iter_mut().rev() {
+            if treatment == Treatment::Idle && process.is_left_in_peace() {
+                continue;
+            }
             defied |= !process.accept(treatment, journal);
         }
         self.defied = defied;

@@ -23,7 +23,8 @@ use crate::tree::Tree;
 const MAX_STRANGERS: usize = 4096;
 
 impl Tree {
-    /// Manages a process and its present descendants as part of a client.
+    /// Manages a process and its present descendants as part of a client. Takes them from a client
+    /// that gives way.
     pub(crate) fn manage(
         &mut self,
         id: ClientId,
@@ -35,13 +36,16 @@ impl Tree {
         if ProcessId::from_stat(pid, &stat) != process || stat.has_ended() {
             return Err(EngineError::NoSuchProcess(pid));
         }
-        if let Some(&client) = self.owners.get(&pid) {
-            return Err(EngineError::AlreadyManaged { pid, client });
+        match (self.giving_way(pid), self.owners.get(&pid)) {
+            (Some(from), _) if from != id => self.move_tree(from, id, pid, now_ns)?,
+            (_, Some(&client)) => return Err(EngineError::AlreadyManaged { pid, client }),
+            (_, None) => {
+                if stat.is_kernel_thread() || self.is_indispensable(pid) {
+                    return Err(EngineError::Indispensable(pid));
+                }
+                self.join(id, pid, &stat, Origin::Named, now_ns)?;
+            }
         }
-        if stat.is_kernel_thread() || self.is_indispensable(pid) {
-            return Err(EngineError::Indispensable(pid));
-        }
-        self.join(id, pid, &stat, Origin::Named, now_ns)?;
         self.walk_below(pid, now_ns);
         Ok(())
     }
@@ -127,33 +131,73 @@ impl Tree {
 
     /// Lets a process join the client that it was born to. Returns whether there is one.
     fn join_parent(&mut self, pid: u32, stat: &Stat, now_ns: u64) -> bool {
+        let origin = |tree: &Tree, id, pid, stat: &Stat| {
+            let client = tree.client(id);
+            match client.and_then(|client| client.heritage_of(stat.parent)) {
+                Some(heritage) => Origin::Born(heritage),
+                None => tree.born_some_time_ago(id, pid, stat),
+            }
+        };
+        self.settle_newborn(pid, stat, origin, now_ns)
+    }
+
+    /// Lets a process join the client that it belongs to because of its parent, if possible. Returns
+    /// whether there is one.
+    fn settle_newborn(
+        &mut self,
+        pid: u32,
+        stat: &Stat,
+        origin: impl FnOnce(&Tree, ClientId, u32, &Stat) -> Origin,
+        now_ns: u64,
+    ) -> bool {
         let Some(id) = client_by_birth(self, pid, stat) else {
             return false;
         };
-        let client = self.client(id);
-        let origin = match client.and_then(|client| client.heritage_of(stat.parent)) {
-            Some(heritage) => Origin::Born(heritage),
-            None => self.born_some_time_ago(id, pid),
-        };
-        self.admit(id, pid, stat, origin, now_ns);
-        true
+        let may_join = self.may_be_born_to(id, pid);
+        if may_join || !self.is_outsider(ProcessId::from_stat(pid, stat)) {
+            let origin = origin(self, id, pid, stat);
+            match may_join {
+                true => self.admit(id, pid, stat, origin, now_ns),
+                false => self.set_apart(id, pid, stat, origin),
+            }
+        }
+        may_join
     }
 
     /// Lets a process join a client, if possible.
-    fn admit(&mut self, id: ClientId, pid: u32, stat: &Stat, origin: Origin, now_ns: u64) {
+    pub(crate) fn admit(
+        &mut self,
+        id: ClientId,
+        pid: u32,
+        stat: &Stat,
+        origin: Origin,
+        now_ns: u64,
+    ) {
         if self.is_indispensable(pid) || stat.has_ended() {
             return;
         }
         match self.join(id, pid, stat, origin.clone(), now_ns) {
             Ok(()) | Err(EngineError::NoSuchProcess(_)) => {}
             Err(error) => {
-                tracing::warn!("part of client {id} runs unmanaged: {error}");
-                if let Some(client) = self.client(id) {
-                    client.expel(pid);
+                // The user of a client that gives way may cause this as often as it likes.
+                match self.client(id).is_some_and(|client| client.gives_way) {
+                    true => tracing::debug!("part of client {id} runs unmanaged: {error}"),
+                    false => tracing::warn!("part of client {id} runs unmanaged: {error}"),
                 }
-                self.disinherit(pid, stat, origin);
+                self.set_apart(id, pid, stat, origin);
             }
         }
+    }
+
+    /// Undoes what a child of a client inherited that is no part of the client.
+    fn set_apart(&mut self, id: ClientId, pid: u32, stat: &Stat, origin: Origin) {
+        if self.is_indispensable(pid) || stat.has_ended() {
+            return;
+        }
+        if let Some(client) = self.client(id) {
+            client.expel(pid);
+        }
+        self.disinherit(pid, stat, origin);
     }
 
     /// Finds processes that escaped from their trees, and does other work that is due every
@@ -166,12 +210,9 @@ impl Tree {
             if stat.is_secondary_thread() {
                 self.notice_thread(pid);
             } else if !self.owners.contains_key(&pid) {
-                match client_by_birth(self, pid, &stat) {
-                    Some(id) => {
-                        let origin = self.born_some_time_ago(id, pid);
-                        self.admit(id, pid, &stat, origin, now_ns);
-                    }
-                    None => self.strangers.push(pid),
+                let origin = Tree::born_some_time_ago;
+                if !self.settle_newborn(pid, &stat, origin, now_ns) {
+                    self.strangers.push(pid);
                 }
             }
         }
@@ -189,8 +230,8 @@ impl Tree {
             self.suspect_youngest();
         }
         self.review_foster_parents();
-        self.review_some(now_ns);
         self.review_departed();
+        self.review_outsiders();
         self.release_again();
     }
 
@@ -207,7 +248,8 @@ impl Tree {
         let Some(id) = client_by_marker(self, pid, &stat) else {
             return false;
         };
-        self.admit(id, pid, &stat, self.born_some_time_ago(id, pid), now_ns);
+        let origin = self.born_some_time_ago(id, pid, &stat);
+        self.admit(id, pid, &stat, origin, now_ns);
         true
     }
 
@@ -225,7 +267,7 @@ impl Tree {
     /// The origin of a process that was noticed late. Its client may have been demoted and
     /// promoted, or bound, several times since the birth. Whether the process chose its policy
     /// and its CPUs cannot be known. To lose a choice is better than to stay demoted or bound.
-    fn born_some_time_ago(&self, id: ClientId, pid: u32) -> Origin {
+    fn born_some_time_ago(&self, id: ClientId, pid: u32, _: &Stat) -> Origin {
         let client = self.client(id);
         let Some(eldest) = client.and_then(|client| client.processes.first()) else {
             return Origin::Born(Heritage::NONE);
@@ -244,7 +286,7 @@ impl Tree {
     /// Finds processes with unnoticed births. Cost: that of a walk.
     pub(crate) fn walk_through_births(&mut self, now_ns: u64) {
         self.walk_due = false;
-        self.walk(|tree, id, pid, _| tree.born_some_time_ago(id, pid), now_ns);
+        self.walk(Tree::born_some_time_ago, now_ns);
     }
 
     /// Finds the descendants of a process that was just named, or of a foster parent. Cost: 20 us,
@@ -262,8 +304,7 @@ impl Tree {
                 let Ok(stat) = procfs::stat(child) else {
                     continue;
                 };
-                if let Some(id) = client_by_birth(self, child, &stat) {
-                    self.admit(id, child, &stat, self.found(id, child, &stat), now_ns);
+                if self.settle_newborn(child, &stat, Self::found, now_ns) {
                     parents.push(child);
                 }
             }
@@ -272,7 +313,7 @@ impl Tree {
 
     /// The origin of a process that ran before it was managed, or that was just born to a
     /// demoted or bound process.
-    fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
+    pub(crate) fn found(&self, id: ClientId, _: u32, stat: &Stat) -> Origin {
         let client = self.client(id);
         let heritage = client.and_then(|client| client.heritage_of(stat.parent));
         match heritage.filter(|heritage| !heritage.is_none()) {
@@ -292,9 +333,7 @@ impl Tree {
                 if self.owners.contains_key(pid) {
                     continue;
                 }
-                if let Some(id) = client_by_birth(self, *pid, stat) {
-                    self.admit(id, *pid, stat, origin(self, id, *pid, stat), now_ns);
-                }
+                self.settle_newborn(*pid, stat, origin, now_ns);
             }
             if self.process_count() == before {
                 break;

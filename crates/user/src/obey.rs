@@ -10,6 +10,7 @@ use crate::guardian::Guardian;
 use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::procfs;
+use crate::slumber::Sampling;
 
 impl DecisionThread {
     pub(crate) fn manage(
@@ -18,6 +19,9 @@ impl DecisionThread {
         process: ProcessId,
         now_ns: u64,
     ) -> Result<(), EngineError> {
+        if let Some(from) = self.tree.giving_way(process.pid) {
+            self.stop_watching(from);
+        }
         let result = self.tree.manage(client, process, now_ns);
         // The caller may ask next how the process is going to be held down.
         self.enforcement.choose_mechanism(&mut self.tree);
@@ -56,7 +60,7 @@ impl DecisionThread {
     }
 
     pub(crate) fn release(&mut self, client: ClientId, now_ns: u64) {
-        self.tree.sample(client, now_ns);
+        self.tree.sample(client, Sampling::All, now_ns);
         self.tree.remove(client, now_ns);
         self.publish();
     }
@@ -75,7 +79,7 @@ impl DecisionThread {
 
     /// Brings the directory up to date before an answer, so that the caller
     /// finds there what it asked for.
-    fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let facts = self.facts();
         self.directory.publish(&mut self.tree.changes, facts);
     }

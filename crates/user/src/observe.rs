@@ -8,6 +8,8 @@ use crate::chronicle::Chronicle;
 use crate::client::{Client, Look};
 use crate::decision::DecisionThread;
 use crate::directory::Change;
+use crate::reaped::Charging;
+use crate::slumber::Sampling;
 use crate::time::{MILLISECOND_NS, SECOND_NS};
 use crate::tree::Tree;
 
@@ -50,7 +52,7 @@ impl DecisionThread {
                 && (client.is_winner() || now_ns - client.sampled_ns >= sample_interval_ns)
             {
                 let id = client.id;
-                self.tree.sample(id, now_ns);
+                self.tree.sample(id, Sampling::Due, now_ns);
             }
         }
         self.tree.review_zombies();
@@ -123,7 +125,7 @@ impl DecisionThread {
             };
         }
         if look.moved {
-            self.tree.review_client(id, now_ns);
+            self.tree.review_moved(id, now_ns);
         }
         if !look.alive {
             self.bury(id, now_ns);
@@ -145,6 +147,7 @@ impl DecisionThread {
         if processes(&self.tree) > before {
             return;
         }
+        self.tree.charge_ended_children(id, now_ns, Charging::Now);
         self.tree.remove(id, now_ns);
         self.tree.changes.push(Change::Exited(id));
     }
@@ -157,7 +160,7 @@ impl DecisionThread {
             let id = winner.client;
             let known = |client: &Client| client.looked_ns == now_ns || client.is_stopped_by_us();
             if !self.tree.client(id).is_none_or(known) {
-                self.tree.sample(id, now_ns);
+                self.tree.sample(id, Sampling::Due, now_ns);
                 if let Some(look) = self.tree.look(id, now_ns)
                     && let Some(client) = self.tree.client_mut(id)
                 {
@@ -183,7 +186,7 @@ impl Tree {
     /// child was awake a moment ago.
     pub(crate) fn look(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
         let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
-        let mut look = self.look_at_known(id, now_ns)?;
+        let mut look = self.look_at_known(id, now_ns, Charging::Soon)?;
         // Without any CPU time it has had no child.
         let may_have_forked =
             |client: &Client| client.has_progressed() && !client.is_stopped_by_us();
@@ -200,25 +203,29 @@ impl Tree {
                 break;
             } else {
                 // The child may have been born and have ended in between.
-                look = self.look_at_known(id, now_ns)?;
+                look = self.look_at_known(id, now_ns, Charging::Soon)?;
             }
         }
         Some(look)
     }
 
-    /// Looks at the processes of a client that are known.
-    fn look_at_known(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
-        // A parent is not charged for what a child of another client was charged for.
-        if self
-            .zombies
-            .iter()
-            .any(|(_, zombie)| self.owners.get(&zombie.parent) == Some(&id))
-        {
-            self.review_zombies();
-        }
+    /// Looks at the processes of a client that are known, and charges what their ended children used.
+    pub(crate) fn look_at_known(
+        &mut self,
+        id: ClientId,
+        now_ns: u64,
+        charging: Charging,
+    ) -> Option<Look> {
         let cpus = self.cpu_count();
         let (client, journal) = self.with_journal(id)?;
-        Some(client.look(now_ns, cpus, journal))
+        let mut look = client.look(now_ns, cpus, journal);
+        let waited_ns = match look.any_reaped || !client.foster_parents.is_empty() {
+            true => self.charge_ended_children(id, now_ns, charging),
+            false => 0,
+        };
+        let client = self.client(id)?;
+        client.count_busy(&mut look, waited_ns, cpus);
+        Some(look)
     }
 }
 

@@ -15,6 +15,8 @@
 //! Whichever rule finds a process, it joins only if the client may hold processes of its user
 //! ([`Users`]).
 
+use std::collections::BTreeSet;
+
 use prorata_core::ids::ClientId;
 
 use crate::procfs::Stat;
@@ -96,20 +98,18 @@ pub fn is_left_of(kin: &impl Kinship, client: &KnownClient, pid: u32, stat: &Sta
 /// the processes that a caller named or a journal vouches for; without any, the user of the first
 /// process or foster parent.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Users(Vec<u32>);
+pub struct Users(BTreeSet<u32>);
 
 impl Users {
     /// Adds a user.
     pub fn add(&mut self, user: u32) {
-        if !self.0.contains(&user) {
-            self.0.push(user);
-        }
+        self.0.insert(user);
     }
 
     /// Adds a user unless there is one already.
     pub fn add_first(&mut self, user: u32) {
         if self.0.is_empty() {
-            self.0.push(user);
+            self.0.insert(user);
         }
     }
 

@@ -14,6 +14,7 @@ use crate::scheduler::{self, Return};
 use crate::signals::Pending;
 use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
+use crate::time::monotonic_ns;
 use crate::waited::Waited;
 
 /// A fork takes less CPU time than this, unless the parent has gigabytes mapped in small pages.
@@ -70,11 +71,19 @@ pub(crate) struct Process {
     clock_ns: u64,
     /// The same when it was last promoted or unbound.
     restored_at_ns: u64,
+    /// The same when it was last reviewed, if it was.
+    reviewed_at_ns: Option<u64>,
     pub(crate) waited: Waited,
     /// It is a foster parent: its ended children may be another client's.
     pub(crate) adopts: bool,
     /// It used CPU time between the last two samples.
     pub(crate) progressed: bool,
+    /// When a sample last showed use, on the monotonic clock.
+    pub(crate) ran_ns: u64,
+    /// It has slept for some time, and is one of many.
+    pub(crate) slumbers: bool,
+    /// It waited for children, and their time is not charged yet.
+    pub(crate) reaped: bool,
     /// It has ended and its parent has waited for it.
     pub(crate) gone: bool,
     /// The engine stopped it by a signal.
@@ -141,9 +150,13 @@ impl Process {
             threads: Threads::new(id.pid, record, &stat, &heritage, journal),
             clock_ns,
             restored_at_ns: clock_ns,
+            reviewed_at_ns: None,
             waited,
             adopts: false,
             progressed: false,
+            ran_ns: monotonic_ns(),
+            reaped: false,
+            slumbers: false,
             gone: false,
             stopped: false,
             lodging: Lodging::Elsewhere,
@@ -169,6 +182,11 @@ impl Process {
         self.clock_ns += used_ns;
         self.progressed = used_ns > 0;
         used_ns
+    }
+
+    /// Whether a sample showed use since this was asked last.
+    pub(crate) fn ran_since_review(&mut self) -> bool {
+        self.reviewed_at_ns.replace(self.clock_ns) != Some(self.clock_ns)
     }
 
     /// Accounted CPU time of the process and of the children that it waited for.

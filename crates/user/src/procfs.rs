@@ -23,7 +23,7 @@ pub use last_born::LastBorn;
 pub use stat::{Stat, stat, thread_stat};
 pub(crate) use stat::{StatFile, TICK_NS};
 pub(crate) use status::{SignalSets, Status, StatusFile, signal_sets};
-pub use status::{process_of_thread, real_uid};
+pub use status::{effective_uid, process_of_thread, real_uid};
 
 /// A short path, built in place.
 struct ProcPath {

@@ -3,6 +3,7 @@
 use prorata_core::ids::ClientId;
 
 use crate::births::MAX_NOTICES;
+use crate::client::Client;
 use crate::directory::Change;
 use crate::group::Group;
 use crate::process::{LONGEST_BIRTH_NS, Origin, Process};
@@ -47,6 +48,7 @@ impl Tree {
         let Some(mut client) = self.clients.remove(id) else {
             return;
         };
+        self.note_fosterers(&mut client);
         for process in client.processes.drain(..) {
             self.strike(id, &process);
             let waited_for = self.owners.contains_key(&process.parent);
@@ -54,6 +56,9 @@ impl Tree {
             if waited_for && !process.is_alive() {
                 self.zombies.push((id, process));
             } else {
+                if waited_for {
+                    self.note_outsider(process.id, process.parent, process.life_ns());
+                }
                 self.release(process);
             }
         }
@@ -67,34 +72,40 @@ impl Tree {
         self.farewells.push(client);
     }
 
-    /// Lets processes of a client go that became another user's.
-    pub(crate) fn let_foreign_go(&mut self, id: ClientId, pids: &[u32], now_ns: u64) {
-        let is_foreign = |process: &Process| pids.contains(&process.id.pid);
-        self.let_go_with_newborn(now_ns, |tree| {
-            if let Some((client, journal)) = tree.with_journal(id) {
-                for process in client.processes.iter_mut().filter(|p| is_foreign(p)) {
-                    process.let_go(journal);
-                }
-                pids.iter().for_each(|&pid| client.dismiss(pid));
-            }
-        });
+    /// Undoes all deeds to these processes of a client, and releases them.
+    pub(crate) fn let_some_go(&mut self, id: ClientId, pids: &[u32], now_ns: u64) {
+        self.let_go_with_newborn(now_ns, |tree| tree.undo(id, |_| pids.to_vec()));
         let Some(client) = self.client_mut(id) else {
             return;
         };
-        let foreign: Vec<Process> = client
+        let released: Vec<Process> = client
             .processes
-            .extract_if(.., |process| is_foreign(process))
+            .extract_if(.., |process| pids.contains(&process.id.pid))
             .collect();
-        for process in foreign {
-            tracing::warn!("process {} became another user's", process.id.pid);
+        for process in released {
+            self.note_outsider(process.id, process.parent, process.life_ns());
             self.strike(id, &process);
             self.release(process);
         }
     }
 
+    /// Undoes all deeds to some processes of a client, children before their parents.
+    pub(crate) fn undo(&mut self, id: ClientId, some: impl Fn(&Client) -> Vec<u32>) {
+        let Some((client, journal)) = self.with_journal(id) else {
+            return;
+        };
+        let pids = some(client);
+        let processes = client.processes.iter_mut().rev();
+        for process in processes.filter(|process| pids.contains(&process.id.pid)) {
+            process.let_go(journal);
+        }
+        pids.iter().for_each(|&pid| client.dismiss(pid));
+    }
+
     /// Undoes what a process that cannot be managed inherited from its parent.
     pub(crate) fn disinherit(&mut self, pid: u32, stat: &Stat, origin: Origin) {
         let process = ProcessId::from_stat(pid, stat);
+        self.note_outsider(process, stat.parent, 0);
         let Ok(group) = Group::of(pid, stat.session) else {
             return;
         };
@@ -172,7 +183,7 @@ impl Tree {
 
     /// Lets processes go, and their children that were born before that and inherited the deeds.
     /// Must be called while the parents still belong to their clients.
-    fn let_go_with_newborn(&mut self, now_ns: u64, mut let_go: impl FnMut(&mut Tree)) {
+    pub(crate) fn let_go_with_newborn(&mut self, now_ns: u64, mut let_go: impl FnMut(&mut Tree)) {
         for _ in 0..MAX_NOTICES {
             let_go(self);
             let before = self.process_count();

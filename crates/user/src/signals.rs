@@ -23,6 +23,7 @@ use crate::client::Client;
 use crate::process::{Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, SignalSets, Status, StatusFile};
+use crate::slumber::Sampling;
 use crate::time::MILLISECOND_NS;
 use crate::tree::Tree;
 
@@ -193,7 +194,7 @@ impl SignalWatch {
             };
             // What it used until now belongs to what it was let run for until now.
             if client.is_answering() || client.has_signals() {
-                tree.sample(id, now_ns);
+                tree.sample(id, Sampling::Due, now_ns);
             }
             if let Some(client) = tree.client_mut(id) {
                 let changed = client.answer_signals(quantum_ns);
@@ -212,7 +213,10 @@ impl SignalWatch {
         let mut index = 0;
         let clients = tree.lively_mut();
         for client in clients.filter(|client| client.may_have_to_wait()) {
-            for process in &mut client.processes {
+            // A process that nothing holds down takes its signals by itself.
+            let held_down =
+                |process: &&mut Process| process.is_held_down() || !process.is_left_in_peace();
+            for process in client.processes.iter_mut().filter(held_down) {
                 if process.pending != Pending::Nothing || (self.next..until).contains(&index) {
                     process.look_for_signals(&mut self.files);
                 }

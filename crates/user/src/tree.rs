@@ -14,15 +14,16 @@ use crate::descriptors::Allowance;
 use crate::directory::Change;
 use crate::error::EngineError;
 use crate::group::{Group, Groups};
+use crate::outsiders::Outsider;
 use crate::process::{Failure, Origin, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
+use crate::reaped::Charging;
 use crate::release::Departed;
+use crate::review::Review;
 use crate::scheduler::Return;
+use crate::slumber::Sampling;
 use crate::table::Journal;
-
-/// How many processes one review looks at.
-const REVIEWED_AT_ONCE: usize = 16;
 
 /// All clients, and what is needed to find out to which client a process belongs.
 #[derive(Debug)]
@@ -42,11 +43,13 @@ pub(crate) struct Tree {
     pub(crate) departed: Vec<Departed>,
     /// Ended processes of removed clients. Processes of other clients have still to wait for them.
     pub(crate) zombies: Vec<(ClientId, Process)>,
+    /// Processes outside of clients whose parents may be clients'.
+    pub(crate) outsiders: BTreeMap<u32, Outsider>,
     /// Scheduling groups. A process in its client's control group counts for the group that it came
     /// from: whether `SCHED_IDLE` would work does not depend on what the engine makes.
     pub(crate) groups: Groups,
-    /// Index of the client where the next review begins.
-    review_from: usize,
+    /// Where the next review begins.
+    pub(crate) review: Review,
     pub(crate) births: Births,
     /// Processes born since the last survey, without a known parent.
     pub(crate) strangers: Vec<u32>,
@@ -92,8 +95,9 @@ impl Tree {
             unreleased: Vec::new(),
             departed: Vec::new(),
             zombies: Vec::new(),
+            outsiders: BTreeMap::new(),
             groups: Groups::default(),
-            review_from: 0,
+            review: Review::default(),
             births: Births::watch()?,
             strangers: Vec::new(),
             unrecognised: Vec::new(),
@@ -197,7 +201,7 @@ impl Tree {
     /// Undoes all deeds to a client and takes it out of the competition. Returns whether any of its
     /// processes was stopped by a signal.
     pub(crate) fn suspend(&mut self, id: ClientId, now_ns: u64) -> bool {
-        self.sample(id, now_ns);
+        self.sample(id, Sampling::All, now_ns);
         let Some((client, journal)) = self.with_journal(id) else {
             return false;
         };
@@ -210,10 +214,9 @@ impl Tree {
 
     /// Lets a client compete again. All that it used until now belongs to the suspension.
     pub(crate) fn resume(&mut self, id: ClientId, now_ns: u64) {
-        self.sample(id, now_ns);
-        let cpus = self.cpu_count();
-        if let Some((client, journal)) = self.with_journal(id) {
-            client.look(now_ns, cpus, journal);
+        self.sample(id, Sampling::All, now_ns);
+        self.look_at_known(id, now_ns, Charging::Now);
+        if let Some(client) = self.client_mut(id) {
             client.suspended = false;
             client.looked_ns = 0;
         }
@@ -259,6 +262,9 @@ impl Tree {
                 false => EngineError::TooManyProcesses { pid, limit },
             });
         }
+        if self.client(id).is_some_and(|client| client.gives_way) {
+            self.check_room_for_stray(id, pid)?;
+        }
         let gone = || EngineError::NoSuchProcess(pid);
         let user = procfs::real_uid(pid).ok_or_else(gone)?;
         let is_named = matches!(origin, Origin::Named);
@@ -287,31 +293,38 @@ impl Tree {
         joined.lodging = lodging;
         joined.adopts = self.foster_parents.contains_key(&pid);
         self.captives += u32::from(joined.captive);
-        self.owners.insert(pid, id);
-        self.changes.push(Change::Joined(id, process));
-        let cpus = self.cpus;
         let client = self.client_or_new(id, now_ns);
         if is_named {
             client.users.add(user);
         } else {
             client.users.add_first(user);
         }
-        client.add_process(joined);
-        client.find_usable(&cpus);
-        client.had_processes = true;
-        client.unsettled = true;
+        self.receive(id, joined, now_ns);
         Ok(())
     }
 
+    /// Makes a process part of a client.
+    pub(crate) fn receive(&mut self, id: ClientId, process: Process, now_ns: u64) {
+        self.outsiders.remove(&process.id.pid);
+        self.owners.insert(process.id.pid, id);
+        self.changes.push(Change::Joined(id, process.id));
+        let cpus = self.cpus;
+        let client = self.client_or_new(id, now_ns);
+        client.find_usable_with(&process, &cpus);
+        client.add_process(process);
+        client.had_processes = true;
+        client.unsettled = true;
+    }
+
     /// Samples a client and drops its processes that are gone. The client becomes lively if it ran.
-    pub(crate) fn sample(&mut self, id: ClientId, now_ns: u64) {
+    pub(crate) fn sample(&mut self, id: ClientId, sampling: Sampling, now_ns: u64) {
         if self.client(id).is_none() {
             return;
         }
         let index = id.index() as usize;
         let mut gone = std::mem::take(&mut self.gone);
         if let Some(client) = self.clients.at_quietly(index) {
-            client.sample(now_ns, &mut gone);
+            client.sample(sampling, now_ns, &mut gone);
             if client.has_progressed() || !gone.is_empty() {
                 self.clients.wake(index);
             }
@@ -319,12 +332,15 @@ impl Tree {
         for process in gone.drain(..) {
             self.tell_parent_elsewhere(id, &process);
             self.strike(id, &process);
+            if process.adopts {
+                self.dismiss_ended(process.id.pid);
+            }
             process.retire(&mut self.journal);
         }
         self.gone = gone;
     }
 
-    /// Finds out which ended processes were waited for. To be called before each look at a client.
+    /// Finds out which ended processes were waited for.
     pub(crate) fn review_zombies(&mut self) {
         for (id, mut process) in std::mem::take(&mut self.zombies) {
             process.sample();
@@ -358,56 +374,5 @@ impl Tree {
         self.groups.leave(process.group);
         self.captives -= u32::from(process.captive);
         self.changes.push(Change::Left(id, process.id));
-    }
-
-    /// Finds out whether a client's processes changed their groups or the CPUs that they may use,
-    /// and lets processes go that became another user's.
-    pub(crate) fn review_client(&mut self, id: ClientId, now_ns: u64) {
-        let cpus = self.cpus;
-        let Some(client) = self.clients.get_mut(id) else {
-            return;
-        };
-        client.find_usable(&cpus);
-        let mut foreign = Vec::new();
-        for index in 0..client.processes.len() {
-            let process = &mut client.processes[index];
-            let Ok(stat) = process.look() else { continue };
-            process.session = stat.session;
-            let pid = process.id.pid;
-            client.review_lodging(index);
-            if procfs::real_uid(pid).is_some_and(|user| !client.users.may_include(user)) {
-                foreign.push(pid);
-            }
-            let process = &mut client.processes[index];
-            if matches!(process.lodging, Lodging::InGroup { .. }) {
-                continue;
-            }
-            let Ok(group) = Group::of(process.id.pid, stat.session) else {
-                continue;
-            };
-            if !self.groups.is(process.group, &group) {
-                self.groups.leave(process.group);
-                process.group = self.groups.enter(group);
-            }
-        }
-        if !foreign.is_empty() {
-            self.let_foreign_go(id, &foreign, now_ns);
-        }
-    }
-
-    /// Reviews some clients in turn: no event tells of a new control group or other CPUs.
-    pub(crate) fn review_some(&mut self, now_ns: u64) {
-        let mut reviewed = 0;
-        for _ in 0..self.clients.len() {
-            let index = self.review_from % self.clients.len();
-            self.review_from = index + 1;
-            if let Some(client) = self.clients.at(index) {
-                reviewed += client.processes.len();
-                self.review_client(client.id, now_ns);
-            }
-            if reviewed >= REVIEWED_AT_ONCE {
-                break;
-            }
-        }
     }
 }

@@ -21,6 +21,10 @@ pub(crate) struct Waited {
     /// Further time in the sum that was charged when it appeared there. Never
     /// falls.
     charged_after_ns: u64,
+    /// The sum at the last reading.
+    last_ns: u64,
+    /// The next growth is not charged.
+    forgives: bool,
 }
 
 impl Waited {
@@ -28,8 +32,19 @@ impl Waited {
     pub(crate) fn since(opening_ns: u64) -> Self {
         Self {
             opening_ns,
+            last_ns: opening_ns,
             ..Self::default()
         }
+    }
+
+    /// Whether children have been waited for since the last reading, as far as the sum shows.
+    pub(crate) fn has_grown(&self, sum_ns: u64) -> bool {
+        sum_ns > self.last_ns
+    }
+
+    /// A child is gone whose use is not known and not to be charged. It is in the next growth.
+    pub(crate) fn forgive(&mut self) {
+        self.forgives = true;
     }
 
     /// A child is gone, of which `life_ns` are accounted for.
@@ -47,7 +62,11 @@ impl Waited {
         let unseen_ns = grown_ns.saturating_sub(self.charged_alive_ns);
         let new_ns = unseen_ns.saturating_sub(self.charged_after_ns);
         self.charged_after_ns += new_ns;
-        new_ns
+        self.last_ns = sum_ns.max(self.last_ns);
+        match std::mem::take(&mut self.forgives) {
+            true => 0,
+            false => new_ns,
+        }
     }
 
     /// All time in the sum that has been accounted for.
@@ -93,6 +112,18 @@ mod tests {
                 "{child}"
             );
         }
+    }
+
+    #[test]
+    fn growth_shows_once_and_a_stranger_in_it_is_not_charged() {
+        let mut waited = Waited::since(7 * TICK_NS);
+        assert!(!waited.has_grown(7 * TICK_NS) && waited.has_grown(8 * TICK_NS));
+        assert_eq!(waited.read(8 * TICK_NS), TICK_NS);
+        assert!(!waited.has_grown(8 * TICK_NS));
+        waited.forgive();
+        assert_eq!(waited.read(100 * TICK_NS), 0);
+        assert_eq!(waited.read(103 * TICK_NS), 3 * TICK_NS);
+        assert_eq!(waited.accounted_ns(), 103 * TICK_NS);
     }
 
     #[test]

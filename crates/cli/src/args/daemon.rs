@@ -149,12 +149,21 @@ own scheduler.
 `--hybrid=none` leaves the policies of 1994 and 1995 alone: then a waking program waits for the end of a \
 turn.
 
+With --users, all that a user runs outside of other clients is one client, rest-of-NAME, in the \
+user's currency. So users share the machine as their currencies are funded (set-funding), however many \
+processes each has. A process leaves that client for any other that it is named for (run, set, chuser), \
+and joins it again when that one is released. Nobody can release, suspend or limit it. \
+Root, the users of services, and processes that logins need are left alone, and so are processes that \
+only stop signals would hold down. It needs root's daemon, and lasts until `prorata stop`. Stop users' \
+own daemons before.
+
 `prorata run` binds its command to the daemon's CPUs. `prorata set` does not bind a process that it \
 takes over: such a process may also run on other CPUs, unless you bind it (taskset -p).
 
 Examples:
   prorata start --quantum 10ms
   prorata start --cpus 0-3 --policy lottery
+  prorata start --users
   prorata start --engine kernel
   prorata start --engine kernel --hybrid=none
   prorata start --engine kernel --queues one --trace")]
@@ -166,6 +175,9 @@ pub struct StartArgs {
     /// CPUs to manage, such as 0,2-3, instead of all
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
+    /// Make all that each user runs unasked one client of that user (root)
+    #[arg(long)]
+    pub users: bool,
     #[command(flatten)]
     pub format: Format,
 }

@@ -4,7 +4,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::SigSet;
 use prorata_control::{DaemonOptions, daemon_main};
 use prorata_protocol::{
-    Connection, EngineChoice, HybridChoice, Request, Response, StatusReport, is_starting,
+    Connection, EngineChoice, HybridChoice, Request, Response, StatusReport, UsersReport,
+    is_starting,
 };
 
 use crate::args::Format;
@@ -26,7 +27,7 @@ pub fn start(caller: &Caller, args: &StartArgs) -> Result<()> {
         Some(EngineChoice::Kernel(_)) => None,
         Some(EngineChoice::User) | None => args.engine.hybrid.hybrid,
     };
-    let status = configured(&mut connection, &args.settings, hybrid, true)?;
+    let status = configured(&mut connection, &args.settings, hybrid, true, args.users)?;
     print(&status, args.format)
 }
 
@@ -65,8 +66,16 @@ const UNLOADED: &str = "none";
 
 pub fn configure(caller: &Caller, args: &ConfigureArgs) -> Result<()> {
     let hybrid = args.hybrid.hybrid;
-    let status = configured(&mut caller.open()?, &args.settings, hybrid, false)?;
+    let status = configured(&mut caller.open()?, &args.settings, hybrid, false, false)?;
     print(&status, args.format)
+}
+
+/// What is told of the clients of what users run.
+fn told_of(users: UsersReport) -> String {
+    match users.left_out {
+        0 => "a client each".to_owned(),
+        count => format!("a client each, {count} processes left out"),
+    }
 }
 
 fn configured(
@@ -74,6 +83,7 @@ fn configured(
     settings: &DaemonSettings,
     hybrid: Option<HybridChoice>,
     stay: bool,
+    users: bool,
 ) -> Result<StatusReport> {
     let quantum_ns = settings.quantum.map(quantum_ns).transpose()?;
     let policy = settings.policy;
@@ -82,6 +92,7 @@ fn configured(
         policy,
         hybrid,
         stay,
+        users,
     };
     answer!(connection, &request, Response::Status)
 }
@@ -121,11 +132,14 @@ fn print(status: &StatusReport, format: Format) -> Result<()> {
     let queues = status.queues.clone().map(|queues| ("queues", queues));
     let hybrid = status.hybrid.map(|hybrid| ("hybrid", hybrid.to_string()));
     let stays = status.stays.then(|| ("stays", "until stopped".to_owned()));
+    let users = status.users.map(|users| ("users", told_of(users)));
     let traced = status.traced.then(|| ("traced", "yes".to_owned()));
     let outside = output::outside(&status.outside).map(|loads| ("load outside", loads));
     let trouble = status.trouble.clone().map(|told| ("trouble", told));
     let advice = status.advice.clone().map(|advice| ("advice", advice));
-    let more = [queues, hybrid, traced, stays, outside, advice, trouble];
+    let more = [
+        queues, hybrid, traced, stays, users, outside, advice, trouble,
+    ];
     rows.iter()
         .chain(more.iter().flatten())
         .try_for_each(|(name, value)| {

@@ -18,5 +18,6 @@ mod support;
 mod trouble;
 mod turns;
 mod usage;
+mod users;
 mod views;
 mod wrapper;

@@ -453,6 +453,7 @@ fn each_command_sends_its_request() {
                 policy: None,
                 hybrid: None,
                 stay: false,
+                users: false,
             },
         ),
         (
@@ -462,6 +463,7 @@ fn each_command_sends_its_request() {
                 policy: None,
                 hybrid: Some(HybridChoice::NONE),
                 stay: false,
+                users: false,
             },
         ),
     ];

@@ -41,6 +41,57 @@ pub fn shares() -> Result<(), Failed> {
     check(part(&shown, "state")? == "disabled", "not unloaded", &shown)
 }
 
+/// Two users share alike, one with one process and one with five, under both engines.
+pub fn users() -> Result<(), Failed> {
+    let script = format!(
+        "user() {{ setpriv --reuid=$1 --regid=$1 --clear-groups sha256sum /dev/zero >/dev/null & }}
+         user 1001; for n in 1 2 3 4 5; do user 1002; done; until_there 2; sleep 0.5
+         show before prorata ps --json; sleep {SECONDS}; show after prorata ps --json
+         prorata set-funding 1002 3000; sleep 0.2
+         show funded prorata ps --json; sleep {SECONDS}; show later prorata ps --json
+         show status prorata status
+         prorata stop; until_unloaded
+         prorata start --engine user --cpus 0 --users >/dev/null; until_there 2; sleep 0.5
+         show again prorata ps --json; sleep {SECONDS}; show last prorata ps --json
+         prorata stop"
+    );
+    let shown = play("--users", &script)?;
+    let (one, five) = ("rest-of-uid1001", "rest-of-uid1002");
+    near(&shown, ["before", "after"], &[(one, 1.0), (five, 1.0)])?;
+    near(&shown, ["funded", "later"], &[(one, 1.0), (five, 3.0)])?;
+    near(&shown, ["again", "last"], &[(one, 1.0), (five, 3.0)])?;
+    let told = part(&shown, "status")?.contains("a client each");
+    check(told, "the status", &shown)
+}
+
+/// Programs with root's rights are no part of their users' clients, though they were born there.
+pub fn roots_programs() -> Result<(), Failed> {
+    let script = r#"
+         for program in sleep setpriv; do
+             cp $(command -v $program) /tmp/roots-$program; chmod 4755 /tmp/roots-$program
+         done
+         mkfifo /tmp/line
+         setpriv --reuid=1001 --regid=1001 --clear-groups bash -c '
+             read line; /tmp/roots-sleep 1000 & /tmp/roots-setpriv --ruid=0 --euid=0 sleep 1001 &
+             sleep 1002 & wait' < /tmp/line >/dev/null 2>&1 &
+         exec 3> /tmp/line; until_there 1; show alone prorata ps --json
+         processes() { prorata ps --json | sed -n 's/.*"processes": \([0-9]*\).*/\1/p'; }
+         echo go >&3; while [ "$(pgrep -c sleep)" != 3 ]; do sleep 0.1; done
+         while [ "$(processes)" = 1 ] || [ "$(processes)" = 4 ]; do sleep 0.5; done
+         sleep 6; show after prorata ps --json
+         show sleepers pgrep -c sleep; kill $(pgrep sleep); prorata stop"#;
+    let shown = play("--users", script)?;
+    let count = |name| -> Result<Option<u64>, Failed> {
+        let clients = json(&shown, name)?;
+        Ok(clients[0]["processes"].as_u64())
+    };
+    check(count("alone")? == Some(1), "the shell", &shown)?;
+    let sleepers = part(&shown, "sleepers")?.trim() == "3";
+    check(sleepers, "all three run", &shown)?;
+    // The shell, and what it runs without root's rights.
+    check(count("after")? == Some(2), "the others", &shown)
+}
+
 pub fn transfers() -> Result<(), Failed> {
     let script = format!(
         "hog 4 giver; hog 1 taker; hog 1 other; until_there 3

@@ -24,7 +24,12 @@ const IN_SHORT: [(&str, Check); 5] = [
 ];
 
 /// The other checks.
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, Check); 16] = [
+    ("users_share_as_they_are_funded", given::users),
+    (
+        "programs_of_root_s_leave_users_clients",
+        given::roots_programs,
+    ),
     ("transfers_move_shares", given::transfers),
     ("settings_change_live", given::settings),
     ("clients_have_quanta_of_their_own", given::quanta),

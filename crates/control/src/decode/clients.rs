@@ -46,6 +46,7 @@ impl Decoder<'_> {
 
     pub(super) fn release(&mut self, client: &str) -> Result<Answer, Refusal> {
         let client = self.client(client)?;
+        self.check_not_rest(client, "release")?;
         self.check_last(Operation::DestroyClient { client })
     }
 
@@ -56,6 +57,7 @@ impl Decoder<'_> {
 
     pub(super) fn suspend(&mut self, client: &str) -> Result<Answer, Refusal> {
         let client = self.own_client(client, "suspend")?;
+        self.check_not_rest(client, "suspend")?;
         if !self.view.state.suspended.contains(&client) {
             self.draft.push(Change::Suspend(client));
         }
@@ -127,6 +129,7 @@ impl Decoder<'_> {
     /// Limits the CPU time of a client of the asker, or ends its limit.
     pub(super) fn limit(&mut self, client: ClientId, max: Option<CpuLimit>) -> Result<(), Refusal> {
         if max.is_some() {
+            self.check_not_rest(client, "limit")?;
             self.check_room_for_limit(client)?;
             for root in self.roots_of(client) {
                 self.check_may_pause(&root)?;
@@ -240,7 +243,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn issue_to(
+    pub(super) fn issue_to(
         &mut self,
         currency: CurrencyId,
         amount: u32,
@@ -283,6 +286,18 @@ impl Decoder<'_> {
                 client: self.name_of(client),
                 owner,
             }),
+        }
+    }
+
+    /// Refuses what would let the programs of a user go without a share, or stop them by signals,
+    /// though nobody named them.
+    fn check_not_rest(&self, client: ClientId, what: &'static str) -> Result<(), Refusal> {
+        match self.view.state.is_rest(client) {
+            true => Err(Refusal::Rest {
+                name: self.name_of(client),
+                what,
+            }),
+            false => Ok(()),
         }
     }
 

@@ -7,6 +7,7 @@ use prorata_protocol::Funding;
 use super::names::check_new_name;
 use super::{Answer, Decoder};
 use crate::refusal::Refusal;
+use crate::state::Change;
 
 impl Decoder<'_> {
     pub(super) fn create_currency(
@@ -56,9 +57,16 @@ impl Decoder<'_> {
     }
 
     /// Resizes the base ticket that backs a user's currency. Issues one, or
-    /// creates the currency, where there is none.
+    /// creates the currency, where there is none. The amount is remembered for
+    /// the next currency of the user.
     pub(super) fn set_funding(&mut self, user: &str, amount: u32) -> Result<Answer, Refusal> {
         let uid = self.user(user)?;
+        let answer = self.fund_user(uid, amount)?;
+        self.draft.push(Change::Funding { user: uid, amount });
+        Ok(answer)
+    }
+
+    fn fund_user(&mut self, uid: u32, amount: u32) -> Result<Answer, Refusal> {
         let base = self.ledger().base();
         let Some(currency) = self.find_currency_of_user(uid) else {
             // The daemon creates the currency, but only for a user that may issue

@@ -23,8 +23,14 @@ impl Decoder<'_> {
     pub(super) fn currency_of_user(&mut self, uid: u32) -> Result<CurrencyId, Refusal> {
         match self.find_currency_of_user(uid) {
             Some(currency) => Ok(currency),
-            None => self.create_currency_of_user(uid, USER_FUNDING),
+            None => self.create_currency_of_user(uid, self.funding_of_user(uid)),
         }
+    }
+
+    /// Base tickets behind a user's currency when it is made: those that were set once.
+    pub(super) fn funding_of_user(&self, uid: u32) -> u32 {
+        let set = self.view.state.fundings.get(&uid);
+        set.copied().unwrap_or(USER_FUNDING)
     }
 
     /// The currency named after a user, or after its number, that is its own.

@@ -10,6 +10,7 @@ mod draft;
 mod names;
 mod processes;
 mod quota;
+mod rest;
 mod transfers;
 
 use std::time::Duration;
@@ -28,6 +29,7 @@ use draft::Draft;
 pub use names::name_of_program;
 #[cfg(test)]
 pub(crate) use quota::QUOTA;
+pub(crate) use rest::{rest_of_user, unused_currency};
 
 /// What to do and what to answer then.
 #[derive(Debug)]
@@ -172,7 +174,8 @@ impl Decoder<'_> {
                 policy,
                 hybrid,
                 stay,
-            } => self.configure(*quantum_ns, *policy, *hybrid, *stay),
+                users,
+            } => self.configure(*quantum_ns, *policy, *hybrid, *stay, *users),
             Request::Stop => self.stop(),
         }
     }
@@ -198,7 +201,11 @@ impl Decoder<'_> {
         policy: Option<PolicyName>,
         hybrid: Option<HybridChoice>,
         stay: bool,
+        users: bool,
     ) -> Result<Answer, Refusal> {
+        if users && self.view.host.own_uid() != 0 {
+            return Err(Refusal::UsersNeedRoot);
+        }
         let now = &self.view.state.settings;
         let status = self.view.engine.status();
         let hybrid = match (hybrid, status.hybrid) {
@@ -218,6 +225,7 @@ impl Decoder<'_> {
             policy: policy.unwrap_or(now.policy),
             hybrid: hybrid.or(now.hybrid),
             stays: stay || now.stays,
+            users: users || now.users,
             ..now.clone()
         };
         if settings != *now {
@@ -236,14 +244,15 @@ impl Decoder<'_> {
         Ok(Answer::Status)
     }
 
-    /// All clients are released before the daemon ends. The next daemon stays
-    /// only if it is started like this one.
+    /// All clients are released before the daemon ends. The next daemon stays,
+    /// and manages what users run, only if it is started like this one.
     fn stop(&mut self) -> Result<Answer, Refusal> {
         self.check_daemon_owner("stop the daemon")?;
         let now = &self.view.state.settings;
-        if now.stays {
+        if now.stays || now.users {
             self.draft.push(Change::Configure(Settings {
                 stays: false,
+                users: false,
                 ..now.clone()
             }));
         }

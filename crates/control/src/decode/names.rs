@@ -95,7 +95,7 @@ impl Decoder<'_> {
                 text: shortened(text),
                 suggestion: Suggestion(None),
             })?;
-            return match self.view.engine.find(pid) {
+            return match self.asked_for(pid) {
                 Some(client) => Ok(Some(client)),
                 None => Err(Refusal::NotManaged(pid)),
             };

@@ -1,5 +1,7 @@
 //! Which processes may be managed.
 
+use prorata_core::ids::ClientId;
+
 use super::Decoder;
 use crate::process::{ProcessId, ProcessInfo};
 use crate::refusal::Refusal;
@@ -42,9 +44,7 @@ impl Decoder<'_> {
             });
         }
         match self
-            .view
-            .engine
-            .find(pid)
+            .asked_for(pid)
             .and_then(|client| self.ledger().client(client))
         {
             Some(client) => Err(Refusal::ManagedAlready {
@@ -54,6 +54,13 @@ impl Decoder<'_> {
             }),
             None => Ok(process),
         }
+    }
+
+    /// The client that somebody asked for this process to be in. What users run unasked is in clients
+    /// that give way.
+    pub(super) fn asked_for(&self, pid: u32) -> Option<ClientId> {
+        let client = self.view.engine.find(pid)?;
+        (!self.view.state.is_rest(client)).then_some(client)
     }
 
     /// Refuses a job of a shell that is in no client, where the engine would stop the job by
@@ -85,14 +92,14 @@ impl Decoder<'_> {
         }
     }
 
-    /// The shell in no client that the process is a job of. (A shell inside a client is stopped
+    /// The shell in no client, or in one that gives way, that the process is a job of. (A shell inside a client is stopped
     /// before its jobs, and so sees none stopped. `prorata run` is in the same process group as
     /// its command.)
     fn shell_of_job(&self, process: &ProcessInfo) -> Option<ProcessInfo> {
         let shell = self.view.host.process(process.parent)?;
         let same_session = shell.session == process.session && process.has_terminal;
         let is_job = same_session && shell.process_group != process.process_group;
-        let is_outside = self.view.engine.find(process.parent).is_none();
+        let is_outside = self.asked_for(process.parent).is_none();
         (is_job && is_outside).then_some(shell)
     }
 

@@ -9,6 +9,8 @@ use crate::process::ProcessId;
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) users: Users,
+    /// It holds what no caller named: a process leaves it for any client that it is named for.
+    pub(super) gives_way: bool,
     /// Orphans of the client become children of these processes.
     pub(super) adopters: Vec<ProcessId>,
     /// Its own quantum, if it has one.
@@ -25,6 +27,7 @@ impl Client {
     pub(super) fn new() -> Self {
         Self {
             users: Users::default(),
+            gives_way: false,
             adopters: Vec::new(),
             quantum_ns: None,
             processes: Vec::new(),

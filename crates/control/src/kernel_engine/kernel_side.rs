@@ -319,7 +319,7 @@ impl KernelSide {
     /// A client without tasks has exited, unless it has got new ones meanwhile.
     /// A kernel that unloads the scheduler releases all tasks before it says
     /// so: living tasks mean that the client has not exited.
-    fn notice_exit(&mut self, client: ClientId) {
+    pub(super) fn notice_exit(&mut self, client: ClientId) {
         let has_tasks = self
             .in_kernel(client)
             .is_none_or(|account| account.tasks > 0);

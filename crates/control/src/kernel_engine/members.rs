@@ -20,7 +20,7 @@ use crate::process::ProcessId;
 /// Most searches of a tree for threads that were not found before. Only threads
 /// that were not yet given have children that were not, so each search finds
 /// fewer. A tree that grows faster is given up.
-const MOST_LOOKS: u32 = 64;
+pub(super) const MOST_LOOKS: u32 = 64;
 
 /// Why a process cannot be managed.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub(crate) enum MemberError {
 
 impl KernelSide {
     /// Manages a process with all its present and future descendants, except
-    /// those of other clients.
+    /// those of other clients. Takes them from a client that gives way.
     pub fn manage(&mut self, id: ClientId, root: ProcessId) -> Result<(), MemberError> {
         let pid = root.pid;
         if !self.is_loaded() {
@@ -57,8 +57,10 @@ impl KernelSide {
         if !root.is_alive() {
             return Err(gone());
         }
-        if let Some(client) = self.find(pid) {
-            return Err(MemberError::AlreadyManaged { pid, client });
+        match self.find(pid) {
+            Some(from) if from != id && self.gives_way(from) => self.let_out_below(from, pid),
+            Some(client) => return Err(MemberError::AlreadyManaged { pid, client }),
+            None => {}
         }
         let node = self.projection.node(id).ok_or(MemberError::NoRoom)?;
         let user = procfs::real_uid(pid).ok_or_else(gone)?;
@@ -318,8 +320,11 @@ impl KernelSide {
     /// Whether a process without a client belongs to this one by its parent.
     fn is_born_to(&self, id: ClientId, pid: u32, stat: &Stat) -> bool {
         let client = self.clients.get(&id).filter(|_| !stat.has_ended());
+        // What gives way has no foster parents: they watch over the engine.
+        let is_kept_out = |client: &Client| client.gives_way && !self.fostered_by(pid).is_empty();
         client.is_some_and(|client| {
-            client_by_birth(self, pid, stat) == Some(id)
+            !is_kept_out(client)
+                && client_by_birth(self, pid, stat) == Some(id)
                 && procfs::real_uid(pid).is_some_and(|user| client.users.may_include(user))
         })
     }
@@ -327,7 +332,7 @@ impl KernelSide {
     /// Gives the threads of a process that have no client yet. Returns their
     /// number. Leaves threads under real-time policies alone: they precede any
     /// share.
-    fn give_process(&mut self, node: u32, pid: u32) -> Result<u32, KernelError> {
+    pub(super) fn give_process(&mut self, node: u32, pid: u32) -> Result<u32, KernelError> {
         let Ok(leader) = procfs::stat(pid) else {
             return Ok(0);
         };
@@ -362,7 +367,12 @@ impl KernelSide {
     /// The policy that a thread had, or would have if its parents had kept
     /// theirs. `released` holds the threads released before, with their
     /// policies.
-    fn own_policy(&self, tid: u32, stat: &Stat, released: &HashMap<u32, Policy>) -> Policy {
+    pub(super) fn own_policy(
+        &self,
+        tid: u32,
+        stat: &Stat,
+        released: &HashMap<u32, Policy>,
+    ) -> Policy {
         if let Some(own) = self.policies.of(ProcessId::from_stat(tid, stat)) {
             return own;
         }
@@ -380,7 +390,7 @@ impl KernelSide {
     }
 
     /// A thread that has chosen another policy since keeps that.
-    fn let_go(&self, tid: u32, own: Policy) {
+    pub(super) fn let_go(&self, tid: u32, own: Policy) {
         let is_in_class = is_in_class(tid);
         if let Some(scheduler) = &self.scheduler
             && let Err(error) = scheduler.take_back(tid)

@@ -25,6 +25,7 @@ mod members;
 mod policies;
 mod projection;
 mod scheduler;
+mod strays;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -42,7 +43,7 @@ use prorata_protocol::{ClientState, HybridChoice, KernelChoice, PolicyName, Queu
 use prorata_user::ownership::KnownClient;
 use prorata_user::{Bell, cpu_time_ns, put_right_what_is_left};
 
-use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, lock};
+use crate::engine::{ClientAccount, Engine, EngineError, EngineSetup, EngineStatus, Stray, lock};
 use crate::process::ProcessId;
 pub use kept::KeptScheduler;
 use kernel_side::{KernelSide, LoadScheduler};
@@ -276,6 +277,15 @@ impl ForKernel {
     }
 }
 
+impl ForKernel {
+    /// The last process of a client may have left it.
+    fn tell_exits(&self, side: &KernelSide) {
+        if side.has_exited() {
+            self.shared.exits.ring();
+        }
+    }
+}
+
 impl Drop for ForKernel {
     fn drop(&mut self) {
         self.shared.end.ring();
@@ -288,7 +298,26 @@ impl Drop for ForKernel {
 
 impl Engine for ForKernel {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
-        Ok(self.side().manage(client, root)?)
+        let mut side = self.side();
+        side.manage(client, root)?;
+        self.tell_exits(&side);
+        Ok(())
+    }
+
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool> {
+        let mut side = self.side();
+        let taken = strays.iter().map(|stray| side.take_in(client, *stray));
+        taken.collect()
+    }
+
+    fn would_take_in(&self, strays: &[Stray]) -> bool {
+        self.shared.side().would_take_in(strays)
+    }
+
+    fn let_out(&self, processes: &[ProcessId]) {
+        let mut side = self.side();
+        side.let_out(processes);
+        self.tell_exits(&side);
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {

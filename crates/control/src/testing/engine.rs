@@ -12,7 +12,7 @@ use prorata_user::ownership::KnownClient;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus};
+use crate::engine::{ClientAccount, Engine, EngineError, EngineStatus, Stray};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// A process with this pid cannot be managed.
@@ -51,6 +51,8 @@ pub(crate) struct Books {
     pub clients: BTreeMap<ClientId, Vec<ProcessId>>,
     pub suspended: BTreeSet<ClientId>,
     pub exited: Vec<ClientId>,
+    /// Clients that give way.
+    pub giving_way: BTreeSet<ClientId>,
     /// Clients in the order in which they were managed.
     pub order: Vec<ClientId>,
     pub adopters: BTreeMap<u32, ClientId>,
@@ -59,6 +61,8 @@ pub(crate) struct Books {
     /// The processes that `manage_marked` finds.
     pub marked: BTreeMap<ClientId, ProcessId>,
     pub nudges: u64,
+    /// How often it was asked whether it would take strays in.
+    pub questions: u64,
     /// Whether it stops losers by signals.
     pub stops: bool,
     /// Whether it stops clients by signals that exhausted their limits.
@@ -168,6 +172,14 @@ impl FakeEngine {
     }
 }
 
+impl Books {
+    fn leave(&mut self, client: ClientId, process: ProcessId) {
+        if let Some(processes) = self.clients.get_mut(&client) {
+            processes.retain(|other| *other != process);
+        }
+    }
+}
+
 impl Engine for FakeEngine {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
         let is_real = ProcessInfo::read(root.pid).is_some_and(|process| process.id == root);
@@ -177,10 +189,44 @@ impl Engine for FakeEngine {
         if is_real {
             self.follow(root);
         }
+        let holder = self.find(root.pid);
         let mut books = self.books();
+        match holder {
+            Some(from) if books.giving_way.contains(&from) => books.leave(from, root),
+            _ => {}
+        }
         books.order.push(client);
         books.clients.entry(client).or_default().push(root);
         Ok(())
+    }
+
+    fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool> {
+        let mut books = self.books();
+        let taken = strays.iter().map(|stray| {
+            let is_taken = stray.process.pid != UNMANAGEABLE && !books.stops;
+            if is_taken {
+                books.giving_way.insert(client);
+                books.clients.entry(client).or_default().push(stray.process);
+            }
+            is_taken
+        });
+        taken.collect()
+    }
+
+    fn would_take_in(&self, _: &[Stray]) -> bool {
+        let mut books = self.books();
+        books.questions += 1;
+        !books.stops
+    }
+
+    fn let_out(&self, processes: &[ProcessId]) {
+        for process in processes {
+            let holder = self.find(process.pid);
+            let mut books = self.books();
+            if let Some(client) = holder.filter(|client| books.giving_way.contains(client)) {
+                books.leave(client, *process);
+            }
+        }
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {
@@ -204,6 +250,7 @@ impl Engine for FakeEngine {
         books.clients.remove(&client);
         books.quanta_ns.remove(&client);
         books.suspended.remove(&client);
+        books.giving_way.remove(&client);
     }
 
     fn would_stop(&self, _: ProcessId, is_limited: bool) -> bool {

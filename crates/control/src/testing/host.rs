@@ -1,9 +1,9 @@
 //! A machine with a few users and processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ALICE, ASKER, BOB};
-use crate::host::{Host, UserAccount};
+use crate::host::{Host, Listed, Origin, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// The daemon's pid on the made-up machine.
@@ -13,6 +13,14 @@ pub(crate) const DAEMON: u32 = 50;
 pub(crate) struct FakeHost {
     pub daemon_uid: u32,
     pub processes: BTreeMap<u32, ProcessInfo>,
+    /// Where processes come from, if not from nowhere.
+    pub origins: BTreeMap<u32, Origin>,
+    /// Effective users, if they are not the real ones.
+    pub owners: BTreeMap<u32, u32>,
+    /// Processes that are stopped.
+    pub stopped: BTreeSet<u32>,
+    /// Files of the configuration.
+    pub texts: BTreeMap<&'static str, String>,
 }
 
 impl FakeHost {
@@ -23,6 +31,10 @@ impl FakeHost {
         let mut host = Self {
             daemon_uid,
             processes: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            texts: BTreeMap::new(),
         };
         host.add(1, 0, 0, "init");
         host.add(2, 0, 0, "kthreadd");
@@ -73,6 +85,40 @@ impl FakeHost {
 impl Host for FakeHost {
     fn process(&self, pid: u32) -> Option<ProcessInfo> {
         self.processes.get(&pid).cloned()
+    }
+
+    fn processes(&self) -> Vec<Listed> {
+        let listed = |process: &ProcessInfo| Listed {
+            pid: process.id.pid,
+            inode: process.id.start_time_ticks,
+            owner: self
+                .owners
+                .get(&process.id.pid)
+                .copied()
+                .unwrap_or(process.uid),
+        };
+        self.processes.values().map(listed).collect()
+    }
+
+    fn origin(&self, pid: u32) -> Option<Origin> {
+        let process = self.processes.get(&pid)?;
+        let made_up = || Origin {
+            effective_uid: process.uid,
+            // Each has a program of its own.
+            program: Some((0, u64::from(pid))),
+            ..Origin::default()
+        };
+        let known = self.origins.get(&pid).cloned();
+        Some(known.unwrap_or_else(made_up))
+    }
+
+    fn may_run(&self, process: ProcessId) -> bool {
+        let known = self.processes.get(&process.pid);
+        known.is_some_and(|known| known.id == process) && !self.stopped.contains(&process.pid)
+    }
+
+    fn text(&self, path: &'static str) -> String {
+        self.texts.get(path).cloned().unwrap_or_default()
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {

@@ -21,11 +21,12 @@ use crate::policy;
 use crate::report::RunningChoice;
 use crate::roots::RootWatch;
 use crate::state::State;
+use crate::users::Census;
 
 #[cfg(test)]
 pub(crate) use engine::CURSED;
 pub(crate) use engine::FakeEngine;
-pub(crate) use host::FakeHost;
+pub(crate) use host::{DAEMON, FakeHost};
 
 /// Users of the made-up machine.
 pub(crate) const ALICE: u32 = 1000;
@@ -67,6 +68,8 @@ pub(crate) fn control(directory: &Path, host: impl Host + 'static, engine: &Fake
         choice: RunningChoice::default(),
         host: Box::new(host),
         roots: RootWatch::new().unwrap(),
+        census: Census::default(),
+        resumed_until: None,
     }
 }
 

@@ -224,6 +224,7 @@ pub(crate) fn request(random: &mut Random) -> Request {
             policy: maybe(random, |random| one_of(random, POLICIES)),
             hybrid: maybe(random, hybrid),
             stay: random.next_u64() & 1 == 0,
+            users: false,
         },
     }
 }

@@ -17,6 +17,7 @@ fn configure(policy: PolicyName) -> Request {
         policy: Some(policy),
         hybrid: None,
         stay: false,
+        users: false,
     }
 }
 
@@ -173,6 +174,7 @@ fn set_hybrid(hybrid: HybridChoice) -> Request {
         policy: None,
         hybrid: Some(hybrid),
         stay: false,
+        users: false,
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 
 use crate::Timing;
 use crate::daemon::{DaemonOptions, serve};
-use crate::host::{Host, Linux, UserAccount};
+use crate::host::{Host, Linux, Listed, Origin, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::FakeEngine;
 
@@ -129,6 +129,19 @@ impl Host for Elsewhere {
             Some(processes) => processes.get(&pid).cloned(),
             None => Linux.process(pid),
         }
+    }
+    fn processes(&self) -> Vec<Listed> {
+        Linux.processes()
+    }
+    fn origin(&self, pid: u32) -> Option<Origin> {
+        Linux.origin(pid)
+    }
+    fn may_run(&self, process: ProcessId) -> bool {
+        Linux.may_run(process)
+    }
+
+    fn text(&self, path: &'static str) -> String {
+        Linux.text(path)
     }
     fn account_named(&self, name: &str) -> Option<UserAccount> {
         Linux.account_named(name)

@@ -96,6 +96,7 @@ fn stay() -> Request {
         policy: None,
         hybrid: None,
         stay: true,
+        users: false,
     }
 }
 

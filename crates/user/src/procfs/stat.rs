@@ -125,7 +125,7 @@ impl Stat {
     }
 
     /// Whether it is stopped or traced.
-    pub(crate) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 

@@ -10,11 +10,11 @@ use super::{ProcPath, number};
 
 /// The process that a thread belongs to.
 pub fn process_of_thread(tid: u32) -> io::Result<u32> {
-    status_number(tid, b"Tgid:\t")
+    status_number(tid, b"Tgid:\t", 0)
 }
 
-/// The first number in the line of `/proc/PID/status` that begins so.
-fn status_number(tid: u32, label: &[u8]) -> io::Result<u32> {
+/// One of the numbers in the line of `/proc/PID/status` that begins so.
+fn status_number(tid: u32, label: &[u8], index: usize) -> io::Result<u32> {
     let file = ProcPath::new(format_args!("/proc/{tid}/status")).open(OFlags::RDONLY)?;
     // The lines that callers ask for come first.
     let mut buffer = [0; 512];
@@ -22,7 +22,7 @@ fn status_number(tid: u32, label: &[u8]) -> io::Result<u32> {
     buffer[..length]
         .split(|&b| b == b'\n')
         .find_map(|line| line.strip_prefix(label))
-        .and_then(|rest| number(rest.split(|&b| b == b'\t').next()?))
+        .and_then(|rest| number(rest.split(|&b| b == b'\t').nth(index)?))
         .ok_or_else(|| io::Error::from(Errno::SRCH))
 }
 
@@ -149,7 +149,12 @@ pub(crate) fn signal_sets(pid: u32, tid: u32) -> io::Result<SignalSets> {
 
 /// Real user id of a process.
 pub fn real_uid(pid: u32) -> Option<u32> {
-    status_number(pid, b"Uid:\t").ok()
+    status_number(pid, b"Uid:\t", 0).ok()
+}
+
+/// Effective user id of a process.
+pub fn effective_uid(pid: u32) -> Option<u32> {
+    status_number(pid, b"Uid:\t", 1).ok()
 }
 
 #[cfg(test)]
@@ -161,7 +166,8 @@ mod tests {
     fn a_process_has_its_real_user() {
         let own = rustix::process::getuid().as_raw();
         assert_eq!(real_uid(std::process::id()), Some(own));
-        assert_eq!(real_uid(0), None);
+        assert_eq!(effective_uid(std::process::id()), Some(own));
+        assert_eq!((real_uid(0), effective_uid(0)), (None, None));
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod scope;
 mod shares;
 mod signals;
 mod sleepers;
+mod slumber;
+mod strays;
 mod trees;
 
 use std::io::Write;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
             outside::TESTS,
             signals::TESTS,
             sleepers::TESTS,
+            slumber::TESTS,
+            strays::TESTS,
             trees::TESTS,
         ];
         let shares = shares.concat();

@@ -121,6 +121,7 @@ pub fn status() -> StatusReport {
         engine: "fake".to_owned(),
         engine_choice: EngineChoice::User,
         stays: false,
+        users: None,
         mechanism: "idle".to_owned(),
         policy: PolicyName::Stride,
         quantum_ns: 20_000_000,

@@ -9,7 +9,7 @@ use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -57,8 +57,13 @@ impl OrdinaryUser {
         Self { directory, uid }
     }
 
+    /// The copy.
+    pub fn program(&self) -> PathBuf {
+        self.directory.path().join("prorata")
+    }
+
     pub fn command(&self) -> Command {
-        let mut command = Command::new(self.directory.path().join("prorata"));
+        let mut command = Command::new(self.program());
         if let Some(uid) = self.uid {
             command.uid(uid).gid(uid);
         }

@@ -21,6 +21,8 @@ pub struct Real {
     directory: TempDir,
     /// The user of all programs, if not the tests' own.
     user: Option<OrdinaryUser>,
+    /// Where the program is, if elsewhere.
+    program: Option<PathBuf>,
     /// The control group of all programs, if not the tests' own.
     group: Option<Delegated>,
 }
@@ -32,8 +34,16 @@ impl Real {
         Self {
             directory,
             user: None,
+            program: None,
             group: None,
         }
+    }
+
+    /// The same for a copy of the program.
+    pub fn without_daemon_of(program: PathBuf) -> Self {
+        let mut real = Self::without_daemon();
+        real.program = Some(program);
+        real
     }
 
     /// Starts a daemon that manages one CPU.
@@ -61,6 +71,7 @@ impl Real {
         Self {
             directory,
             user: Some(user),
+            program: None,
             group: None,
         }
     }
@@ -89,7 +100,10 @@ impl Real {
     pub fn prorata(&self) -> Command {
         let mut command = match &self.user {
             Some(user) => on_socket(user.command(), &self.socket()),
-            None => prorata(&self.socket()),
+            None => match &self.program {
+                Some(program) => on_socket(Command::new(program), &self.socket()),
+                None => prorata(&self.socket()),
+            },
         };
         if let Some(group) = &self.group {
             group.admit(&mut command);

@@ -2,6 +2,7 @@
 
 mod fake;
 mod over_fake;
+mod strays;
 
 use std::process::Command;
 

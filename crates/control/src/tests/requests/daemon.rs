@@ -10,6 +10,7 @@ fn settings_change_live_within_their_limits() {
         policy,
         hybrid: None,
         stay: false,
+        users: false,
     };
     for quantum_ns in [0, 999_999, 1_000_000_001, u64::MAX] {
         let message = world.refused(ALICE, configure(Some(quantum_ns), None));

@@ -3,6 +3,7 @@
 mod clients;
 mod currencies;
 mod daemon;
+mod rest;
 mod rights;
 mod transfers;
 

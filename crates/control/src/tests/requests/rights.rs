@@ -85,18 +85,21 @@ fn modes_limit_reading_funding_and_issuing() {
             policy: None,
             hybrid: None,
             stay: false,
+            users: false,
         },
         Request::Configure {
             quantum_ns: None,
             policy: None,
             hybrid: Some(HybridChoice::NONE),
             stay: false,
+            users: false,
         },
         Request::Configure {
             quantum_ns: None,
             policy: None,
             hybrid: None,
             stay: true,
+            users: false,
         },
         Request::Stop,
     ] {
