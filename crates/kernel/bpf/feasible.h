@@ -12,7 +12,7 @@
  *
  * Bound tasks are not readjusted. They share each of their CPUs by value, but what is due to
  * them counts as if they could use all CPUs. The core's weighted max-min fair rates (max_min.rs)
- * have no twin here.
+ * have no twin here: the daemon corrects its clients' accounts.
  *
  * The readjustment compiles as BPF and natively: tests compare it with the core's.
  */
