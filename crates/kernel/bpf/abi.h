@@ -211,11 +211,9 @@ struct limit {
 	u32 node;
 	/* Whether the place has a queue for bound tasks. It keeps that for ever. */
 	u32 has_queue;
-	/* No look at its held tasks before then. */
-	u64 look_at;
 };
 
-_Static_assert(sizeof(struct limit) == 48, "src/scheduler/limits.rs reads these bytes");
+_Static_assert(sizeof(struct limit) == 40, "src/scheduler/limits.rs reads these bytes");
 
 struct totals {
 	u64 charged_ns;

@@ -47,14 +47,46 @@ static u32 kind_of_sleep(const struct task_struct *sleeper)
 	return WAKE_USER;
 }
 
+/* The task of ours that runs on a CPU which looks for the next one, or where a task wakes. */
+static struct task *beside(s32 cpu)
+{
+	struct task *task;
+
+	if (!one_cpu)
+		return running_task_on(cpu);
+	task = task_of(bpf_get_current_task_btf());
+	return task && task->competes ? task : NULL;
+}
+
+/*
+ * The service by which a task's client is ahead of the tasks that wait for this CPU, and of the one
+ * that runs there. An early task there is left out: it mostly naps, and is due more than it uses.
+ */
+static u64 lead_over_others(const struct task *task, s32 cpu)
+{
+	const struct entity *client = &node_at(task->node)->client;
+	u64 lead = lead_over_waiting(task->node, cpu), pass = READ_ONCE(client->pass), key;
+	struct task *rival = beside(cpu);
+
+	if (!rival || rival->node == task->node || is_early(rival))
+		return lead;
+	key = key_of(entity_of(rival), pass_for(rival));
+	if (!before(key, pass))
+		return lead;
+	key = service_of(pass - key, client->worth);
+	return key > lead ? key : lead;
+}
+
 /* Whether the leads of a task and of its client permit it to be early on this CPU. */
 __noinline int is_within_bounds(struct task *task __arg_nonnull, s32 cpu, u64 now)
 {
 	const struct rights *node = node_at(task->node);
 	u64 bound = lead_bound(node), lead = lead_by(task->node, now);
 
-	if (lead > bound && all_tasks && !lottery && !is_bound(task))
-		lead = at_most(lead, lead_over_waiting(task->node, cpu));
+	/* What is worth nothing is behind nobody. */
+	if (lead > bound && all_tasks && !lottery && !is_bound(task) &&
+	    mantissa_of(node->client.worth))
+		lead = at_most(lead, lead_over_others(task, cpu));
 	if (traced)
 		task->judged_lead_ns = lead;
 	return lead <= bound && task->lead_ns <= lead_bound_of(quantum_of(node));
@@ -155,9 +187,11 @@ static void compete_again(struct bpf_iter_scx_dsq *waiting, struct task_struct *
 	u64 pass, key;
 	bool moved;
 
+	/* One CPU moves it. */
+	if (__sync_lock_test_and_set(&task->early, NOT_EARLY) == NOT_EARLY)
+		return;
 	trace_early(EARLY_ENDS, p, task, EARLY);
-	task->early = NOT_EARLY;
-	begin_to_wait(task);
+	begin_to_wait(p, task);
 	if (waits_in_line(task)) {
 		scx_bpf_dsq_move_set_vtime___new(waiting, task->progress);
 		moved = scx_bpf_dsq_move_vtime___new(waiting, p, LINES + task->node, 0);

@@ -13,7 +13,7 @@
  * - Tasks that have waited for LONGEST_WAIT_NS. Their turn lasts some microseconds. The kernel
  *   would take a much longer wait for starvation, and unload the scheduler.
  *
- * After each period a CPU looks for such tasks; among very many of a client once a second.
+ * After each period a CPU looks for such tasks; if it saw very many, after a second.
  */
 #ifndef PRORATA_HELD_BPF_H
 #define PRORATA_HELD_BPF_H
@@ -21,21 +21,32 @@
 /* Held tasks of a client that one look sees. */
 #define MOST_LOOKED_AT 65536
 
-/* A client with more held tasks than this is looked at once a second. */
+/* After a look that saw more held tasks than this there is none for a second. */
 #define MANY_HELD    1024
 #define MANY_LOOK_NS 1000000000ULL
 
 /* Bound tasks of a client that one look sends home. */
 #define MOST_RETURNED 1024
 
-/* The task waits in its node's line. */
-static void enter_line(struct task *task)
+/* A task is about to wait in its node's line. False if it does already, or another CPU moves it. */
+static bool enter_line(struct task *task)
 {
 	struct rights *node = node_at(task->node);
+	u32 place = task->place;
 
-	leave_place(task);
+	if (place == IN_LINE || !__sync_bool_compare_and_swap(&task->place, place, IN_LINE))
+		return false;
 	__sync_fetch_and_add(&node->in_line, 1);
-	task->place = IN_LINE;
+	if (place == REPRESENTS)
+		__sync_lock_test_and_set(&node->represented, 0);
+	return true;
+}
+
+/* It could not be moved there. */
+static void leave_line_again(struct task *task)
+{
+	if (__sync_bool_compare_and_swap(&task->place, IN_LINE, NOWHERE))
+		__sync_fetch_and_add(&node_at(task->node)->in_line, -1);
 }
 
 /*
@@ -61,7 +72,7 @@ static void wait_for_allowance(struct task_struct *p, struct task *task, u64 asi
 	const struct rights *node = node_at(task->node);
 
 	task->early = NOT_EARLY;
-	begin_to_wait(task);
+	begin_to_wait(p, task);
 	if (is_bound(task)) {
 		insert(p, aside, quantum_of(node), enq_flags);
 	} else {
@@ -84,16 +95,14 @@ static void set_aside(struct bpf_iter_scx_dsq *waiting, struct task_struct *p, s
 	if (is_early(task))
 		trace_early(EARLY_ENDS, p, task, queue);
 	task->early = NOT_EARLY;
-	begin_to_wait(task);
 	if (is_bound(task)) {
 		scx_bpf_dsq_move___new(waiting, p, aside, 0);
-	} else {
-		enter_line(task);
+	} else if (enter_line(task)) {
 		scx_bpf_dsq_move_set_vtime___new(waiting, task->progress);
 		moved = scx_bpf_dsq_move_vtime___new(waiting, p, LINES + task->node, 0);
 		/* Another CPU has taken it, or the kernel is about to queue it again. */
 		if (!moved)
-			leave_place(task);
+			leave_line_again(task);
 	}
 	check_pause(p, task);
 }
@@ -137,10 +146,13 @@ static void stop_held(struct task_struct *p)
 		scx_bpf_kick_cpu(0, KICK_PREEMPT);
 }
 
+/* No look for tasks that run all the same before then. */
+static u64 spare_at;
+
 /* Whether a held task is to run all the same. */
-static bool is_spared(const struct task_struct *p, u64 now)
+static bool is_spared(struct task_struct *p, const struct task *task, u64 now)
 {
-	return is_ending(p) || has_waited(p, now) > (s64)LONGEST_WAIT_NS;
+	return is_ending(p) || has_waited(p, task, now) > (s64)LONGEST_WAIT_NS;
 }
 
 /*
@@ -161,7 +173,7 @@ __noinline int spare(u64 queue, s32 cpu)
 
 		if (++count > MOST_LOOKED_AT)
 			break;
-		if (!task || !is_spared(p, now) || !bpf_cpumask_test_cpu(there, p->cpus_ptr))
+		if (!task || !is_spared(p, task, now) || !bpf_cpumask_test_cpu(there, p->cpus_ptr))
 			continue;
 		leave_place(task);
 		trace_task(TASK_GOES, p, task, 0, 0);
@@ -184,30 +196,32 @@ __noinline int spare(u64 queue, s32 cpu)
 __noinline int look_after_held(s32 cpu)
 {
 	u64 now = scx_bpf_now();
+	bool rests = before(now, spare_at);
 	int spared = nothing;
-	u32 place;
+	u32 place, seen = nothing;
 
 	look_at_held = 0;
 	bpf_for(place, 1, limits_end) {
-		struct limit *limit = limit_at(place);
+		const struct limit *limit = limit_at(place);
 		u64 aside = SET_ASIDE + place, line = LINES + limit->node;
 		u32 in_line = node_at(limit->node)->in_line;
-		bool has_bound = !one_cpu && scx_bpf_dsq_nr_queued(aside) > 0;
+		u32 bound = one_cpu ? 0 : scx_bpf_dsq_nr_queued(aside);
 
 		if (!limit->allowance.pauses) {
-			if (has_bound)
+			if (bound)
 				return_bound(aside);
 			continue;
 		}
-		if (before(now, limit->look_at))
+		if (rests)
 			continue;
-		if (in_line > MANY_HELD)
-			limit->look_at = now + MANY_LOOK_NS;
-		if (has_bound)
+		seen += in_line + bound;
+		if (bound)
 			spared += spare(aside, cpu);
 		if (in_line)
 			spared += spare(line, cpu);
 	}
+	if (seen > MANY_HELD)
+		spare_at = now + MANY_LOOK_NS;
 	/* Turns of tasks that have waited too long end at once. */
 	if (spared)
 		scx_bpf_kick_cpu(cpu, KICK_PREEMPT);

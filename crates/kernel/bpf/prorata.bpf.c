@@ -146,7 +146,7 @@ void BPF_STRUCT_OPS(prorata_enqueue, struct task_struct *p, u64 enq_flags)
 		if (!one_cpu || !goes_next_early(p, task, slice, enq_flags))
 			wait_among_early(p, task, slice, enq_flags);
 	} else if (!one_cpu || !goes_next(p, task, running_task, slice, enq_flags)) {
-		begin_to_wait(task);
+		begin_to_wait(p, task);
 		if ((one_cpu && steps_back(p, task)) || waits_in_line(task))
 			wait_in_line(p, task, slice, enq_flags);
 		else
@@ -254,7 +254,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	task = task_of(p);
 	if (!task || !task->competes)
 		return;
-	if (!one_cpu && all_tasks && hybrid && have_siblings_changed(task->node)) {
+	if (!one_cpu && all_tasks && is_early(task) && have_siblings_changed(task->node)) {
 		forget_price(task->node);
 		revalue(entity_of(task), scx_bpf_now());
 	}

@@ -53,8 +53,15 @@ static bool early_waits(void)
  * A task begins to wait, in a queue or in line. Its latest place holds until it runs: other tasks
  * of its node may move the node's pass meanwhile, and each of them may have waited before it.
  */
-static void begin_to_wait(struct task *task)
+static void begin_to_wait(const struct task_struct *p, struct task *task)
 {
+	u64 ran_ns = p->se.sum_exec_runtime;
+
+	/* The kernel may queue it again, on other CPUs, though it did not run. */
+	if (task->ran_ns != ran_ns || !task->waits_since) {
+		task->ran_ns = ran_ns;
+		task->waits_since = scx_bpf_now();
+	}
 	task->latest = present_at(entity_of(task)->home) + longest;
 }
 
@@ -113,9 +120,9 @@ static void wake_idle_cpu(const struct task_struct *p)
 static u64 overdue_look_at[MAX_CPUS];
 
 /* For how long a task has waited for a CPU. Below zero if the clocks of CPUs differ. */
-static s64 has_waited(const struct task_struct *p, u64 now)
+static s64 has_waited(const struct task_struct *p, const struct task *task, u64 now)
 {
-	u64 since = p->sched_info.last_queued;
+	u64 since = task ? task->waits_since : p->sched_info.last_queued;
 
 	return since ? now - since : 0;
 }
@@ -124,7 +131,7 @@ static __always_inline bool is_first_overdue(u32 queue, u64 now)
 {
 	struct task_struct *p = first_in(queue);
 	struct task *task = p ? task_of(p) : NULL;
-	s64 waited_ns = p ? has_waited(p, now) : 0;
+	s64 waited_ns = p ? has_waited(p, task, now) : 0;
 
 	if (waited_ns <= (s64)OVERDUE_NS)
 		return false;

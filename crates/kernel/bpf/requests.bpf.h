@@ -14,8 +14,8 @@ int set_tickets(struct change_request *request)
 }
 
 /*
- * No walk over the limits visits the last places if they are in use no more. A place whose bound
- * tasks have not gone home yet is visited until the next change of a limit.
+ * No walk over the limits visits the last places if they are in use no more. A limit ends one change
+ * before that: a bound task may still be on its way to the place's queue.
  */
 static void forget_last_places(void)
 {
@@ -41,6 +41,7 @@ int set_limit(struct limit_request *request)
 
 	if (!timed)
 		return -EOPNOTSUPP;
+	forget_last_places();
 	if (!request->max) {
 		/* First, so that no CPU lets it pause again. */
 		node->limit = 0;
@@ -52,6 +53,8 @@ int set_limit(struct limit_request *request)
 		give_line(request->node);
 		if (!one_cpu && !limit->has_queue)
 			limit->has_queue = !scx_bpf_create_dsq(SET_ASIDE + request->place, -1);
+		if (!node->has_line || (!one_cpu && !limit->has_queue))
+			return -ENOMEM;
 		end_pause(limit);
 		limit->node = request->node;
 		begin_allowance(&limit->allowance, request->max, scx_bpf_now());
@@ -59,7 +62,6 @@ int set_limit(struct limit_request *request)
 			limits_end = request->place + 1;
 		node->limit = request->place;
 	}
-	forget_last_places();
 	__sync_fetch_and_add(&change, 1);
 	__sync_fetch_and_add(&rises, 1);
 	readjust();

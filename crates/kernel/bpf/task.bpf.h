@@ -42,6 +42,9 @@ struct task {
 	u64 lead_ns;
 	/* Its client's lead when that last decided whether it is early. Only traces need it. */
 	u64 judged_lead_ns;
+	/* When it began to wait, and what it had used by then. */
+	u64 waits_since;
+	u64 ran_ns;
 	/* `charged_ns` when it woke last. */
 	u64 woke_at_ns;
 	/* The second in which the rate was found. */

@@ -23,7 +23,7 @@ use crate::engine::lock;
 use crate::process::ProcessId;
 
 /// So many threads of a client are asked for their CPUs.
-const MOST_ASKED: usize = 64;
+const MOST_ASKED: usize = 16;
 
 /// A client's part of the account.
 #[derive(Clone, Copy, Default, Debug)]
@@ -48,7 +48,10 @@ impl Dues {
     /// Counts what is due since the last reading.
     fn read(&mut self, accounts: &[(ClientId, u64)], share_of: impl Fn(ClientId) -> f64) {
         let went_on = std::mem::replace(&mut self.goes_on, !self.confined.is_empty());
-        let counts = went_on && self.goes_on;
+        let shares: Vec<_> = accounts.iter().map(|(id, _)| share_of(*id)).collect();
+        let all_shares: f64 = shares.iter().sum();
+        // Where all sleep, the kernel's account goes on.
+        let counts = went_on && self.goes_on && all_shares > 0.0;
         let mut all_ns = 0;
         for (id, kernel_ns) in accounts {
             let due = self.clients.entry(*id).or_default();
@@ -62,13 +65,8 @@ impl Dues {
         if !counts {
             return;
         }
-        let shares: Vec<_> = accounts
-            .iter()
-            .map(|(id, _)| (*id, share_of(*id)))
-            .collect();
-        let all_shares: f64 = shares.iter().map(|(_, share)| share).sum();
-        for (id, share) in shares {
-            if let Some(due) = self.clients.get_mut(&id).filter(|_| all_shares > 0.0) {
+        for ((id, _), share) in accounts.iter().zip(shares) {
+            if let Some(due) = self.clients.get_mut(id) {
                 due.correction_ns += (all_ns as f64 * share / all_shares) as i64;
             }
         }
@@ -169,8 +167,8 @@ impl KernelSide {
 
 /// The CPUs that each thread of these processes may use.
 fn cpu_sets(processes: &[ProcessId]) -> Vec<CpuSet> {
-    let threads = processes
-        .iter()
+    let alive = processes.iter().filter(|process| process.is_alive());
+    let threads = alive
         .flat_map(|process| threads_of(process.pid))
         .take(MOST_ASKED);
     let set = |tid: u32| sched_getaffinity(Pid::from_raw(tid.cast_signed())).ok();

@@ -129,27 +129,36 @@ impl KernelSide {
         self.tell_limits(limits);
     }
 
-    /// Tells the kernel the limits that differ from those told before. A client that is gone
-    /// loses its limit with its node.
+    /// Tells the kernel the limits that differ from those that it holds. A client that is gone loses
+    /// its limit with its node. What the kernel refuses is told again at the next change.
     fn tell_limits(&mut self, limits: BTreeMap<ClientId, CpuLimit>) {
         if limits == self.limits {
             return;
         }
-        let told = std::mem::replace(&mut self.limits, limits);
         let Some(scheduler) = &self.scheduler else {
             return;
         };
-        let ended = told
-            .keys()
-            .filter(|client| !self.limits.contains_key(client));
+        let ended = self.limits.keys();
+        let ended = ended.filter(|client| !limits.contains_key(client));
         let ended = ended.map(|client| (*client, None));
-        let changed = self.limits.iter();
-        let changed = changed.filter(|(client, max)| told.get(client) != Some(max));
+        let changed = limits.iter();
+        let changed = changed.filter(|(client, max)| self.limits.get(client) != Some(max));
         let changed = changed.map(|(client, max)| (*client, Some(*max)));
-        let done = ended.chain(changed).try_for_each(|(client, max)| {
+        let changes: Vec<_> = ended.chain(changed).collect();
+        let mut done = Ok(());
+        for (client, max) in changes {
             let node = self.projection.node(client);
-            node.map_or(Ok(()), |node| scheduler.set_limit(node, max))
-        });
+            let told = node.map_or(Ok(()), |node| scheduler.set_limit(node, max));
+            match (told, max) {
+                (Err(error), _) => done = Err(error),
+                (Ok(()), Some(max)) if node.is_some() => {
+                    self.limits.insert(client, max);
+                }
+                (Ok(()), _) => {
+                    self.limits.remove(&client);
+                }
+            }
+        }
         self.note_trouble(done);
     }
 

@@ -1,6 +1,7 @@
 //! The thread that waits for news from the kernel.
 
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -8,13 +9,15 @@ use super::Shared;
 
 /// Longest time until the engine notices that the scheduler was unloaded. A
 /// look takes microseconds.
-const LOOK_AGAIN: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 250_000_000,
-};
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Looks after the scheduler until the engine ends.
 pub(super) fn watch(shared: &Shared) {
+    let mut looked = Instant::now();
+    let longest = Timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK_AGAIN.subsec_nanos().into(),
+    };
     loop {
         // Another scheduler may take the place of this one meanwhile.
         let exits = shared.side().exits();
@@ -26,13 +29,18 @@ pub(super) fn watch(shared: &Shared) {
                 .map(|exits| PollFd::new(exits, PollFlags::IN)),
         );
         // Interrupted or not, there may be news.
-        let _ = poll(&mut ready, Some(&LOOK_AGAIN));
+        let _ = poll(&mut ready, Some(&longest));
         if ready[0].revents().contains(PollFlags::IN) {
             return;
         }
         let mut side = shared.side();
         side.look_after(&shared.dispatcher);
-        if side.has_confined() {
+        // News may come more often.
+        let is_due = looked.elapsed() >= LOOK_AGAIN;
+        if is_due {
+            looked = Instant::now();
+        }
+        if is_due && side.has_confined() {
             side.look_and_account(&shared.dispatcher, &shared.cpus);
         }
         if side.has_exited() {

@@ -9,7 +9,7 @@ use super::loaded::{Scheduler, check_own, lock};
 use crate::KernelError;
 use crate::prorata_skeleton::types;
 
-const _: () = assert!(size_of::<types::limit>() == 48);
+const _: () = assert!(size_of::<types::limit>() == 40);
 const _: () = assert!(size_of::<types::limit_request>() == 16);
 
 /// The kernel's table: places from 1 on.

@@ -22,6 +22,14 @@ impl Hog {
         Self::work(&["bursts", &use_ms.to_string(), &sleep_ms.to_string()]).begun()
     }
 
+    /// Uses CPU time for as long at the same time in each period: so much after its begin by the
+    /// machine's clock.
+    pub fn in_periods(use_ms: u64, period_ms: u64, after_ms: u64) -> Self {
+        let numbers = [use_ms, period_ms, after_ms].map(|number| number.to_string());
+        let [use_ms, period_ms, after_ms] = numbers.each_ref().map(String::as_str);
+        Self::work(&["periods", use_ms, period_ms, after_ms]).begun()
+    }
+
     /// Uses CPU time for as long, then yields, and so on.
     pub fn yields(use_ms: u64) -> Self {
         Self::work(&["yields", &use_ms.to_string()]).begun()
@@ -112,6 +120,16 @@ pub fn work(arguments: &[String]) {
             say_begun();
             burn(Duration::MAX);
         }
+        "periods" => {
+            say_begun();
+            let period_ms = number(2);
+            loop {
+                let now_ms = uptime().as_millis() as u64;
+                let begin_ms = (now_ms + period_ms - number(3)) / period_ms * period_ms + number(3);
+                thread::sleep(Duration::from_millis(begin_ms).saturating_sub(uptime()));
+                burn(Duration::from_millis(number(1)));
+            }
+        }
         "bursts" => {
             say_begun();
             loop {
@@ -174,6 +192,11 @@ fn burn(time: Duration) {
         }
         std::hint::spin_loop();
     }
+}
+
+fn uptime() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn thread_time() -> Duration {

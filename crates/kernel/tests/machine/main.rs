@@ -76,7 +76,7 @@ const LIMITS: [(&str, Check); 10] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 42] = [
+const CHECKS: [(&str, Check); 43] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -107,6 +107,10 @@ const CHECKS: [(&str, Check); 42] = [
     (
         "sleeping_gains_a_control_group_nothing",
         early::adversaries_in_groups,
+    ),
+    (
+        "taking_turns_gains_a_control_group_nothing",
+        early::alternating_adversaries,
     ),
     ("short_processes_are_not_early", early::relay),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
@@ -186,7 +190,7 @@ const IN_SHORT_ON_THREE: [(&str, Check); 3] = [
 ];
 
 /// More checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 13] = [
+const CHECKS_ON_THREE: [(&str, Check); 14] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -220,6 +224,10 @@ const CHECKS_ON_THREE: [(&str, Check); 13] = [
     (
         "sleeping_gains_a_control_group_nothing",
         early::adversaries_in_groups,
+    ),
+    (
+        "taking_turns_gains_a_control_group_nothing",
+        early::alternating_adversaries,
     ),
     (
         "every_pick_beside_early_tasks_is_of_the_least_pass",
