@@ -21,7 +21,7 @@ pub(crate) const CROWD: usize = 64;
 const SLUMBERS_AFTER_NS: u64 = SECOND_NS;
 
 /// Each slumbering process is sampled within this time.
-pub(crate) const ROUND_NS: u64 = 400 * MILLISECOND_NS;
+pub(crate) const ROUND_NS: u64 = 500 * MILLISECOND_NS;
 
 /// What slumbering processes may use together from one sample to the next.
 const SURPRISE_NS: u64 = 5 * MILLISECOND_NS;
