@@ -29,15 +29,15 @@ impl Tree {
         now_ns: u64,
         charging: Charging,
     ) -> u64 {
-        let Some(client) = self.clients.get(id) else {
+        let Some(client) = self.client_mut(id) else {
             return 0;
         };
         let parents = client.parents_that_waited();
+        let since_ns = client.reaped_since_ns.unwrap_or(now_ns);
         if parents.is_empty() {
             return 0;
         }
         let (clients, processes) = self.with_children_of(&parents, id);
-        let since_ns = client.reaped_since_ns.unwrap_or(now_ns);
         if charging == Charging::Soon && processes > CROWD && now_ns - since_ns < ROUND_NS {
             if let Some(client) = self.client_mut(id) {
                 client.reaped_since_ns = Some(since_ns);
@@ -72,17 +72,22 @@ impl Tree {
 }
 
 impl Client {
-    /// The processes, and foster parents, that waited for children whose time is not charged yet.
-    fn parents_that_waited(&self) -> Vec<u32> {
+    /// The processes, and foster parents, that waited for children whose time is not charged yet. A
+    /// foster parent of several clients does not tell whose children these are.
+    fn parents_that_waited(&mut self) -> Vec<u32> {
         let processes = self.processes.iter().filter(|process| process.reaped);
-        let foster_parents = self.foster_parents.iter().filter(|foster_parent| {
-            let stat = foster_parent.stat_file.read();
-            stat.is_ok_and(|stat| foster_parent.waited.has_grown(stat.waited_ns))
-        });
-        processes
-            .map(|process| process.id.pid)
-            .chain(foster_parents.map(|foster_parent| foster_parent.id.pid))
-            .collect()
+        let mut parents: Vec<u32> = processes.map(|process| process.id.pid).collect();
+        for foster_parent in &mut self.foster_parents {
+            let Ok(stat) = foster_parent.stat_file.read() else {
+                continue;
+            };
+            if foster_parent.shared {
+                foster_parent.waited = Waited::since(stat.waited_ns);
+            } else if foster_parent.waited.has_grown(stat.waited_ns) {
+                parents.push(foster_parent.id.pid);
+            }
+        }
+        parents
     }
 
     /// Charges the time of ended children. To be called when it is known which of it was charged
@@ -99,10 +104,10 @@ impl Client {
         }
         for foster_parent in &mut self.foster_parents {
             if let Ok(stat) = foster_parent.stat_file.read() {
-                if foster_parent.shared {
-                    foster_parent.waited = Waited::since(stat.waited_ns);
-                }
-                waited_ns += foster_parent.waited.read(stat.waited_ns);
+                waited_ns += match foster_parent.shared {
+                    true => 0,
+                    false => foster_parent.waited.read(stat.waited_ns),
+                };
             }
         }
         self.account(waited_ns);

@@ -8,7 +8,7 @@
 //!
 //! Where the account must be exact, all processes are sampled ([`Sampling::All`]): before a client is
 //! released, suspended or resumed, before processes leave it, and before time of ended children is
-//! charged that may have been charged to a slumbering child.
+//! charged that may have been charged to a slumbering child ([`crate::reaped`]).
 
 use crate::client::Client;
 use crate::process::Process;
@@ -21,7 +21,7 @@ pub(crate) const CROWD: usize = 64;
 const SLUMBERS_AFTER_NS: u64 = SECOND_NS;
 
 /// Each slumbering process is sampled within this time.
-pub(crate) const ROUND_NS: u64 = 400 * MILLISECOND_NS;
+pub(crate) const ROUND_NS: u64 = 500 * MILLISECOND_NS;
 
 /// What slumbering processes may use together from one sample to the next.
 const SURPRISE_NS: u64 = 5 * MILLISECOND_NS;
@@ -167,6 +167,8 @@ mod tests {
     use crate::time::monotonic_ns;
     use crate::tree::Tree;
 
+    const SLEEPERS: usize = CROWD + 8;
+
     /// A client of many sleepers, with a directory for its engine's table.
     struct Crowd {
         tree: Tree,
@@ -181,11 +183,14 @@ mod tests {
             let directory = tempfile::tempdir().expect("a directory");
             let mut tree = tree(directory.path());
             let id = ClientId::from_parts(0, 0);
-            let sleepers: Vec<Child> = (0..=CROWD)
+            let sleepers: Vec<Child> = (0..SLEEPERS)
                 .map(|_| Command::new("sleep").arg("100").spawn().expect("starts"))
                 .collect();
             let asleep = |sleeper: &Child| {
-                crate::procfs::stat(sleeper.id()).is_ok_and(|stat| stat.is_asleep())
+                let pid = sleeper.id();
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+                name.is_ok_and(|name| name == "sleep\n")
+                    && crate::procfs::stat(pid).is_ok_and(|stat| stat.is_asleep())
             };
             for sleeper in &sleepers {
                 let known = ProcessId::of(sleeper.id()).expect("it runs");
@@ -194,6 +199,8 @@ mod tests {
                     std::thread::yield_now();
                 }
             }
+            // One may have been asleep on its way to its sleep.
+            std::thread::sleep(std::time::Duration::from_millis(100));
             let joined_ns = monotonic_ns();
             tree.sample(id, Sampling::All, joined_ns);
             // The first ones began some time ago.
@@ -245,29 +252,37 @@ mod tests {
             let awake = crowd.sample(Sampling::Due, sample * SLUMBERS_AFTER_NS / 101);
             assert_eq!(awake, 0, "{sample}");
         }
-        assert_eq!(crowd.sample(Sampling::Due, SLUMBERS_AFTER_NS), CROWD + 1);
+        assert_eq!(crowd.sample(Sampling::Due, SLUMBERS_AFTER_NS), SLEEPERS);
         // A client with fewer processes is no crowd.
-        crowd.end(0);
-        assert_eq!(crowd.sample(Sampling::All, 2 * SLUMBERS_AFTER_NS), CROWD);
+        (CROWD..SLEEPERS).for_each(|index| crowd.end(index));
+        crowd.sample(Sampling::All, 2 * SLUMBERS_AFTER_NS);
         assert_eq!(crowd.sample(Sampling::All, 3 * SLUMBERS_AFTER_NS), 0);
     }
 
     #[test]
-    fn all_are_sampled_within_a_round_and_before_a_suspension_a_resumption_and_a_release() {
+    fn all_are_sampled_within_a_round_and_before_a_suspension_a_resumption_and_a_move() {
         let mut crowd = Crowd::start();
         let mut at_ns = SLUMBERS_AFTER_NS;
-        assert_eq!(crowd.sample(Sampling::Due, at_ns), CROWD + 1);
+        assert_eq!(crowd.sample(Sampling::Due, at_ns), SLEEPERS);
         (0..4).for_each(|index| crowd.end(index));
         for _ in 0..ROUND_NS / (20 * MILLISECOND_NS) {
             at_ns += 20 * MILLISECOND_NS;
             crowd.sample(Sampling::Due, at_ns);
         }
-        assert_eq!(crowd.count(), CROWD - 3);
+        assert_eq!(crowd.count(), SLEEPERS - 4);
         let mut crowd = Crowd::start();
-        assert_eq!(crowd.sample(Sampling::Due, SLUMBERS_AFTER_NS), CROWD + 1);
+        assert_eq!(crowd.sample(Sampling::Due, SLUMBERS_AFTER_NS), SLEEPERS);
         let (id, now_ns) = (crowd.id, crowd.joined_ns + SLUMBERS_AFTER_NS);
         crowd.end(40);
         crowd.tree.suspend(id, now_ns + 1);
-        assert_eq!(crowd.count(), CROWD);
+        assert_eq!(crowd.count(), SLEEPERS - 1);
+        crowd.end(41);
+        crowd.tree.resume(id, now_ns + 2);
+        assert_eq!(crowd.count(), SLEEPERS - 2);
+        crowd.end(42);
+        let (to, moved) = (ClientId::from_parts(1, 0), crowd.sleepers[0].id());
+        let result = crowd.tree.move_tree(id, to, moved, now_ns + 3);
+        assert!(result.is_ok());
+        assert_eq!(crowd.count(), SLEEPERS - 4);
     }
 }

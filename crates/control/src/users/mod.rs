@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Sweeps take one part in so many of a CPU, unless the pause would be too long.
-const PART: u32 = 100;
+const PART: u32 = 200;
 
 /// Most processes that a sweep hands to the engine. The next sweep goes on.
 const MOST_AT_ONCE: usize = 1_024;
