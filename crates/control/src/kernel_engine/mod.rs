@@ -86,10 +86,12 @@ impl From<KernelChoice> for KernelOptions {
 }
 
 impl KernelOptions {
-    /// For clients alone, otherwise as the daemon has it by default.
+    /// For clients alone, by their policy alone, as scenarios have it. (Each client may be ahead by the
+    /// bound of leads, so hundreds of clients would need minutes to show their shares.)
     pub fn for_clients() -> Self {
         let choice = KernelChoice {
             all: false,
+            hybrid: HybridChoice::NONE,
             ..KernelChoice::default()
         };
         choice.into()

@@ -45,7 +45,10 @@ impl EngineOverFake {
                 cpus: vec![0, 1],
                 user_funding: 1_000,
             },
-            KernelOptions::for_clients(),
+            KernelOptions {
+                hybrid: HybridChoice::ALL,
+                ..KernelOptions::for_clients()
+            },
         );
         Self {
             engine: engine.unwrap(),
