@@ -4,8 +4,10 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
-use prorata_user::procfs;
+use prorata_user::{cpu_time_ns, procfs};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::process::{ProcessId, ProcessInfo};
 
@@ -19,6 +21,9 @@ pub(crate) trait Host {
 
     /// Where a process comes from.
     fn origin(&self, pid: u32) -> Option<Origin>;
+
+    /// What a process has used.
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse>;
 
     /// Whether a process lives and is not stopped.
     fn may_run(&self, process: ProcessId) -> bool;
@@ -64,6 +69,14 @@ pub(crate) struct Origin {
     pub control_group: String,
 }
 
+/// CPU time that a process had used at some time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct CpuUse {
+    pub used: Duration,
+    /// On the monotonic clock.
+    pub at: Duration,
+}
+
 /// An entry of the user database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct UserAccount {
@@ -107,6 +120,14 @@ impl Host for Linux {
             program: program.map(|file| (file.dev(), file.ino())),
             command: String::from_utf8_lossy(command).into_owned(),
             control_group: group_of_manager(&groups).to_owned(),
+        })
+    }
+
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
+        let at = clock_gettime(ClockId::Monotonic);
+        Some(CpuUse {
+            used: Duration::from_nanos(cpu_time_ns(pid)?),
+            at: Duration::try_from(at).unwrap_or_default(),
         })
     }
 

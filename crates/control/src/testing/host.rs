@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ALICE, ASKER, BOB};
-use crate::host::{Host, Listed, Origin, UserAccount};
+use crate::host::{CpuUse, Host, Listed, Origin, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// The daemon's pid on the made-up machine.
@@ -19,6 +19,8 @@ pub(crate) struct FakeHost {
     pub owners: BTreeMap<u32, u32>,
     /// Processes that are stopped.
     pub stopped: BTreeSet<u32>,
+    /// CPU time of processes, if they used any.
+    pub cpu_uses: BTreeMap<u32, CpuUse>,
     /// Files of the configuration.
     pub texts: BTreeMap<&'static str, String>,
 }
@@ -34,6 +36,7 @@ impl FakeHost {
             origins: BTreeMap::new(),
             owners: BTreeMap::new(),
             stopped: BTreeSet::new(),
+            cpu_uses: BTreeMap::new(),
             texts: BTreeMap::new(),
         };
         host.add(1, 0, 0, "init");
@@ -74,6 +77,7 @@ impl FakeHost {
             uid,
             name,
             is_kernel_thread: false,
+            has_not_executed: false,
             process_group: pid,
             session: pid,
             has_terminal: false,
@@ -110,6 +114,10 @@ impl Host for FakeHost {
         };
         let known = self.origins.get(&pid).cloned();
         Some(known.unwrap_or_else(made_up))
+    }
+
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
+        Some(self.cpu_uses.get(&pid).copied().unwrap_or_default())
     }
 
     fn may_run(&self, process: ProcessId) -> bool {

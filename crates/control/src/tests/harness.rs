@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 
 use crate::Timing;
 use crate::daemon::{DaemonOptions, serve};
-use crate::host::{Host, Linux, Listed, Origin, UserAccount};
+use crate::host::{CpuUse, Host, Linux, Listed, Origin, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::FakeEngine;
 
@@ -135,6 +135,9 @@ impl Host for Elsewhere {
     }
     fn origin(&self, pid: u32) -> Option<Origin> {
         Linux.origin(pid)
+    }
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
+        Linux.cpu_use(pid)
     }
     fn may_run(&self, process: ProcessId) -> bool {
         Linux.may_run(process)

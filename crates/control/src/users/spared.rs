@@ -1,12 +1,12 @@
 //! Processes of users that are left alone, since a machine needs them to let users in and out.
 //!
 //! A name or a control group that a user may choose is no reason to leave a process alone, or any
-//! program could hide. The reasons are:
+//! program could hide. Some reasons are in a user's hands all the same, so that only root's rights
+//! excuse a process that computes. The reasons are:
 //!
 //! - It works with root's rights: `sudo`, `su`, `passwd` and other set-uid programs.
-//! - It runs its parent's program, and the parent is root's: a daemon's child that gave up root's
-//!   rights, as sshd has one for each login. So does a user's service manager, a child of the
-//!   system's.
+//! - It runs the program that it was forked with, and its parent is root's and runs that, too: a
+//!   daemon's child that gave up root's rights, as sshd has one for each login.
 //! - It is in the service manager's own control group: the manager, and its helper `(sd-pam)`. A user
 //!   may put other processes there, so two are left alone, the oldest ones.
 //! - It is part of prorata: a daemon of that user, its guardian, or a `prorata run` that a daemon
@@ -50,7 +50,7 @@ pub(super) fn reason(host: &dyn Host, process: &ProcessInfo, keeps_client: bool)
     let of_parent = parent.and_then(|parent| host.origin(parent.id.pid));
     let runs_parents_program = of_parent
         .is_some_and(|parent| parent.effective_uid == 0 && parent.program == origin.program);
-    if runs_parents_program && origin.program.is_some() {
+    if process.has_not_executed && runs_parents_program && origin.program.is_some() {
         return Some(Reason::PartOfDaemon);
     }
     let is_managers = origin.control_group.ends_with(MANAGERS_GROUP);
@@ -102,10 +102,18 @@ mod tests {
 
     #[test]
     fn a_daemons_child_that_gave_up_roots_rights_is_left_alone() {
-        let same = |origin: &mut Origin, _: &mut ProcessInfo| origin.program = PROGRAM;
+        let same = |origin: &mut Origin, process: &mut ProcessInfo| {
+            origin.program = PROGRAM;
+            process.has_not_executed = true;
+        };
         assert_eq!(reason_for(SSHD, same), Some(Reason::PartOfDaemon));
         assert_eq!(reason_for(101, same), None, "another user's parent");
-        let unknown = |origin: &mut Origin, _: &mut ProcessInfo| origin.program = None;
+        let executed = |origin: &mut Origin, _: &mut ProcessInfo| origin.program = PROGRAM;
+        assert_eq!(reason_for(SSHD, executed), None, "anyone may run a program");
+        let unknown = |origin: &mut Origin, process: &mut ProcessInfo| {
+            origin.program = None;
+            process.has_not_executed = true;
+        };
         assert_eq!(reason_for(301, unknown), None);
     }
 

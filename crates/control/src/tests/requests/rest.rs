@@ -1,11 +1,13 @@
 //! What users run without a request.
 
+use std::time::Duration;
+
 use prorata_core::ids::ClientId;
 use prorata_protocol::{CpuLimit, UsersReport};
 
 use super::*;
 use crate::engine::Engine as _;
-use crate::host::{Host as _, Origin};
+use crate::host::{CpuUse, Host as _, Origin};
 
 const UNMANAGEABLE: u32 = 199;
 
@@ -344,6 +346,35 @@ fn processes_that_logins_need_are_left_alone() {
     let left_alone = [100, 101, 102, 103].map(|pid| !rest.contains(&pid));
     assert_eq!(left_alone, [true, true, false, true]);
     assert_eq!(world.left_out(), 1, "the one that cannot be managed");
+}
+
+/// Its user can choose its control group.
+#[test]
+fn a_process_of_the_service_manager_that_computes_is_not_left_alone() {
+    let mut host = FakeHost::new(0);
+    let origin = Origin {
+        control_group: "/user.slice/user@1000.service/init.scope".into(),
+        ..host.origin(100).unwrap()
+    };
+    host.origins.insert(100, origin);
+    let mut world = sweeping();
+    world.control.host = Box::new(host.clone());
+    world.control.sweep_users();
+    assert!(!world.pids(ALICE).contains(&100));
+    let use_of = CpuUse {
+        used: Duration::from_secs(1),
+        at: Duration::from_secs(1),
+    };
+    host.cpu_uses.insert(100, use_of);
+    world.control.host = Box::new(host);
+    world.control.sweep_users();
+    assert!(world.pids(ALICE).contains(&100));
+    // Nor does it leave again by a client of its own.
+    world.engine.let_out(&[world.control.host.process(100).unwrap().id]);
+    world.register(ALICE, 100, "mine");
+    world.done(ALICE, release("mine"));
+    world.control.sweep_users();
+    assert!(world.pids(ALICE).contains(&100));
 }
 
 #[test]
