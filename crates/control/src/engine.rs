@@ -121,7 +121,7 @@ pub trait Engine {
 
     /// Adds processes without a client to a client that *gives way*, each by itself, and its
     /// children from then on: [`Engine::manage`] takes processes from it. Returns which of these
-    /// processes have a client now: not those that stop signals would hold down as losers, nor those
+    /// processes have a client now: not those that would be stopped or frozen as losers, nor those
     /// for which there is no room, nor those that became another user's.
     fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool>;
 

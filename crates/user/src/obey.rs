@@ -3,6 +3,7 @@
 use prorata_core::ids::ClientId;
 
 use crate::competition::clamp_quantum;
+use crate::config::Mechanism;
 use crate::decision::DecisionThread;
 use crate::error::EngineError;
 use crate::group::Group;
@@ -30,15 +31,28 @@ impl DecisionThread {
     }
 
     /// Whether signals stop this process once it is managed: as a loser, or with `is_limited` in a
-    /// pause.
+    /// pause. Only a control group keeps a process from CPUs that would be idle without a signal.
     pub(crate) fn would_stop(&mut self, process: ProcessId, is_limited: bool) -> bool {
+        match self.mechanism_for(process) {
+            Some(Mechanism::Idle) => is_limited,
+            Some(Mechanism::Stop) => true,
+            // Managing a process that has ended fails anyway.
+            Some(Mechanism::GroupIdle | Mechanism::GroupFreeze) | None => false,
+        }
+    }
+
+    /// Whether this process could be held down as a loser without being stopped or frozen.
+    pub(crate) fn would_stand_by(&mut self, process: ProcessId) -> bool {
+        let mechanism = self.mechanism_for(process);
+        matches!(mechanism, Some(Mechanism::Idle | Mechanism::GroupIdle))
+    }
+
+    /// What would hold a process down that lives.
+    fn mechanism_for(&mut self, process: ProcessId) -> Option<Mechanism> {
         let group = procfs::stat(process.pid).and_then(|stat| Group::of(process.pid, stat.session));
-        // Managing a process that has ended fails anyway.
-        group.is_ok_and(|group| {
-            let idle_works = self.tree.idle_would_work(&group);
-            self.enforcement
-                .would_stop(&self.tree, process.pid, idle_works, is_limited)
-        })
+        let idle_works = self.tree.idle_would_work(&group.ok()?);
+        let enforcement = &mut self.enforcement;
+        Some(enforcement.mechanism_for(&self.tree, process.pid, idle_works))
     }
 
     pub(crate) fn add_foster_parent(

@@ -45,7 +45,7 @@ impl Stray {
 
 impl DecisionThread {
     /// Adds processes without a client to a client that gives way, each by itself. Returns which of
-    /// these processes have a client now: not those that signals would stop.
+    /// these processes have a client now: not those that would be stopped or frozen.
     pub(crate) fn take_in(&mut self, client: ClientId, strays: &[Stray], now_ns: u64) -> Vec<bool> {
         // Children of clients are no strays.
         if !self.tree.notice_births(now_ns) {
@@ -54,7 +54,7 @@ impl DecisionThread {
         let mut taken = Vec::with_capacity(strays.len());
         for &stray in strays {
             let has_client = self.tree.owners.contains_key(&stray.process.pid)
-                || !self.would_stop(stray.process, false)
+                || self.would_stand_by(stray.process)
                     && self.tree.take_in(client, stray, now_ns);
             taken.push(has_client);
             // A process of another group takes another mechanism.

@@ -26,7 +26,7 @@ pub const TESTS: MechanismTests = &[
         outsiders,
     ),
     (
-        "what is another client's, or would be stopped by signals, is no stray",
+        "what is another client's, or would be stopped or frozen, is no stray",
         no_strays,
     ),
 ];
@@ -46,6 +46,11 @@ fn family() -> (Program, Vec<ProcessId>) {
     let mut family = vec![shell.id()];
     family.extend(children.map(support::id_of));
     (shell, family)
+}
+
+/// Whether losers are held down without being stopped or frozen.
+fn takes_strays(mechanism: Mechanism) -> bool {
+    matches!(mechanism, Mechanism::Idle | Mechanism::GroupIdle)
 }
 
 fn as_strays(processes: &[ProcessId]) -> Vec<Stray> {
@@ -69,7 +74,7 @@ fn owners(world: &World, processes: &[ProcessId]) -> Vec<Option<ClientId>> {
 }
 
 fn moved(mechanism: Mechanism) {
-    if mechanism == Mechanism::Stop {
+    if !takes_strays(mechanism) {
         return;
     }
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -159,7 +164,7 @@ fn use_some(tree: &Program) {
 }
 
 fn random_moves(mechanism: Mechanism) {
-    if mechanism == Mechanism::Stop {
+    if !takes_strays(mechanism) {
         return;
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
@@ -206,7 +211,7 @@ fn random_moves(mechanism: Mechanism) {
 
 /// As with `sudo`: the parent waits for a child that is no part of its client.
 fn outsiders(mechanism: Mechanism) {
-    if mechanism == Mechanism::Stop {
+    if !takes_strays(mechanism) {
         return;
     }
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -234,13 +239,13 @@ fn no_strays(mechanism: Mechanism) {
     let (mine, free) = (Program::hog(), Program::hog());
     let client = world.enter("mine", 1, &mine);
     let rest = world.client("rest", 1);
-    let by_signals = mechanism == Mechanism::Stop;
+    let takes = takes_strays(mechanism);
     let strays = [mine.id(), free.id()];
     assert_eq!(
         world.engine().would_take_in(&as_strays(&strays[1..])),
-        !by_signals
+        takes
     );
-    assert_eq!(take_in(&world, rest, &strays), [true, !by_signals]);
+    assert_eq!(take_in(&world, rest, &strays), [true, takes]);
     assert_eq!(world.engine().find(mine.pid()), Some(client));
     world.engine().let_out(&strays);
     assert_eq!(owners(&world, &strays), [Some(client), None]);
