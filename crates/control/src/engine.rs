@@ -125,7 +125,7 @@ pub trait Engine {
     /// for which there is no room, nor those that became another user's.
     fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool>;
 
-    /// Whether `take_in` could add any of these processes.
+    /// Whether `take_in` could add any of these processes to a new client.
     fn would_take_in(&self, strays: &[Stray]) -> bool;
 
     /// Releases those of these processes that are of clients that give way.

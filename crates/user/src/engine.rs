@@ -117,12 +117,13 @@ impl UserEngine {
         self.ask(move |thread, now_ns| thread.take_in(client, &strays, now_ns))
     }
 
-    /// Whether `take_in` could add any of these processes.
+    /// Whether `take_in` could add any of these processes to a new client.
     pub fn would_take_in(&self, strays: &[Stray]) -> bool {
         let strays = strays.to_vec();
         let would_take = move |thread: &mut DecisionThread, _| {
             let mut strays = strays.into_iter();
-            strays.any(|stray| thread.would_stand_by(stray.process))
+            thread.tree.has_room_for_stray()
+                && strays.any(|stray| thread.would_stand_by(stray.process))
         };
         self.ask(would_take).unwrap_or(false)
     }

@@ -138,11 +138,22 @@ impl Tree {
         })
     }
 
+    /// Whether there is room for a first process of one more client that gives way.
+    pub(crate) fn has_room_for_stray(&self) -> bool {
+        let all: usize = self.strays().map(|client| client.processes.len()).sum();
+        let processes = self.allowance.processes;
+        (all as u32) < processes / PART_OF_ALL && self.process_count() < processes
+    }
+
+    fn strays(&self) -> impl Iterator<Item = &Client> {
+        self.clients().filter(|client| client.gives_way)
+    }
+
     /// Refuses one more process of a client that gives way if its user, or all such clients together,
     /// would take the room of others.
     pub(crate) fn check_room_for_stray(&self, id: ClientId, pid: u32) -> Result<(), EngineError> {
         let (mut own, mut all) = (0, 0);
-        for client in self.clients().filter(|client| client.gives_way) {
+        for client in self.strays() {
             all += client.processes.len() as u32;
             if client.id == id {
                 own = client.processes.len() as u32;
@@ -255,6 +266,7 @@ mod tests {
         for user in 0..users {
             let joined = (0..2 * each).filter(|_| taken(&mut tree, user)).count();
             assert_eq!(joined, each as usize);
+            assert_eq!(tree.has_room_for_stray(), user + 1 < users);
         }
         assert!(
             !taken(&mut tree, users),
