@@ -31,6 +31,9 @@ pub(crate) trait Host {
     /// A file of the machine's configuration; empty without it.
     fn text(&self, path: &'static str) -> String;
 
+    /// Changes with the file that has this path; `None` without it.
+    fn stamp(&self, path: &'static str) -> Option<Stamp>;
+
     /// The nice value of a process's first thread.
     fn nice(&self, pid: u32) -> Option<i32>;
 
@@ -68,6 +71,10 @@ pub(crate) struct Origin {
     /// Its control group, as the service manager names it.
     pub control_group: String,
 }
+
+/// What changes with a file: inode, size, and when it was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp(pub u64, pub u64, pub (i64, i64));
 
 /// CPU time that a process had used at some time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -141,6 +148,12 @@ impl Host for Linux {
 
     fn text(&self, path: &'static str) -> String {
         fs::read_to_string(path).unwrap_or_default()
+    }
+
+    fn stamp(&self, path: &'static str) -> Option<Stamp> {
+        let file = fs::metadata(path).ok()?;
+        let changed = (file.ctime(), file.ctime_nsec());
+        Some(Stamp(file.ino(), file.size(), changed))
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {
@@ -241,6 +254,14 @@ mod tests {
         };
         assert_eq!(Linux.account_named("root"), Some(root.clone()));
         assert_eq!(Linux.account_of(0), Some(root));
+    }
+
+    #[test]
+    fn a_file_that_changes_has_another_stamp() {
+        assert_eq!(Linux.stamp("/no such file"), None);
+        let passwd = Linux.stamp("/etc/passwd");
+        assert!(passwd.is_some() && passwd == Linux.stamp("/etc/passwd"));
+        assert_ne!(passwd, Linux.stamp("/etc/group"));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! A machine with a few users and processes.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ALICE, ASKER, BOB};
-use crate::host::{CpuUse, Host, Listed, Origin, UserAccount};
+use crate::host::{CpuUse, Host, Listed, Origin, Stamp, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// The daemon's pid on the made-up machine.
@@ -23,6 +24,8 @@ pub(crate) struct FakeHost {
     pub cpu_uses: BTreeMap<u32, CpuUse>,
     /// Files of the configuration.
     pub texts: BTreeMap<&'static str, String>,
+    /// How often an account was looked for by its name.
+    pub look_ups: Cell<u32>,
 }
 
 impl FakeHost {
@@ -38,6 +41,7 @@ impl FakeHost {
             stopped: BTreeSet::new(),
             cpu_uses: BTreeMap::new(),
             texts: BTreeMap::new(),
+            look_ups: Cell::new(0),
         };
         host.add(1, 0, 0, "init");
         host.add(2, 0, 0, "kthreadd");
@@ -129,6 +133,12 @@ impl Host for FakeHost {
         self.texts.get(path).cloned().unwrap_or_default()
     }
 
+    fn stamp(&self, path: &'static str) -> Option<Stamp> {
+        let text = self.texts.get(path)?;
+        let sum = text.bytes().map(u64::from).sum();
+        Some(Stamp(sum, text.len() as u64, (0, 0)))
+    }
+
     fn nice(&self, pid: u32) -> Option<i32> {
         // Alice is polite.
         let process = self.processes.get(&pid)?;
@@ -140,6 +150,7 @@ impl Host for FakeHost {
     }
 
     fn account_named(&self, name: &str) -> Option<UserAccount> {
+        self.look_ups.update(|count| count + 1);
         let uid = match name {
             "root" => 0,
             "alice" => ALICE,

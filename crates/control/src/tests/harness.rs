@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 
 use crate::Timing;
 use crate::daemon::{DaemonOptions, serve};
-use crate::host::{CpuUse, Host, Linux, Listed, Origin, UserAccount};
+use crate::host::{CpuUse, Host, Linux, Listed, Origin, Stamp, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::FakeEngine;
 
@@ -145,6 +145,9 @@ impl Host for Elsewhere {
 
     fn text(&self, path: &'static str) -> String {
         Linux.text(path)
+    }
+    fn stamp(&self, path: &'static str) -> Option<Stamp> {
+        Linux.stamp(path)
     }
     fn account_named(&self, name: &str) -> Option<UserAccount> {
         Linux.account_named(name)

@@ -14,6 +14,10 @@ use crate::host::{CpuUse, Host, Listed};
 /// After so many sweeps all is looked at again.
 const LOOK_AGAIN: u32 = 16;
 
+/// After so many sweeps, the files that tell who is an ordinary user are read again though they have
+/// not changed: the user database may be elsewhere.
+const READ_AGAIN: u32 = 1 << 10;
+
 /// A process computes that uses more than one part in so many of a CPU, over at least this time.
 const PART_OF_CPU: u32 = 50;
 const LEAST_TIME: Duration = Duration::from_secs(16);
@@ -60,8 +64,10 @@ impl Census {
     /// Counts all processes. Returns those that may belong to the client of what a user runs.
     pub(super) fn count(&mut self, host: &dyn Host) -> Vec<u32> {
         self.sweep = self.sweep.wrapping_add(1);
-        if self.sweep % LOOK_AGAIN == 1 {
-            self.ordinary = Ordinary::read(host);
+        match self.sweep {
+            sweep if sweep % READ_AGAIN == 1 => self.ordinary = Ordinary::read(host),
+            sweep if sweep % LOOK_AGAIN == 1 => self.ordinary.renew(host),
+            _ => {}
         }
         let sweep = self.sweep;
         let mut pids = Vec::new();
