@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use prorata_user::{cpu_time_ns, procfs};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::process::{ProcessId, ProcessInfo};
@@ -21,6 +22,12 @@ pub(crate) trait Host {
 
     /// Where a process comes from.
     fn origin(&self, pid: u32) -> Option<Origin>;
+
+    /// Whether two processes run the same program.
+    fn run_same_program(&self, one: u32, other: u32) -> bool;
+
+    /// The word after the program's name on a process's command line.
+    fn command(&self, pid: u32) -> String;
 
     /// What a process has used.
     fn cpu_use(&self, pid: u32) -> Option<CpuUse>;
@@ -64,10 +71,6 @@ pub(crate) struct Listed {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Origin {
     pub effective_uid: u32,
-    /// Device and inode of its program.
-    pub program: Option<(u64, u64)>,
-    /// The word after the program's name on its command line.
-    pub command: String,
     /// Its control group, as the service manager names it.
     pub control_group: String,
 }
@@ -117,17 +120,25 @@ impl Host for Linux {
     }
 
     fn origin(&self, pid: u32) -> Option<Origin> {
-        let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let program = fs::metadata(format!("/proc/{pid}/exe")).ok();
-        let groups = String::from_utf8_lossy(&read("cgroup")).into_owned();
-        let command = read("cmdline");
-        let command = command.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        let groups = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let groups = String::from_utf8_lossy(&groups);
         Some(Origin {
             effective_uid: procfs::effective_uid(pid)?,
-            program: program.map(|file| (file.dev(), file.ino())),
-            command: String::from_utf8_lossy(command).into_owned(),
             control_group: group_of_manager(&groups).to_owned(),
         })
+    }
+
+    fn run_same_program(&self, one: u32, other: u32) -> bool {
+        // A program may be on a file system that does not answer. Its path is known without that.
+        let path = |pid| fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let has_same_path = path(one).is_some_and(|own| Some(own) == path(other));
+        has_same_path && file_of(one).is_some_and(|own| Some(own) == file_of(other))
+    }
+
+    fn command(&self, pid: u32) -> String {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = words.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        String::from_utf8_lossy(command).into_owned()
     }
 
     fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
@@ -200,6 +211,13 @@ impl Host for Linux {
     }
 }
 
+/// Device and inode of a process's program, as far as they are known without waiting.
+fn file_of(pid: u32) -> Option<(u32, u32, u64)> {
+    let path = format!("/proc/{pid}/exe");
+    let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+    Some((file.stx_dev_major, file.stx_dev_minor, file.stx_ino))
+}
+
 /// The group in a `/proc/PID/cgroup` by which the service manager knows a process: that of the
 /// manager's own hierarchy, or of the unified one.
 fn group_of_manager(groups: &str) -> &str {
@@ -254,6 +272,25 @@ mod tests {
         };
         assert_eq!(Linux.account_named("root"), Some(root.clone()));
         assert_eq!(Linux.account_of(0), Some(root));
+    }
+
+    #[test]
+    fn processes_run_the_same_program_or_another() {
+        let sleep = || {
+            std::process::Command::new("sleep")
+                .arg("100")
+                .spawn()
+                .unwrap()
+        };
+        let (mut one, mut other) = (sleep(), sleep());
+        while [&one, &other].map(|child| Linux.command(child.id())) != ["100", "100"] {}
+        assert!(Linux.run_same_program(one.id(), other.id()));
+        assert!(!Linux.run_same_program(one.id(), std::process::id()));
+        for child in [&mut one, &mut other] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!Linux.run_same_program(one.id(), one.id()));
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub(crate) struct FakeHost {
     pub processes: BTreeMap<u32, ProcessInfo>,
     /// Where processes come from, if not from nowhere.
     pub origins: BTreeMap<u32, Origin>,
+    /// The process that has the same program, if another one has.
+    pub programs: BTreeMap<u32, u32>,
+    pub commands: BTreeMap<u32, &'static str>,
     /// Effective users, if they are not the real ones.
     pub owners: BTreeMap<u32, u32>,
     /// Processes that are stopped.
@@ -37,6 +40,8 @@ impl FakeHost {
             daemon_uid,
             processes: BTreeMap::new(),
             origins: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            commands: BTreeMap::new(),
             owners: BTreeMap::new(),
             stopped: BTreeSet::new(),
             cpu_uses: BTreeMap::new(),
@@ -112,12 +117,19 @@ impl Host for FakeHost {
         let process = self.processes.get(&pid)?;
         let made_up = || Origin {
             effective_uid: process.uid,
-            // Each has a program of its own.
-            program: Some((0, u64::from(pid))),
             ..Origin::default()
         };
         let known = self.origins.get(&pid).cloned();
         Some(known.unwrap_or_else(made_up))
+    }
+
+    fn run_same_program(&self, one: u32, other: u32) -> bool {
+        let program = |pid| self.programs.get(&pid).copied().unwrap_or(pid);
+        program(one) == program(other)
+    }
+
+    fn command(&self, pid: u32) -> String {
+        self.commands.get(&pid).copied().unwrap_or_default().into()
     }
 
     fn cpu_use(&self, pid: u32) -> Option<CpuUse> {

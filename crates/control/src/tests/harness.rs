@@ -136,6 +136,12 @@ impl Host for Elsewhere {
     fn origin(&self, pid: u32) -> Option<Origin> {
         Linux.origin(pid)
     }
+    fn run_same_program(&self, one: u32, other: u32) -> bool {
+        Linux.run_same_program(one, other)
+    }
+    fn command(&self, pid: u32) -> String {
+        Linux.command(pid)
+    }
     fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
         Linux.cpu_use(pid)
     }
