@@ -54,8 +54,7 @@ impl DecisionThread {
         let mut taken = Vec::with_capacity(strays.len());
         for &stray in strays {
             let has_client = self.tree.owners.contains_key(&stray.process.pid)
-                || self.would_stand_by(stray.process)
-                    && self.tree.take_in(client, stray, now_ns);
+                || self.would_stand_by(stray.process) && self.tree.take_in(client, stray, now_ns);
             taken.push(has_client);
             // A process of another group takes another mechanism.
             self.enforcement.choose_mechanism(&mut self.tree);
@@ -200,6 +199,8 @@ impl Tree {
         };
         let moved: Vec<Process> = client.processes.extract_if(.., is_moved).collect();
         client.find_usable(&cpus);
+        // All below were let go, and not all need have moved.
+        client.unsettled = true;
         if moved.is_empty() {
             return Err(gone());
         }
@@ -235,6 +236,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -299,6 +301,35 @@ mod tests {
         assert!(tree.take_in(id, stray, 0));
         child.kill().expect("it runs");
         child.wait().expect("it ends");
+    }
+
+    #[test]
+    fn what_a_move_leaves_behind_is_treated_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = tree(directory.path());
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let (mut top, stray) = start();
+        let user = 70_000;
+        let mut other = Command::new("sleep");
+        let mut other = other.arg("100").uid(user).spawn().expect("starts");
+        let process = ProcessId::of(other.id()).expect("it runs");
+        let [from, to] = [0, 1].map(|index| ClientId::from_parts(index, 0));
+        assert!(tree.take_in(from, stray, 0) && tree.take_in(from, Stray { process, user }, 0));
+        let client = tree.client_mut(from).expect("it is there");
+        client.unsettled = false;
+        // As that of a set-uid program is.
+        let stays = client.processes.iter_mut().find(|p| p.id == process);
+        stays.expect("it is there").parent = top.id();
+        tree.manage(to, stray.process, 0).expect("it moves");
+        let owners = [top.id(), other.id()].map(|pid| tree.owners.get(&pid).copied());
+        assert_eq!(owners, [Some(to), Some(from)]);
+        assert!(tree.client(from).expect("it is there").unsettled);
+        for child in [&mut top, &mut other] {
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+        }
     }
 
     /// The child of another user is found while its parent is held down. (Here it is the client that

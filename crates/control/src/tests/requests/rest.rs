@@ -370,7 +370,9 @@ fn a_process_of_the_service_manager_that_computes_is_not_left_alone() {
     world.control.sweep_users();
     assert!(world.pids(ALICE).contains(&100));
     // Nor does it leave again by a client of its own.
-    world.engine.let_out(&[world.control.host.process(100).unwrap().id]);
+    world
+        .engine
+        .let_out(&[world.control.host.process(100).unwrap().id]);
     world.register(ALICE, 100, "mine");
     world.done(ALICE, release("mine"));
     world.control.sweep_users();
@@ -476,7 +478,8 @@ fn a_stop_ends_it_and_a_restart_does_not() {
     let (mut state, _) = opened.found.unwrap();
     assert_eq!(image(&state), image(&world.control.state));
     // The next daemon begins anew, with the currencies that there are.
-    crate::restore::reconcile(&mut state, true);
+    let users = crate::restore::reconcile(&mut state, true);
+    assert_eq!(users, [ALICE, BOB]);
     assert!(state.settings.users && state.rests.is_empty());
     assert_eq!(state.ledger.clients().count(), 0);
     assert_eq!(state.ledger.currencies().count(), 3);
@@ -485,4 +488,12 @@ fn a_stop_ends_it_and_a_restart_does_not() {
     world.done(0, Request::Stop);
     assert!(!world.control.state.settings.users);
     assert!(world.control.state.rests.is_empty());
+    // The currencies that were made for those clients go, if nothing else needs them.
+    let mut journal = opened.journal;
+    journal.rewrite(&state).unwrap();
+    let mut next = control(world._directory.path(), FakeHost::new(0), &world.engine);
+    users
+        .into_iter()
+        .for_each(|user| next.collect_currency(user));
+    assert_eq!(next.state.ledger.currencies().count(), 1);
 }
