@@ -89,6 +89,12 @@ impl Enforcement {
         }
     }
 
+    /// Whether losers can be held down only while all processes are in one scheduling group, unless
+    /// they are stopped or frozen.
+    pub(crate) fn needs_one_group(&mut self, tree: &Tree) -> bool {
+        self.preferred == Mechanism::Idle && self.substitute(tree) != Mechanism::GroupIdle
+    }
+
     /// Whether a CPU falls idle when a winner blocks.
     pub(crate) fn leaves_cpus_idle(&self) -> bool {
         self.stopped > 0 && self.standing_by == 0

@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::decision::DecisionThread;
 use crate::directory::Change;
 use crate::error::EngineError;
+use crate::group::GroupIndex;
 use crate::ownership::{Kinship, client_by_birth, client_by_marker};
 use crate::process::{Origin, Process};
 use crate::process_id::ProcessId;
@@ -79,6 +80,20 @@ impl DecisionThread {
         self.publish();
     }
 
+    /// Lets go of processes that no caller named if they keep `SCHED_IDLE` from working for others,
+    /// as they are in another scheduling group: else the others would be stopped.
+    pub(crate) fn make_way(&mut self, now_ns: u64) {
+        if self.tree.groups.are_one() || !self.enforcement.needs_one_group(&self.tree) {
+            return;
+        }
+        for (id, pids) in self.tree.in_the_way() {
+            tracing::debug!("processes {pids:?} of client {id} make way for SCHED_IDLE");
+            self.stop_watching(id);
+            self.tree.charge_all(id, now_ns);
+            self.tree.let_some_go(id, &pids, now_ns);
+        }
+    }
+
     /// The watched process of a client may be about to leave.
     pub(crate) fn stop_watching(&mut self, id: ClientId) {
         if let Some(client) = self.tree.client_mut(id) {
@@ -92,6 +107,29 @@ impl Tree {
     pub(crate) fn giving_way(&self, pid: u32) -> Option<ClientId> {
         let &id = self.owners.get(&pid)?;
         self.client(id)?.gives_way.then_some(id)
+    }
+
+    /// The scheduling groups of all processes that a caller named, or that descend from such.
+    pub(crate) fn named_groups(&self) -> impl Iterator<Item = GroupIndex> {
+        let named = self.clients().filter(|client| !client.gives_way);
+        named.flat_map(|client| client.processes.iter().map(|process| process.group))
+    }
+
+    /// Processes of clients that give way and that are not in the one group of all named processes,
+    /// or without these, in the group of most processes.
+    fn in_the_way(&self) -> Vec<(ClientId, Vec<u32>)> {
+        let mut named = self.named_groups();
+        let group = named.next().or_else(|| self.groups.largest());
+        if !named.all(|other| Some(other) == group) {
+            return Vec::new();
+        }
+        let in_the_way = |client: &Client| {
+            let others = client.processes.iter().filter(|p| Some(p.group) != group);
+            (client.id, others.map(|process| process.id.pid).collect())
+        };
+        let all = self.strays().map(in_the_way);
+        all.filter(|(_, pids): &(_, Vec<u32>)| !pids.is_empty())
+            .collect()
     }
 
     fn take_in(&mut self, id: ClientId, stray: Stray, now_ns: u64) -> bool {

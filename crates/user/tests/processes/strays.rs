@@ -29,6 +29,10 @@ pub const TESTS: MechanismTests = &[
         "what is another client's, or would be stopped or frozen, is no stray",
         no_strays,
     ),
+    (
+        "what nobody named makes way where it keeps SCHED_IDLE from working",
+        makes_way,
+    ),
 ];
 
 const QUANTUM_NS: u64 = 20 * MS;
@@ -255,4 +259,43 @@ fn no_strays(mechanism: Mechanism) {
         ..free.id()
     };
     assert_eq!(take_in(&world, rest, &[earlier]), [false]);
+}
+
+/// Processes of different sessions are in different scheduling groups.
+fn makes_way(mechanism: Mechanism) {
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    if !enabled.is_ok_and(|text| text.trim() == "1") {
+        return support::cannot_run("the kernel does not group by session");
+    }
+    // Control groups make up for that.
+    if mechanism != Mechanism::Idle || support::control_groups::can_be_had() == Some(true) {
+        return;
+    }
+    let world = World::new(None, QUANTUM_NS);
+    let mechanism = || world.engine().status().mechanism;
+    let (hog, rest) = (Program::hog(), world.client("rest", 1));
+    const SCRIPT: &str = "export SHELL_PID=$$; read x; \
+        setsid sh -c 'while [ -d /proc/$SHELL_PID ]; do :; done' & wait";
+    let mut shell = Program::start(&["run", "sh", "-c", SCRIPT]);
+    assert_eq!(take_in(&world, rest, &[hog.id(), shell.id()]), [true; 2]);
+    // One of its own begins a session.
+    shell.say("begin");
+    let leader = support::wait_for_child(shell.pid());
+    let leads = |pid| procfs::stat(pid).is_ok_and(|stat| stat.session == pid);
+    wait_until("a session of its own", || leads(leader));
+    world.wait_for_decisions(4);
+    wait_until("it makes way", || world.engine().find(leader).is_none());
+    assert_eq!(mechanism(), Mechanism::Idle);
+    assert_eq!(owners(&world, &[hog.id(), shell.id()]), [Some(rest); 2]);
+    assert!(support::is_normal(leader));
+    // All of it makes way for a process that is named.
+    let leader = support::id_of(leader);
+    assert!(!world.engine().would_take_in(&as_strays(&[leader])));
+    assert!(!world.engine().would_stop(leader, false));
+    let named = world.client("named", 1);
+    world.engine().manage(named, leader).expect("it is free");
+    let all = [hog.id(), shell.id(), leader];
+    assert_eq!(owners(&world, &all), [None, None, Some(named)]);
+    assert_eq!(mechanism(), Mechanism::Idle);
+    assert!(support::is_normal(hog.pid()) && support::is_normal(shell.pid()));
 }
