@@ -145,12 +145,16 @@ impl Control {
     }
 
     /// A parent that has ended or cannot be watched inherits nothing.
-    fn adopt(&self, client: ClientId, parent: ProcessId) {
+    fn adopt(&mut self, client: ClientId, parent: ProcessId) {
         if let Err(error) = self.engine.adopt(client, parent) {
             tracing::warn!("orphans of client {client} are found by their markers only: {error}");
         }
         // `prorata run` puts things right where daemon and guardian are killed.
-        if self.state.settings.users && runs_prorata(self.host.as_ref(), parent.pid) {
+        let host = self.host.as_ref();
+        if self.state.settings.users
+            && runs_prorata(host, parent.pid)
+            && !self.census.computes(host, parent.pid)
+        {
             self.engine.let_out(&[parent]);
         }
     }
@@ -206,8 +210,8 @@ impl Control {
                 Err(error) => tracing::info!("client {client} has lost a process: {error}"),
             }
         }
-        for (client, parent) in &self.state.adopters {
-            self.adopt(*client, *parent);
+        for (client, parent) in self.state.adopters.clone() {
+            self.adopt(client, parent);
         }
         let all = self.state.roots.clone();
         let known: Vec<KnownClient> = all

@@ -286,12 +286,15 @@ fn restore(
         tracing::error!("the journal is damaged, what follows is lost: {damage:?}");
     }
     let uid = host.own_uid();
-    let state = match found {
+    let (state, users) = match found {
         Some((mut state, boot_of_state)) => {
-            reconcile(&mut state, boot_of_state == boot);
-            state
+            let users = reconcile(&mut state, boot_of_state == boot);
+            (state, users)
         }
-        None => State::new(uid, rustix::process::getgid().as_raw()),
+        None => (
+            State::new(uid, rustix::process::getgid().as_raw()),
+            Vec::new(),
+        ),
     };
     if let Err(error) = journal.rewrite(&state) {
         tracing::warn!("{error}");
@@ -325,6 +328,9 @@ fn restore(
     locks.note("finds its clients");
     control.configure_again(settings);
     control.manage_again();
+    for user in users {
+        control.collect_currency(user);
+    }
     Ok(control)
 }
 

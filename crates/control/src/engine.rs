@@ -121,11 +121,11 @@ pub trait Engine {
 
     /// Adds processes without a client to a client that *gives way*, each by itself, and its
     /// children from then on: [`Engine::manage`] takes processes from it. Returns which of these
-    /// processes have a client now: not those that stop signals would hold down as losers, nor those
+    /// processes have a client now: not those that would be stopped or frozen as losers, nor those
     /// for which there is no room, nor those that became another user's.
     fn take_in(&self, client: ClientId, strays: &[Stray]) -> Vec<bool>;
 
-    /// Whether `take_in` could add any of these processes.
+    /// Whether `take_in` could add any of these processes to a new client.
     fn would_take_in(&self, strays: &[Stray]) -> bool;
 
     /// Releases those of these processes that are of clients that give way.

@@ -4,8 +4,11 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
-use prorata_user::procfs;
+use prorata_user::{cpu_time_ns, procfs};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::process::{ProcessId, ProcessInfo};
 
@@ -20,11 +23,23 @@ pub(crate) trait Host {
     /// Where a process comes from.
     fn origin(&self, pid: u32) -> Option<Origin>;
 
+    /// Whether two processes run the same program.
+    fn run_same_program(&self, one: u32, other: u32) -> bool;
+
+    /// The word after the program's name on a process's command line.
+    fn command(&self, pid: u32) -> String;
+
+    /// What a process has used.
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse>;
+
     /// Whether a process lives and is not stopped.
     fn may_run(&self, process: ProcessId) -> bool;
 
     /// A file of the machine's configuration; empty without it.
     fn text(&self, path: &'static str) -> String;
+
+    /// Changes with the file that has this path; `None` without it.
+    fn stamp(&self, path: &'static str) -> Option<Stamp>;
 
     /// The nice value of a process's first thread.
     fn nice(&self, pid: u32) -> Option<i32>;
@@ -56,12 +71,20 @@ pub(crate) struct Listed {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Origin {
     pub effective_uid: u32,
-    /// Device and inode of its program.
-    pub program: Option<(u64, u64)>,
-    /// The word after the program's name on its command line.
-    pub command: String,
     /// Its control group, as the service manager names it.
     pub control_group: String,
+}
+
+/// What changes with a file: inode, size, and when it was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp(pub u64, pub u64, pub (i64, i64));
+
+/// CPU time that a process had used at some time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct CpuUse {
+    pub used: Duration,
+    /// On the monotonic clock.
+    pub at: Duration,
 }
 
 /// An entry of the user database.
@@ -97,16 +120,32 @@ impl Host for Linux {
     }
 
     fn origin(&self, pid: u32) -> Option<Origin> {
-        let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let program = fs::metadata(format!("/proc/{pid}/exe")).ok();
-        let groups = String::from_utf8_lossy(&read("cgroup")).into_owned();
-        let command = read("cmdline");
-        let command = command.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        let groups = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let groups = String::from_utf8_lossy(&groups);
         Some(Origin {
             effective_uid: procfs::effective_uid(pid)?,
-            program: program.map(|file| (file.dev(), file.ino())),
-            command: String::from_utf8_lossy(command).into_owned(),
             control_group: group_of_manager(&groups).to_owned(),
+        })
+    }
+
+    fn run_same_program(&self, one: u32, other: u32) -> bool {
+        // A program may be on a file system that does not answer. Its path is known without that.
+        let path = |pid| fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let has_same_path = path(one).is_some_and(|own| Some(own) == path(other));
+        has_same_path && file_of(one).is_some_and(|own| Some(own) == file_of(other))
+    }
+
+    fn command(&self, pid: u32) -> String {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = words.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        String::from_utf8_lossy(command).into_owned()
+    }
+
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
+        let at = clock_gettime(ClockId::Monotonic);
+        Some(CpuUse {
+            used: Duration::from_nanos(cpu_time_ns(pid)?),
+            at: Duration::try_from(at).unwrap_or_default(),
         })
     }
 
@@ -120,6 +159,12 @@ impl Host for Linux {
 
     fn text(&self, path: &'static str) -> String {
         fs::read_to_string(path).unwrap_or_default()
+    }
+
+    fn stamp(&self, path: &'static str) -> Option<Stamp> {
+        let file = fs::metadata(path).ok()?;
+        let changed = (file.ctime(), file.ctime_nsec());
+        Some(Stamp(file.ino(), file.size(), changed))
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {
@@ -164,6 +209,13 @@ impl Host for Linux {
     fn own_uid(&self) -> u32 {
         rustix::process::getuid().as_raw()
     }
+}
+
+/// Device and inode of a process's program, as far as they are known without waiting.
+fn file_of(pid: u32) -> Option<(u32, u32, u64)> {
+    let path = format!("/proc/{pid}/exe");
+    let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
+    Some((file.stx_dev_major, file.stx_dev_minor, file.stx_ino))
 }
 
 /// The group in a `/proc/PID/cgroup` by which the service manager knows a process: that of the
@@ -220,6 +272,33 @@ mod tests {
         };
         assert_eq!(Linux.account_named("root"), Some(root.clone()));
         assert_eq!(Linux.account_of(0), Some(root));
+    }
+
+    #[test]
+    fn processes_run_the_same_program_or_another() {
+        let sleep = || {
+            std::process::Command::new("sleep")
+                .arg("100")
+                .spawn()
+                .unwrap()
+        };
+        let (mut one, mut other) = (sleep(), sleep());
+        while [&one, &other].map(|child| Linux.command(child.id())) != ["100", "100"] {}
+        assert!(Linux.run_same_program(one.id(), other.id()));
+        assert!(!Linux.run_same_program(one.id(), std::process::id()));
+        for child in [&mut one, &mut other] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!Linux.run_same_program(one.id(), one.id()));
+    }
+
+    #[test]
+    fn a_file_that_changes_has_another_stamp() {
+        assert_eq!(Linux.stamp("/no such file"), None);
+        let passwd = Linux.stamp("/etc/passwd");
+        assert!(passwd.is_some() && passwd == Linux.stamp("/etc/passwd"));
+        assert_ne!(passwd, Linux.stamp("/etc/group"));
     }
 
     #[test]

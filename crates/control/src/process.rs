@@ -18,6 +18,8 @@ pub(crate) struct ProcessInfo {
     /// Name of its program, as far as the kernel keeps it.
     pub name: String,
     pub is_kernel_thread: bool,
+    /// It still runs the program that it was forked with.
+    pub has_not_executed: bool,
     pub process_group: u32,
     pub session: u32,
     /// Whether it has a controlling terminal.
@@ -39,6 +41,7 @@ impl ProcessInfo {
             uid: procfs::real_uid(pid)?,
             name: String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned(),
             is_kernel_thread: stat.is_kernel_thread(),
+            has_not_executed: stat.has_not_executed(),
             process_group: stat.process_group,
             session: stat.session,
             has_terminal: stat.has_terminal,
@@ -66,6 +69,7 @@ mod tests {
         assert_eq!(own.uid, rustix::process::getuid().as_raw());
         assert!(!own.is_kernel_thread);
         assert!(own.id.start_time_ticks > 0);
+        assert!(!own.has_not_executed);
         let init = ProcessInfo::read(1).unwrap();
         assert_eq!(init.parent, 0);
     }

@@ -10,8 +10,9 @@ use crate::state::{Change, State};
 /// has booted since, all clients and the wishes that the daemon stays and
 /// manages what users run. Lasting currencies, tickets, transfers and settings
 /// stay. (The engine finds out which clients of this boot live, and a sweep what
-/// users run.)
-pub(crate) fn reconcile(state: &mut State, same_boot: bool) {
+/// users run.) Returns the users that had clients of what they ran unasked.
+pub(crate) fn reconcile(state: &mut State, same_boot: bool) -> Vec<u32> {
+    let users = state.rests.keys().copied().collect();
     let complete = |client: &ClientId| same_boot && state.roots.contains_key(client);
     let clients = state.ledger.clients().map(|client| client.id);
     let gone: Vec<ClientId> = clients.filter(|client| !complete(client)).collect();
@@ -25,6 +26,7 @@ pub(crate) fn reconcile(state: &mut State, same_boot: bool) {
     while let Some(transfer) = state.held.first().copied() {
         apply(state, Operation::EndTransfer { transfer });
     }
+    users
 }
 
 fn apply(state: &mut State, operation: Operation) {

@@ -122,6 +122,7 @@ impl DecisionThread {
             self.supervision.replace_hung_guardian(&self.events, now_ns);
         }
         self.observe(now_ns);
+        self.make_way(now_ns);
         if self.wake_times.is_later_than(self.grace_ns(), now_ns) {
             self.tree.forgive();
         }

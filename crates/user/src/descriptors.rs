@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::table::MAX_RECORDS;
 
 /// Most processes that an engine manages. The other half of the records is for threads.
-const MAX_PROCESSES: u32 = MAX_RECORDS / 2;
+pub(crate) const MAX_PROCESSES: u32 = MAX_RECORDS / 2;
 
 /// For connections, and everything else.
 const RESERVED: u64 = 384;

@@ -79,24 +79,20 @@ impl Enforcement {
         }
     }
 
-    /// Whether signals stop this process as a loser, or with `is_limited` in a pause, if
-    /// `SCHED_IDLE` works with all processes or not. Only a control group keeps a process from CPUs
-    /// that would be idle without a signal.
-    pub(crate) fn would_stop(
-        &mut self,
-        tree: &Tree,
-        pid: u32,
-        idle_works: bool,
-        is_limited: bool,
-    ) -> bool {
-        match self.mechanism_if(tree, idle_works) {
-            Mechanism::Idle => is_limited,
-            Mechanism::GroupIdle | Mechanism::GroupFreeze => {
-                let groups = self.control_groups.as_ref();
-                !groups.is_some_and(|groups| groups.may_take(pid))
-            }
-            Mechanism::Stop => true,
+    /// What would hold this process down, if `SCHED_IDLE` works with all processes or not.
+    pub(crate) fn mechanism_for(&mut self, tree: &Tree, pid: u32, idle_works: bool) -> Mechanism {
+        let mechanism = self.mechanism_if(tree, idle_works);
+        let groups = self.control_groups.as_ref();
+        match mechanism.uses_groups() && !groups.is_some_and(|groups| groups.may_take(pid)) {
+            true => Mechanism::Stop,
+            false => mechanism,
         }
+    }
+
+    /// Whether losers can be held down only while all processes are in one scheduling group, unless
+    /// they are stopped or frozen.
+    pub(crate) fn needs_one_group(&mut self, tree: &Tree) -> bool {
+        self.preferred == Mechanism::Idle && self.substitute(tree) != Mechanism::GroupIdle
     }
 
     /// Whether a CPU falls idle when a winner blocks.
@@ -273,8 +269,9 @@ impl Client {
     /// `stands_by`: a loser may run on CPUs that would be idle otherwise.
     fn deserved_treatment(&self, stands_by: bool, quantum_ns: u64) -> Treatment {
         match self.full_treatment(stands_by, quantum_ns) {
-            // Nobody asked for the stops of these shells and their jobs.
-            Treatment::Stopped if self.gives_way && !self.grouped => match stands_by {
+            // Nobody asked for the stops of these shells and their jobs. Frozen in a control group
+            // they would stay so if engine and guardian were killed, and nobody could log in.
+            Treatment::Stopped if self.gives_way => match stands_by {
                 true => Treatment::Idle,
                 false => Treatment::Normal,
             },
@@ -323,29 +320,30 @@ mod tests {
     const QUANTUM_NS: u64 = 20_000_000;
 
     #[test]
-    fn what_nobody_named_is_never_stopped_by_signals() {
+    fn what_nobody_named_is_never_stopped() {
         let mut client = Client::new(ClientId::from_parts(0, 0), 0);
-        client.gives_way = true;
-        let mut stopped = 0;
+        let mut named_stopped = 0;
         for runnable in [0, 1] {
             for limit in [Limit::None, Limit::Kept, Limit::Exhausted] {
                 for advance_ns in [0, 10 * QUANTUM_NS] {
                     for treatment in [Treatment::Normal, Treatment::Stopped] {
                         (client.runnable, client.limit) = (runnable, limit);
                         (client.advance_ns, client.treatment) = (advance_ns, treatment);
-                        for stands_by in [false, true] {
-                            client.grouped = false;
+                        for (stands_by, grouped) in
+                            [(false, false), (false, true), (true, false), (true, true)]
+                        {
+                            client.grouped = grouped;
+                            client.gives_way = true;
                             let treatment = client.deserved_treatment(stands_by, QUANTUM_NS);
                             assert_ne!(treatment, Treatment::Stopped);
-                            // In a control group it is frozen without a signal.
-                            client.grouped = true;
+                            client.gives_way = false;
                             let treatment = client.deserved_treatment(stands_by, QUANTUM_NS);
-                            stopped += u32::from(treatment == Treatment::Stopped);
+                            named_stopped += u32::from(treatment == Treatment::Stopped);
                         }
                     }
                 }
             }
         }
-        assert!(stopped > 0);
+        assert!(named_stopped > 0);
     }
 }

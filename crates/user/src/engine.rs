@@ -111,18 +111,19 @@ impl UserEngine {
 
     /// Adds processes to a client that gives way: [`manage`](Self::manage) takes a process from it,
     /// with its descendants. Each process joins by itself, and its children from then on. Returns
-    /// which of these processes have a client now: not those that signals would stop.
+    /// which of these processes have a client now: not those that would be stopped or frozen.
     pub fn take_in(&self, client: ClientId, strays: &[Stray]) -> Result<Vec<bool>, EngineError> {
         let strays = strays.to_vec();
         self.ask(move |thread, now_ns| thread.take_in(client, &strays, now_ns))
     }
 
-    /// Whether `take_in` could add any of these processes.
+    /// Whether `take_in` could add any of these processes to a new client.
     pub fn would_take_in(&self, strays: &[Stray]) -> bool {
         let strays = strays.to_vec();
         let would_take = move |thread: &mut DecisionThread, _| {
             let mut strays = strays.into_iter();
-            strays.any(|stray| !thread.would_stop(stray.process, false))
+            thread.tree.has_room_for_stray()
+                && strays.any(|stray| thread.would_stand_by(stray.process))
         };
         self.ask(would_take).unwrap_or(false)
     }

@@ -112,6 +112,14 @@ impl Groups {
         self.members[index.0].0 == *group
     }
 
+    /// The group of most processes.
+    pub(crate) fn largest(&self) -> Option<GroupIndex> {
+        let counts = self.members.iter().map(|(_, count)| count).enumerate();
+        let used = counts.filter(|(_, count)| **count > 0);
+        let largest = used.max_by_key(|(_, count)| **count);
+        largest.map(|(index, _)| GroupIndex(index))
+    }
+
     /// Whether all processes are in this group.
     pub(crate) fn are(&self, group: &Group) -> bool {
         let mut used = self.members.iter().filter(|(_, count)| *count > 0);
@@ -156,11 +164,13 @@ mod tests {
         };
         let mut groups = Groups::default();
         assert!(groups.are_one());
+        assert_eq!(groups.largest(), None);
         let first = groups.enter(group("a"));
         groups.enter(group("a"));
         assert!(groups.are_one());
         let second = groups.enter(group("b"));
         assert!(!groups.are_one() && !groups.are(&group("b")));
+        assert_eq!(groups.largest(), Some(first));
         groups.leave(second);
         assert!(groups.are(&group("a")) && !groups.are(&group("b")));
         assert!(groups.are_one());

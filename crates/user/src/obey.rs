@@ -3,6 +3,7 @@
 use prorata_core::ids::ClientId;
 
 use crate::competition::clamp_quantum;
+use crate::config::Mechanism;
 use crate::decision::DecisionThread;
 use crate::error::EngineError;
 use crate::group::Group;
@@ -11,6 +12,7 @@ use crate::ownership::KnownClient;
 use crate::process_id::ProcessId;
 use crate::procfs;
 use crate::slumber::Sampling;
+use crate::tree::Tree;
 
 impl DecisionThread {
     pub(crate) fn manage(
@@ -23,6 +25,7 @@ impl DecisionThread {
             self.stop_watching(from);
         }
         let result = self.tree.manage(client, process, now_ns);
+        self.make_way(now_ns);
         // The caller may ask next how the process is going to be held down.
         self.enforcement.choose_mechanism(&mut self.tree);
         self.publish();
@@ -30,15 +33,33 @@ impl DecisionThread {
     }
 
     /// Whether signals stop this process once it is managed: as a loser, or with `is_limited` in a
-    /// pause.
+    /// pause. Only a control group keeps a process from CPUs that would be idle without a signal.
     pub(crate) fn would_stop(&mut self, process: ProcessId, is_limited: bool) -> bool {
+        let idle_works = Tree::idle_would_work_for_named;
+        match self.mechanism_for(process, idle_works) {
+            Some(Mechanism::Idle) => is_limited,
+            Some(Mechanism::Stop) => true,
+            // Managing a process that has ended fails anyway.
+            Some(Mechanism::GroupIdle | Mechanism::GroupFreeze) | None => false,
+        }
+    }
+
+    /// Whether this process could be held down as a loser without being stopped or frozen.
+    pub(crate) fn would_stand_by(&mut self, process: ProcessId) -> bool {
+        let mechanism = self.mechanism_for(process, Tree::idle_would_work);
+        matches!(mechanism, Some(Mechanism::Idle | Mechanism::GroupIdle))
+    }
+
+    /// What would hold a process down that lives.
+    fn mechanism_for(
+        &mut self,
+        process: ProcessId,
+        idle_works: impl FnOnce(&Tree, &Group) -> bool,
+    ) -> Option<Mechanism> {
         let group = procfs::stat(process.pid).and_then(|stat| Group::of(process.pid, stat.session));
-        // Managing a process that has ended fails anyway.
-        group.is_ok_and(|group| {
-            let idle_works = self.tree.idle_would_work(&group);
-            self.enforcement
-                .would_stop(&self.tree, process.pid, idle_works, is_limited)
-        })
+        let idle_works = idle_works(&self.tree, &group.ok()?);
+        let enforcement = &mut self.enforcement;
+        Some(enforcement.mechanism_for(&self.tree, process.pid, idle_works))
     }
 
     pub(crate) fn add_foster_parent(

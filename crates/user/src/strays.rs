@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::decision::DecisionThread;
 use crate::directory::Change;
 use crate::error::EngineError;
+use crate::group::GroupIndex;
 use crate::ownership::{Kinship, client_by_birth, client_by_marker};
 use crate::process::{Origin, Process};
 use crate::process_id::ProcessId;
@@ -45,7 +46,7 @@ impl Stray {
 
 impl DecisionThread {
     /// Adds processes without a client to a client that gives way, each by itself. Returns which of
-    /// these processes have a client now: not those that signals would stop.
+    /// these processes have a client now: not those that would be stopped or frozen.
     pub(crate) fn take_in(&mut self, client: ClientId, strays: &[Stray], now_ns: u64) -> Vec<bool> {
         // Children of clients are no strays.
         if !self.tree.notice_births(now_ns) {
@@ -54,8 +55,7 @@ impl DecisionThread {
         let mut taken = Vec::with_capacity(strays.len());
         for &stray in strays {
             let has_client = self.tree.owners.contains_key(&stray.process.pid)
-                || !self.would_stop(stray.process, false)
-                    && self.tree.take_in(client, stray, now_ns);
+                || self.would_stand_by(stray.process) && self.tree.take_in(client, stray, now_ns);
             taken.push(has_client);
             // A process of another group takes another mechanism.
             self.enforcement.choose_mechanism(&mut self.tree);
@@ -80,6 +80,20 @@ impl DecisionThread {
         self.publish();
     }
 
+    /// Lets go of processes that no caller named if they keep `SCHED_IDLE` from working for others,
+    /// as they are in another scheduling group: else the others would be stopped.
+    pub(crate) fn make_way(&mut self, now_ns: u64) {
+        if self.tree.groups.are_one() || !self.enforcement.needs_one_group(&self.tree) {
+            return;
+        }
+        for (id, pids) in self.tree.in_the_way() {
+            tracing::debug!("processes {pids:?} of client {id} make way for SCHED_IDLE");
+            self.stop_watching(id);
+            self.tree.charge_all(id, now_ns);
+            self.tree.let_some_go(id, &pids, now_ns);
+        }
+    }
+
     /// The watched process of a client may be about to leave.
     pub(crate) fn stop_watching(&mut self, id: ClientId) {
         if let Some(client) = self.tree.client_mut(id) {
@@ -93,6 +107,29 @@ impl Tree {
     pub(crate) fn giving_way(&self, pid: u32) -> Option<ClientId> {
         let &id = self.owners.get(&pid)?;
         self.client(id)?.gives_way.then_some(id)
+    }
+
+    /// The scheduling groups of all processes that a caller named, or that descend from such.
+    pub(crate) fn named_groups(&self) -> impl Iterator<Item = GroupIndex> {
+        let named = self.clients().filter(|client| !client.gives_way);
+        named.flat_map(|client| client.processes.iter().map(|process| process.group))
+    }
+
+    /// Processes of clients that give way and that are not in the one group of all named processes,
+    /// or without these, in the group of most processes.
+    fn in_the_way(&self) -> Vec<(ClientId, Vec<u32>)> {
+        let mut named = self.named_groups();
+        let group = named.next().or_else(|| self.groups.largest());
+        if !named.all(|other| Some(other) == group) {
+            return Vec::new();
+        }
+        let in_the_way = |client: &Client| {
+            let others = client.processes.iter().filter(|p| Some(p.group) != group);
+            (client.id, others.map(|process| process.id.pid).collect())
+        };
+        let all = self.strays().map(in_the_way);
+        all.filter(|(_, pids): &(_, Vec<u32>)| !pids.is_empty())
+            .collect()
     }
 
     fn take_in(&mut self, id: ClientId, stray: Stray, now_ns: u64) -> bool {
@@ -138,11 +175,22 @@ impl Tree {
         })
     }
 
+    /// Whether there is room for a first process of one more client that gives way.
+    pub(crate) fn has_room_for_stray(&self) -> bool {
+        let all: usize = self.strays().map(|client| client.processes.len()).sum();
+        let processes = self.allowance.processes;
+        (all as u32) < processes / PART_OF_ALL && self.process_count() < processes
+    }
+
+    fn strays(&self) -> impl Iterator<Item = &Client> {
+        self.clients().filter(|client| client.gives_way)
+    }
+
     /// Refuses one more process of a client that gives way if its user, or all such clients together,
     /// would take the room of others.
     pub(crate) fn check_room_for_stray(&self, id: ClientId, pid: u32) -> Result<(), EngineError> {
         let (mut own, mut all) = (0, 0);
-        for client in self.clients().filter(|client| client.gives_way) {
+        for client in self.strays() {
             all += client.processes.len() as u32;
             if client.id == id {
                 own = client.processes.len() as u32;
@@ -189,6 +237,8 @@ impl Tree {
         };
         let moved: Vec<Process> = client.processes.extract_if(.., is_moved).collect();
         client.find_usable(&cpus);
+        // All below were let go, and not all need have moved.
+        client.unsettled = true;
         if moved.is_empty() {
             return Err(gone());
         }
@@ -224,6 +274,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -255,6 +306,7 @@ mod tests {
         for user in 0..users {
             let joined = (0..2 * each).filter(|_| taken(&mut tree, user)).count();
             assert_eq!(joined, each as usize);
+            assert_eq!(tree.has_room_for_stray(), user + 1 < users);
         }
         assert!(
             !taken(&mut tree, users),
@@ -287,6 +339,35 @@ mod tests {
         assert!(tree.take_in(id, stray, 0));
         child.kill().expect("it runs");
         child.wait().expect("it ends");
+    }
+
+    #[test]
+    fn what_a_move_leaves_behind_is_treated_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = tree(directory.path());
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let (mut top, stray) = start();
+        let user = 70_000;
+        let mut other = Command::new("sleep");
+        let mut other = other.arg("100").uid(user).spawn().expect("starts");
+        let process = ProcessId::of(other.id()).expect("it runs");
+        let [from, to] = [0, 1].map(|index| ClientId::from_parts(index, 0));
+        assert!(tree.take_in(from, stray, 0) && tree.take_in(from, Stray { process, user }, 0));
+        let client = tree.client_mut(from).expect("it is there");
+        client.unsettled = false;
+        // As that of a set-uid program is.
+        let stays = client.processes.iter_mut().find(|p| p.id == process);
+        stays.expect("it is there").parent = top.id();
+        tree.manage(to, stray.process, 0).expect("it moves");
+        let owners = [top.id(), other.id()].map(|pid| tree.owners.get(&pid).copied());
+        assert_eq!(owners, [Some(to), Some(from)]);
+        assert!(tree.client(from).expect("it is there").unsettled);
+        for child in [&mut top, &mut other] {
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+        }
     }
 
     /// The child of another user is found while its parent is held down. (Here it is the client that

@@ -12,6 +12,8 @@
 //!   | header, one page | record 0 | record 1 | ... | record MAX_RECORDS - 1 |
 //! ```
 
+mod journal;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -21,7 +23,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ use crate::error::EngineError;
 use crate::process_id::ProcessId;
 use crate::scheduler::Policy;
 use crate::threads::Binding;
+
+pub(crate) use journal::{Journal, RecordId};
 
 const FILE_NAME: &str = "demoted.table";
 
@@ -412,88 +415,6 @@ fn store_cpus(words: &[AtomicU64], cpus: &CpuSet) {
     for (index, word) in words.iter().enumerate() {
         let bits = (0..64).filter(|bit| cpus.is_set(index * 64 + bit));
         word.store(bits.map(|bit| 1 << bit).sum(), Ordering::Relaxed);
-    }
-}
-
-/// Names a record that the engine uses.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct RecordId(u32);
-
-/// The engine's side of the table: gives out records and writes them.
-#[derive(Debug)]
-pub(crate) struct Journal {
-    table: Arc<Table>,
-    /// Records given back.
-    free: Vec<u32>,
-    /// Records from here on were never given out.
-    fresh: u32,
-}
-
-impl Journal {
-    /// Takes over a table after a sweep. Records of deeds that the sweep could not undo stay for
-    /// later sweeps.
-    pub(crate) fn new(table: Arc<Table>) -> Self {
-        table.clear_untouched();
-        Self {
-            table,
-            free: Vec::new(),
-            fresh: 0,
-        }
-    }
-
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
-    }
-
-    /// A record for a process (`thread.pid == pid`) or for one thread of it.
-    /// `None` when all are in use.
-    pub(crate) fn take(&mut self, thread: ProcessId, pid: u32) -> Option<RecordId> {
-        let index = self.free.pop().or_else(|| {
-            let unused = |&index: &u32| self.table.is_unused(index);
-            let index = (self.fresh..MAX_RECORDS).find(unused)?;
-            self.fresh = index + 1;
-            Some(index)
-        })?;
-        let record = &self.table.records()[index as usize];
-        record.tid.store(thread.pid, Ordering::Relaxed);
-        record
-            .start_time_ticks
-            .store(thread.start_time_ticks, Ordering::Relaxed);
-        record.pid.store(pid, Ordering::Relaxed);
-        Some(RecordId(index))
-    }
-
-    /// Gives a record back, after the end of its process or when its deeds are undone.
-    pub(crate) fn give_back(&mut self, record: RecordId) {
-        self.table.clear(record.0, u32::MAX);
-        self.free.push(record.0);
-    }
-
-    /// Notes a deed, before it is done.
-    pub(crate) fn mark(&self, record: &RecordId, flags: u32) {
-        let record = &self.table.records()[record.0 as usize];
-        record.flags.fetch_or(flags, Ordering::Release);
-    }
-
-    /// Notes that a deed is undone.
-    pub(crate) fn clear(&self, record: &RecordId, flags: u32) {
-        self.table.clear(record.0, flags);
-    }
-
-    /// Notes a thread's own policy.
-    pub(crate) fn keep_policy(&self, record: &RecordId, policy: Policy) {
-        let record = &self.table.records()[record.0 as usize];
-        record.policy.store(policy.0, Ordering::Relaxed);
-        record.flags.fetch_or(flag::OWN_POLICY, Ordering::Release);
-    }
-
-    /// Notes a binding, before the thread is bound. A thread that is bound already has the same
-    /// own CPUs, or has left its former binding by itself. So a reader in between does no harm.
-    pub(crate) fn keep_binding(&self, record: &RecordId, binding: &Binding) {
-        let record = &self.table.records()[record.0 as usize];
-        store_cpus(&record.own_cpus, &binding.own);
-        store_cpus(&record.cpus, &binding.ours);
-        record.flags.fetch_or(flag::BOUND, Ordering::Release);
     }
 }
 

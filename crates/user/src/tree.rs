@@ -241,6 +241,12 @@ impl Tree {
         self.captives == 0 && self.groups.are(group)
     }
 
+    /// The same once processes that no caller named have made way.
+    pub(crate) fn idle_would_work_for_named(&self, group: &Group) -> bool {
+        let mut named = self.named_groups();
+        self.captives == 0 && named.all(|index| self.groups.is(index, group))
+    }
+
     pub(crate) fn client_or_new(&mut self, id: ClientId, now_ns: u64) -> &mut Client {
         self.clients.get_or_insert(id, || Client::new(id, now_ns))
     }

@@ -92,9 +92,9 @@ impl Decoder<'_> {
         }
     }
 
-    /// The shell in no client, or in one that gives way, that the process is a job of. (A shell inside a client is stopped
-    /// before its jobs, and so sees none stopped. `prorata run` is in the same process group as
-    /// its command.)
+    /// The shell in no client, or in one that gives way, that the process is a job of. (A shell
+    /// inside a client is stopped before its jobs, and so sees none stopped. `prorata run` is in the
+    /// same process group as its command.)
     fn shell_of_job(&self, process: &ProcessInfo) -> Option<ProcessInfo> {
         let shell = self.view.host.process(process.parent)?;
         let same_session = shell.session == process.session && process.has_terminal;

@@ -11,6 +11,7 @@ use prorata_user::{Policy, procfs};
 use super::client::Client;
 use super::kernel_side::KernelSide;
 use super::members::{MOST_LOOKS, threads_of};
+use super::policies::SCHED_EXT;
 use crate::engine::Stray;
 use crate::process::ProcessId;
 
@@ -89,13 +90,23 @@ impl KernelSide {
         self.notice_exit(from);
     }
 
+    /// Releases all threads of a process, also those that are born meanwhile.
     fn let_process_out(&self, pid: u32) {
-        for tid in threads_of(pid) {
-            if let Ok(stat) = procfs::thread_stat(pid, tid)
-                && self.find(tid).is_some()
-            {
-                let own = self.own_policy(tid, &stat, &HashMap::new());
-                self.let_go(tid, own);
+        for _ in 0..MOST_LOOKS {
+            let mut any_left = false;
+            for tid in threads_of(pid) {
+                let Ok(stat) = procfs::thread_stat(pid, tid) else {
+                    continue;
+                };
+                // A thread born to one that was being released is in no node, but it is in the class.
+                if self.find(tid).is_some() || stat.policy == SCHED_EXT {
+                    let own = self.own_policy(tid, &stat, &HashMap::new());
+                    self.let_go(tid, own);
+                    any_left = true;
+                }
+            }
+            if !any_left {
+                break;
             }
         }
     }

@@ -1,9 +1,10 @@
 //! A machine with a few users and processes.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ALICE, ASKER, BOB};
-use crate::host::{Host, Listed, Origin, UserAccount};
+use crate::host::{CpuUse, Host, Listed, Origin, Stamp, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 
 /// The daemon's pid on the made-up machine.
@@ -15,12 +16,19 @@ pub(crate) struct FakeHost {
     pub processes: BTreeMap<u32, ProcessInfo>,
     /// Where processes come from, if not from nowhere.
     pub origins: BTreeMap<u32, Origin>,
+    /// The process that has the same program, if another one has.
+    pub programs: BTreeMap<u32, u32>,
+    pub commands: BTreeMap<u32, &'static str>,
     /// Effective users, if they are not the real ones.
     pub owners: BTreeMap<u32, u32>,
     /// Processes that are stopped.
     pub stopped: BTreeSet<u32>,
+    /// CPU time of processes, if they used any.
+    pub cpu_uses: BTreeMap<u32, CpuUse>,
     /// Files of the configuration.
     pub texts: BTreeMap<&'static str, String>,
+    /// How often an account was looked for by its name.
+    pub look_ups: Cell<u32>,
 }
 
 impl FakeHost {
@@ -32,9 +40,13 @@ impl FakeHost {
             daemon_uid,
             processes: BTreeMap::new(),
             origins: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            commands: BTreeMap::new(),
             owners: BTreeMap::new(),
             stopped: BTreeSet::new(),
+            cpu_uses: BTreeMap::new(),
             texts: BTreeMap::new(),
+            look_ups: Cell::new(0),
         };
         host.add(1, 0, 0, "init");
         host.add(2, 0, 0, "kthreadd");
@@ -74,6 +86,7 @@ impl FakeHost {
             uid,
             name,
             is_kernel_thread: false,
+            has_not_executed: false,
             process_group: pid,
             session: pid,
             has_terminal: false,
@@ -104,12 +117,23 @@ impl Host for FakeHost {
         let process = self.processes.get(&pid)?;
         let made_up = || Origin {
             effective_uid: process.uid,
-            // Each has a program of its own.
-            program: Some((0, u64::from(pid))),
             ..Origin::default()
         };
         let known = self.origins.get(&pid).cloned();
         Some(known.unwrap_or_else(made_up))
+    }
+
+    fn run_same_program(&self, one: u32, other: u32) -> bool {
+        let program = |pid| self.programs.get(&pid).copied().unwrap_or(pid);
+        program(one) == program(other)
+    }
+
+    fn command(&self, pid: u32) -> String {
+        self.commands.get(&pid).copied().unwrap_or_default().into()
+    }
+
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
+        Some(self.cpu_uses.get(&pid).copied().unwrap_or_default())
     }
 
     fn may_run(&self, process: ProcessId) -> bool {
@@ -119,6 +143,12 @@ impl Host for FakeHost {
 
     fn text(&self, path: &'static str) -> String {
         self.texts.get(path).cloned().unwrap_or_default()
+    }
+
+    fn stamp(&self, path: &'static str) -> Option<Stamp> {
+        let text = self.texts.get(path)?;
+        let sum = text.bytes().map(u64::from).sum();
+        Some(Stamp(sum, text.len() as u64, (0, 0)))
     }
 
     fn nice(&self, pid: u32) -> Option<i32> {
@@ -132,6 +162,7 @@ impl Host for FakeHost {
     }
 
     fn account_named(&self, name: &str) -> Option<UserAccount> {
+        self.look_ups.update(|count| count + 1);
         let uid = match name {
             "root" => 0,
             "alice" => ALICE,

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal
 
 use crate::Timing;
 use crate::daemon::{DaemonOptions, serve};
-use crate::host::{Host, Linux, Listed, Origin, UserAccount};
+use crate::host::{CpuUse, Host, Linux, Listed, Origin, Stamp, UserAccount};
 use crate::process::{ProcessId, ProcessInfo};
 use crate::testing::FakeEngine;
 
@@ -136,12 +136,24 @@ impl Host for Elsewhere {
     fn origin(&self, pid: u32) -> Option<Origin> {
         Linux.origin(pid)
     }
+    fn run_same_program(&self, one: u32, other: u32) -> bool {
+        Linux.run_same_program(one, other)
+    }
+    fn command(&self, pid: u32) -> String {
+        Linux.command(pid)
+    }
+    fn cpu_use(&self, pid: u32) -> Option<CpuUse> {
+        Linux.cpu_use(pid)
+    }
     fn may_run(&self, process: ProcessId) -> bool {
         Linux.may_run(process)
     }
 
     fn text(&self, path: &'static str) -> String {
         Linux.text(path)
+    }
+    fn stamp(&self, path: &'static str) -> Option<Stamp> {
+        Linux.stamp(path)
     }
     fn account_named(&self, name: &str) -> Option<UserAccount> {
         Linux.account_named(name)

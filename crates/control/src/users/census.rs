@@ -5,13 +5,22 @@
 //! some 2 us. The rest of what is known of a process is looked at again in turn.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::ordinary::Ordinary;
 use super::spared::MOST_OF_MANAGER;
-use crate::host::{Host, Listed};
+use crate::host::{CpuUse, Host, Listed};
 
 /// After so many sweeps all is looked at again.
 const LOOK_AGAIN: u32 = 16;
+
+/// After so many sweeps, the files that tell who is an ordinary user are read again though they have
+/// not changed: the user database may be elsewhere.
+const READ_AGAIN: u32 = 1 << 10;
+
+/// A process computes that uses more than one part in so many of a CPU, over at least this time.
+const PART_OF_CPU: u32 = 50;
+const LEAST_TIME: Duration = Duration::from_secs(16);
 
 /// All processes, as of the last sweep.
 #[derive(Default, Debug)]
@@ -30,6 +39,8 @@ struct Seen {
     /// The ordinary user for whom it counts.
     user: Option<u32>,
     standing: Standing,
+    /// What it had used when it was seen to compute no more than a spared process may.
+    used_before: Option<CpuUse>,
     /// It works with root's rights.
     is_roots: bool,
     /// It was looked at in this sweep, so it may be in a client that it has to leave.
@@ -53,8 +64,10 @@ impl Census {
     /// Counts all processes. Returns those that may belong to the client of what a user runs.
     pub(super) fn count(&mut self, host: &dyn Host) -> Vec<u32> {
         self.sweep = self.sweep.wrapping_add(1);
-        if self.sweep % LOOK_AGAIN == 1 {
-            self.ordinary = Ordinary::read(host);
+        match self.sweep {
+            sweep if sweep % READ_AGAIN == 1 => self.ordinary = Ordinary::read(host),
+            sweep if sweep % LOOK_AGAIN == 1 => self.ordinary.renew(host),
+            _ => {}
         }
         let sweep = self.sweep;
         let mut pids = Vec::new();
@@ -66,6 +79,9 @@ impl Census {
                 Some(seen) => {
                     seen.sweep = sweep;
                     seen.is_new = false;
+                    if seen.is_spared() && !seen.is_roots && seen.computes(host) {
+                        seen.standing = Standing::Stray;
+                    }
                 }
                 None => self.look(host, listed),
             }
@@ -87,11 +103,14 @@ impl Census {
             && host
                 .origin(listed.pid)
                 .is_some_and(|origin| origin.effective_uid == 0);
+        let before = self.seen.remove(&listed.pid);
+        let before = before.filter(|before| before.listed.inode == listed.inode);
         let seen = Seen {
             listed,
             sweep: self.sweep,
             user,
             standing: Standing::Stray,
+            used_before: before.and_then(|before| before.used_before),
             is_roots,
             is_new: true,
         };
@@ -130,6 +149,13 @@ impl Census {
         self.seen.values().filter(is_managers).count() < MOST_OF_MANAGER
     }
 
+    /// Whether a process uses too much CPU time to be left alone. One that used too much is left
+    /// alone again once that is little for the time that has passed since.
+    pub(crate) fn computes(&mut self, host: &dyn Host, pid: u32) -> bool {
+        let seen = self.seen.get_mut(&pid);
+        seen.is_some_and(|seen| seen.computes(host))
+    }
+
     pub(super) fn note(&mut self, pid: u32, standing: Standing) {
         if let Some(seen) = self.seen.get_mut(&pid) {
             seen.standing = standing;
@@ -141,6 +167,26 @@ impl Census {
         let seen = self.seen.values();
         let declined = seen.filter(|seen| seen.standing == Standing::Declined);
         declined.count() as u32
+    }
+}
+
+impl Seen {
+    fn is_spared(&self) -> bool {
+        matches!(self.standing, Standing::OfManager | Standing::Spared)
+    }
+
+    fn computes(&mut self, host: &dyn Host) -> bool {
+        let Some(now) = host.cpu_use(self.listed.pid) else {
+            return false;
+        };
+        let before = *self.used_before.get_or_insert(now);
+        let time = now.at.saturating_sub(before.at);
+        let used = now.used.saturating_sub(before.used);
+        let computes = used * PART_OF_CPU > time.max(LEAST_TIME);
+        if !computes && time >= LEAST_TIME {
+            self.used_before = Some(now);
+        }
+        computes
     }
 }
 
@@ -203,6 +249,59 @@ mod tests {
         host.processes.remove(&101);
         census.count(&host);
         assert_eq!(census.seen.len(), host.processes.len());
+    }
+
+    #[test]
+    fn a_process_that_is_left_alone_may_use_little_cpu_time() {
+        let mut census = Census::default();
+        let mut host = FakeHost::new(0);
+        census.count(&host);
+        let mut use_at = |census: &mut Census, at, used_ms| {
+            let (at, used) = (Duration::from_secs(at), Duration::from_millis(used_ms));
+            host.cpu_uses.insert(100, CpuUse { used, at });
+            census.count(&host);
+            census.computes(&host, 100)
+        };
+        assert!(
+            !use_at(&mut census, 0, 5_000),
+            "what it used before counts not"
+        );
+        assert!(!use_at(&mut census, 1, 5_320));
+        assert!(use_at(&mut census, 2, 5_321));
+        assert!(!use_at(&mut census, 17, 5_321), "it was little in the end");
+        // 2 % for ever.
+        for second in 18..200 {
+            assert!(!use_at(&mut census, second, 5_321 + 20 * (second - 17)));
+        }
+        let mut sweeps = 0..;
+        assert!(sweeps.any(|second| use_at(&mut census, 200 + second, 9_000 + 1_000 * second)));
+        // Changing what the directory shows of it does not help.
+        host.owners.insert(100, 0);
+        census.count(&host);
+        assert!(census.computes(&host, 100));
+    }
+
+    #[test]
+    fn a_process_that_is_left_alone_is_not_once_it_computes() {
+        let mut census = Census::default();
+        let mut host = FakeHost::new(0);
+        census.count(&host);
+        for pid in [100, 101, 102] {
+            assert!(!census.computes(&host, pid));
+        }
+        census.note(100, Standing::Spared);
+        census.note(101, Standing::OfManager);
+        census.note(102, Standing::Declined);
+        census.count(&host);
+        assert_eq!([100, 101].map(|pid| census.is_stray(pid)), [false; 2]);
+        let (used, at) = (Duration::from_secs(1), Duration::from_secs(2));
+        for pid in [100, 101, 102] {
+            host.cpu_uses.insert(pid, CpuUse { used, at });
+        }
+        // None of these is looked at in turn before.
+        census.count(&host);
+        let strays = [100, 101, 102].map(|pid| census.is_stray(pid));
+        assert_eq!(strays, [true, true, false]);
     }
 
     #[test]

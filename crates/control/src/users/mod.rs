@@ -169,6 +169,8 @@ impl Control {
         let keeps_client = self.state.adopters.values().any(|id| *id == process.id);
         let standing = match reason(self.host.as_ref(), process, keeps_client) {
             None => return false,
+            Some(Reason::RootsRights) => Standing::Spared,
+            Some(_) if self.census.computes(self.host.as_ref(), process.id.pid) => return false,
             Some(Reason::PartOfManager) if !self.census.has_room_in_manager(user) => return false,
             Some(Reason::PartOfManager) => Standing::OfManager,
             Some(_) => Standing::Spared,

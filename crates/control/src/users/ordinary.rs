@@ -8,7 +8,11 @@
 
 use std::ops::RangeInclusive;
 
-use crate::host::Host;
+use crate::host::{Host, Stamp};
+
+const LOGIN_DEFS: &str = "/etc/login.defs";
+const SUBUID: &str = "/etc/subuid";
+const PASSWD: &str = "/etc/passwd";
 
 /// The least ordinary user where login.defs does not tell.
 const UID_MIN: u32 = 1_000;
@@ -26,6 +30,8 @@ pub(super) struct Ordinary {
     least: u32,
     /// Subordinate users, each range with its owner.
     subordinate: Vec<(RangeInclusive<u32>, u32)>,
+    /// Of the files that tell this.
+    stamps: [Option<Stamp>; 3],
 }
 
 impl Default for Ordinary {
@@ -33,24 +39,36 @@ impl Default for Ordinary {
         Self {
             least: UID_MIN,
             subordinate: Vec::new(),
+            stamps: [None; 3],
         }
     }
 }
 
 impl Ordinary {
+    /// Reads the files again if any has changed: to look for the owners in the user database may
+    /// take long.
+    pub fn renew(&mut self, host: &dyn Host) {
+        if self.stamps != stamps(host) {
+            *self = Self::read(host);
+        }
+    }
+
     pub fn read(host: &dyn Host) -> Self {
-        let text = host.text("/etc/login.defs");
+        // Files that change meanwhile are read again.
+        let stamps = stamps(host);
+        let text = host.text(LOGIN_DEFS);
         let least = text.lines().find_map(|line| {
             let mut words = line.split_whitespace();
             words.next().filter(|name| *name == "UID_MIN")?;
             words.next()?.parse().ok()
         });
-        let text = host.text("/etc/subuid");
+        let text = host.text(SUBUID);
         let subordinate = text.lines().filter_map(|line| range(host, line));
         Self {
             // Root is none.
             least: least.unwrap_or(UID_MIN).max(1),
             subordinate: subordinate.collect(),
+            stamps,
         }
     }
 
@@ -62,6 +80,10 @@ impl Ordinary {
         let is_ordinary = user >= self.least && !OF_SERVICES.contains(&user) && user != NO_USER;
         is_ordinary.then_some(user)
     }
+}
+
+fn stamps(host: &dyn Host) -> [Option<Stamp>; 3] {
+    [LOGIN_DEFS, SUBUID, PASSWD].map(|path| host.stamp(path))
 }
 
 /// A line `owner:first:count`. Ranges never make a root out of a user, nor another ordinary user.
@@ -79,7 +101,7 @@ fn range(host: &dyn Host, line: &str) -> Option<(RangeInclusive<u32>, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ALICE, FakeHost};
+    use crate::testing::{ALICE, BOB, FakeHost};
 
     fn users(ordinary: &Ordinary, uids: &[u32]) -> Vec<Option<u32>> {
         uids.iter().map(|uid| ordinary.user_of(*uid)).collect()
@@ -104,6 +126,33 @@ mod tests {
         assert_eq!(users(&ordinary, &[499, 500]), [None, Some(500)]);
         host.texts.insert("/etc/login.defs", "UID_MIN 0\n".into());
         assert_eq!(Ordinary::read(&host).user_of(0), None);
+    }
+
+    #[test]
+    fn files_are_read_again_when_they_change() {
+        let mut host = FakeHost::new(0);
+        host.texts
+            .insert("/etc/subuid", "alice:100000:10\nbob:200000:10\n".into());
+        let mut ordinary = Ordinary::default();
+        for _ in 0..3 {
+            ordinary.renew(&host);
+        }
+        assert_eq!(
+            users(&ordinary, &[100_000, 200_000]),
+            [Some(ALICE), Some(BOB)]
+        );
+        assert_eq!(host.look_ups.get(), 2);
+        host.texts.insert("/etc/subuid", "alice:300000:10\n".into());
+        ordinary.renew(&host);
+        assert_eq!(
+            users(&ordinary, &[100_000, 300_000]),
+            [Some(100_000), Some(ALICE)]
+        );
+        assert_eq!(host.look_ups.get(), 3);
+        // An owner may have got an account.
+        host.texts.insert("/etc/passwd", "any".into());
+        ordinary.renew(&host);
+        assert_eq!(host.look_ups.get(), 4);
     }
 
     #[test]

@@ -149,6 +149,11 @@ impl Stat {
         self.exit_signal == -1
     }
 
+    /// Whether it still runs the program that it was forked with (`PF_FORKNOEXEC`).
+    pub fn has_not_executed(&self) -> bool {
+        self.flags & 0x40 != 0
+    }
+
     /// Whether it is a thread of the kernel (`PF_KTHREAD`).
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & 0x0020_0000 != 0

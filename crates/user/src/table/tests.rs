@@ -1,6 +1,10 @@
 //! Records over crashes, boots and the limit.
 
+use std::sync::Arc;
+
+use super::journal::MAX_THREADS;
 use super::*;
+use crate::descriptors::MAX_PROCESSES;
 
 fn thread(pid: u32) -> ProcessId {
     ProcessId {
@@ -73,6 +77,33 @@ fn records_run_out_at_the_limit_and_come_back() {
     assert_eq!(journal.take(thread(0), 0), None, "one past the limit");
     journal.give_back(records.pop().expect("there are some"));
     assert!(journal.take(thread(0), 0).is_some());
+}
+
+#[test]
+fn threads_leave_room_for_processes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = Arc::new(Table::open(directory.path()).expect("opens"));
+    let mut journal = Journal::new(table);
+    let of_thread = |journal: &mut Journal, tid| journal.take(thread(tid), 1);
+    let mut threads: Vec<_> = (0..MAX_THREADS)
+        .map(|index| of_thread(&mut journal, 2 + index).expect("within the limit"))
+        .collect();
+    assert_eq!(of_thread(&mut journal, 0), None, "one past the limit");
+    let processes: Vec<_> = (0..MAX_PROCESSES)
+        .map(|pid| journal.take(thread(pid), pid).expect("there is room"))
+        .collect();
+    // A record that a thread gives back is for a thread or a process.
+    journal.give_back(threads.pop().expect("there are some"));
+    threads.extend(of_thread(&mut journal, 0));
+    assert_eq!(threads.len() + processes.len(), MAX_RECORDS as usize);
+    for process in processes {
+        journal.give_back(process);
+    }
+    assert_eq!(
+        of_thread(&mut journal, 2),
+        None,
+        "processes give threads no room"
+    );
 }
 
 #[test]

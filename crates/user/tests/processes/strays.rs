@@ -26,8 +26,12 @@ pub const TESTS: MechanismTests = &[
         outsiders,
     ),
     (
-        "what is another client's, or would be stopped by signals, is no stray",
+        "what is another client's, or would be stopped or frozen, is no stray",
         no_strays,
+    ),
+    (
+        "what nobody named makes way where it keeps SCHED_IDLE from working",
+        makes_way,
     ),
 ];
 
@@ -46,6 +50,11 @@ fn family() -> (Program, Vec<ProcessId>) {
     let mut family = vec![shell.id()];
     family.extend(children.map(support::id_of));
     (shell, family)
+}
+
+/// Whether losers are held down without being stopped or frozen.
+fn takes_strays(mechanism: Mechanism) -> bool {
+    matches!(mechanism, Mechanism::Idle | Mechanism::GroupIdle)
 }
 
 fn as_strays(processes: &[ProcessId]) -> Vec<Stray> {
@@ -69,7 +78,7 @@ fn owners(world: &World, processes: &[ProcessId]) -> Vec<Option<ClientId>> {
 }
 
 fn moved(mechanism: Mechanism) {
-    if mechanism == Mechanism::Stop {
+    if !takes_strays(mechanism) {
         return;
     }
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -159,7 +168,7 @@ fn use_some(tree: &Program) {
 }
 
 fn random_moves(mechanism: Mechanism) {
-    if mechanism == Mechanism::Stop {
+    if !takes_strays(mechanism) {
         return;
     }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
@@ -206,7 +215,7 @@ fn random_moves(mechanism: Mechanism) {
 
 /// As with `sudo`: the parent waits for a child that is no part of its client.
 fn outsiders(mechanism: Mechanism) {
-    if mechanism == Mechanism::Stop {
+    if !takes_strays(mechanism) {
         return;
     }
     let world = World::new(Some(mechanism), QUANTUM_NS);
@@ -234,13 +243,13 @@ fn no_strays(mechanism: Mechanism) {
     let (mine, free) = (Program::hog(), Program::hog());
     let client = world.enter("mine", 1, &mine);
     let rest = world.client("rest", 1);
-    let by_signals = mechanism == Mechanism::Stop;
+    let takes = takes_strays(mechanism);
     let strays = [mine.id(), free.id()];
     assert_eq!(
         world.engine().would_take_in(&as_strays(&strays[1..])),
-        !by_signals
+        takes
     );
-    assert_eq!(take_in(&world, rest, &strays), [true, !by_signals]);
+    assert_eq!(take_in(&world, rest, &strays), [true, takes]);
     assert_eq!(world.engine().find(mine.pid()), Some(client));
     world.engine().let_out(&strays);
     assert_eq!(owners(&world, &strays), [Some(client), None]);
@@ -250,4 +259,43 @@ fn no_strays(mechanism: Mechanism) {
         ..free.id()
     };
     assert_eq!(take_in(&world, rest, &[earlier]), [false]);
+}
+
+/// Processes of different sessions are in different scheduling groups.
+fn makes_way(mechanism: Mechanism) {
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    if !enabled.is_ok_and(|text| text.trim() == "1") {
+        return support::cannot_run("the kernel does not group by session");
+    }
+    // Control groups make up for that.
+    if mechanism != Mechanism::Idle || support::control_groups::can_be_had() == Some(true) {
+        return;
+    }
+    let world = World::new(None, QUANTUM_NS);
+    let mechanism = || world.engine().status().mechanism;
+    let (hog, rest) = (Program::hog(), world.client("rest", 1));
+    const SCRIPT: &str = "export SHELL_PID=$$; read x; \
+        setsid sh -c 'while [ -d /proc/$SHELL_PID ]; do :; done' & wait";
+    let mut shell = Program::start(&["run", "sh", "-c", SCRIPT]);
+    assert_eq!(take_in(&world, rest, &[hog.id(), shell.id()]), [true; 2]);
+    // One of its own begins a session.
+    shell.say("begin");
+    let leader = support::wait_for_child(shell.pid());
+    let leads = |pid| procfs::stat(pid).is_ok_and(|stat| stat.session == pid);
+    wait_until("a session of its own", || leads(leader));
+    world.wait_for_decisions(4);
+    wait_until("it makes way", || world.engine().find(leader).is_none());
+    assert_eq!(mechanism(), Mechanism::Idle);
+    assert_eq!(owners(&world, &[hog.id(), shell.id()]), [Some(rest); 2]);
+    assert!(support::is_normal(leader));
+    // All of it makes way for a process that is named.
+    let leader = support::id_of(leader);
+    assert!(!world.engine().would_take_in(&as_strays(&[leader])));
+    assert!(!world.engine().would_stop(leader, false));
+    let named = world.client("named", 1);
+    world.engine().manage(named, leader).expect("it is free");
+    let all = [hog.id(), shell.id(), leader];
+    assert_eq!(owners(&world, &all), [None, None, Some(named)]);
+    assert_eq!(mechanism(), Mechanism::Idle);
+    assert!(support::is_normal(hog.pid()) && support::is_normal(shell.pid()));
 }

@@ -76,6 +76,24 @@ fn a_process_that_is_let_out_is_as_before() {
 }
 
 #[test]
+fn threads_that_are_born_while_their_process_is_let_out_go_along() {
+    if !is_root() {
+        return;
+    }
+    let over_fake = EngineOverFake::new();
+    let rest = over_fake.client(1);
+    let sleeper = Sleeper::start();
+    let pid = sleeper.id().pid;
+    let taken = over_fake.engine.take_in(rest, &strays_of(&[sleeper.id()]));
+    assert_eq!(taken, [true]);
+    over_fake.kernel.books().births = 3;
+    over_fake.engine.let_out(&[sleeper.id()]);
+    assert_eq!(over_fake.kernel.books().births, 0);
+    assert_eq!(over_fake.engine.find(pid), None);
+    assert_eq!(policy_of(pid), OTHER);
+}
+
+#[test]
 fn real_time_processes_and_ended_ones_are_no_strays() {
     if !is_root() {
         return;

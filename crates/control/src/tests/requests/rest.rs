@@ -1,11 +1,13 @@
 //! What users run without a request.
 
+use std::time::Duration;
+
 use prorata_core::ids::ClientId;
 use prorata_protocol::{CpuLimit, UsersReport};
 
 use super::*;
 use crate::engine::Engine as _;
-use crate::host::{Host as _, Origin};
+use crate::host::{CpuUse, Host as _, Origin};
 
 const UNMANAGEABLE: u32 = 199;
 
@@ -346,6 +348,37 @@ fn processes_that_logins_need_are_left_alone() {
     assert_eq!(world.left_out(), 1, "the one that cannot be managed");
 }
 
+/// Its user can choose its control group.
+#[test]
+fn a_process_of_the_service_manager_that_computes_is_not_left_alone() {
+    let mut host = FakeHost::new(0);
+    let origin = Origin {
+        control_group: "/user.slice/user@1000.service/init.scope".into(),
+        ..host.origin(100).unwrap()
+    };
+    host.origins.insert(100, origin);
+    let mut world = sweeping();
+    world.control.host = Box::new(host.clone());
+    world.control.sweep_users();
+    assert!(!world.pids(ALICE).contains(&100));
+    let use_of = CpuUse {
+        used: Duration::from_secs(1),
+        at: Duration::from_secs(1),
+    };
+    host.cpu_uses.insert(100, use_of);
+    world.control.host = Box::new(host);
+    world.control.sweep_users();
+    assert!(world.pids(ALICE).contains(&100));
+    // Nor does it leave again by a client of its own.
+    world
+        .engine
+        .let_out(&[world.control.host.process(100).unwrap().id]);
+    world.register(ALICE, 100, "mine");
+    world.done(ALICE, release("mine"));
+    world.control.sweep_users();
+    assert!(world.pids(ALICE).contains(&100));
+}
+
 #[test]
 fn the_client_goes_with_its_last_process_and_so_does_the_currency() {
     let mut world = sweeping();
@@ -445,7 +478,8 @@ fn a_stop_ends_it_and_a_restart_does_not() {
     let (mut state, _) = opened.found.unwrap();
     assert_eq!(image(&state), image(&world.control.state));
     // The next daemon begins anew, with the currencies that there are.
-    crate::restore::reconcile(&mut state, true);
+    let users = crate::restore::reconcile(&mut state, true);
+    assert_eq!(users, [ALICE, BOB]);
     assert!(state.settings.users && state.rests.is_empty());
     assert_eq!(state.ledger.clients().count(), 0);
     assert_eq!(state.ledger.currencies().count(), 3);
@@ -454,4 +488,12 @@ fn a_stop_ends_it_and_a_restart_does_not() {
     world.done(0, Request::Stop);
     assert!(!world.control.state.settings.users);
     assert!(world.control.state.rests.is_empty());
+    // The currencies that were made for those clients go, if nothing else needs them.
+    let mut journal = opened.journal;
+    journal.rewrite(&state).unwrap();
+    let mut next = control(world._directory.path(), FakeHost::new(0), &world.engine);
+    users
+        .into_iter()
+        .for_each(|user| next.collect_currency(user));
+    assert_eq!(next.state.ledger.currencies().count(), 1);
 }
