@@ -254,7 +254,7 @@ void BPF_STRUCT_OPS(prorata_running, struct task_struct *p)
 	task = task_of(p);
 	if (!task || !task->competes)
 		return;
-	if (!one_cpu && all_tasks && is_early(task) && have_siblings_changed(task->node)) {
+	if (!one_cpu && all_tasks && hybrid && have_siblings_changed(task->node)) {
 		forget_price(task->node);
 		revalue(entity_of(task), scx_bpf_now());
 	}
