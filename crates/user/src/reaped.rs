@@ -12,6 +12,12 @@ use crate::slumber::{CROWD, ROUND_NS, Sampling};
 use crate::tree::Tree;
 use crate::waited::Waited;
 
+/// So often children that have ended are looked for, while more end.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// Sums over ended children, where they could be read: [`Client::waited_sums`].
+type Sums = Vec<Option<u64>>;
+
 /// When time of ended children is to be charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Charging {
@@ -44,12 +50,29 @@ impl Tree {
             }
             return 0;
         }
+        let sums = (0..MOST_ATTEMPTS).find_map(|_| self.know_ended(id, &clients, now_ns));
+        if sums.is_none() && charging == Charging::Soon && now_ns - since_ns < 2 * ROUND_NS {
+            if let Some(client) = self.client_mut(id) {
+                client.reaped_since_ns = Some(since_ns);
+            }
+            return 0;
+        }
+        self.tell_of_outsiders(&parents);
+        self.client_mut(id)
+            .map_or(0, |client| client.charge_reaped(sums))
+    }
+
+    /// Samples these clients, and so finds out which children have ended. Returns the sums that hold
+    /// the time of those. None if more ended meanwhile: time that was charged before would be charged
+    /// again.
+    fn know_ended(&mut self, id: ClientId, clients: &[ClientId], now_ns: u64) -> Option<Sums> {
+        let sums = |tree: &Self| tree.client(id).map(Client::waited_sums);
+        let before = sums(self);
         for client in clients {
-            self.sample(client, Sampling::All, now_ns);
+            self.sample(*client, Sampling::All, now_ns);
         }
         self.review_zombies();
-        self.tell_of_outsiders(&parents);
-        self.client_mut(id).map_or(0, Client::charge_reaped)
+        before.filter(|before| sums(self).as_ref() == Some(before))
     }
 
     /// The clients, besides this one, that have children of these processes or that such children
@@ -90,24 +113,34 @@ impl Client {
         parents
     }
 
+    /// The sums of its processes that waited, and of its foster parents.
+    fn waited_sums(&self) -> Sums {
+        let waited = self.processes.iter().filter(|process| process.reaped);
+        let own = waited.map(|process| process.stat().ok());
+        let foster_parents = self.foster_parents.iter();
+        let foster_parents = foster_parents.map(|parent| parent.stat_file.read().ok());
+        let stats = own.chain(foster_parents);
+        stats.map(|stat| Some(stat?.waited_ns)).collect()
+    }
+
     /// Charges the time of ended children. To be called when it is known which of it was charged
-    /// before.
-    fn charge_reaped(&mut self) -> u64 {
+    /// before: that in these sums, or else by now.
+    fn charge_reaped(&mut self, sums: Option<Sums>) -> u64 {
         self.reaped_since_ns = None;
+        let mut sums = sums.unwrap_or_else(|| self.waited_sums()).into_iter();
         let mut waited_ns = 0;
         for process in &mut self.processes {
             if std::mem::take(&mut process.reaped)
-                && let Ok(stat) = process.stat()
+                && let Some(sum_ns) = sums.next().flatten()
             {
-                waited_ns += process.waited.read(stat.waited_ns);
+                waited_ns += process.waited.read(sum_ns);
             }
         }
         for foster_parent in &mut self.foster_parents {
-            if let Ok(stat) = foster_parent.stat_file.read() {
-                waited_ns += match foster_parent.shared {
-                    true => 0,
-                    false => foster_parent.waited.read(stat.waited_ns),
-                };
+            if let Some(sum_ns) = sums.next().flatten()
+                && !foster_parent.shared
+            {
+                waited_ns += foster_parent.waited.read(sum_ns);
             }
         }
         self.account(waited_ns);

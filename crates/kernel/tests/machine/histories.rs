@@ -3,19 +3,18 @@
 //! random weights, no program waits for too long.
 
 use std::ops::Range;
-use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use prorata_kernel::scheduler::{Decision, ROOT_TICKETS, Scheduler};
+use prorata_kernel::scheduler::{Options, ROOT_TICKETS, Scheduler, Scope};
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::cgroups::Group;
 use crate::early::{OVERDUE, check_pauses};
 use crate::hogs::Hog;
-use crate::replay::{check, listen_for};
-use crate::world::{HYBRID, WHOLE, base, place, ticket};
+use crate::replay::judge_for;
+use crate::world::{HYBRID, base, place, ticket};
 
 const SEEDS: Range<u64> = 0..3;
 const TIME: Duration = Duration::from_secs(2);
@@ -23,8 +22,6 @@ const CLIENTS: u32 = 5;
 /// Its clients share it, so what each is worth changes when another one sleeps.
 const CURRENCY: u32 = 10;
 const MOST_PROGRAMS: u64 = 3;
-/// While the decisions of a whole machine are recorded.
-const WEIGHTS_CHANGED: u32 = 10;
 
 struct History(Xoshiro256PlusPlus);
 
@@ -76,25 +73,24 @@ pub fn early_picks() -> Result<(), Failed> {
                 programs.push(program);
             }
         }
-        judge(&listen(&scheduler, seed)?, seed)?;
+        judge(&scheduler, seed)?;
     }
     Ok(())
 }
 
-/// What is decided for a while.
-fn listen(scheduler: &Scheduler, seed: u64) -> Result<Vec<Decision>, Failed> {
+fn judge(scheduler: &Scheduler, seed: u64) -> Result<(), Failed> {
     eprintln!("    seed {seed}");
-    let decisions = listen_for(TIME)?;
-    match scheduler.failure() {
-        Some(failure) => Err(failure.into()),
-        None => Ok(decisions),
+    let judged = judge_for(TIME);
+    if let Some(failure) = scheduler.failure() {
+        return Err(failure.into());
     }
-}
-
-fn judge(decisions: &[Decision], seed: u64) -> Result<(), Failed> {
-    let judged = check(decisions);
     judged.map_err(|failed| format!("seed {seed}: {}", failed.message().unwrap_or_default()).into())
 }
+
+const WHOLE: Options = Options {
+    scope: Scope::All,
+    ..HYBRID
+};
 
 /// Groups inside groups, and clients, all with early tasks beside tasks that wait.
 pub fn whole() -> Result<(), Failed> {
@@ -104,37 +100,6 @@ pub fn whole() -> Result<(), Failed> {
         let machine = Machine::new(&mut History::new(seed), &scheduler)?;
         let hogs: Vec<&Hog> = machine.hogs.iter().collect();
         check_pauses(&scheduler, &hogs, Duration::from_secs(15), OVERDUE)?;
-    }
-    Ok(())
-}
-
-/// The same, replayed while weights change. The end of the machine precedes the judgement, which
-/// would have to share it.
-pub fn whole_picks() -> Result<(), Failed> {
-    for seed in SEEDS {
-        let scheduler = Scheduler::load_traced(&WHOLE)?;
-        let mut history = History::new(seed);
-        let machine = Machine::new(&mut history, &scheduler)?;
-        let groups: Vec<&Group> = machine.inner.iter().chain(&machine.outer).collect();
-        let decisions = thread::scope(|scope| {
-            let changes = scope.spawn(move || change_weights(&groups, &mut history));
-            let decisions = listen(&scheduler, seed)?;
-            changes.join().expect("it ends")?;
-            Ok::<_, Failed>(decisions)
-        })?;
-        drop(machine);
-        drop(scheduler);
-        judge(&decisions, seed)?;
-    }
-    Ok(())
-}
-
-fn change_weights(groups: &[&Group], history: &mut History) -> Result<(), String> {
-    for _ in 0..WEIGHTS_CHANGED {
-        thread::sleep(TIME / WEIGHTS_CHANGED);
-        let group = groups[history.one_to(groups.len() as u64) as usize - 1];
-        let set = group.set_weight(history.weight());
-        set.map_err(|failed| failed.message().unwrap_or_default().to_owned())?;
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ const LIMITS: [(&str, Check); 10] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 43] = [
+const CHECKS: [(&str, Check); 42] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -137,10 +137,6 @@ const CHECKS: [(&str, Check); 43] = [
     (
         "no_task_of_a_whole_machine_starves_in_random_histories",
         histories::whole,
-    ),
-    (
-        "every_pick_of_a_whole_machine_in_random_histories_is_allowed",
-        histories::whole_picks,
     ),
     (
         "every_pick_from_the_midst_is_the_core_s",
