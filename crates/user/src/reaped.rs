@@ -2,8 +2,10 @@
 //!
 //! That time shows in the parent's sum once the parent has waited for the child. But a part of it
 //! may have been charged before: to the child while it lived, or to the client of the child's own
-//! children. So once a sum grows, the engine first finds out which processes have ended that may be
-//! in it: children in other clients, children that slumber, and children outside of all clients.
+//! children. So once a sum grows, the engine reads it, then finds out which processes have ended that
+//! may be in it, in any client and outside of all, and then charges the rest.
+
+use std::collections::BTreeMap;
 
 use prorata_core::ids::ClientId;
 
@@ -12,11 +14,8 @@ use crate::slumber::{CROWD, ROUND_NS, Sampling};
 use crate::tree::Tree;
 use crate::waited::Waited;
 
-/// So often children that have ended are looked for, while more end.
-const MOST_ATTEMPTS: u32 = 3;
-
-/// Sums over ended children, where they could be read: [`Client::waited_sums`].
-type Sums = Vec<Option<u64>>;
+/// Sums over ended children, by process.
+type Sums = BTreeMap<u32, u64>;
 
 /// When time of ended children is to be charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,39 +49,25 @@ impl Tree {
             }
             return 0;
         }
-        let sums = (0..MOST_ATTEMPTS).find_map(|_| self.know_ended(id, &clients, now_ns));
-        if sums.is_none() && charging == Charging::Soon && now_ns - since_ns < 2 * ROUND_NS {
-            if let Some(client) = self.client_mut(id) {
-                client.reaped_since_ns = Some(since_ns);
-            }
-            return 0;
-        }
-        self.tell_of_outsiders(&parents);
-        self.client_mut(id)
-            .map_or(0, |client| client.charge_reaped(sums))
-    }
-
-    /// Samples these clients, and so finds out which children have ended. Returns the sums that hold
-    /// the time of those. None if more ended meanwhile: time that was charged before would be charged
-    /// again.
-    fn know_ended(&mut self, id: ClientId, clients: &[ClientId], now_ns: u64) -> Option<Sums> {
-        let sums = |tree: &Self| tree.client(id).map(Client::waited_sums);
-        let before = sums(self);
+        // Before the look: all children in these sums are found to be gone.
+        let sums = self.client(id).map(Client::waited_sums);
         for client in clients {
-            self.sample(*client, Sampling::All, now_ns);
+            self.sample(client, Sampling::All, now_ns);
         }
         self.review_zombies();
-        before.filter(|before| sums(self).as_ref() == Some(before))
+        self.tell_of_outsiders(&parents);
+        let client = self.client_mut(id).zip(sums);
+        client.map_or(0, |(client, sums)| client.charge_reaped(&sums))
     }
 
-    /// The clients, besides this one, that have children of these processes or that such children
-    /// foster, and this one if such children slumber. With the number of all their processes.
+    /// The clients that have children of these processes, or, besides this one, that such children
+    /// foster. With the number of all their processes.
     fn with_children_of(&self, parents: &[u32], id: ClientId) -> (Vec<ClientId>, usize) {
         let has_some = |client: &Client| {
             let is_own = client.id == id;
             let mut processes = client.processes.iter();
             let mut foster_parents = client.foster_parents.iter();
-            processes.any(|p| parents.contains(&p.parent) && (p.slumbers || !is_own))
+            processes.any(|p| parents.contains(&p.parent))
                 || !is_own && foster_parents.any(|f| parents.contains(&f.parent))
         };
         let (mut clients, mut processes) = (Vec::new(), 0);
@@ -116,31 +101,34 @@ impl Client {
     /// The sums of its processes that waited, and of its foster parents.
     fn waited_sums(&self) -> Sums {
         let waited = self.processes.iter().filter(|process| process.reaped);
-        let own = waited.map(|process| process.stat().ok());
+        let own = waited.map(|process| (process.id.pid, process.stat().ok()));
         let foster_parents = self.foster_parents.iter();
-        let foster_parents = foster_parents.map(|parent| parent.stat_file.read().ok());
-        let stats = own.chain(foster_parents);
-        stats.map(|stat| Some(stat?.waited_ns)).collect()
+        let foster_parents =
+            foster_parents.map(|parent| (parent.id.pid, parent.stat_file.read().ok()));
+        let sums = own.chain(foster_parents);
+        sums.filter_map(|(pid, stat)| Some((pid, stat?.waited_ns)))
+            .collect()
     }
 
-    /// Charges the time of ended children. To be called when it is known which of it was charged
-    /// before: that in these sums, or else by now.
-    fn charge_reaped(&mut self, sums: Option<Sums>) -> u64 {
+    /// Charges the time of ended children in these sums. To be called when it is known which of it
+    /// was charged before. A process that waited since then is left for the next time.
+    fn charge_reaped(&mut self, sums: &Sums) -> u64 {
         self.reaped_since_ns = None;
-        let mut sums = sums.unwrap_or_else(|| self.waited_sums()).into_iter();
+        let now = self.waited_sums();
         let mut waited_ns = 0;
         for process in &mut self.processes {
-            if std::mem::take(&mut process.reaped)
-                && let Some(sum_ns) = sums.next().flatten()
-            {
-                waited_ns += process.waited.read(sum_ns);
+            if let Some(sum_ns) = sums.get(&process.id.pid) {
+                process.reaped = false;
+                let is_whole = now.get(&process.id.pid) == Some(sum_ns);
+                waited_ns += process.waited.read(*sum_ns, is_whole);
             }
         }
         for foster_parent in &mut self.foster_parents {
-            if let Some(sum_ns) = sums.next().flatten()
+            if let Some(sum_ns) = sums.get(&foster_parent.id.pid)
                 && !foster_parent.shared
             {
-                waited_ns += foster_parent.waited.read(sum_ns);
+                let is_whole = now.get(&foster_parent.id.pid) == Some(sum_ns);
+                waited_ns += foster_parent.waited.read(*sum_ns, is_whole);
             }
         }
         self.account(waited_ns);

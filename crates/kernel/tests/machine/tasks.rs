@@ -141,7 +141,9 @@ pub fn waits() -> Result<(), Failed> {
         let turns = after.dispatches - before.dispatches;
         let mean_ns = (after.waited_ns - before.waited_ns) / turns.max(1);
         eprintln!("    {tickets}: {turns} turns, waited {mean_ns} ns, at most from {least_ns}");
-        if turns == 0 || least_ns > longest_ns || mean_ns > longest_ns - CLIENTS * TURN_NS {
+        // If each turn ends a tick late, that leaves next to nothing for the machine's own programs.
+        let most_ns = (longest_ns - CLIENTS * TURN_NS) * 21 / 20;
+        if turns == 0 || least_ns > longest_ns || mean_ns > most_ns {
             return Err(format!("{tickets} of {total} tickets: {after:?}").into());
         }
     }
