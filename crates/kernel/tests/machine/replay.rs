@@ -43,7 +43,7 @@ fn replay(decisions: &[Decision]) -> Result<u64, Disallowed> {
     Ok(replay.picks())
 }
 
-pub fn check(decisions: &[Decision]) -> Result<(), Failed> {
+fn check(decisions: &[Decision]) -> Result<(), Failed> {
     let picks = replay(decisions)?;
     eprintln!("    {picks} picks");
     match picks {
@@ -52,12 +52,12 @@ pub fn check(decisions: &[Decision]) -> Result<(), Failed> {
     }
 }
 
-/// What is decided in this time.
-pub fn listen_for(time: Duration) -> Result<Vec<Decision>, Failed> {
+/// Judges what is decided in this time.
+pub fn judge_for(time: Duration) -> Result<(), Failed> {
     let tap = Tap::open()?;
     let mut decisions = Vec::new();
     record(&|| tap.take_decisions(), time, &mut decisions)?;
-    Ok(decisions)
+    check(&decisions)
 }
 
 /// Three that compute, and two that sleep now and then.
