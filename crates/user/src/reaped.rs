@@ -2,10 +2,8 @@
 //!
 //! That time shows in the parent's sum once the parent has waited for the child. But a part of it
 //! may have been charged before: to the child while it lived, or to the client of the child's own
-//! children. So once a sum grows, the engine reads it, then finds out which processes have ended that
-//! may be in it, in any client and outside of all, and then charges the rest.
-
-use std::collections::BTreeMap;
+//! children. So once a sum grows, the engine first finds out which processes have ended that may be
+//! in it: children in other clients, children that slumber, and children outside of all clients.
 
 use prorata_core::ids::ClientId;
 
@@ -13,9 +11,6 @@ use crate::client::Client;
 use crate::slumber::{CROWD, ROUND_NS, Sampling};
 use crate::tree::Tree;
 use crate::waited::Waited;
-
-/// Sums over ended children, by process.
-type Sums = BTreeMap<u32, u64>;
 
 /// When time of ended children is to be charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,25 +44,22 @@ impl Tree {
             }
             return 0;
         }
-        // Before the look: all children in these sums are found to be gone.
-        let sums = self.client(id).map(Client::waited_sums);
         for client in clients {
             self.sample(client, Sampling::All, now_ns);
         }
         self.review_zombies();
         self.tell_of_outsiders(&parents);
-        let client = self.client_mut(id).zip(sums);
-        client.map_or(0, |(client, sums)| client.charge_reaped(&sums))
+        self.client_mut(id).map_or(0, Client::charge_reaped)
     }
 
-    /// The clients that have children of these processes, or, besides this one, that such children
-    /// foster. With the number of all their processes.
+    /// The clients, besides this one, that have children of these processes or that such children
+    /// foster, and this one if such children slumber. With the number of all their processes.
     fn with_children_of(&self, parents: &[u32], id: ClientId) -> (Vec<ClientId>, usize) {
         let has_some = |client: &Client| {
             let is_own = client.id == id;
             let mut processes = client.processes.iter();
             let mut foster_parents = client.foster_parents.iter();
-            processes.any(|p| parents.contains(&p.parent))
+            processes.any(|p| parents.contains(&p.parent) && (p.slumbers || !is_own))
                 || !is_own && foster_parents.any(|f| parents.contains(&f.parent))
         };
         let (mut clients, mut processes) = (Vec::new(), 0);
@@ -98,37 +90,24 @@ impl Client {
         parents
     }
 
-    /// The sums of its processes that waited, and of its foster parents.
-    fn waited_sums(&self) -> Sums {
-        let waited = self.processes.iter().filter(|process| process.reaped);
-        let own = waited.map(|process| (process.id.pid, process.stat().ok()));
-        let foster_parents = self.foster_parents.iter();
-        let foster_parents =
-            foster_parents.map(|parent| (parent.id.pid, parent.stat_file.read().ok()));
-        let sums = own.chain(foster_parents);
-        sums.filter_map(|(pid, stat)| Some((pid, stat?.waited_ns)))
-            .collect()
-    }
-
-    /// Charges the time of ended children in these sums. To be called when it is known which of it
-    /// was charged before. A process that waited since then is left for the next time.
-    fn charge_reaped(&mut self, sums: &Sums) -> u64 {
+    /// Charges the time of ended children. To be called when it is known which of it was charged
+    /// before.
+    fn charge_reaped(&mut self) -> u64 {
         self.reaped_since_ns = None;
-        let now = self.waited_sums();
         let mut waited_ns = 0;
         for process in &mut self.processes {
-            if let Some(sum_ns) = sums.get(&process.id.pid) {
-                process.reaped = false;
-                let is_whole = now.get(&process.id.pid) == Some(sum_ns);
-                waited_ns += process.waited.read(*sum_ns, is_whole);
+            if std::mem::take(&mut process.reaped)
+                && let Ok(stat) = process.stat()
+            {
+                waited_ns += process.waited.read(stat.waited_ns);
             }
         }
         for foster_parent in &mut self.foster_parents {
-            if let Some(sum_ns) = sums.get(&foster_parent.id.pid)
-                && !foster_parent.shared
-            {
-                let is_whole = now.get(&foster_parent.id.pid) == Some(sum_ns);
-                waited_ns += foster_parent.waited.read(*sum_ns, is_whole);
+            if let Ok(stat) = foster_parent.stat_file.read() {
+                waited_ns += match foster_parent.shared {
+                    true => 0,
+                    false => foster_parent.waited.read(stat.waited_ns),
+                };
             }
         }
         self.account(waited_ns);

@@ -52,15 +52,13 @@ impl Waited {
         self.charged_alive_ns += life_ns;
     }
 
-    /// Takes a reading of the sum: all children in it must be gone by [`child_gone`](Self::child_gone).
-    /// Returns time in it that is still to be charged. With `is_whole` all that are gone are in it.
-    pub(crate) fn read(&mut self, sum_ns: u64, is_whole: bool) -> u64 {
+    /// Takes a reading of the sum, which must be newer than all calls of
+    /// [`child_gone`](Self::child_gone). Returns time in it that is still to be charged.
+    pub(crate) fn read(&mut self, sum_ns: u64) -> u64 {
         let grown_ns = sum_ns.saturating_sub(self.opening_ns);
         // Children without a wait never get into the sum. Their charged time must not hide time
         // of others.
-        if is_whole {
-            self.charged_alive_ns = self.charged_alive_ns.min(grown_ns + ROUNDING_NS);
-        }
+        self.charged_alive_ns = self.charged_alive_ns.min(grown_ns + ROUNDING_NS);
         let unseen_ns = grown_ns.saturating_sub(self.charged_alive_ns);
         let new_ns = unseen_ns.saturating_sub(self.charged_after_ns);
         self.charged_after_ns += new_ns;
@@ -92,7 +90,7 @@ mod tests {
         let (mut truth_ns, mut charged_ns) = (50 * TICK_NS, 0);
         for child_ns in (0..1000).map(|i| 700_000 + i * 12_345) {
             truth_ns += child_ns;
-            charged_ns += waited.read(rounded(truth_ns), true);
+            charged_ns += waited.read(rounded(truth_ns));
         }
         let used_ns = truth_ns - 50 * TICK_NS;
         assert!(charged_ns <= used_ns && used_ns - charged_ns < ROUNDING_NS);
@@ -108,7 +106,7 @@ mod tests {
             charged_ns += child_ns * 2 / 3;
             truth_ns += child_ns;
             waited.child_gone(child_ns * 2 / 3);
-            charged_ns += waited.read(rounded(truth_ns), true);
+            charged_ns += waited.read(rounded(truth_ns));
             assert!(
                 charged_ns <= truth_ns && truth_ns - charged_ns < ROUNDING_NS,
                 "{child}"
@@ -120,11 +118,11 @@ mod tests {
     fn growth_shows_once_and_a_stranger_in_it_is_not_charged() {
         let mut waited = Waited::since(7 * TICK_NS);
         assert!(!waited.has_grown(7 * TICK_NS) && waited.has_grown(8 * TICK_NS));
-        assert_eq!(waited.read(8 * TICK_NS, true), TICK_NS);
+        assert_eq!(waited.read(8 * TICK_NS), TICK_NS);
         assert!(!waited.has_grown(8 * TICK_NS));
         waited.forgive();
-        assert_eq!(waited.read(100 * TICK_NS, true), 0);
-        assert_eq!(waited.read(103 * TICK_NS, true), 3 * TICK_NS);
+        assert_eq!(waited.read(100 * TICK_NS), 0);
+        assert_eq!(waited.read(103 * TICK_NS), 3 * TICK_NS);
         assert_eq!(waited.accounted_ns(), 103 * TICK_NS);
     }
 
@@ -133,19 +131,9 @@ mod tests {
         let mut waited = Waited::since(0);
         for _ in 0..100 {
             waited.child_gone(40 * TICK_NS);
-            assert_eq!(waited.read(0, true), 0);
+            assert_eq!(waited.read(0), 0);
         }
-        let late_ns = waited.read(100 * TICK_NS, true);
+        let late_ns = waited.read(100 * TICK_NS);
         assert!(late_ns >= 100 * TICK_NS - ROUNDING_NS, "{late_ns}");
-    }
-
-    #[test]
-    fn a_child_that_is_gone_but_not_in_the_sum_yet_is_charged_once() {
-        let mut waited = Waited::since(0);
-        waited.child_gone(20 * TICK_NS);
-        // A second child ended between the reading of the sum and the look at the children.
-        waited.child_gone(30 * TICK_NS);
-        assert_eq!(waited.read(21 * TICK_NS, false), 0);
-        assert_eq!(waited.read(52 * TICK_NS, true), 2 * TICK_NS);
     }
 }
