@@ -65,7 +65,8 @@ static struct task *beside(s32 cpu)
 static u64 lead_over_others(const struct task *task, s32 cpu)
 {
 	const struct entity *client = &node_at(task->node)->client;
-	u64 lead = lead_over_waiting(task->node, cpu), pass = READ_ONCE(client->pass), key;
+	u64 lead = lead_over_waiting(task->node, cpu), pass = READ_ONCE(client->pass);
+	u64 key, over_rival;
 	struct task *rival = beside(cpu);
 
 	if (!rival || rival->node == task->node || is_early(rival))
@@ -73,8 +74,8 @@ static u64 lead_over_others(const struct task *task, s32 cpu)
 	key = key_of(entity_of(rival), pass_for(rival));
 	if (!before(key, pass))
 		return lead;
-	key = service_of(pass - key, client->worth);
-	return key > lead ? key : lead;
+	over_rival = service_of(pass - key, client->worth);
+	return over_rival > lead ? over_rival : lead;
 }
 
 /* Whether the leads of a task and of its client permit it to be early on this CPU. */

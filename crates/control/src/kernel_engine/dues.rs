@@ -93,11 +93,6 @@ impl Dues {
         self.clients.retain(|id, _| lives(*id));
         self.confined.retain(|id, _| lives(*id));
     }
-
-    /// The CPUs that a client may use, if it is confined.
-    pub fn affinity(&self, id: ClientId) -> Option<&Affinity> {
-        self.confined.get(&id)
-    }
 }
 
 impl KernelSide {
@@ -158,7 +153,7 @@ impl KernelSide {
     /// current.
     fn report_to(&self, entitlements: &mut Entitlements) {
         for (id, client) in &self.clients {
-            entitlements.set_affinity(*id, self.dues.affinity(*id));
+            entitlements.set_affinity(*id, self.dues.confined.get(id));
             entitlements.set_runnable(*id, client.now.runnable);
         }
         entitlements.refresh_all(&mut |_, _, _| ());

@@ -57,9 +57,9 @@ pub(super) struct KernelSide {
     /// At the last look: the process born last on this machine, and the number
     /// of tasks of each client.
     seen: (Option<u32>, Vec<(ClientId, u32)>),
-    pub(super) dues: Dues,
     /// Whether the clients' processes were found since then.
     are_found: bool,
+    pub(super) dues: Dues,
     /// Turns under schedulers that were unloaded.
     earlier_decisions: u64,
     reloaded: bool,

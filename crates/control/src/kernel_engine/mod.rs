@@ -133,6 +133,13 @@ impl Shared {
         // Each method leaves it whole wherever it panics.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The last process of a client may have left it.
+    fn tell_exits(&self, side: &KernelSide) {
+        if side.has_exited() {
+            self.exits.ring();
+        }
+    }
 }
 
 /// Why the kernel engine does not start, apart from the scheduler's own errors.
@@ -279,15 +286,6 @@ impl ForKernel {
     }
 }
 
-impl ForKernel {
-    /// The last process of a client may have left it.
-    fn tell_exits(&self, side: &KernelSide) {
-        if side.has_exited() {
-            self.shared.exits.ring();
-        }
-    }
-}
-
 impl Drop for ForKernel {
     fn drop(&mut self) {
         self.shared.end.ring();
@@ -302,7 +300,7 @@ impl Engine for ForKernel {
     fn manage(&self, client: ClientId, root: ProcessId) -> Result<(), EngineError> {
         let mut side = self.side();
         side.manage(client, root)?;
-        self.tell_exits(&side);
+        self.shared.tell_exits(&side);
         Ok(())
     }
 
@@ -319,7 +317,7 @@ impl Engine for ForKernel {
     fn let_out(&self, processes: &[ProcessId]) {
         let mut side = self.side();
         side.let_out(processes);
-        self.tell_exits(&side);
+        self.shared.tell_exits(&side);
     }
 
     fn adopt(&self, client: ClientId, parent: ProcessId) -> Result<(), EngineError> {

@@ -43,8 +43,6 @@ pub(super) fn watch(shared: &Shared) {
         if is_due && side.has_confined() {
             side.look_and_account(&shared.dispatcher, &shared.cpus);
         }
-        if side.has_exited() {
-            shared.exits.ring();
-        }
+        shared.tell_exits(&side);
     }
 }

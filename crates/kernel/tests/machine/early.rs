@@ -64,6 +64,18 @@ pub fn adversaries() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The first group's part of what two groups receive in four seconds, once windows are filled.
+fn share_of_two(scheduler: &Scheduler, a: &Group, b: &Group) -> Result<f64, Failed> {
+    thread::sleep(LEARNS);
+    let (before_a, before_b) = (a.used_ns(), b.used_ns());
+    thread::sleep(Duration::from_secs(4));
+    let (used_a, used_b) = (a.used_ns() - before_a, b.used_ns() - before_b);
+    match scheduler.failure() {
+        Some(failure) => Err(failure.into()),
+        None => Ok(used_a as f64 / (used_a + used_b) as f64),
+    }
+}
+
 /// The same in control groups, where a third group naps: it leaves most of its due to the others, so
 /// each of these is far ahead of its own due. One adversary and one hog for each CPU.
 pub fn adversaries_in_groups() -> Result<(), Failed> {
@@ -79,14 +91,7 @@ pub fn adversaries_in_groups() -> Result<(), Failed> {
             programs.extend([Hog::bursts(use_ms, sleep_ms), b.hog()?]);
             a.add(&programs[programs.len() - 2])?;
         }
-        thread::sleep(LEARNS);
-        let (before_a, before_b) = (a.used_ns(), b.used_ns());
-        thread::sleep(Duration::from_secs(4));
-        let (used_a, used_b) = (a.used_ns() - before_a, b.used_ns() - before_b);
-        if let Some(failure) = scheduler.failure() {
-            return Err(failure.into());
-        }
-        let share = used_a as f64 / (used_a + used_b) as f64;
+        let share = share_of_two(&scheduler, &a, &b)?;
         eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
         // The bound of leads and a quantum, in four seconds.
         if share > 0.5 + 0.12 / 4.0 {
@@ -112,14 +117,7 @@ pub fn alternating_adversaries() -> Result<(), Failed> {
         }
         programs.push(b.hog()?);
     }
-    thread::sleep(LEARNS);
-    let (before_a, before_b) = (a.used_ns(), b.used_ns());
-    thread::sleep(Duration::from_secs(4));
-    let (used_a, used_b) = (a.used_ns() - before_a, b.used_ns() - before_b);
-    if let Some(failure) = scheduler.failure() {
-        return Err(failure.into());
-    }
-    let share = used_a as f64 / (used_a + used_b) as f64;
+    let share = share_of_two(&scheduler, &a, &b)?;
     eprintln!("    {share:.3}");
     let gain = if cpus == 1 { 0.04 } else { 0.0 };
     match share > 0.5 + gain + 0.12 / 4.0 {

@@ -11,18 +11,22 @@ use crate::host::{CpuUse, Host as _, Origin};
 
 const UNMANAGEABLE: u32 = 199;
 
-fn sweeping() -> World {
+/// A daemon on this host, without anything yet.
+fn over(host: FakeHost) -> World {
     let directory = fast_directory();
     let engine = FakeEngine::default();
+    World {
+        control: control(directory.path(), host, &engine),
+        engine,
+        _directory: directory,
+    }
+}
+
+fn sweeping() -> World {
     let mut host = FakeHost::new(0);
     // The engine of these tests knows no descendants.
     host.processes.remove(&91);
-    let control = control(directory.path(), host, &engine);
-    let mut world = World {
-        control,
-        engine,
-        _directory: directory,
-    };
+    let mut world = over(host);
     assert!(matches!(
         world.ask(0, manage_users()),
         Response::Status(status) if status.users == Some(UsersReport { left_out: 0 })
@@ -167,14 +171,8 @@ fn what_a_user_runs_can_be_named_for_a_client() {
 
 #[test]
 fn a_process_that_changes_its_user_changes_its_client() {
-    let directory = fast_directory();
-    let engine = FakeEngine::default();
     let host = FakeHost::new(0);
-    let mut world = World {
-        control: control(directory.path(), host.clone(), &engine),
-        engine,
-        _directory: directory,
-    };
+    let mut world = over(host.clone());
     world.ask(0, manage_users());
     world.control.sweep_users();
     let mut changed = host;
@@ -297,15 +295,9 @@ fn what_is_released_joins_at_the_next_sweep_though_it_did_not_before() {
 
 #[test]
 fn many_users_get_their_clients_one_after_another() {
-    let directory = fast_directory();
-    let engine = FakeEngine::default();
     let mut host = FakeHost::new(0);
     (0..200).for_each(|user| host.add(1_000 + user, 1, 2_000 + user, "any"));
-    let mut world = World {
-        control: control(directory.path(), host, &engine),
-        engine,
-        _directory: directory,
-    };
+    let mut world = over(host);
     world.ask(0, manage_users());
     world.control.sweep_users();
     assert_eq!(world.control.state.rests.len(), 64);
@@ -319,8 +311,6 @@ fn many_users_get_their_clients_one_after_another() {
 
 #[test]
 fn processes_that_logins_need_are_left_alone() {
-    let directory = fast_directory();
-    let engine = FakeEngine::default();
     let mut host = FakeHost::new(0);
     for pid in [100, 101, 102] {
         let origin = Origin {
@@ -334,11 +324,7 @@ fn processes_that_logins_need_are_left_alone() {
         ..host.origin(103).unwrap()
     };
     host.origins.insert(103, sudo);
-    let mut world = World {
-        control: control(directory.path(), host, &engine),
-        engine,
-        _directory: directory,
-    };
+    let mut world = over(host);
     world.ask(0, manage_users());
     world.control.sweep_users();
     let rest = world.pids(ALICE);
