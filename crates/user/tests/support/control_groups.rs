@@ -27,11 +27,13 @@ fn says(group: &Path, file: &str) -> bool {
 
 /// Whether the group of a process, or one around that, is frozen or runs on idle CPUs only.
 pub fn is_held_down(pid: u32) -> bool {
-    let group = group_of(pid);
-    group.is_some_and(|group| {
-        let mut around = group.ancestors();
-        around.any(|group| says(group, "cgroup.freeze") || says(group, "cpu.idle"))
-    })
+    group_of(pid).is_some_and(|group| holds_down(&group))
+}
+
+/// Whether a control group, or one that it is in, holds its processes down.
+pub fn holds_down(group: &Path) -> bool {
+    let mut around = group.ancestors();
+    around.any(|group| says(group, "cgroup.freeze") || says(group, "cpu.idle"))
 }
 
 pub fn put_in(group: &Path, pid: u32) {
