@@ -129,6 +129,7 @@ fn passed_over_is_found(decisions: &[Decision]) -> Result<(), Failed> {
 
 /// Limited clients beside others, some of them with early tasks. Use during a pause is found.
 pub fn limited_picks() -> Result<(), Failed> {
+    const PAUSES: usize = 20;
     for options in [&STRIDE, &HYBRID] {
         let scheduler = Scheduler::load_traced(options)?;
         let mut programs = programs(&scheduler)?;
@@ -140,14 +141,18 @@ pub fn limited_picks() -> Result<(), Failed> {
         }
         let mut decisions = Vec::new();
         let take = || scheduler.take_decisions();
-        record(&take, Duration::from_secs(4), &mut decisions)?;
+        let is_pause = |told: &&Decision| told.kind == DecisionKind::Pause;
+        // A machine whose host is busy has fewer pauses in the same time.
+        for _ in 0..15 {
+            record(&take, Duration::from_secs(4), &mut decisions)?;
+            if decisions.iter().filter(is_pause).count() >= PAUSES {
+                break;
+            }
+        }
         check(&decisions)?;
-        let pauses = decisions.iter();
-        let pauses = pauses
-            .filter(|told| told.kind == DecisionKind::Pause)
-            .count();
+        let pauses = decisions.iter().filter(is_pause).count();
         eprintln!("    {pauses} pauses");
-        if pauses < 20 {
+        if pauses < PAUSES {
             return Err(format!("only {pauses} pauses").into());
         }
         // The real trace, except that no pause ends.
