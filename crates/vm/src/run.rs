@@ -45,6 +45,15 @@ pub enum RunError {
         "the machine ended before its command, perhaps for want of memory; it last said:\n{last_words}"
     )]
     Died { last_words: String },
+    #[error(
+        "the command has not ended within {} s, in which QEMU used {} s of CPU time; the machine last said:\n{last_words}",
+        .limit.as_secs(), .cpu_time.as_secs()
+    )]
+    Late {
+        limit: Duration,
+        cpu_time: Duration,
+        last_words: String,
+    },
     #[error("the machine could not be brought up: {0}")]
     Init(String),
     #[error(transparent)]
@@ -62,12 +71,13 @@ pub struct Sinks<'a> {
 }
 
 /// Runs a job to its end in a machine of its own. `notes` is a directory that
-/// keeps whether KVM works.
+/// keeps whether KVM works. `limit` is how long the command may take.
 ///
 /// The machine ends with the calling thread, however that ends.
 pub fn run(
     machine: &VirtualMachine,
     job: &Job,
+    limit: Option<Duration>,
     notes: &Path,
     sinks: &mut Sinks<'_>,
 ) -> Result<Ending, RunError> {
@@ -76,18 +86,18 @@ pub fn run(
     // Only software counts instructions.
     if machine.instruction_ns.is_none() && kvm::is_there() {
         let works = kvm::recall(notes);
-        let limit = works.map_or(KVM_TRIAL_LIMIT, |_| UP_LIMIT);
+        let up_limit = works.map_or(KVM_TRIAL_LIMIT, |_| UP_LIMIT);
         if works != Some(false) {
             let processes = Processes::start(machine, Accelerator::Kvm, &initramfs)?;
-            let up = wait_until_up(processes, limit);
+            let up = wait_until_up(processes, up_limit);
             kvm::note(notes, up.is_ok());
             if let Ok(processes) = up {
-                return attend(processes, sinks);
+                return attend(processes, limit, sinks);
             }
         }
     }
     let processes = Processes::start(machine, Accelerator::Software, &initramfs)?;
-    attend(wait_until_up(processes, UP_LIMIT)?, sinks)
+    attend(wait_until_up(processes, UP_LIMIT)?, limit, sinks)
 }
 
 /// Waits for the first frame.
@@ -115,8 +125,29 @@ fn wait_until_up(mut processes: Processes, limit: Duration) -> Result<Processes,
 }
 
 /// Passes on the command's output until the command ends.
-fn attend(mut processes: Processes, sinks: &mut Sinks<'_>) -> Result<Ending, RunError> {
+fn attend(
+    mut processes: Processes,
+    limit: Option<Duration>,
+    sinks: &mut Sinks<'_>,
+) -> Result<Ending, RunError> {
+    let begin = Instant::now();
     loop {
+        if let Some(limit) = limit {
+            let left = limit.saturating_sub(begin.elapsed());
+            if left.is_zero()
+                || !processes
+                    .wait_for_channel(left)
+                    .map_err(ChannelError::from)?
+            {
+                let cpu_time = processes.cpu_time();
+                let last_words = processes.last_words();
+                return Err(RunError::Late {
+                    limit,
+                    cpu_time,
+                    last_words,
+                });
+            }
+        }
         match next(&mut processes)? {
             Frame::Output(bytes) => pass_on(sinks.output, &bytes)?,
             Frame::Errors(bytes) => pass_on(sinks.errors, &bytes)?,

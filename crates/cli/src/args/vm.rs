@@ -50,7 +50,7 @@ Examples:
   prorata vm run -- uname -r
   prorata vm run --kernel 6.18 --cpus 4 -- ./check
   prorata vm run --cpus 4 --sockets 2 -- lscpu --caches
-  prorata vm run --icount -- ./bench"
+  prorata vm run --icount --limit 600 -- ./bench"
 )]
 pub struct VmRunArgs {
     /// Number of CPUs
@@ -69,6 +69,10 @@ pub struct VmRunArgs {
     /// [default: the newest fetched]
     #[arg(long, value_name = "SERIES|FILE", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
+    /// How long the command may take; then the machine ends, and the end of its kernel's log is
+    /// printed [default: any time]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::Signal;
@@ -53,7 +54,11 @@ fn run_command(args: &VmRunArgs) -> Result<ExitCode> {
         output: &mut io::stdout().lock(),
         errors: &mut io::stderr().lock(),
     };
-    Ok(match run(&machine, &job, store.directory(), &mut sinks)? {
+    let limit = args
+        .limit
+        .map(|seconds| Duration::from_secs(seconds.into()));
+    let ending = run(&machine, &job, limit, store.directory(), &mut sinks)?;
+    Ok(match ending {
         channel::Ending::Exited(code) => Ending::Exited(code).pass_on(),
         channel::Ending::Killed(number) => match Signal::try_from(i32::from(number)) {
             Ok(signal) => Ending::Killed(signal).pass_on(),
@@ -117,7 +122,7 @@ fn prove(kernel: &Kernel, notes: &Path) -> Result<(), String> {
         output: &mut output,
         errors: &mut errors,
     };
-    match run(&machine, &job, notes, &mut sinks) {
+    match run(&machine, &job, None, notes, &mut sinks) {
         Ok(channel::Ending::Exited(0)) => Ok(()),
         Ok(_) => Err(String::from_utf8_lossy(&errors).trim_end().to_owned()),
         Err(error @ RunError::Start(_)) => Err(error.to_string()),

@@ -19,16 +19,17 @@ const SERIES: [&str; 2] = ["6.18", "7"];
 type Check = fn(&str) -> Result<(), Failed>;
 
 /// The checks of a short run, where `SHORT_TESTS` is set.
-const IN_SHORT: [&str; 6] = [
+const IN_SHORT: [&str; 7] = [
     "output_and_exit_code_come_through_on_6.18",
     "a_late_reader_gets_all_output_on_6.18",
     "the_kernel_s_files_are_in_place_on_6.18",
     "decisions_are_traced_and_allowed_on_6.18",
     "the_floor_takes_all_processes_on_7",
     "killed_machines_leave_nothing",
+    "a_command_that_hangs_is_ended_on_7",
 ];
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("output_and_exit_code_come_through", output_and_exit_code),
     ("signals_and_refusals_come_through", signals_and_refusals),
     ("writes_stay_in_the_machine", writes_stay),
@@ -37,6 +38,7 @@ const CHECKS: [(&str, Check); 8] = [
     ("the_kernel_s_files_are_in_place", kernel_files),
     ("the_floor_takes_all_processes", floor),
     ("the_clock_counts_instructions", counted),
+    ("a_command_that_hangs_is_ended", limited),
 ];
 
 fn all() -> impl Iterator<Item = (&'static str, Check)> {
@@ -137,6 +139,19 @@ fn nothing_left(series: &str) -> Result<(), Failed> {
     same(output.status.code(), Some(0), &output)?;
     same(output.stdout.as_slice(), b"begun\n", &output)?;
     same(begin.elapsed() < Duration::from_secs(1000), true, &output)
+}
+
+/// What the kernel said comes through.
+fn limited(series: &str) -> Result<(), Failed> {
+    let script = "echo '<0>a last word' >/dev/kmsg; echo begun; sleep 3000";
+    let output = machine(series, &["--limit", "20"], &["sh", "-c", script])?;
+    same(output.status.code(), Some(1), &output)?;
+    same(output.stdout.as_slice(), b"begun\n", &output)?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    for words in ["not ended within 20 s", "a last word"] {
+        same(errors.contains(words), true, &output)?;
+    }
+    Ok(())
 }
 
 fn floor(series: &str) -> Result<(), Failed> {
