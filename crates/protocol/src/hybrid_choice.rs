@@ -6,7 +6,7 @@ use std::str::FromStr;
 use prorata_core::hybrid::Mechanisms;
 use serde::{Deserialize, Serialize};
 
-/// Which mechanisms decide beside the policy when a client runs. None of them changes shares.
+/// Which mechanisms decide beside the policy when a client runs. Only nice values change shares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HybridChoice {
@@ -16,11 +16,15 @@ pub struct HybridChoice {
     pub abbreviated_quanta: bool,
     /// A waking task that received less than it deserved runs first (3.3).
     pub ticket_boost: bool,
+    /// A client's base tickets follow the nice values of its tasks (3.4). Older journals lack it.
+    #[serde(default)]
+    pub nice: bool,
 }
 
 const KERNEL_PRIORITIES: &str = "kernel-priorities";
 const ABBREVIATED_QUANTA: &str = "abbreviated-quanta";
 const TICKET_BOOST: &str = "ticket-boost";
+const NICE: &str = "nice";
 const NONE: &str = "none";
 
 impl HybridChoice {
@@ -29,12 +33,14 @@ impl HybridChoice {
         kernel_priorities: false,
         abbreviated_quanta: false,
         ticket_boost: false,
+        nice: false,
     };
     /// All mechanisms.
     pub const ALL: Self = Self {
         kernel_priorities: true,
         abbreviated_quanta: true,
         ticket_boost: true,
+        nice: true,
     };
 }
 
@@ -44,11 +50,13 @@ impl From<HybridChoice> for Mechanisms {
             kernel_priorities,
             abbreviated_quanta,
             ticket_boost,
+            nice,
         } = choice;
         Self {
             kernel_priorities,
             abbreviated_quanta,
             ticket_boost,
+            nice,
         }
     }
 }
@@ -73,6 +81,7 @@ impl FromStr for HybridChoice {
                 KERNEL_PRIORITIES => choice.kernel_priorities = true,
                 ABBREVIATED_QUANTA => choice.abbreviated_quanta = true,
                 TICKET_BOOST => choice.ticket_boost = true,
+                NICE => choice.nice = true,
                 _ => {
                     return Err(format!(
                         "{name:?} is no mechanism: write none, or some of {} with commas between them",
@@ -92,6 +101,7 @@ impl fmt::Display for HybridChoice {
             (self.kernel_priorities, KERNEL_PRIORITIES),
             (self.abbreviated_quanta, ABBREVIATED_QUANTA),
             (self.ticket_boost, TICKET_BOOST),
+            (self.nice, NICE),
         ];
         let chosen = mechanisms.into_iter().filter(|(is_chosen, _)| *is_chosen);
         let names: Vec<&str> = chosen.map(|(_, name)| name).collect();
@@ -108,11 +118,12 @@ mod tests {
 
     #[test]
     fn every_choice_reads_as_it_is_written() {
-        for bits in 0..8 {
+        for bits in 0..16 {
             let choice = HybridChoice {
                 kernel_priorities: bits & 1 != 0,
                 abbreviated_quanta: bits & 2 != 0,
                 ticket_boost: bits & 4 != 0,
+                nice: bits & 8 != 0,
             };
             assert_eq!(choice.to_string().parse(), Ok(choice));
         }

@@ -43,7 +43,7 @@ const PLAIN: Setting = Setting {
 
 impl Setting {
     fn name(self) -> String {
-        match (self.mechanism, self.hybrid.any()) {
+        match (self.mechanism, self.hybrid.judges_wakes()) {
             (None, _) => "plain Linux".to_owned(),
             (Some(mechanism), true) => format!("{mechanism:?}"),
             (Some(mechanism), false) => format!("{mechanism:?} without hybrid scheduling"),
@@ -144,7 +144,7 @@ fn main() {
                 };
                 let figures = measure(setting, hogs, pairs);
                 // Without the mechanisms the figures only show what these are worth.
-                reached.extend(figures.into_iter().filter(|_| hybrid.any()));
+                reached.extend(figures.into_iter().filter(|_| hybrid.judges_wakes()));
             }
         }
     }

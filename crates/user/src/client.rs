@@ -11,6 +11,7 @@ use crate::control_groups::ControlGroup;
 use crate::decision::BUSY_TURNS;
 use crate::directory::ClientActivity;
 use crate::limits::Limit;
+use crate::nice::NiceFactor;
 use crate::ownership::Users;
 use crate::placement::affinity_of;
 use crate::process::{Failure, Process, Treatment};
@@ -106,6 +107,8 @@ pub(crate) struct Client {
     /// What it slept on when it was looked at last, and when the dispatcher was told last.
     pub(crate) sleeps_on: WakeClass,
     pub(crate) sleeps_on_told: WakeClass,
+    /// The factor of its nice values.
+    pub(crate) nice: NiceFactor,
     /// How it stood as a loser at the last decision, where hybrid lottery scheduling is in force.
     pub(crate) outlook: Option<Outlook>,
     /// That stays as it is until the client wakes: asleep, it only falls further below its due.
@@ -184,6 +187,7 @@ impl Client {
             answered_before: false,
             sleeps_on: WakeClass::User,
             sleeps_on_told: WakeClass::User,
+            nice: NiceFactor::default(),
             outlook: None,
             outlook_holds: false,
             pays_debt: false,
@@ -301,6 +305,7 @@ impl Client {
                 self.unsettled |= process.is_held_down() != held_down;
             }
         }
+        self.find_nice_factor();
         look.awake = look.runnable > 0;
         self.sleeps_on = match in_kernel {
             true => WakeClass::Other,

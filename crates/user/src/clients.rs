@@ -177,6 +177,7 @@ impl Client {
         let is_told = self.runnable_told == 0
             && self.affinity == self.affinity_told
             && self.quantum_ns == self.quantum_told_ns
+            && self.nice.is_told()
             && self.activity_told == Some(self.activity())
             && !self.lacks_watch();
         sleeps && is_free && is_settled && is_told

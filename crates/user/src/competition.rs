@@ -134,7 +134,7 @@ impl Competition {
         let Some(mut dispatcher) = lock_patiently(&self.dispatcher) else {
             return false;
         };
-        if dispatcher.mechanisms().any() {
+        if dispatcher.mechanisms().judges_wakes() {
             let served_ns = tree.uncharged_ns();
             let used_all = tree.uses_all_cpus();
             let cpus = tree.cpu_count();

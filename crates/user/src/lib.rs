@@ -40,6 +40,7 @@ mod job_control;
 mod limits;
 mod marker;
 mod membership;
+mod nice;
 mod obey;
 mod observe;
 mod outside;

@@ -286,6 +286,7 @@ impl Client {
             self.affinity_told = self.affinity.clone();
             dispatcher.set_affinity(self.id, self.affinity.as_ref());
         }
+        self.tell_nice_factor(dispatcher);
         let woken_from = std::mem::replace(&mut self.sleeps_on_told, self.sleeps_on);
         let mut tell = |client: &mut Client, runnable, dispatcher: &mut Dispatcher| {
             let told_before = std::mem::replace(&mut client.runnable_told, runnable);

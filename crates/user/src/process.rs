@@ -8,6 +8,7 @@ use rustix::thread::CpuSet;
 
 use crate::control_groups::Lodging;
 use crate::group::GroupIndex;
+use crate::nice::NiceValue;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{Stat, StatFile};
 use crate::scheduler::{self, Return};
@@ -78,6 +79,7 @@ pub(crate) struct Process {
     pub(crate) adopts: bool,
     /// It used CPU time between the last two samples.
     pub(crate) progressed: bool,
+    pub(crate) nice: NiceValue,
     /// When a sample last showed use, on the monotonic clock.
     pub(crate) ran_ns: u64,
     /// It has slept for some time, and is one of many.
@@ -154,6 +156,7 @@ impl Process {
             waited,
             adopts: false,
             progressed: false,
+            nice: NiceValue::of(&stat),
             ran_ns: monotonic_ns(),
             reaped: false,
             slumbers: false,
@@ -213,6 +216,7 @@ impl Process {
     pub(crate) fn look(&mut self) -> io::Result<Stat> {
         let stat = self.read_stat()?;
         self.parent = stat.parent;
+        self.nice.look(&stat);
         self.threads.compare(&stat);
         Ok(stat)
     }

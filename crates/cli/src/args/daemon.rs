@@ -25,15 +25,17 @@ pub struct DaemonSettings {
 /// The mechanisms of hybrid lottery scheduling.
 #[derive(Clone, Copy, Args, Debug)]
 pub struct HybridOption {
-    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all three
+    /// Mechanisms of hybrid lottery scheduling, separated by commas, or none; initially all four
     ///
     /// kernel-priorities: a task that wakes from a sleep in the kernel runs first. ticket-boost: a
     /// waking task that received less than it deserved in the last ten seconds runs first.
     /// abbreviated-quanta: a waking task preempts a running task that deserves less (under the user
-    /// engine, Linux decides that by itself). Without a LIST, all three. Shares stay the same. The
-    /// kernel engine's mechanisms are fixed while it runs.
+    /// engine, Linux decides that by itself). nice: a client's base tickets are multiplied by the
+    /// factor that Linux has for its nice value, and then at most 1,000 times that factor above nice
+    /// 0, at least as many below. Without a LIST, all four. Only nice changes shares. The kernel
+    /// engine's mechanisms are fixed while it runs.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
-          default_missing_value = "kernel-priorities,abbreviated-quanta,ticket-boost")]
+          default_missing_value = "kernel-priorities,abbreviated-quanta,ticket-boost,nice")]
     pub hybrid: Option<HybridChoice>,
 }
 

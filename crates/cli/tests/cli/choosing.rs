@@ -23,7 +23,9 @@ fn good_settings_take_effect_and_bad_ones_are_refused() {
 #[test]
 fn mechanisms_of_hybrid_scheduling_change_live() {
     let real = Real::start();
-    let all = json!({"kernel-priorities": true, "abbreviated-quanta": true, "ticket-boost": true});
+    let all = json!({
+        "kernel-priorities": true, "abbreviated-quanta": true, "ticket-boost": true, "nice": true,
+    });
     assert_eq!(real.json(&["status"])["hybrid"], all);
     let none = real.json(&["configure", "--hybrid=none"]);
     assert_eq!(none["hybrid"]["ticket-boost"], false);

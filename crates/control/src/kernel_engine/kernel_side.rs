@@ -493,7 +493,7 @@ impl KernelSide {
             migrations: account.migrations,
             waited_ns: account.waited_ns,
             waits: account.waits.to_vec(),
-            hybrid: self.options.hybrid.any().then(|| HybridReport {
+            hybrid: self.options.hybrid.judges_wakes().then(|| HybridReport {
                 boost: self.boost(client),
                 lead_ns: account.lead_ns,
             }),

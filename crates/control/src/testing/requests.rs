@@ -235,6 +235,7 @@ fn hybrid(random: &mut Random) -> HybridChoice {
         kernel_priorities: bits & 1 != 0,
         abbreviated_quanta: bits & 2 != 0,
         ticket_boost: bits & 4 != 0,
+        nice: bits & 8 != 0,
     }
 }
 

@@ -16,17 +16,18 @@ use alloc::boxed::Box;
 use super::Dispatcher;
 use crate::choice::Chooser;
 use crate::entitlement::Transition;
-use crate::hybrid::{Accounts, Balance, FRACTION_ONE, Mechanisms, Outlook, WakeClass};
+use crate::hybrid::{Accounts, Balance, FRACTION_ONE, Mechanisms, NiceLaw, Outlook, WakeClass};
 use crate::ids::{ClientId, ClientIndex};
 
 impl Dispatcher {
-    /// From now on these mechanisms are in force. Call it before any client competes.
+    /// From now on these mechanisms are in force, but for that of nice values
+    /// ([`Dispatcher::set_nice_law`]). Call it before any client competes.
     ///
     /// While any is in force, each wake, block and charge costs O(1) more, and each change
     /// of an early client O(log early clients), with an allocation at times.
     pub fn set_mechanisms(&mut self, mechanisms: Mechanisms) {
         debug_assert!(self.choosers.iter().all(|chooser| chooser.is_empty()));
-        if mechanisms.any() {
+        if mechanisms.judges_wakes() {
             let accounts = Accounts::new(mechanisms, self.choosers.len());
             self.hybrid = Some(Box::new(accounts));
             self.choosers.iter_mut().for_each(Chooser::allow_early);
@@ -58,10 +59,12 @@ impl Dispatcher {
     }
 
     /// From now on these mechanisms are in force, and early clients run beside the winners.
-    /// Mechanisms may change at any time; as long as any is in force, accounts go on.
+    /// Mechanisms may change at any time; as long as any needs accounts, they go on. Nice values
+    /// follow Linux's law.
     pub fn set_mechanisms_beside(&mut self, mechanisms: Mechanisms) {
         debug_assert!(self.choosers.iter().all(|chooser| !chooser.allows_early()));
-        match (&mut self.hybrid, mechanisms.any()) {
+        self.set_nice_law(mechanisms.nice.then_some(NiceLaw::Linux));
+        match (&mut self.hybrid, mechanisms.judges_wakes()) {
             (Some(accounts), true) => accounts.set_mechanisms(mechanisms),
             (None, true) => {
                 let accounts = Accounts::new(mechanisms, self.choosers.len());
@@ -98,7 +101,10 @@ impl Dispatcher {
     /// The mechanisms that are in force.
     pub fn mechanisms(&self) -> Mechanisms {
         let accounts = self.hybrid.as_ref();
-        accounts.map_or(Mechanisms::default(), |accounts| accounts.mechanisms())
+        Mechanisms {
+            nice: self.entitlements.nice_law().is_some(),
+            ..accounts.map_or(Mechanisms::NONE, |accounts| accounts.mechanisms())
+        }
     }
 
     /// What happens from now on happens at `now_ns`.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::service::{Reading, SERVICE_BITS};
 use crate::cpu_limit::{CPU_THOUSANDTHS, CpuLimit};
 use crate::feasible::Demand;
-use crate::hybrid::Nice;
+use crate::hybrid::{FACTOR_ONE, Nice};
 use crate::ids::ClientId;
 use crate::prefetch::prefetch;
 
@@ -33,6 +33,8 @@ pub(super) struct Competitor {
     pub(super) affinity: u8,
     /// Its nice value.
     pub(super) nice: Nice,
+    /// The factor of its value that its nice value is, or those of its tasks are together.
+    pub(super) nice_factor: u32,
     /// Tickets by its value, while active.
     pub(super) weight: u32,
     /// Tickets in force: the weight, readjusted if it was infeasible.
@@ -54,6 +56,7 @@ impl Competitor {
             pool: 0,
             affinity: 0,
             nice: Nice::default(),
+            nice_factor: FACTOR_ONE,
             threads: 0,
             class_place: 0,
             class: 0,

@@ -1,23 +1,39 @@
 //! Nice values of clients (1999, 3.4).
 
+use core::mem;
+
 use super::Entitlements;
 use super::competitor::Competitor;
 use super::pool::Pool;
-use crate::hybrid::{Nice, NiceLaw};
+use crate::hybrid::{FACTOR_ONE, Nice, NiceLaw, nice};
 use crate::ids::{ClientId, ClientIndex};
 use crate::ledger::{Ledger, Value};
 
 impl Entitlements {
-    /// From now on a client's value in base units follows its nice value by this law; without
-    /// a law it does not. Call it before any client competes.
-    pub fn set_nice_law(&mut self, law: NiceLaw) {
-        debug_assert!(self.pools.iter().all(|pool| pool.len() == 0));
+    /// From now on a client's value in base units follows its nice value by this law, or without
+    /// a law does not.
+    ///
+    /// Cost: a look at each competing client if that is a change.
+    pub fn set_nice_law(
+        &mut self,
+        law: Option<NiceLaw>,
+        tell: &mut impl FnMut(usize, ClientIndex, u32),
+    ) {
+        let (ledger, competitors) = (&self.ledger, &mut self.competitors);
         for pool in &mut self.pools {
-            pool.nice_law = Some(law);
+            if mem::replace(&mut pool.nice_law, law) != law {
+                pool.reprice_all(ledger, competitors, tell);
+            }
         }
     }
 
-    /// A client has another nice value. Clients that the ledger does not know are ignored.
+    /// The law by which values follow nice values, if they do.
+    pub fn nice_law(&self) -> Option<NiceLaw> {
+        self.pools[0].nice_law
+    }
+
+    /// A client has another nice value, whose factor is that of the present law. Clients that the
+    /// ledger does not know are ignored.
     ///
     /// Cost: O(1).
     pub fn set_nice(
@@ -26,10 +42,28 @@ impl Entitlements {
         nice: Nice,
         tell: &mut impl FnMut(usize, ClientIndex, u32),
     ) {
+        if let Some(competitor) = self.competitor_or_new(client) {
+            competitor.nice = nice;
+        }
+        let factor = self.nice_law().map_or(FACTOR_ONE, |law| law.factor(nice));
+        self.set_nice_factor(client, factor, tell);
+    }
+
+    /// The nice values of a client's tasks have another factor together
+    /// ([`NiceMean`](crate::hybrid::NiceMean)), at least 1. It counts while there is a law. Clients
+    /// that the ledger does not know are ignored.
+    ///
+    /// Cost: O(1).
+    pub fn set_nice_factor(
+        &mut self,
+        client: ClientId,
+        factor: u32,
+        tell: &mut impl FnMut(usize, ClientIndex, u32),
+    ) {
         let Some(competitor) = self.competitor_or_new(client) else {
             return;
         };
-        competitor.nice = nice;
+        competitor.nice_factor = factor.max(1);
         let (competes, pool) = (competitor.threads > 0, usize::from(competitor.pool));
         if competes {
             let (ledger, competitors) = (&self.ledger, &mut self.competitors);
@@ -53,10 +87,10 @@ impl Entitlements {
 }
 
 impl Pool {
-    /// The most that a client with this nice value may be worth, if it is bounded.
-    pub(super) fn most(&self, nice: Nice) -> Option<Value> {
-        let law = self.nice_law.filter(|_| nice > Nice::default())?;
-        Some(law.threshold(nice))
+    /// The most that a client may be worth, if that is bounded.
+    pub(super) fn most(&self, competitor: &Competitor) -> Option<Value> {
+        let factor = competitor.nice_factor;
+        (self.nice_law.is_some() && factor < FACTOR_ONE).then(|| nice::threshold(factor))
     }
 
     /// What a client is worth: the ledger's value, as its nice value changes it. The ledger
@@ -65,7 +99,7 @@ impl Pool {
     pub(super) fn value(&self, ledger: &Ledger, competitor: &Competitor, index: u32) -> Value {
         let value = ledger.value(competitor.client(index));
         match self.nice_law {
-            Some(law) => law.value(value, competitor.nice),
+            Some(_) => nice::niced(value, competitor.nice_factor),
             None => value,
         }
     }

@@ -142,7 +142,7 @@ impl Pool {
             threads: competitor.threads,
             weight: competitor.weight,
             value: self.scale.value(competitor.weight),
-            most: self.most(competitor.nice),
+            most: self.most(competitor),
             total_weight: self.total_weight,
             scale: self.scale,
         }

@@ -163,9 +163,10 @@ impl Accounts {
             return Outlook::default();
         };
         let bound_ns = lead_bound_ns(quantum_ns);
+        let is_due = standing.weight > 0 && standing.most.is_none();
         let Some(asleep) = account.asleep else {
             return Outlook {
-                is_early: account.early_until_ns > self.now_ns,
+                is_early: is_due && account.early_until_ns > self.now_ns,
                 is_ahead: account.lead.ns() > bound_ns,
             };
         };
@@ -180,7 +181,7 @@ impl Accounts {
         };
         let lead_ns = account.lead.ns();
         Outlook {
-            is_early: standing.weight > 0 && is_early(class, fraction, lead_ns, bound_ns),
+            is_early: is_due && is_early(class, fraction, lead_ns, bound_ns),
             is_ahead: lead_ns > bound_ns,
         }
     }

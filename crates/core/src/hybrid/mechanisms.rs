@@ -9,6 +9,8 @@ pub struct Mechanisms {
     pub abbreviated_quanta: bool,
     /// A client that received less than it deserved runs before others (1999, 3.3).
     pub ticket_boost: bool,
+    /// A client's base tickets follow its nice value (1999, 3.4).
+    pub nice: bool,
 }
 
 impl Mechanisms {
@@ -17,16 +19,18 @@ impl Mechanisms {
         kernel_priorities: false,
         abbreviated_quanta: false,
         ticket_boost: false,
+        nice: false,
     };
     /// All mechanisms.
     pub const ALL: Self = Self {
         kernel_priorities: true,
         abbreviated_quanta: true,
         ticket_boost: true,
+        nice: true,
     };
 
-    /// Whether any is in force.
-    pub fn any(self) -> bool {
+    /// Whether any is in force that judges clients when they wake.
+    pub fn judges_wakes(self) -> bool {
         self.kernel_priorities || self.abbreviated_quanta || self.ticket_boost
     }
 }

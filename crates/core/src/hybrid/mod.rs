@@ -34,5 +34,5 @@ pub use due::{CPU, DueRate, due_rate};
 pub use early::{EarlyRank, WakeClass, is_early};
 pub use lead::{LEAD_BOUND_NS, Lead, lead_bound_ns};
 pub use mechanisms::Mechanisms;
-pub use nice::{Nice, NiceLaw};
+pub use nice::{FACTOR_ONE, Nice, NiceLaw, NiceMean};
 pub use window::UseWindow;

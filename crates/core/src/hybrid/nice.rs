@@ -9,6 +9,11 @@
 //! nice would take it from 100 tickets to 9. Here both rules are relative: the tickets held
 //! change by a factor that is one at nice 0, and so does the default funding of a user,
 //! 1,000 base tickets, which is the paper's threshold at nice 0.
+//!
+//! In the paper a client is one process. Elsewhere the tasks of a client may differ in nice
+//! value ([`NiceMean`]).
+
+use core::cmp::Ordering;
 
 use crate::ledger::Value;
 
@@ -87,38 +92,74 @@ impl NiceLaw {
         let rounded = (product + u64::from(FACTOR_ONE / 2)) >> FACTOR_BITS;
         rounded.clamp(1, u32::MAX.into()) as u32
     }
+}
 
-    /// The bound of base tickets, in units of 2^-32; exact.
-    pub fn threshold(self, nice: Nice) -> Value {
-        let threshold = u128::from(THRESHOLD) * u128::from(self.factor(nice));
-        Value(threshold >> FACTOR_BITS)
+/// The bound of base tickets at a factor, in units of 2^-32; exact.
+pub fn threshold(factor: u32) -> Value {
+    Value((u128::from(THRESHOLD) * u128::from(factor)) >> FACTOR_BITS)
+}
+
+/// What a client's base tickets are at a factor: `value` times the factor, rounded down, and
+/// then within the bound. A client without base tickets has none at any factor; any other has
+/// some.
+pub fn niced(value: Value, factor: u32) -> Value {
+    if value == Value(0) || factor == FACTOR_ONE {
+        return value;
+    }
+    let product = value.0.saturating_mul(factor.into()) >> FACTOR_BITS;
+    bound(Value(product.max(1)), factor)
+}
+
+/// Base tickets within the bound: at most the threshold where a nice value above zero gives the
+/// factor, at least the threshold where one below does. To be applied last, after any boost
+/// (1999, Figure 2).
+pub fn bound(value: Value, factor: u32) -> Value {
+    match factor.cmp(&FACTOR_ONE) {
+        Ordering::Equal => value,
+        Ordering::Less => value.min(threshold(factor)),
+        Ordering::Greater => value.max(threshold(factor)),
+    }
+}
+
+/// The factor of a client whose tasks may differ in nice value: the mean of its tasks' factors.
+/// Tasks above nice 0 count only if all tasks are above nice 0.
+///
+/// So a client with one task has the factor of that task. A task that stands back takes nothing
+/// from the tasks beside it. And as everywhere, a client gains nothing by a fork: the sum of its
+/// tasks' bounds would grow with each one.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct NiceMean {
+    /// Tasks above nice 0, and the sum of their factors.
+    up: (u32, u64),
+    /// The same of all others.
+    others: (u32, u64),
+}
+
+impl NiceMean {
+    /// Counts a task with this factor.
+    pub fn add(&mut self, factor: u32) {
+        let (tasks, sum) = match factor < FACTOR_ONE {
+            true => &mut self.up,
+            false => &mut self.others,
+        };
+        *tasks += 1;
+        *sum += u64::from(factor);
     }
 
-    /// What a client's base tickets are with its nice value: `value` times the factor,
-    /// rounded down, and then within the bound. A client without base tickets has none
-    /// with any nice value; any other has some.
-    pub fn value(self, value: Value, nice: Nice) -> Value {
-        if value == Value(0) || nice == Nice::default() {
-            return value;
-        }
-        let product = value.0.saturating_mul(self.factor(nice).into()) >> FACTOR_BITS;
-        self.bound(Value(product.max(1)), nice)
-    }
-
-    /// Base tickets within the bound: at most the threshold above nice 0, at least the
-    /// threshold below. To be applied last, after any boost (1999, Figure 2).
-    pub fn bound(self, value: Value, nice: Nice) -> Value {
-        match nice.0 {
-            0 => value,
-            1.. => value.min(self.threshold(nice)),
-            _ => value.max(self.threshold(nice)),
-        }
+    /// The factor, rounded down. None without tasks.
+    pub fn factor(&self) -> Option<u32> {
+        let (tasks, sum) = match self.others.0 {
+            0 => self.up,
+            _ => self.others,
+        };
+        sum.checked_div(tasks.into()).map(|mean| mean as u32)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     fn nice(value: i8) -> Nice {
@@ -142,7 +183,7 @@ mod tests {
         for (value, tickets) in [(-20, 100), (0, 10), (20, 1)] {
             assert_eq!(NiceLaw::Paper.tickets(10, nice(value)), tickets);
         }
-        let base = |value| NiceLaw::Paper.threshold(nice(value)).to_f64();
+        let base = |value| threshold(NiceLaw::Paper.factor(nice(value))).to_f64();
         assert_eq!(base(-20), 10_000.0);
         assert_eq!(base(0), 1_000.0);
         assert!((base(20) - 100.0).abs() < 0.5);
@@ -158,7 +199,7 @@ mod tests {
 
     #[test]
     fn linux_s_thresholds_are_its_weights() {
-        let base = |value| NiceLaw::Linux.threshold(nice(value)).to_f64();
+        let base = |value| threshold(NiceLaw::Linux.factor(nice(value))).to_f64();
         assert_eq!(base(0), 1_000.0);
         assert!((base(19) - 14.648).abs() < 0.001);
         assert!((base(-20) - 86_680.664).abs() < 0.001);
@@ -166,11 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_nice_never_raises_tickets_or_thresholds() {
+    fn a_step_of_nice_never_raises_the_factor_and_only_that_of_nice_zero_is_one() {
         for law in [NiceLaw::Paper, NiceLaw::Linux] {
             for (before, after) in all().zip(all().skip(1)) {
                 assert!(law.factor(after) <= law.factor(before));
-                assert!(law.threshold(after) <= law.threshold(before));
+            }
+            for nice in all() {
+                let order = nice.cmp(&Nice::default());
+                assert_eq!(FACTOR_ONE.cmp(&law.factor(nice)), order);
             }
         }
     }
@@ -189,7 +233,7 @@ mod tests {
     fn base_tickets_change_by_the_factor_and_then_by_the_bound() {
         let value = |base: u64, at| {
             let value = Value(u128::from(base) << Value::FRACTION_BITS);
-            NiceLaw::Paper.value(value, nice(at)).to_f64()
+            niced(value, NiceLaw::Paper.factor(nice(at))).to_f64()
         };
         assert_eq!(value(500, 0), 500.0);
         assert_eq!(value(500, 20), 500.0 * 102.0 / 1024.0);
@@ -201,25 +245,70 @@ mod tests {
     #[test]
     fn no_nice_value_takes_all_base_tickets_or_makes_some_of_none() {
         for law in [NiceLaw::Paper, NiceLaw::Linux] {
-            for nice in all() {
-                assert_eq!(law.value(Value(0), nice), Value(0));
-                assert!(law.value(Value(1), nice) >= Value(1));
-                assert!(law.value(Value(u128::MAX), nice) > Value(0));
+            for factor in all().map(|nice| law.factor(nice)) {
+                assert_eq!(niced(Value(0), factor), Value(0));
+                assert!(niced(Value(1), factor) >= Value(1));
+                assert!(niced(Value(u128::MAX), factor) > Value(0));
             }
         }
     }
 
+    fn mean(tasks: &[i8]) -> Option<u32> {
+        let mut mean = NiceMean::default();
+        let factors = tasks.iter().map(|&at| NiceLaw::Linux.factor(nice(at)));
+        factors.for_each(|factor| mean.add(factor));
+        mean.factor()
+    }
+
+    #[test]
+    fn tasks_above_nice_zero_count_only_without_others() {
+        assert_eq!(mean(&[]), None);
+        assert_eq!(mean(&[19]), Some(15));
+        assert_eq!(mean(&[19, 5]), Some((15 + 335) / 2));
+        assert_eq!(mean(&[19, 5, 0]), Some(FACTOR_ONE));
+        assert_eq!(mean(&[19, 0, -5]), Some((1024 + 3121) / 2));
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1999),
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn a_bound_is_on_one_side_only(value: u64, at in -20i8..=20) {
             for law in [NiceLaw::Paper, NiceLaw::Linux] {
-                let (value, nice) = (Value(value.into()), nice(at));
-                let bounded = law.bound(value, nice);
-                prop_assert!(at <= 0 || bounded <= law.threshold(nice) && bounded <= value);
-                prop_assert!(at >= 0 || bounded >= law.threshold(nice) && bounded >= value);
+                let (value, factor) = (Value(value.into()), law.factor(nice(at)));
+                let bounded = bound(value, factor);
+                prop_assert!(at <= 0 || bounded <= threshold(factor) && bounded <= value);
+                prop_assert!(at >= 0 || bounded >= threshold(factor) && bounded >= value);
                 prop_assert!(at != 0 || bounded == value);
-                prop_assert!(bounded == value || bounded == law.threshold(nice));
+                prop_assert!(bounded == value || bounded == threshold(factor));
             }
+        }
+
+        #[test]
+        fn a_client_gains_nothing_by_more_tasks_of_its_nice_value(at in -20i8..=20, tasks in 1u32..1_000) {
+            let factor = NiceLaw::Linux.factor(nice(at));
+            prop_assert_eq!(mean(&alloc::vec![at; tasks as usize]), Some(factor));
+        }
+
+        #[test]
+        fn tasks_that_stand_back_take_nothing_from_the_tasks_beside_them(
+            others in prop::collection::vec(-20i8..=0, 1..10),
+            up in prop::collection::vec(1i8..=20, 0..10),
+        ) {
+            let all: Vec<i8> = others.iter().chain(&up).copied().collect();
+            prop_assert_eq!(mean(&all), mean(&others));
+        }
+
+        #[test]
+        fn a_client_s_factor_is_among_those_of_its_tasks(tasks in prop::collection::vec(-20i8..=20, 1..20)) {
+            let factors = tasks.iter().map(|&at| NiceLaw::Linux.factor(nice(at)));
+            let (least, most) = (factors.clone().min(), factors.max());
+            let factor = mean(&tasks);
+            prop_assert!(least <= factor && factor <= most);
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use prorata_core::dispatcher::Winner;
-use prorata_core::hybrid::{BOOST_ONE, LEAD_BOUND_NS, MAX_BOOST, Mechanisms, Outlook, WakeClass};
+use prorata_core::hybrid::{
+    BOOST_ONE, FACTOR_ONE, LEAD_BOUND_NS, MAX_BOOST, Mechanisms, Outlook, WakeClass,
+};
 use prorata_core::ids::ClientId;
 use prorata_core::policy::PolicyName;
 
@@ -353,4 +355,21 @@ fn mechanisms_change_while_clients_compete() {
         .set_mechanisms_beside(Mechanisms::NONE);
     assert_eq!(engine.bench.dispatcher.balance(client), None);
     engine.run(SECOND, (1, 2));
+}
+
+#[test]
+fn a_client_that_is_niced_up_is_never_early() {
+    let hog = (1, SECOND, 0);
+    let mut engine = Engine::new(
+        PolicyName::Stride,
+        Mechanisms::ALL,
+        &[(1, 2 * MS, 98 * MS), hog],
+    );
+    let client = engine.programs[0].client;
+    engine.run(5 * SECOND, (1, 2));
+    for (factor, is_early) in [(820, false), (FACTOR_ONE, true), (15, false), (1_277, true)] {
+        engine.bench.dispatcher.set_nice_factor(client, factor);
+        let outlook = engine.bench.dispatcher.outlook(client, WakeClass::User);
+        assert_eq!(outlook.map(|o| o.is_early), Some(is_early), "{factor}");
+    }
 }

@@ -76,8 +76,7 @@ impl Cpu {
 
 const KERNEL: Mechanisms = Mechanisms {
     kernel_priorities: true,
-    abbreviated_quanta: false,
-    ticket_boost: false,
+    ..Mechanisms::NONE
 };
 
 proptest! {

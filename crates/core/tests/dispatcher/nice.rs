@@ -1,6 +1,6 @@
 //! Nice values (1999, 3.4) under every policy that engines run.
 
-use prorata_core::hybrid::{Nice, NiceLaw};
+use prorata_core::hybrid::{Nice, NiceLaw, NiceMean};
 use prorata_core::ids::ClientId;
 use prorata_core::policy::PolicyName;
 
@@ -8,7 +8,7 @@ use super::{Bench, POLICIES};
 
 fn bench(policy: PolicyName) -> Bench {
     let mut bench = Bench::new(1, policy);
-    bench.dispatcher.set_nice_law(NiceLaw::Paper);
+    bench.dispatcher.set_nice_law(Some(NiceLaw::Paper));
     bench
 }
 
@@ -118,4 +118,29 @@ fn an_unknown_client_is_ignored() {
     let unknown = ClientId::from_parts(7, 0);
     bench.dispatcher.set_nice(unknown, Nice::MAX);
     assert_eq!(bench.dispatcher.nice(unknown), Nice::default());
+}
+
+/// By Linux's weights, as the user engine has it: also for a client whose tasks differ.
+#[test]
+fn a_user_s_nice_program_gets_fifteen_to_a_thousand_of_another_user_s() {
+    for (policy, error) in POLICIES {
+        let mut bench = Bench::new(1, policy);
+        let (a, b) = (bench.currency("a", 1_000), bench.currency("b", 1_000));
+        let (niced, plain) = (bench.client(a, 1), bench.client(b, 1));
+        let ledger_value = bench.dispatcher.ledger().value(niced);
+        let mut mean = NiceMean::default();
+        mean.add(NiceLaw::Linux.factor(nice(19)));
+        let factor = mean.factor().expect("a task");
+        bench.dispatcher.set_nice_factor(niced, factor);
+        let parts = [(niced, 1.0), (plain, 1.0)];
+        assert_shares(&mut bench, &parts, 1_000, error(1_000.0) + 1.0);
+        bench.dispatcher.set_nice_law(Some(NiceLaw::Linux));
+        let usage = bench.dispatcher.usage(niced);
+        assert!((usage.share / (15.0 / 1_039.0) - 1.0).abs() < 1e-4);
+        let parts = [(niced, 14.648), (plain, 1_000.0)];
+        assert_shares(&mut bench, &parts, 10_000, error(10_000.0) + 1.0);
+        assert_eq!(bench.dispatcher.ledger().value(niced), ledger_value);
+        bench.dispatcher.set_nice_law(None);
+        assert_eq!(bench.dispatcher.usage(niced).share, 0.5);
+    }
 }

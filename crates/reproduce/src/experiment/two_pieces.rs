@@ -41,8 +41,7 @@ type Future = (Vec<ClientId>, Vec<u64>);
 
 const MECHANISMS: Mechanisms = Mechanisms {
     kernel_priorities: true,
-    abbreviated_quanta: false,
-    ticket_boost: false,
+    ..Mechanisms::NONE
 };
 
 impl TwoPieces {

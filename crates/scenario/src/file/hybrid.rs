@@ -37,6 +37,7 @@ impl Hybrid {
             kernel_priorities: self.kernel_priorities,
             abbreviated_quanta: self.abbreviated_quanta,
             ticket_boost: self.ticket_boost,
+            nice: self.nice,
         }
     }
 }

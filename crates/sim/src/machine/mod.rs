@@ -327,7 +327,7 @@ impl Machine {
         }
         let dispatcher = dispatcher(plan.ledger, &plan.pools, &plan.machine, seed);
         let policies = plan.pools.len() as u64;
-        let is_hybrid = plan.machine.hybrid.mechanisms().any();
+        let is_hybrid = plan.machine.hybrid.mechanisms().judges_wakes();
         let mut machine = Machine {
             now_ns: 0,
             end_ns: plan.duration_ns,

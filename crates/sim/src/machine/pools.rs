@@ -62,7 +62,7 @@ pub(super) fn dispatcher(
         dispatcher.set_as_printed();
     }
     if machine.hybrid.nice {
-        dispatcher.set_nice_law(NiceLaw::Paper);
+        dispatcher.set_nice_law(Some(NiceLaw::Paper));
     }
     dispatcher
 }

@@ -12,6 +12,7 @@ mod choices;
 mod crowd;
 mod groups;
 mod limits;
+mod nice;
 mod outside;
 mod refusals;
 mod reluctance;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         let shares = [
             shares::TESTS,
             limits::TESTS,
+            nice::TESTS,
             outside::TESTS,
             signals::TESTS,
             sleepers::TESTS,

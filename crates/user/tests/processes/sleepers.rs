@@ -137,7 +137,7 @@ fn early_client_is_not_held_down(mechanism: Mechanism) {
 fn gains_nothing(mechanism: Mechanism, run_us: u64, sleep_us: u64, mechanisms: Mechanisms) {
     let world = World::new(Some(mechanism), QUANTUM_NS);
     world.lock().set_mechanisms_beside(mechanisms);
-    let lead_quanta = match mechanisms.any() {
+    let lead_quanta = match mechanisms.judges_wakes() {
         true => LEAD_BOUND_NS as f64 / QUANTUM_NS as f64,
         false => 0.0,
     };
