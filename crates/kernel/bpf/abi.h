@@ -199,9 +199,17 @@ struct rights {
 	/* When its line is searched next for a task that has waited too long. */
 	u64 search_at;
 	struct dues dues;
+	/* Competing tasks above nice 0 and below it, see nice.h. */
+	u64 niced_up;
+	u64 niced_down;
+	/* By how much they change what the node is worth, in 2^-16 base tickets. */
+	s64 niced_by;
+	/* The factor of that, 0 before any. */
+	u32 nice_factor;
+	u32 unused;
 };
 
-_Static_assert(sizeof(struct rights) == 336, "src/scheduler/loaded.rs reads these bytes");
+_Static_assert(sizeof(struct rights) == 368, "src/scheduler/loaded.rs reads these bytes");
 
 /* The limit of a client's CPU time. */
 struct limit {

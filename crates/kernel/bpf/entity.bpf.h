@@ -37,15 +37,17 @@ static bool is_valued(const struct entity *entity, u64 now)
 static worth_t worth_of_part(const struct entity *entity, u64 now)
 {
 	struct rights *node = node_at(entity->node);
+	worth_t value;
 	s64 active, held;
 
 	if (!is_priced(node, now))
 		price(entity->node, now);
+	value = value_of(entity->node);
 	active = node->active;
 	held = entity->held;
 	if (held >= active)
-		return node->value;
-	return product(node->value,
+		return value;
+	return product(value,
 		       quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
 }
 
@@ -57,7 +59,7 @@ __noinline u64 worth_within_limit(u32 number, worth_t part)
 
 	/* All of its tasks together count, not those that run. */
 	node->single = 0;
-	limit->value = single_of(node->value);
+	limit->value = single_of(value_of(number));
 	readjust();
 	return feasible_part(part, limit);
 }
@@ -190,6 +192,8 @@ static void count_in(struct entity *entity, u32 held, u64 now)
 		__sync_fetch_and_add(&node->bound_held, held);
 	}
 	change_held(entity->node, held);
+	if (nice_counts)
+		follow_nice(entity->node, held / TICKETS_A_WEIGHT, 1);
 	if (first)
 		enter(entity, now);
 }
@@ -211,6 +215,8 @@ static void count_out(struct entity *entity, u32 held)
 			trace(DECISION_LEAVE, entity->node, 0, 0);
 	}
 	change_held(entity->node, -(s64)held);
+	if (nice_counts)
+		follow_nice(entity->node, held / TICKETS_A_WEIGHT, -1);
 }
 
 /*

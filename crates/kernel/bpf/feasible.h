@@ -19,9 +19,7 @@
 #ifndef PRORATA_FEASIBLE_H
 #define PRORATA_FEASIBLE_H
 
-/* Fractional bits of a single task's worth. */
-#define SINGLE_BITS 16
-#define ROUNDS	    32
+#define ROUNDS 32
 
 /* The node whose unbound task runs on each CPU, or 0. */
 static u32 running[MAX_CPUS];
@@ -29,9 +27,9 @@ static u32 running[MAX_CPUS];
 /* What a task counts for at most, in 2^-SINGLE_BITS base tickets; 0 is no bound. */
 static u64 most;
 
-/* How far the present pass moves, and the active base tickets for which that holds. */
+/* How far the present pass moves, and what all clients are worth for which that holds. */
 static struct stride common;
-static s64 common_active;
+static u64 common_worth;
 
 /* The longest wait when it last doubled or halved. */
 static u64 longest_before;
@@ -39,12 +37,6 @@ static u64 longest_before;
 static u32 *running_on(s32 cpu)
 {
 	return &running[cpu & (MAX_CPUS - 1)];
-}
-
-/* In 2^-SINGLE_BITS base tickets. */
-static u64 single_of(worth_t worth)
-{
-	return scaled(mantissa_of(worth), exponent_of(worth) + SINGLE_BITS);
 }
 
 static worth_t worth_of_single(u64 single)
@@ -122,7 +114,23 @@ __noinline int find_rich(u64 bound, struct rich *rich __arg_nonnull)
 	return 0;
 }
 
-/* Finds `most` and `common` for these active base tickets (in 2^-SINGLE_BITS). */
+/*
+ * What all competing clients are worth, in 2^-SINGLE_BITS base tickets: the active base tickets, as
+ * nice values change them.
+ */
+static u64 all_worth(void)
+{
+	s64 active = nodes[BASE].active, all;
+
+	if (active <= 0)
+		return 0;
+	active <<= SINGLE_BITS;
+	all = nice_counts ? active + niced_by : active;
+	/* Other CPUs may be about to count. */
+	return all > 0 ? all : active;
+}
+
+/* Finds `most` and `common` for clients that are worth so much together. */
 static void bound_singles(u64 total)
 {
 	u64 bound = total / online;
@@ -149,15 +157,15 @@ static void bound_singles(u64 total)
 	most = thousandths ? bound : 0;
 }
 
-/* Updates all that depends on the active base tickets. */
+/* Updates all that depends on what all clients are worth. */
 __noinline int readjust(void)
 {
-	s64 active = nodes[BASE].active;
+	u64 all = all_worth();
 
-	if (active <= 0)
+	if (!all)
 		return 0;
-	common_active = active;
-	common = stride_of(worth_of_amount(active));
+	common_worth = all;
+	common = stride_of(worth_of_single(all));
 	longest = wait(common, LONGEST_WAIT_NS / 4) * 4 * online;
 	most_owed = wait(common, most_owed_ns);
 	/* The places of waiting tasks still follow the longer bound. */
@@ -166,7 +174,7 @@ __noinline int readjust(void)
 	if (longest < longest_before / 2 || longest > 2 * longest_before)
 		longest_before = longest;
 	if (!one_cpu || limits_end > 1)
-		bound_singles((u64)active << SINGLE_BITS);
+		bound_singles(all);
 	return 0;
 }
 
@@ -191,7 +199,7 @@ static worth_t feasible_part(worth_t part, const struct limit *limit)
 /* The present pass moves with all service. */
 static void dispense(u64 service_ns)
 {
-	if (nodes[BASE].active != common_active)
+	if (all_worth() != common_worth)
 		readjust();
 	__sync_fetch_and_add(&dispensed, wait(common, service_ns));
 }

@@ -116,9 +116,12 @@ static u64 rate_to_share(struct rights *node, u64 now)
 }
 
 /* What the client is worth within its limit. */
-static worth_t value_within_limit(const struct rights *node)
+static worth_t value_within_limit(u32 number)
 {
-	return node->limit ? feasible_part(node->value, limit_at(node->limit)) : node->value;
+	const struct rights *node = node_at(number);
+	worth_t value = value_of(number);
+
+	return node->limit ? feasible_part(value, limit_at(node->limit)) : value;
 }
 
 /* The most that a client is due by its limit, as a rate. */
@@ -135,7 +138,7 @@ __noinline int count_client(u32 number, u64 now)
 	struct rights *node = node_at(number);
 	struct dues *dues = &node->dues;
 	u32 here = second, last = dues->counted_in;
-	u64 value = at_most(single_of(value_within_limit(node)), MAX_COUNTED), shared;
+	u64 value = at_most(single_of(value_within_limit(number)), MAX_COUNTED), shared;
 
 	if (!__sync_bool_compare_and_swap(&dues->counted_in, last, here))
 		return 0;

@@ -6,7 +6,8 @@
  * the base currency (rights.h). Control groups are currencies, too (cgroup.bpf.h). Each task
  * belongs to one node of the graph and holds tickets there by its nice value. While it
  * competes, its tickets are active, and so are those that back them. What the tasks of a
- * node are worth together, in base tickets, is cut to what they can use (feasible.h). It
+ * node are worth together, in base tickets, follows their nice values if they are a client's
+ * (nice.h), and is cut to what they can use (feasible.h). It
  * determines how fast the node's pass moves with the time that they use (entity.bpf.h,
  * pass.h).
  *
@@ -44,6 +45,7 @@
 #include "settings.bpf.h"
 #include "pass.h"
 #include "rights.h"
+#include "nice.h"
 #include "feasible.h"
 #include "trace.bpf.h"
 #include "home.bpf.h"

@@ -56,6 +56,15 @@ static u32 change;
 /* Counts the changes that raised a value: waiting tasks may stand too far back then. */
 static u32 rises;
 
+/* Fractional bits of what one task is worth. */
+#define SINGLE_BITS 16
+
+/* In 2^-SINGLE_BITS base tickets. */
+static u64 single_of(worth_t worth)
+{
+	return scaled(mantissa_of(worth), exponent_of(worth) + SINGLE_BITS);
+}
+
 /*
  * Always zero, which the verifier does not know. It would otherwise follow a loop's count
  * from a known number through every iteration.

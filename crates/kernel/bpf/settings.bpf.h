@@ -21,6 +21,9 @@ const volatile bool kernel_priorities;
 /* Whether a task that wakes and received less than it deserved is early. */
 const volatile bool ticket_boost;
 
+/* Whether a client's base tickets follow the nice values of its tasks, see nice.h. */
+const volatile bool nice_counts;
+
 #define hybrid (kernel_priorities || ticket_boost)
 
 /* Whether the kernel has the timer that limits need, see limits.bpf.h. */

@@ -123,9 +123,8 @@ static const u32 weights[40] = {
 	110,   87,    70,    56,    45,	   36,	  29,	 23,	18,    15,
 };
 
-#define WEIGHT_OF_IDLE 3
-#define POLICY_IDLE    5
-#define FIRST_PRIO     100
+#define POLICY_IDLE 5
+#define FIRST_PRIO  100
 
 #define SIGKILL_BIT (1UL << 8)
 #define GROUP_EXITS 0x4

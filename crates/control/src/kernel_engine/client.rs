@@ -1,5 +1,6 @@
 //! A client, as the engine knows it beside the kernel.
 
+use prorata_core::hybrid::FACTOR_ONE;
 use prorata_kernel::scheduler::{Account, BUCKETS};
 use prorata_user::ownership::Users;
 
@@ -50,6 +51,7 @@ pub(super) const NOTHING: Account = Account {
     waited_ns: 0,
     waits: [0; BUCKETS],
     lead_ns: 0,
+    nice_factor: FACTOR_ONE,
 };
 
 /// The sum of an account and its continuation.

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use prorata_core::affinity::Affinity;
 use prorata_core::dispatcher::Dispatcher;
 use prorata_core::entitlement::Entitlements;
+use prorata_core::hybrid::NiceLaw;
 use prorata_core::ids::ClientId;
 use prorata_kernel::scheduler::Account;
 use rustix::process::Pid;
@@ -152,7 +153,10 @@ impl KernelSide {
     /// Says which clients competed at the last look, and where, so that values and shares are
     /// current.
     fn report_to(&self, entitlements: &mut Entitlements) {
+        let law = self.options.hybrid.nice.then_some(NiceLaw::Linux);
+        entitlements.set_nice_law(law, &mut |_, _, _| ());
         for (id, client) in &self.clients {
+            entitlements.set_nice_factor(*id, client.now.nice_factor, &mut |_, _, _| ());
             entitlements.set_affinity(*id, self.dues.confined.get(id));
             entitlements.set_runnable(*id, client.now.runnable);
         }

@@ -37,7 +37,7 @@ pub(super) struct KernelSide {
     /// None once it was unloaded for good.
     pub(super) scheduler: Option<Box<dyn InKernel>>,
     load: LoadScheduler,
-    options: Options,
+    pub(super) options: Options,
     pub(super) projection: Projection,
     /// Nodes without an object that the kernel cannot forget yet.
     lingering: Vec<u32>,

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, MapCore as _, MapFlags, ProgramInput, ProgramMut};
-use prorata_core::hybrid::boost;
+use prorata_core::hybrid::{FACTOR_ONE, boost};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::free_space::FreeSpace;
@@ -29,7 +29,7 @@ use crate::{KernelError, attach};
 
 const NAME: &str = "prorata";
 
-const _: () = assert!(size_of::<types::rights>() == 336);
+const _: () = assert!(size_of::<types::rights>() == 368);
 const _: () = assert!(size_of::<types::ticket>() == 16);
 const _: () = assert!(size_of::<types::totals>() == 56);
 const _: () = assert!(size_of::<types::change_request>() == 16);
@@ -250,6 +250,10 @@ impl Scheduler {
                 waited_ns: entry.account.waited_ns,
                 waits,
                 lead_ns: entry.dues.lead_ns,
+                nice_factor: match entry.nice_factor {
+                    0 => FACTOR_ONE,
+                    factor => factor,
+                },
             })
         })?
     }
@@ -391,6 +395,7 @@ fn configure(
     constants.abbreviated = options.hybrid.abbreviated_quanta;
     constants.kernel_priorities = options.hybrid.kernel_priorities;
     constants.ticket_boost = options.hybrid.ticket_boost;
+    constants.nice_counts = options.hybrid.nice;
     constants.all_tasks = options.scope == Scope::All;
     let data = open.maps.bss_data.as_deref_mut().expect(VARIABLES);
     data.lottery = options.policy == Policy::Lottery;

@@ -164,6 +164,9 @@ pub struct Account {
     pub waits: [u64; BUCKETS],
     /// CPU time by which its use was ahead of its due when it was last charged.
     pub lead_ns: u64,
+    /// The factor of the nice values of its tasks, as they were when some task competed
+    /// ([`prorata_core::hybrid::NiceMean`]).
+    pub nice_factor: u32,
 }
 
 /// Totals since the scheduler was loaded.

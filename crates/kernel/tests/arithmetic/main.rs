@@ -1,8 +1,9 @@
 //! What the scheduler in the kernel computes (`bpf/arithmetic.h`, `rights.h`, `feasible.h`,
-//! `allowance.h` and `window.h`, compiled natively) beside what the core computes.
+//! `nice.h`, `allowance.h` and `window.h`, compiled natively) beside what the core computes.
 
 mod allowance;
 mod native;
+mod nice;
 mod rights;
 mod window;
 

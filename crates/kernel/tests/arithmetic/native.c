@@ -24,13 +24,15 @@ static u32 bpf_get_prandom_u32(void)
 	__builtin_trap();
 }
 
-/* A setting of the loader. */
+/* Settings of the loader. */
 static u32 cpus = 1;
+static bool nice_counts = true;
 
 #include "../../bpf/window.h"
 #include "../../bpf/abi.h"
 #include "../../bpf/pass.h"
 #include "../../bpf/rights.h"
+#include "../../bpf/nice.h"
 #include "../../bpf/feasible.h"
 #include "../../bpf/histogram.h"
 
@@ -117,6 +119,7 @@ void prorata_reset(void)
 	memset(running, 0, sizeof(running));
 	memset(limits, 0, sizeof(limits));
 	limits_end = 1;
+	niced_by = 0;
 	price_lasts_ns = 1;
 	most = 0;
 }
@@ -147,6 +150,26 @@ u64 prorata_value(u32 number)
 {
 	price(number, ++now);
 	return nodes[number].value;
+}
+
+/* A task with this weight joins a node or leaves it. */
+void prorata_count_nice(u32 number, u32 weight, s32 sign)
+{
+	nodes[number].client.tasks += sign;
+	follow_nice(number, weight, sign);
+}
+
+/* The node's value as the nice values of its tasks change it. */
+u64 prorata_niced_value(u32 number)
+{
+	price(number, ++now);
+	return value_of(number);
+}
+
+/* What all clients are worth. */
+u64 prorata_all_worth(void)
+{
+	return worth_of_single(all_worth());
 }
 
 /* A node's tasks, each worth so much, run on all CPUs from `first` to before `end`. */

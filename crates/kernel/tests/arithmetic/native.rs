@@ -28,6 +28,9 @@ mod c {
         pub fn prorata_hold(node: u32, amount: i64);
         pub fn prorata_active(node: u32) -> i64;
         pub fn prorata_value(node: u32) -> u64;
+        pub fn prorata_count_nice(node: u32, weight: u32, sign: i32);
+        pub fn prorata_niced_value(node: u32) -> u64;
+        pub fn prorata_all_worth() -> u64;
         pub fn prorata_run(node: u32, amount: u64, tasks: u32, first: u32, end: u32);
         pub fn prorata_readjust(cpus: u32, active: u64);
         pub fn prorata_feasible(amount: u64, tasks: u32) -> u64;
@@ -145,6 +148,24 @@ impl Graph {
     pub fn value(&mut self, node: u32) -> Worth {
         // SAFETY: the guard keeps other threads away.
         Worth(unsafe { c::prorata_value(node) })
+    }
+
+    /// A task of this weight joins a node (1) or leaves it (-1).
+    pub fn count_nice(&mut self, node: u32, weight: u32, sign: i32) {
+        // SAFETY: the guard keeps other threads away.
+        unsafe { c::prorata_count_nice(node, weight, sign) }
+    }
+
+    /// The value as the nice values of the node's tasks change it.
+    pub fn niced_value(&mut self, node: u32) -> Worth {
+        // SAFETY: the guard keeps other threads away.
+        Worth(unsafe { c::prorata_niced_value(node) })
+    }
+
+    /// What all competing nodes are worth.
+    pub fn all_worth(&self) -> Worth {
+        // SAFETY: the guard keeps other threads away.
+        Worth(unsafe { c::prorata_all_worth() })
     }
 
     /// The feasible weights of these nodes, while as many of the tasks of those without limits

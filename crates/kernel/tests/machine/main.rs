@@ -10,6 +10,7 @@ mod hogs;
 mod limits;
 mod loading;
 mod next;
+mod nice;
 mod observe;
 mod processors;
 mod replay;
@@ -42,6 +43,23 @@ const IN_SHORT: [(&str, Check); 10] = [
 /// The same for several CPUs.
 const LIMITED_ALONE: [(&str, Check); 1] =
     [("a_limited_client_gets_its_limit_alone", limits::alone)];
+
+/// Checks of nice values, for any number of CPUs.
+const NICE: [(&str, Check); 2] = [
+    ("clients_follow_renice", nice::renices),
+    ("every_pick_beside_nice_clients_is_allowed", nice::picks),
+];
+
+/// More of them, for one CPU.
+const NICE_ON_ONE: [(&str, Check); 4] = [
+    ("a_user_s_nice_hog_gets_fifteen_to_a_thousand", nice::users),
+    ("nice_values_bound_clients", nice::bounds),
+    (
+        "a_nice_task_takes_nothing_from_its_client",
+        nice::several_tasks,
+    ),
+    ("without_the_mechanism_clients_ignore_nice", nice::off),
+];
 
 /// Checks of limits, for any number of CPUs.
 const LIMITS: [(&str, Check); 10] = [
@@ -254,16 +272,17 @@ fn main() {
     let is_short = std::env::var_os("SHORT_TESTS").is_some();
     let checks: &[&[(&str, Check)]] = match cpus {
         3 if is_short => &[&IN_SHORT_ON_THREE, &LIMITED_ALONE],
-        2 => &[&LIMITED_ALONE, &LIMITS],
+        2 => &[&LIMITED_ALONE, &LIMITS, &NICE],
         3 => &[
             &IN_SHORT_ON_THREE,
             &CHECKS_ON_THREE,
             &LIMITED_ALONE,
             &LIMITS,
+            &NICE,
         ],
         4 => &[&CHECKS_ON_FOUR],
         _ if is_short => &[&IN_SHORT],
-        _ => &[&IN_SHORT, &CHECKS, &LIMITS],
+        _ => &[&IN_SHORT, &CHECKS, &LIMITS, &NICE, &NICE_ON_ONE],
     };
     let checks = checks.iter().copied().flatten();
     let trials = checks.map(|&(name, check)| Trial::test(name, check));

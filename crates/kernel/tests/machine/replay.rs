@@ -87,6 +87,17 @@ fn picks_under(options: &Options) -> Result<(), Failed> {
     check(&decisions)
 }
 
+/// Judges what is decided in this time, while changes are made.
+pub fn check_for(scheduler: &Scheduler, time: Duration, change: impl Fn()) -> Result<(), Failed> {
+    let mut decisions = Vec::new();
+    let take = || {
+        change();
+        scheduler.take_decisions()
+    };
+    record(&take, time, &mut decisions)?;
+    check(&decisions)
+}
+
 /// With early tasks, some of them in clients with hogs. Wrong early picks are found.
 pub fn early_picks() -> Result<(), Failed> {
     let scheduler = Scheduler::load_traced(&HYBRID)?;
