@@ -1,242 +1,173 @@
-//! How soon tasks that sleep run beside tasks that compute, under Linux's own scheduler and
-//! under ours, in the same kind of micro-VM, whose clock counts instructions. Ours schedules
-//! clients alone or, WHOLE, all of the machine. Each
-//! load runs beside four hogs, on one CPU and on two: in one group with them, and in a group of
-//! its own with as many tickets. The share of the CPUs that the load received stands beside, as
-//! a scheduler could buy latency by theft.
+//! How soon tasks that sleep run beside tasks that compute, and what those get done, under Linux's
+//! own scheduler, under ours and under others', in the same kind of micro-VM, whose clock counts
+//! instructions. Ours schedules clients alone or, WHOLE, all of the machine. The share of the CPUs
+//! that the load received stands beside, as a scheduler could buy latency by theft.
 //!
-//! With `--measure SCHEDULER` the bench measures on this host.
+//! Arguments: names of experiments, if not all. With `--measure EXPERIMENT SCHEDULER PEERS` the
+//! bench measures on this host.
 
+mod experiment;
 #[path = "../machine/mod.rs"]
 mod machine;
 mod place;
+mod under;
 mod work;
 
 use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use prorata_kernel::scheduler::{Mechanisms, Options, Policy, Queues, Scheduler, Scope};
-use prorata_report::figures::{self, Figure, Quantity};
+use prorata_report::figures::{self, Figure};
 use prorata_report::table::{Side, Table};
 
+use experiment::{Experiment, Run, Target, What};
 use place::{Groups, Program};
 
 /// The current series.
 const KERNEL: &str = "7";
-/// Nanoseconds per instruction. At this value a second takes about one.
-const ICOUNT: &str = "--icount=8";
-const CPUS: [u32; 2] = [1, 2];
-/// Time until the kernel has finished booting.
-const BOOT: Duration = Duration::from_secs(20);
 /// Time for all programs to start.
 const SETTLE: Duration = Duration::from_secs(1);
-const HOGS: usize = 4;
-/// The default of `prorata start`.
-const QUANTUM_NS: u64 = 20_000_000;
-
-/// A measured quantity of a load. The share follows the last one.
-struct What {
-    name: &'static str,
-    unit: &'static str,
-    /// Whether a larger number is better.
-    is_rate: bool,
-}
-
-const fn rate(name: &'static str, unit: &'static str) -> What {
-    What {
-        name,
-        unit,
-        is_rate: true,
-    }
-}
-
-const fn latency(name: &'static str) -> What {
-    What {
-        name,
-        unit: "us",
-        is_rate: false,
-    }
-}
-
-/// The loads, by the argument that starts each, and what each prints.
-const LOADS: [(&str, &[What]); 4] = [
-    ("--ping-pong", &[rate("ping-pong", "round trips/s")]),
-    (
-        "--requests",
-        &[
-            rate("requests", "requests/s"),
-            latency("requests, p50"),
-            latency("requests, p99"),
-        ],
-    ),
-    ("--nappers", &[rate("two nappers", "CPUs")]),
-    (
-        "--wakes",
-        &[
-            latency("wake-up, p50"),
-            latency("wake-up, p99"),
-            latency("wake-up, p99.9"),
-        ],
-    ),
-];
-
-/// Whether the load shares a group with the hogs.
-const TOGETHER: [(bool, &str); 2] = [(true, "one group"), (false, "groups of their own")];
-
-/// What schedules: EEVDF without options.
-const UNDER: [(&str, Option<Options>); 4] = [
-    ("EEVDF", None),
-    ("STRIDE", Some(STRIDE)),
-    ("HYBRID", Some(HYBRID)),
-    (
-        "WHOLE",
-        Some(Options {
-            scope: Scope::All,
-            ..HYBRID
-        }),
-    ),
-];
-
-/// Without the mechanisms of 1999.
-const STRIDE: Options = Options {
-    policy: Policy::Stride,
-    quantum_ns: QUANTUM_NS,
-    scope: Scope::Given,
-    queues: Queues::Cpu,
-    hybrid: Mechanisms::NONE,
-};
-
-const HYBRID: Options = Options {
-    hybrid: Mechanisms::ALL,
-    ..STRIDE
-};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("--measure") => measure(arguments.get(1)),
-        Some("--hog") => work::hog(),
-        Some(load) if LOADS.iter().any(|(role, _)| *role == load) => work::perform(load),
-        _ => return compare(),
+        Some("--measure") => measure(&arguments[1..]),
+        Some(role) if role.starts_with("--") && role != "--bench" => work::perform(role),
+        _ => return compare_all(&arguments),
     }
     ExitCode::SUCCESS
 }
 
-/// The numbers of one load in one place: what it prints, and its share of the CPUs.
+/// The numbers of one run: what its load prints, and the load's share of the CPUs.
 type Found = Vec<f64>;
 
-/// Measures in a micro-VM for each number of CPUs, and compares the results.
-fn compare() -> ExitCode {
+fn compare_all(arguments: &[String]) -> ExitCode {
+    let peers = under::peers();
+    if peers.is_none() {
+        println!("scx_bpfland and scx_lavd cannot be installed here: no comparison with them");
+    }
+    // `cargo bench` passes `--bench` on.
+    let names: Vec<&String> = arguments.iter().filter(|name| *name != "--bench").collect();
+    let is_chosen = |name: &str| names.is_empty() || names.iter().any(|chosen| *chosen == name);
     let mut all = Vec::new();
-    for cpus in CPUS {
-        let runs = UNDER.iter().map(|(name, _)| in_machine(cpus, name));
-        let Some(found) = runs.collect::<Option<Vec<_>>>() else {
-            eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
-            return ExitCode::FAILURE;
-        };
-        println!("{cpus} CPUs, {HOGS} hogs:");
-        let heads = UNDER.iter().flat_map(|(name, _)| [*name, "SHARE"]);
-        let heads = heads.map(|head| (head, Side::Right));
-        let heads: Vec<_> = [("LOAD", Side::Left)].into_iter().chain(heads).collect();
-        let mut table = Table::new(&heads);
-        for (place, (_, together)) in TOGETHER.iter().enumerate() {
-            for (load, (_, whats)) in LOADS.iter().enumerate() {
-                let of = |under: &Vec<Vec<Found>>| under[place][load].clone();
-                let by_under: Vec<Found> = found.iter().map(of).collect();
-                for (index, what) in whats.iter().enumerate() {
-                    let name = format!("{}, {together}", what.name);
-                    let cells = by_under.iter().flat_map(|found| {
-                        let share = found.last().copied().unwrap_or_default();
-                        [format!("{:.3}", found[index]), format!("{share:.3}")]
-                    });
-                    table.row(
-                        [format!("{name}, {}", what.unit)]
-                            .into_iter()
-                            .chain(cells)
-                            .collect(),
-                    );
-                    let [peer, .., ours] = &by_under[..] else {
-                        unreachable!("EEVDF and ours are there");
-                    };
-                    all.push(figure(
-                        format!("{name}, {cpus} CPUs"),
-                        what,
-                        ours[index],
-                        peer[index],
-                    ));
-                }
-            }
-        }
-        for line in table.lines(None) {
-            println!("{line}");
+    for experiment in experiment::ALL.iter().filter(|one| is_chosen(one.name)) {
+        for cpus in experiment.cpus {
+            let Some(figures) = compare(experiment, *cpus, peers.as_ref()) else {
+                eprintln!("no kernel for a micro-VM: run `prorata vm fetch`");
+                return ExitCode::FAILURE;
+            };
+            all.extend(figures);
         }
     }
     figures::keep(env!("CARGO_TARGET_TMPDIR"), "responsiveness", &all);
     ExitCode::SUCCESS
 }
 
-/// Ours is to be no worse than the peer's by more than a tenth, and, of latencies, by 0.1 ms.
-fn figure(name: String, what: &What, ours: f64, peer: f64) -> Figure {
-    let figure = match what.is_rate {
-        true => Figure::at_least(name, ours, what.unit, peer * 0.9),
-        false => Figure::at_most(name, ours, what.unit, peer * 1.1 + 100.0),
-    };
-    Figure {
-        peer: Some(Quantity::Words(format!("EEVDF: {peer:.3}"))),
-        ..figure
+/// Measures in a micro-VM under each scheduler, and compares the results. None without a kernel.
+fn compare(experiment: &Experiment, cpus: u32, peers: Option<&PathBuf>) -> Option<Vec<Figure>> {
+    let mut by_under: Vec<(&str, Vec<Found>)> = Vec::new();
+    for name in experiment.under {
+        let is_peer = under::is_peer(name);
+        if is_peer && peers.is_none() {
+            continue;
+        }
+        match in_machine(experiment, cpus, name, peers) {
+            Some(found) => by_under.push((name, found)),
+            None if is_peer => println!("{name} does not run on {cpus} CPUs: left out"),
+            None => return None,
+        }
     }
+    println!("{}, {cpus} CPUs:", experiment.name);
+    let heads = by_under.iter().flat_map(|(name, _)| [*name, "SHARE"]);
+    let heads = heads.map(|head| (head, Side::Right));
+    let heads: Vec<_> = [("LOAD", Side::Left)].into_iter().chain(heads).collect();
+    let mut table = Table::new(&heads);
+    let mut all = Vec::new();
+    for (row, run) in (experiment.runs)().iter().enumerate() {
+        for (index, what) in run.whats.iter().enumerate() {
+            let name = format!("{}, {}", run.name, what.name);
+            let cells = by_under.iter().flat_map(|(_, found)| {
+                let share = found[row].last().copied().unwrap_or_default();
+                [format!("{:.3}", found[row][index]), format!("{share:.3}")]
+            });
+            let first = format!("{name}, {}", what.unit);
+            table.row([first].into_iter().chain(cells).collect());
+            let of = |under: &str| {
+                let found = by_under.iter().find(|(name, _)| *name == under);
+                found.expect("it is never left out").1[row][index]
+            };
+            let name = format!("{name}, {cpus} CPUs");
+            all.push(figure(name, what, of("WHOLE"), of("EEVDF")));
+        }
+    }
+    for line in table.lines(None) {
+        println!("{line}");
+    }
+    Some(all)
 }
 
-/// By place and load.
-fn in_machine(cpus: u32, scheduler: &str) -> Option<Vec<Vec<Found>>> {
+fn figure(name: String, what: &What, ours: f64, peer: f64) -> Figure {
+    let figure = match what.target {
+        Target::AtLeast(part) => Figure::at_least(name, ours, what.unit, peer * part),
+        Target::Near => Figure::at_most(name, ours, what.unit, peer * 1.1 + 100.0),
+        Target::Within(most) => Figure::at_most(name, ours, what.unit, peer.min(most)),
+    };
+    figure.beside(format!("EEVDF: {peer:.3}"))
+}
+
+/// By run.
+fn in_machine(
+    experiment: &Experiment,
+    cpus: u32,
+    under: &str,
+    peers: Option<&PathBuf>,
+) -> Option<Vec<Found>> {
     let cpus = cpus.to_string();
-    let options = [ICOUNT, "--kernel", KERNEL, "--cpus", &cpus];
-    let text = machine::said_in(&options, &["--measure", scheduler])?;
+    let options = [
+        experiment.icount,
+        "--kernel",
+        KERNEL,
+        "--memory",
+        "2048",
+        "--cpus",
+        &cpus,
+    ];
+    let peers = peers.map_or(Path::new(""), PathBuf::as_path).to_str()?;
+    let text = machine::said_in(&options, &["--measure", experiment.name, under, peers])?;
     let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
-    let mut load =
-        |whats: &[What]| -> Option<Found> { (0..=whats.len()).map(|_| numbers.next()?).collect() };
-    let mut place = || LOADS.iter().map(|(_, whats)| load(whats)).collect();
-    TOGETHER.iter().map(|_| place()).collect()
+    let mut found =
+        |run: &Run| -> Option<Found> { (0..=run.whats.len()).map(|_| numbers.next()?).collect() };
+    (experiment.runs)().iter().map(&mut found).collect()
 }
 
 /// Measures and prints inside the micro-VM.
-fn measure(scheduler: Option<&String>) {
-    let named = UNDER
-        .iter()
-        .find(|(name, _)| Some(*name) == scheduler.map(String::as_str));
-    let (_, options) = named.expect("it is one of those compared");
-    match options {
-        None => {
-            sleep(BOOT);
-            measure_under(None);
-        }
-        Some(options) => machine::under(options, |scheduler| {
-            measure_under((options.scope == Scope::Given).then_some(scheduler));
-        }),
-    }
-}
-
-fn measure_under(scheduler: Option<&Scheduler>) {
-    for (together, name) in TOGETHER {
-        let groups = Groups::new(scheduler, together);
-        let hogs: Vec<Program> = (0..HOGS).map(|_| Program::start("--hog")).collect();
-        for hog in &hogs {
-            groups.put_hog(hog);
-        }
-        sleep(SETTLE);
-        for (load, _) in LOADS {
-            let mut program = Program::start(load);
+fn measure(arguments: &[String]) {
+    let [name, under, peers] = arguments else {
+        panic!("an experiment, a scheduler and the peers' directory are needed");
+    };
+    let experiment = experiment::ALL.iter().find(|one| one.name == name);
+    let runs = (experiment.expect("it is known").runs)();
+    under::measure(under, Path::new(peers), |scheduler| {
+        for run in &runs {
+            let groups = Groups::new(scheduler, run.tickets);
+            let (role, count) = run.rivals;
+            let rivals: Vec<Program> = (0..count).map(|_| Program::start(role)).collect();
+            for rival in &rivals {
+                groups.put_rival(rival);
+            }
+            let mut program = Program::start(run.load);
             groups.put_load(&program);
+            sleep(SETTLE);
             program.input().write_all(b".").expect("it listens");
             let mut said = String::new();
             program
                 .output()
                 .read_to_string(&mut said)
                 .expect("it answers");
-            eprintln!("{name} {load} {said}");
+            eprintln!("{under}, {}: {}", run.name, said.trim());
             println!("{said}");
         }
-    }
+    });
 }

@@ -9,28 +9,32 @@ use std::time::Duration;
 use prorata_kernel::scheduler::{BASE, Scheduler, Ticket};
 
 const ROOT: &str = "/sys/fs/cgroup";
+/// Of a group that has no rival.
 const TICKETS: u64 = 100;
 
-/// The group of the hogs and that of the load, which may be the same.
+/// The group of the rivals and that of the load, which may be the same.
 pub struct Groups<'a> {
-    hogs: Group<'a>,
+    rivals: Group<'a>,
     load: Option<Group<'a>>,
 }
 
 impl<'a> Groups<'a> {
-    pub fn new(scheduler: Option<&'a Scheduler>, together: bool) -> Self {
+    /// The tickets are those of the rivals' group and the load's. Without tickets there is one
+    /// group.
+    pub fn new(scheduler: Option<&'a Scheduler>, tickets: Option<[u64; 2]>) -> Self {
+        let of_rivals = tickets.map_or(TICKETS, |[of_rivals, _]| of_rivals);
         Self {
-            hogs: Group::new(scheduler, 1),
-            load: (!together).then(|| Group::new(scheduler, 2)),
+            rivals: Group::new(scheduler, 1, of_rivals),
+            load: tickets.map(|[_, of_load]| Group::new(scheduler, 2, of_load)),
         }
     }
 
-    pub fn put_hog(&self, hog: &Program) {
-        self.hogs.put(hog);
+    pub fn put_rival(&self, rival: &Program) {
+        self.rivals.put(rival);
     }
 
     pub fn put_load(&self, program: &Program) {
-        self.load.as_ref().unwrap_or(&self.hogs).put(program);
+        self.load.as_ref().unwrap_or(&self.rivals).put(program);
     }
 }
 
@@ -40,17 +44,18 @@ enum Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn new(scheduler: Option<&'a Scheduler>, number: u32) -> Self {
+    fn new(scheduler: Option<&'a Scheduler>, number: u32, tickets: u64) -> Self {
         let Some(scheduler) = scheduler else {
             let path = Path::new(ROOT).join(format!("group-{number}"));
-            let write = fs::write(Path::new(ROOT).join("cgroup.subtree_control"), "+cpu");
-            write.expect("it is ours");
+            let write = |path: PathBuf, text: &str| fs::write(path, text).expect("it is ours");
+            write(Path::new(ROOT).join("cgroup.subtree_control"), "+cpu");
             fs::create_dir(&path).expect("it is new");
+            write(path.join("cpu.weight"), &tickets.to_string());
             return Self::Control(path);
         };
         let ticket = Ticket {
             currency: BASE,
-            amount: TICKETS,
+            amount: tickets,
         };
         let funded = scheduler.set_tickets(number, &[ticket]);
         funded.unwrap_or_else(|error| panic!("{error}"));

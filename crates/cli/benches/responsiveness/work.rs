@@ -22,18 +22,55 @@ const REQUEST: Duration = Duration::from_micros(500);
 const NAPPERS: usize = 2;
 const NAP: Duration = Duration::from_millis(5);
 const WORK: Duration = Duration::from_millis(2);
-/// Wakes at fixed times. (No period of the tick's, or all would come at the same place in it.)
-const PERIOD: Duration = Duration::from_micros(3_100);
-const SHORT_WORK: Duration = Duration::from_micros(200);
+/// Computing, and steps between two looks at the clock.
+const COMPUTING: Duration = Duration::from_secs(2);
+const STEPS_AT_ONCE: u64 = 100;
+/// Sleep of an interactive program: two ticks of the paper's machine.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
 
-pub fn perform(load: &str) {
+/// Wakes at fixed times, each with work, for a time.
+#[derive(Clone, Copy)]
+pub struct Wakes {
+    pub period: Duration,
+    pub work: Duration,
+    time: Duration,
+}
+
+/// The period is none of the tick's, or all would come at the same place in it.
+const USUAL: Wakes = Wakes {
+    period: Duration::from_micros(3_100),
+    work: Duration::from_micros(200),
+    time: Duration::from_secs(8),
+};
+pub const SHORT: Wakes = Wakes {
+    period: Duration::from_millis(2),
+    work: Duration::from_micros(200),
+    time: Duration::from_secs(8),
+};
+/// As an editor at each key.
+pub const EDITOR: Wakes = Wakes {
+    period: Duration::from_millis(100),
+    work: Duration::from_millis(2),
+    time: Duration::from_secs(20),
+};
+
+/// Runs in a role: a rival for ever, and a load when it is told to.
+pub fn perform(role: &str) {
+    match role {
+        "--hog" => hog(),
+        "--interactive" => interactive(),
+        _ => {}
+    }
     let mut byte = [0];
     std::io::stdin().read_exact(&mut byte).expect("it is sent");
-    let found = match load {
+    let found = match role {
         "--ping-pong" => ping_pong(),
         "--requests" => requests(),
         "--nappers" => nappers(),
-        "--wakes" => wakes(),
+        "--wakes" => wakes(USUAL),
+        "--short" => wakes(SHORT),
+        "--editor" => wakes(EDITOR),
+        "--compute" => compute(),
         other => panic!("no such load: {other}"),
     };
     let found: Vec<String> = found.iter().map(f64::to_string).collect();
@@ -43,9 +80,16 @@ pub fn perform(load: &str) {
 /// A micro-VM that counts instructions executes one CPU at a time, until that CPU pauses or a
 /// timer is due, while the clocks of all CPUs advance. Without pauses some CPUs would stand
 /// still and count it as used time.
-pub fn hog() -> ! {
+fn hog() -> ! {
     loop {
         step();
+    }
+}
+
+/// Only wakes, as often as possible in the paper.
+fn interactive() -> ! {
+    loop {
+        sleep(SHORTEST_SLEEP);
     }
 }
 
@@ -166,21 +210,35 @@ fn nappers() -> Vec<f64> {
     })
 }
 
-fn wakes() -> Vec<f64> {
+fn wakes(wakes: Wakes) -> Vec<f64> {
     let settings = |time: Duration| WakeSettings {
-        period_ns: PERIOD.as_nanos() as u64,
-        work_ns: SHORT_WORK.as_nanos() as u64,
-        wakes: (time.as_nanos() / PERIOD.as_nanos()) as u64,
+        period_ns: wakes.period.as_nanos() as u64,
+        work_ns: wakes.work.as_nanos() as u64,
+        wakes: (time.as_nanos() / wakes.period.as_nanos()) as u64,
     };
     let run = |time| wake::run(&settings(time), &mut ()).expect("it is within its limits");
     run(WARM_UP);
     with_share(|| {
-        let latencies = run(2 * TIME).latencies;
+        let latencies = run(wakes.time).latencies;
         let us = |ns: u64| ns as f64 / 1e3;
         vec![
             us(latencies.p50_ns),
             us(latencies.p99_ns),
             us(latencies.p999_ns),
         ]
+    })
+}
+
+/// Steps a second.
+fn compute() -> Vec<f64> {
+    with_share(|| {
+        let (begin, mut steps) = (Instant::now(), 0u64);
+        while begin.elapsed() < COMPUTING {
+            for _ in 0..STEPS_AT_ONCE {
+                step();
+            }
+            steps += STEPS_AT_ONCE;
+        }
+        vec![steps as f64 / begin.elapsed().as_secs_f64()]
     })
 }
