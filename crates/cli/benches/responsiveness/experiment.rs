@@ -74,7 +74,7 @@ pub const ALL: [Experiment; 3] = [
         name: "wakes",
         icount: "--icount=8",
         cpus: &[1],
-        under: &["EEVDF", "WHOLE", "scx_bpfland", "scx_lavd"],
+        under: &["EEVDF", "HYBRID", "WHOLE", "scx_bpfland", "scx_lavd"],
         runs: wakes,
     },
     Experiment {
