@@ -33,22 +33,23 @@ static bool is_valued(const struct entity *entity, u64 now)
 	return is_priced(node, now) && entity->priced_at == node->priced_at;
 }
 
-/* What the entity's tickets are worth, of those that are active in its node. */
-static worth_t worth_of_part(const struct entity *entity, u64 now)
+/* What tickets are worth of all that are active in a node of this value. */
+static worth_t part_of(worth_t value, s64 held, s64 active)
 {
-	struct rights *node = node_at(entity->node);
-	worth_t value;
-	s64 active, held;
-
-	if (!is_priced(node, now))
-		price(entity->node, now);
-	value = value_of(entity->node);
-	active = node->active;
-	held = entity->held;
 	if (held >= active)
 		return value;
 	return product(value,
 		       quotient(worth_of_amount(held > 0 ? held : 0), worth_of_amount(active)));
+}
+
+/* What the entity's tickets are worth, of those that are active in its node. */
+static worth_t worth_of_part(const struct entity *entity, u64 now)
+{
+	struct rights *node = node_at(entity->node);
+
+	if (!is_priced(node, now))
+		price(entity->node, now);
+	return part_of(value_of(entity->node), entity->held, node->active);
 }
 
 /* What a part of a limited node is worth. */
@@ -161,22 +162,49 @@ static s64 first_wait(const struct entity *entity)
 		node->bound_pass - present_at(node->bound_home), node->bound_worth, entity->worth);
 }
 
+__noinline u64 lead_by(u32 number, u64 now);
+
+/*
+ * A client that comes back owes no more than this: what it used out of order was due to it while it was
+ * away, except for its lead (1999; `run_off` of the core's policies).
+ */
+static u64 most_owed_by(u32 number, u64 now)
+{
+	return lead_by(number, now) + quantum_of(node_at(number));
+}
+
+/* All others are behind the present pass by what is forgiven, so that moves back. */
+static s64 forgive_debt(const struct entity *client, s64 remain, u64 owed_ns)
+{
+	s64 owed = wait(client->stride, owed_ns);
+
+	if (remain <= owed || !mantissa_of(client->worth))
+		return remain;
+	ahead -= wait(common, service_of(remain - owed, client->worth));
+	return owed;
+}
+
 /* The first task of an entity competes. */
 __noinline int enter(struct entity *entity __arg_nonnull, u64 now)
 {
 	worth_t worth = entity->worth;
 	s64 remain = held(entity->pass - entity->left_at);
+	u64 owed_ns = 0;
 	bool known = entity->known;
 
 	entity->settled_at = dispensed;
 	value(entity, now);
 	remain = known ? keep_remain(remain, worth, entity->worth) : first_wait(entity);
+	if (hybrid && known && !lottery && !entity->home) {
+		owed_ns = most_owed_by(entity->node, now);
+		remain = forgive_debt(entity, remain, owed_ns);
+	}
 	if (forgets_credit(entity))
 		remain = limit_credit(remain, entity->stride);
 	entity->known = true;
 	entity->pass = present_at(entity->home) + remain;
 	if (!entity->home)
-		trace(known ? DECISION_JOIN : DECISION_NEW, entity->node, 0, 0);
+		trace(known ? DECISION_JOIN : DECISION_NEW, entity->node, 0, owed_ns);
 	return 0;
 }
 

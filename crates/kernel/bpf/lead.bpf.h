@@ -115,11 +115,14 @@ static u64 rate_to_share(struct rights *node, u64 now)
 	return rate_in(time_ns, elapsed_ns);
 }
 
-/* What the client is worth within its limit. */
-static worth_t value_within_limit(u32 number)
+/*
+ * What the node's own tasks are worth, within its limit. Groups inside a control group count by
+ * themselves.
+ */
+static worth_t value_of_tasks(u32 number)
 {
 	const struct rights *node = node_at(number);
-	worth_t value = value_of(number);
+	worth_t value = part_of(value_of(number), held_in(node), node->active);
 
 	return node->limit ? feasible_part(value, limit_at(node->limit)) : value;
 }
@@ -138,7 +141,7 @@ __noinline int count_client(u32 number, u64 now)
 	struct rights *node = node_at(number);
 	struct dues *dues = &node->dues;
 	u32 here = second, last = dues->counted_in;
-	u64 value = at_most(single_of(value_within_limit(number)), MAX_COUNTED), shared;
+	u64 value = at_most(single_of(value_of_tasks(number)), MAX_COUNTED), shared;
 
 	if (!__sync_bool_compare_and_swap(&dues->counted_in, last, here))
 		return 0;

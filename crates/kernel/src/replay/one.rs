@@ -177,7 +177,7 @@ impl OnOne {
                 self.task(node).remain = None;
                 self.join(node, worth, pass, present)?;
             }
-            DecisionKind::Join => self.join(node, worth, pass, present)?,
+            DecisionKind::Join => self.come_back(decision, pass, present)?,
             DecisionKind::Leave => self.leave(node, pass - present)?,
             DecisionKind::Tickets => self.set_tickets(node, worth, pass, present)?,
             DecisionKind::Charge => self.charge(decision, pass, present)?,
@@ -279,6 +279,24 @@ impl OnOne {
 
     fn task(&mut self, node: u32) -> &mut Task {
         self.tasks.get_mut(&node).expect("it was entered")
+    }
+
+    /// A client owes no more than the kernel tells, where its use out of order is bounded by its lead.
+    fn come_back(
+        &mut self,
+        decision: &Decision,
+        pass: f64,
+        present: f64,
+    ) -> Result<(), Disallowed> {
+        let (worth, owed_ns) = (decision.tickets, decision.service_ns);
+        let task = self.task(decision.node);
+        if let Some((remain, before)) = task.remain
+            && owed_ns > 0
+        {
+            let owed = owed_ns as f64 / QUANTUM_NS / (worth * SCALE);
+            task.remain = Some((rescaled(remain, before, worth).min(owed), worth));
+        }
+        self.join(decision.node, worth, pass, present)
     }
 
     fn join(&mut self, node: u32, worth: f64, pass: f64, present: f64) -> Result<(), Disallowed> {

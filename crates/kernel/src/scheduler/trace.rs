@@ -81,7 +81,8 @@ pub struct Decision {
     pub tickets: f64,
     /// The present pass (1995, 2.2: global pass).
     pub present: u64,
-    /// The CPU time that is charged. Of an early task that waits or is taken: what it deserved in
+    /// The CPU time that is charged. Of a client that comes back: the most that it may owe, if the use
+    /// out of order is bounded. Of an early task that waits or is taken: what it deserved in
     /// the last ten seconds; 0 in its first second.
     pub service_ns: u64,
     /// The longest turn of its tasks.

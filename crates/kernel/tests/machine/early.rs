@@ -254,3 +254,15 @@ pub fn waits_beside_early_client() -> Result<(), Failed> {
     let poor = hog(&scheduler, 2, &[base(1)])?;
     check_pauses(&scheduler, &[&poor], Duration::from_secs(16), OVERDUE)
 }
+
+/// A task that wants a ninth of the CPU gets it at once beside a hog of a group with four times as
+/// many tickets: its own group is due a fifth. What it uses out of order adds up to no debt.
+pub fn short_wakes() -> Result<(), Failed> {
+    let scheduler = Scheduler::load(&WHOLE)?;
+    let (hogs, group) = (Group::top("a", 400)?, Group::top("b", 100)?);
+    let _hog = hogs.hog()?;
+    let sleeper = Hog::bursts(1, 8);
+    group.add(&sleeper)?;
+    let most = Duration::from_millis(250);
+    check_pauses(&scheduler, &[&sleeper], Duration::from_secs(25), most)
+}

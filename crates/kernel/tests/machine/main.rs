@@ -94,7 +94,7 @@ const LIMITS: [(&str, Check); 10] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 42] = [
+const CHECKS: [(&str, Check); 43] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -130,6 +130,7 @@ const CHECKS: [(&str, Check); 42] = [
         "taking_turns_gains_a_control_group_nothing",
         early::alternating_adversaries,
     ),
+    ("short_wakes_do_not_wait", early::short_wakes),
     ("short_processes_are_not_early", early::relay),
     ("sleeping_sheds_no_debt", sharing::sleeping_sheds_no_debt),
     ("short_processes_get_their_share", sharing::short_processes),
