@@ -39,14 +39,25 @@ impl History {
         (self.one_to(100) * self.one_to(100)) as u32
     }
 
-    /// Those of a client. The first two clients always want to run.
-    fn programs(&mut self, number: u32) -> Vec<Hog> {
+    /// Those of a client, each placed as soon as it runs. (Beside programs that compute and are not
+    /// placed yet, those that are placed get no CPU, and may hold a lock that the next one needs to
+    /// start.) The first two clients always want to run.
+    fn programs(
+        &mut self,
+        number: u32,
+        place: impl Fn(&Hog) -> Result<(), Failed>,
+    ) -> Result<Vec<Hog>, Failed> {
         let count = self.one_to(MOST_PROGRAMS);
-        let mut programs: Vec<Hog> = (0..count).map(|_| self.program()).collect();
-        if number <= 2 {
-            programs[0] = Hog::start();
+        let mut programs = Vec::new();
+        for turn in 0..count {
+            let mut program = self.program();
+            if turn == 0 && number <= 2 {
+                program = Hog::start();
+            }
+            place(&program)?;
+            programs.push(program);
         }
-        programs
+        Ok(programs)
     }
 
     fn program(&mut self) -> Hog {
@@ -68,10 +79,9 @@ pub fn early_picks() -> Result<(), Failed> {
         let mut programs = Vec::new();
         for node in 1..=CLIENTS {
             let tickets = [ticket(CURRENCY, history.one_to(1000))];
-            for program in history.programs(node) {
-                place(&scheduler, node, &tickets, &program)?;
-                programs.push(program);
-            }
+            programs.extend(
+                history.programs(node, |program| place(&scheduler, node, &tickets, program))?,
+            );
         }
         judge(&scheduler, seed)?;
     }
@@ -134,10 +144,8 @@ impl Machine {
         };
         // A group that has groups inside holds no programs.
         if is_inner {
-            let (hog, others) = (Hog::start(), history.programs(u32::MAX));
-            group.add(&hog)?;
-            others.iter().try_for_each(|other| group.add(other))?;
-            self.hogs.push(hog);
+            self.hogs.push(group.hog()?);
+            let others = history.programs(u32::MAX, |other| group.add(other))?;
             self.others.extend(others);
         }
         let groups = if is_inner {
@@ -156,12 +164,12 @@ impl Machine {
         node: u32,
     ) -> Result<(), Failed> {
         let tickets = [base(history.one_to(ROOT_TICKETS))];
-        let (hog, others) = (Hog::start(), history.programs(u32::MAX));
-        for program in others.iter().chain([&hog]) {
-            place(scheduler, node, &tickets, program)?;
-        }
-        self.hogs.push(hog);
+        let place = |program: &Hog| place(scheduler, node, &tickets, program);
+        let others = history.programs(u32::MAX, place)?;
         self.others.extend(others);
+        let hog = Hog::start();
+        place(&hog)?;
+        self.hogs.push(hog);
         Ok(())
     }
 }

@@ -109,10 +109,12 @@ pub fn several_tasks() -> Result<(), Failed> {
     let scheduler = Scheduler::load(&NICE)?;
     let mut own = hogs(&scheduler, &[(1, FUNDING)])?;
     let _other = hog(&scheduler, 2, &[base(FUNDING)])?;
-    let niced: Vec<_> = (0..3).map(|_| Hog::start()).collect();
-    for hog in &niced {
-        renice(hog, 10);
-        place(&scheduler, 1, &[base(FUNDING)], hog)?;
+    let mut niced = Vec::new();
+    for _ in 0..3 {
+        let hog = Hog::start();
+        renice(&hog, 10);
+        place(&scheduler, 1, &[base(FUNDING)], &hog)?;
+        niced.push(hog);
     }
     settle();
     check_shares(&scheduler, &[(1, 1.0), (2, 1.0)], 3, 4.0)?;

@@ -93,7 +93,8 @@ fn handled(mechanism: Mechanism) {
     world.enter("rival", 1000, &rival);
     world.enter("loser", 1, &loser);
     for _ in 0..3 {
-        judge(excuse(QUANTUM_NS), || {
+        // It computes until a look that follows the handler, and has a quantum for all three.
+        judge(excuse(QUANTUM_NS / 4), || {
             wait_until("it is held down", || support::is_held_down(loser.pid()));
             check(&rival, || {
                 support::signal(loser.pid(), libc::SIGTERM);
