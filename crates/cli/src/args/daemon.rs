@@ -46,7 +46,8 @@ pub struct EngineOptions {
     #[arg(long)]
     pub engine: Option<DaemonEngine>,
     /// Kernel engine: schedule the clients alone, below all other tasks, those of SCHED_IDLE included.
-    /// Without this, the whole machine is scheduled, with control groups as currencies
+    /// Without this, the whole machine is scheduled, with control groups as currencies. While
+    /// ordinary programs take all CPUs clients wait, even one that holds a lock of the kernel
     #[arg(long, requires = "engine")]
     pub clients_only: bool,
     /// The former name of what is the default now
