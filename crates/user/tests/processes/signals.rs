@@ -93,8 +93,7 @@ fn handled(mechanism: Mechanism) {
     world.enter("rival", 1000, &rival);
     world.enter("loser", 1, &loser);
     for _ in 0..3 {
-        // It computes until a look that follows the handler, and has a quantum for all three.
-        judge(excuse(QUANTUM_NS / 4), || {
+        judge(excuse(QUANTUM_NS), || {
             wait_until("it is held down", || support::is_held_down(loser.pid()));
             check(&rival, || {
                 support::signal(loser.pid(), libc::SIGTERM);
