@@ -8,6 +8,7 @@ use prorata_core::dispatcher::Dispatcher;
 use prorata_core::hybrid::{FACTOR_ONE, Nice, NiceLaw, NiceMean};
 
 use crate::client::Client;
+use crate::process::Process;
 use crate::procfs::Stat;
 
 /// The nice value of a process.
@@ -68,7 +69,7 @@ impl NiceFactor {
 impl Client {
     /// To be called after a look at its processes.
     pub(crate) fn find_nice_factor(&mut self) {
-        let ran = |process: &crate::process::Process| process.progressed || process.nice.wants;
+        let ran = |process: &Process| process.progressed || process.nice.wants;
         let any_ran = self.processes.iter().any(ran);
         let mut mean = NiceMean::default();
         for process in &mut self.processes {

@@ -53,7 +53,7 @@ impl Entitlements {
     /// ([`NiceMean`](crate::hybrid::NiceMean)), at least 1. It counts while there is a law. Clients
     /// that the ledger does not know are ignored.
     ///
-    /// Cost: O(1).
+    /// Cost: O(1), and a comparison if it is no other.
     pub fn set_nice_factor(
         &mut self,
         client: ClientId,
@@ -63,7 +63,10 @@ impl Entitlements {
         let Some(competitor) = self.competitor_or_new(client) else {
             return;
         };
-        competitor.nice_factor = factor.max(1);
+        let factor = factor.max(1);
+        if mem::replace(&mut competitor.nice_factor, factor) == factor {
+            return;
+        }
         let (competes, pool) = (competitor.threads > 0, usize::from(competitor.pool));
         if competes {
             let (ledger, competitors) = (&self.ledger, &mut self.competitors);

@@ -81,10 +81,7 @@ pub fn picks_in_abbreviated_quanta() -> Result<(), Failed> {
 fn picks_under(options: &Options) -> Result<(), Failed> {
     let scheduler = Scheduler::load_traced(options)?;
     let _programs = programs(&scheduler)?;
-    let mut decisions = Vec::new();
-    let take = || scheduler.take_decisions();
-    record(&take, Duration::from_secs(4), &mut decisions)?;
-    check(&decisions)
+    check_for(&scheduler, Duration::from_secs(4), || ())
 }
 
 /// Judges what is decided in this time, while changes are made.
