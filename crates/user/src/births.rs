@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use crate::procfs::LastBorn;
 
 /// After more births than this between two looks, a walk is cheaper.
-const MAX_BIRTHS: u32 = 256;
+pub(crate) const MAX_BIRTHS: u32 = 256;
 
 /// How often births are noticed after a deed that children inherit. If processes fork all the
 /// while, the rest is left to a later look.

@@ -17,7 +17,7 @@ use crate::placement::affinity_of;
 use crate::process::{Failure, Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::StatFile;
-use crate::scheduler::{intersection, members};
+use crate::scheduler::{self, intersection, members};
 use crate::slumber::Sampling;
 use crate::table::Journal;
 use crate::threads::Heritage;
@@ -150,6 +150,9 @@ pub(crate) struct Client {
     pub(crate) looked_ns: u64,
     /// It has had a process. Without any left it has exited.
     pub(crate) had_processes: bool,
+    /// How many of its processes' children were noticed, those included that were about to end and
+    /// could not join.
+    pub(crate) births: u64,
     /// Its activity as last told to the directory.
     pub(crate) activity_told: Option<ClientActivity>,
     /// The living process that the engine waits for.
@@ -210,6 +213,7 @@ impl Client {
             ran_ns: now_ns,
             looked_ns: 0,
             had_processes: false,
+            births: 0,
             activity_told: None,
             watched: None,
         }
@@ -421,6 +425,19 @@ impl Client {
     pub(crate) fn has_progressed(&self) -> bool {
         let mut processes = self.processes.iter();
         self.processes.is_empty() || self.unsettled || processes.any(|process| process.progressed)
+    }
+
+    /// The CPU clocks of its processes, slumbering ones left out, together: as of the last sample.
+    pub(crate) fn sampled_clocks_ns(&self) -> u64 {
+        let awake = self.processes.iter().filter(|process| !process.slumbers);
+        awake.map(|process| process.clock_ns).sum()
+    }
+
+    /// The same now, by which it shows whether any of them ran. Cost: 1 us for each process.
+    pub(crate) fn clocks_ns(&self) -> u64 {
+        let awake = self.processes.iter().filter(|process| !process.slumbers);
+        let clocks_ns = awake.filter_map(|process| scheduler::cpu_time_ns(process.id.pid));
+        clocks_ns.sum()
     }
 
     /// Asks the dispatcher how it stands as a loser.

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use prorata_core::ids::ClientId;
 
-use crate::births::Newborn;
+use crate::births::{MAX_BIRTHS, Newborn};
 use crate::error::EngineError;
 use crate::marker::marked_client;
 use crate::ownership::{Kinship, KnownClient, client_by_birth, client_by_marker, is_left_of};
@@ -16,11 +16,24 @@ use crate::process_id::ProcessId;
 use crate::procfs::{self, Stat};
 use crate::scheduler;
 use crate::threads::{Binding, Heritage};
+use crate::time::MILLISECOND_NS;
 use crate::tree::Tree;
 
 /// Most newborn processes without a known parent that are remembered until their markers are
 /// read.
 const MAX_STRANGERS: usize = 4096;
+
+/// For so long a number that no process shows is looked up whenever births are noticed; later only
+/// with the next survey.
+const UNBORN_NS: u64 = 2 * MILLISECOND_NS;
+
+/// A number that the kernel had given out while no process of that number could be looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unseen {
+    pid: u32,
+    /// When that was noticed first, on the monotonic clock.
+    noticed_ns: u64,
+}
 
 impl Tree {
     /// Manages a process and its present descendants as part of a client. Takes them from a client
@@ -79,28 +92,30 @@ impl Tree {
     /// births to look at each. Cost: 1.5 us without a birth in the whole system, and some more
     /// for each birth.
     pub(crate) fn notice_births(&mut self, now_ns: u64) -> bool {
-        match self.births.since_last_look() {
-            Newborn::None => {}
-            Newborn::Among(pids) => {
-                let grown = pids.filter_map(|pid| self.notice(pid, now_ns));
-                let grown: BTreeSet<u32> = grown.collect();
-                grown.into_iter().for_each(|pid| self.find_threads(pid));
-            }
-            Newborn::Unknown => {
-                self.walk_due = true;
-                return false;
-            }
+        let is_young = |unseen: &&Unseen| now_ns.saturating_sub(unseen.noticed_ns) < UNBORN_NS;
+        let newest = self.unseen.iter().rev().take(MAX_BIRTHS as usize);
+        let young = newest.take_while(is_young).count();
+        let young = self.unseen.split_off(self.unseen.len() - young);
+        let late = young.into_iter();
+        let late = late.filter_map(|unseen| self.notice(unseen.pid, unseen.noticed_ns, now_ns));
+        let mut grown: BTreeSet<u32> = late.collect();
+        let born = self.births.since_last_look();
+        if let Newborn::Among(pids) = born.clone() {
+            grown.extend(pids.filter_map(|pid| self.notice(pid, now_ns, now_ns)));
         }
-        true
+        grown.into_iter().for_each(|pid| self.find_threads(pid));
+        self.walk_due |= born == Newborn::Unknown;
+        born != Newborn::Unknown
     }
 
-    /// Returns the process of a thread that was born to a client.
-    fn notice(&mut self, pid: u32, now_ns: u64) -> Option<u32> {
+    /// Returns the process of a thread that was born to a client. The number was noticed first at
+    /// `noticed_ns`.
+    fn notice(&mut self, pid: u32, noticed_ns: u64, now_ns: u64) -> Option<u32> {
         let Ok(stat) = procfs::stat(pid) else {
             // Mostly it has ended. But the kernel gives a number out some time before the
             // process can be looked up.
             if self.unseen.len() < MAX_STRANGERS {
-                self.unseen.push(pid);
+                self.unseen.push(Unseen { pid, noticed_ns });
             }
             return None;
         };
@@ -158,6 +173,9 @@ impl Tree {
         let Some(id) = client_by_birth(self, pid, stat) else {
             return false;
         };
+        if let Some(client) = self.client_mut(id) {
+            client.births += 1;
+        }
         let may_join = self.may_be_born_to(id, pid);
         if may_join || !self.is_outsider(ProcessId::from_stat(pid, stat)) {
             let origin = origin(self, id, pid, stat);
@@ -209,7 +227,7 @@ impl Tree {
     /// second or so.
     pub(crate) fn survey(&mut self, now_ns: u64) {
         let mut grown = BTreeSet::new();
-        for pid in std::mem::take(&mut self.unseen) {
+        for Unseen { pid, .. } in std::mem::take(&mut self.unseen) {
             let Ok(stat) = procfs::stat(pid) else {
                 continue;
             };
@@ -410,7 +428,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
-        tree.notice(stranger.id(), 0);
+        tree.notice(stranger.id(), 0, 0);
         tree.survey(0);
         assert!(!tree.owners.contains_key(&stranger.id()));
         let to = stranger.stdin.as_mut().expect("it is ours");

@@ -181,30 +181,35 @@ impl DecisionThread {
 impl Tree {
     /// Looks at a client; `None` if it is unknown.
     ///
-    /// A parent that waits for its child has not blocked, nor has a client between two children. So
-    /// births are noticed once more before a client is taken to be asleep, and a client with a new
-    /// child was awake a moment ago.
+    /// A parent that waits for its child has not blocked, nor has a client between two children. A
+    /// process may sleep when it is looked at, be woken by another one, and that one sleep when
+    /// its turn to be looked at comes. So a client is taken to be asleep only if none of its
+    /// processes ran and none was born while it was looked at; else it is looked at again. One
+    /// that runs during each look is awake.
     pub(crate) fn look(&mut self, id: ClientId, now_ns: u64) -> Option<Look> {
-        let processes = |tree: &Tree| tree.client(id).map_or(0, |client| client.processes.len());
+        let client = self.client(id)?;
+        let births = client.births;
+        let mut before = (self.births.last(), client.sampled_clocks_ns());
         let mut look = self.look_at_known(id, now_ns, Charging::Soon)?;
-        // Without any CPU time it has had no child.
-        let may_have_forked =
-            |client: &Client| client.has_progressed() && !client.is_stopped_by_us();
-        for _ in 0..MAX_NOTICES {
-            if look.awake || !self.client(id).is_some_and(may_have_forked) {
+        // Without any CPU time it has neither had a child nor woken anybody.
+        let may_have_run = |client: &Client| client.has_progressed() && !client.is_stopped_by_us();
+        for notice in 1..=MAX_NOTICES {
+            if look.awake || !self.client(id).is_some_and(may_have_run) {
                 break;
             }
-            let before = (self.births.last(), processes(self));
             self.notice_births(now_ns);
-            if processes(self) > before.1 {
+            let client = self.client(id)?;
+            let after = (self.births.last(), client.clocks_ns());
+            if client.births > births || notice == MAX_NOTICES && after != before {
                 look.awake = true;
                 look.runnable = look.runnable.max(1);
-            } else if self.births.last() == before.0 {
                 break;
-            } else {
-                // The child may have been born and have ended in between.
-                look = self.look_at_known(id, now_ns, Charging::Soon)?;
             }
+            if after == before {
+                break;
+            }
+            before = after;
+            look = self.look_at_known(id, now_ns, Charging::Soon)?;
         }
         Some(look)
     }
@@ -307,5 +312,48 @@ impl Client {
             dispatcher.set_client_quantum(self.id, self.quantum_ns);
         }
         used_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::foster::tests::tree;
+    use crate::process_id::ProcessId;
+    use crate::procfs;
+    use crate::time::monotonic_ns;
+
+    /// A shell that had a child a moment ago is asleep when it is looked at, and the child has ended.
+    #[test]
+    fn a_parent_was_awake_whose_child_ended_before_it_was_noticed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = tree(directory.path());
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "read line; true & read line"]);
+        let mut shell = shell.stdin(Stdio::piped()).spawn().expect("starts");
+        let is_asleep = |pid| procfs::stat(pid).is_ok_and(|stat| stat.is_asleep());
+        let id = ClientId::from_parts(0, 0);
+        let known = ProcessId::of(shell.id()).expect("it runs");
+        tree.manage(id, known, 0).expect("it can be managed");
+        tree.notice_births(monotonic_ns());
+        tree.sample(id, Sampling::All, monotonic_ns());
+        let input = shell.stdin.as_mut().expect("it is ours");
+        input.write_all(b"fork\n").expect("it reads");
+        let has_ended = |pid: &u32| procfs::stat(*pid).is_ok_and(|stat| stat.has_ended());
+        let child = || procfs::children_of(shell.id()).first().copied();
+        while !(child().as_ref().is_some_and(has_ended) && is_asleep(shell.id())) {
+            std::thread::yield_now();
+        }
+        let now_ns = monotonic_ns();
+        tree.sample(id, Sampling::All, now_ns);
+        let look = tree.look(id, now_ns).expect("it is known");
+        assert!(look.awake && look.runnable == 1, "{look:?}");
+        let client = tree.client(id).expect("it is known");
+        assert_eq!((client.processes.len(), client.births), (1, 1));
+        shell.kill().expect("it runs");
+        shell.wait().expect("it ends");
     }
 }

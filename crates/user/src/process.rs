@@ -69,7 +69,7 @@ pub(crate) struct Process {
     stat_file: StatFile,
     pub(crate) threads: Threads,
     /// CPU time since the process began, at the last sample.
-    clock_ns: u64,
+    pub(crate) clock_ns: u64,
     /// The same when it was last promoted or unbound.
     restored_at_ns: u64,
     /// The same when it was last reviewed, if it was.

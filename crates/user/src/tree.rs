@@ -14,6 +14,7 @@ use crate::descriptors::Allowance;
 use crate::directory::Change;
 use crate::error::EngineError;
 use crate::group::{Group, Groups};
+use crate::membership::Unseen;
 use crate::outsiders::Outsider;
 use crate::process::{Failure, Origin, Process, Treatment};
 use crate::process_id::ProcessId;
@@ -56,7 +57,7 @@ pub(crate) struct Tree {
     /// Those that the last survey did not recognise; the next one looks once more.
     pub(crate) unrecognised: Vec<u32>,
     /// Numbers given out since the last survey without a process that could be seen.
-    pub(crate) unseen: Vec<u32>,
+    pub(crate) unseen: Vec<Unseen>,
     /// Births went unnoticed since the last walk.
     pub(crate) walk_due: bool,
     /// How many processes could not leave `SCHED_IDLE` again.
