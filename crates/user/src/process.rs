@@ -12,7 +12,7 @@ use crate::nice::NiceValue;
 use crate::process_id::{Handle, ProcessId};
 use crate::procfs::{Stat, StatFile};
 use crate::scheduler::{self, Return};
-use crate::signals::Pending;
+use crate::signals::{LastHandled, Pending};
 use crate::table::{Journal, flag};
 use crate::threads::{Heritage, Threads};
 use crate::time::monotonic_ns;
@@ -103,6 +103,7 @@ pub(crate) struct Process {
     pub(crate) pending: Pending,
     /// The same, if the process is let run because of the signal.
     pub(crate) runs_for: Pending,
+    pub(crate) last_handled: LastHandled,
 }
 
 /// How a process came to be managed.
@@ -169,6 +170,7 @@ impl Process {
             captive: !way_back.holds_for(id.pid),
             pending: Pending::Nothing,
             runs_for: Pending::Nothing,
+            last_handled: LastHandled::default(),
         })
     }
 

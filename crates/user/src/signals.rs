@@ -4,7 +4,9 @@
 //! engine looks for pending signals, and lets processes take them at once:
 //!
 //! - A signal that ends its process: this one process is no longer held down until it has ended.
-//! - A signal with a handler: the client runs until the signal is delivered.
+//! - A signal with a handler: the client runs until the signal is delivered, and then until the
+//!   process sleeps or has used an eighth of a quantum. The kernel counts a signal as delivered before
+//!   the handler runs its first instruction, and many handlers only leave a note for their programs.
 //!
 //! [`Client`] bounds the CPU time that it takes in this way: even a signal without a handler need
 //! not end its process, as a thread may take it by sigwait(3). The kernel turns a signal into
@@ -23,6 +25,7 @@ use crate::client::Client;
 use crate::process::{Process, Treatment};
 use crate::process_id::ProcessId;
 use crate::procfs::{self, SignalSets, Status, StatusFile};
+use crate::scheduler;
 use crate::slumber::Sampling;
 use crate::time::MILLISECOND_NS;
 use crate::tree::Tree;
@@ -32,6 +35,12 @@ pub(crate) const LOOK_INTERVAL_NS: u64 = 70 * MILLISECOND_NS;
 
 /// The same while a process is let run because of a signal.
 pub(crate) const DELIVERY_INTERVAL_NS: u64 = MILLISECOND_NS;
+
+/// Part of a quantum that a process may use once a signal for a handler is delivered.
+const AFTERMATH_PART: u64 = 8;
+
+/// For so long it may take its time for that.
+const LONGEST_AFTERMATH_NS: u64 = 100 * MILLISECOND_NS;
 
 /// Processes that one look for new signals reads. With more of them held down, looks take turns.
 const PROCESSES_AT_ONCE: usize = 128;
@@ -67,7 +76,7 @@ const JOB_CONTROL: u64 = set(&[
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pending {
     Nothing,
-    /// A signal that the program handles.
+    /// A signal that the program handles, or the program's answer to such a signal.
     Handled,
     /// A signal that ends the process once it is delivered.
     Fatal,
@@ -123,18 +132,50 @@ fn classify(taken: u64, actions: &SignalSets) -> Pending {
     }
 }
 
+/// When a signal for a handler was seen to wait last.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LastHandled {
+    /// On the process's CPU clock.
+    clock_ns: u64,
+    /// On the monotonic clock.
+    seen_ns: u64,
+}
+
 impl Process {
     /// Finds out what waits for this process, which is held down or is let run for a signal.
-    fn look_for_signals(&mut self, files: &mut StatusFiles) {
+    fn look_for_signals(&mut self, files: &mut StatusFiles, now_ns: u64, quantum_ns: u64) {
         self.pending = match files.read(self.id) {
             Ok(status) if status.has_ended() => Pending::Nothing,
             // It needs some CPU time to end.
             Ok(status) if status.is_ending() => Pending::End,
             // Its user, or a debugger, has stopped it. It takes no signal meanwhile.
             Ok(status) if status.is_stopped() && !self.is_stopped_by_us() => Pending::Nothing,
-            Ok(status) => Pending::of(self.id.pid, &status),
+            Ok(status) => match Pending::of(self.id.pid, &status) {
+                Pending::Nothing if self.still_answers(&status, now_ns, quantum_ns) => {
+                    return;
+                }
+                pending => pending,
+            },
             Err(_) => Pending::Nothing,
         };
+        if self.pending == Pending::Handled {
+            self.last_handled = LastHandled {
+                clock_ns: scheduler::cpu_time_ns(self.id.pid).unwrap_or(0),
+                seen_ns: now_ns,
+            };
+        }
+    }
+
+    /// Whether it was let run for a signal with a handler, and may go on though that is delivered.
+    fn still_answers(&self, status: &Status, now_ns: u64, quantum_ns: u64) -> bool {
+        let last = self.last_handled;
+        let is_in_time = || now_ns.saturating_sub(last.seen_ns) < LONGEST_AFTERMATH_NS;
+        let has_time_left = || {
+            let clock_ns = scheduler::cpu_time_ns(self.id.pid).unwrap_or(u64::MAX);
+            clock_ns.saturating_sub(last.clock_ns) < quantum_ns / AFTERMATH_PART
+        };
+        let sleeps = status.has_one_thread() && status.is_asleep();
+        self.runs_for == Pending::Handled && !sleeps && is_in_time() && has_time_left()
     }
 }
 
@@ -181,7 +222,7 @@ impl SignalWatch {
         now_ns: u64,
         quantum_ns: u64,
     ) -> bool {
-        self.look_at_processes(tree, for_new);
+        self.look_at_processes(tree, for_new, now_ns, quantum_ns);
         let mut any_changed = false;
         let waiting: Vec<ClientId> = tree
             .lively()
@@ -205,7 +246,7 @@ impl SignalWatch {
         any_changed
     }
 
-    fn look_at_processes(&mut self, tree: &mut Tree, for_new: bool) {
+    fn look_at_processes(&mut self, tree: &mut Tree, for_new: bool, now_ns: u64, quantum_ns: u64) {
         let until = match for_new {
             true => self.next + PROCESSES_AT_ONCE,
             false => self.next,
@@ -218,7 +259,7 @@ impl SignalWatch {
                 |process: &&mut Process| process.is_held_down() || !process.is_left_in_peace();
             for process in client.processes.iter_mut().filter(held_down) {
                 if process.pending != Pending::Nothing || (self.next..until).contains(&index) {
-                    process.look_for_signals(&mut self.files);
+                    process.look_for_signals(&mut self.files, now_ns, quantum_ns);
                 }
                 index += 1;
             }
@@ -279,7 +320,10 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use prorata_core::ids::ClientId;
+    use rustix::process::Signal;
 
     use super::*;
     use crate::process::Origin;
@@ -332,6 +376,80 @@ mod tests {
         test(tree.client_mut(id).expect("it has joined"));
         child.kill().expect("it runs");
         child.wait().expect("it ends");
+    }
+
+    /// Runs a shell that handles SIGTERM, and lets it take one when the engine has seen it.
+    fn after_delivery(script: &str, test: impl FnOnce(&mut Process, &mut StatusFiles)) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut tree = crate::foster::tests::tree(directory.path());
+        let mut shell = std::process::Command::new("sh");
+        let shell = shell.args(["-c", script]).stdin(Stdio::piped());
+        let mut shell = shell.spawn().expect("it starts");
+        let mut files = StatusFiles::default();
+        let known = ProcessId::of(shell.id()).expect("it runs");
+        let mut status = || files.read(known).expect("it runs");
+        let signal = |signal| {
+            let pid = rustix::process::Pid::from_child(&shell);
+            rustix::process::kill_process(pid, signal).expect("it runs");
+        };
+        wait_for(|| status().signals.caught & set(&[libc::SIGTERM]) != 0);
+        signal(Signal::STOP);
+        wait_for(|| status().is_stopped());
+        signal(Signal::TERM);
+        let id = ClientId::from_parts(0, 0);
+        tree.manage(id, known, 0).expect("it can be managed");
+        let process = &mut tree.client_mut(id).expect("it is known").processes[0];
+        process.look_for_signals(&mut files, 0, u64::MAX);
+        // A stranger stopped it.
+        assert_eq!(process.pending, Pending::Nothing);
+        signal(Signal::CONT);
+        process.pending = Pending::Handled;
+        process.runs_for = Pending::Handled;
+        wait_for(|| status_is_delivered(&mut files, known));
+        test(process, &mut files);
+        shell.kill().expect("it runs");
+        shell.wait().expect("it ends");
+    }
+
+    fn status_is_delivered(files: &mut StatusFiles, process: ProcessId) -> bool {
+        let status = files.read(process).expect("it runs");
+        !status.is_stopped() && status.signals.shared & set(&[libc::SIGTERM]) == 0
+    }
+
+    fn wait_for(mut condition: impl FnMut() -> bool) {
+        while !condition() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_handler_that_has_begun_may_come_to_its_end() {
+        after_delivery("trap : TERM; while :; do :; done", |shell, files| {
+            shell.look_for_signals(files, LONGEST_AFTERMATH_NS - 1, u64::MAX);
+            assert_eq!(shell.pending, Pending::Handled);
+            shell.runs_for = Pending::Nothing;
+            shell.look_for_signals(files, 0, u64::MAX);
+            assert_eq!(
+                shell.pending,
+                Pending::Nothing,
+                "it had no time for an answer"
+            );
+            shell.runs_for = Pending::Handled;
+            shell.pending = Pending::Handled;
+            shell.look_for_signals(files, LONGEST_AFTERMATH_NS, u64::MAX);
+            assert_eq!(shell.pending, Pending::Nothing, "it took too long");
+            shell.pending = Pending::Handled;
+            shell.look_for_signals(files, 0, AFTERMATH_PART);
+            assert_eq!(shell.pending, Pending::Nothing, "it used too much");
+        });
+        after_delivery("trap : TERM; while :; do read x; done", |shell, files| {
+            wait_for(|| {
+                let status = files.read(shell.id).expect("it runs");
+                status.is_asleep()
+            });
+            shell.look_for_signals(files, 0, u64::MAX);
+            assert_eq!(shell.pending, Pending::Nothing, "it sleeps");
+        });
     }
 
     #[test]

@@ -107,6 +107,16 @@ impl Status {
         matches!(self.state, b'T' | b't')
     }
 
+    /// Whether its process has no other thread.
+    pub(crate) fn has_one_thread(&self) -> bool {
+        self.threads == 1
+    }
+
+    /// Whether it waits neither for a CPU nor for a disk, and is not stopped.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.state == b'S'
+    }
+
     /// As [`super::Stat::thread_has_ended`].
     pub(crate) fn thread_has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
