@@ -105,6 +105,20 @@ static void make_early(struct task *task, s32 cpu, u32 class, u64 arrival, u64 n
 		task->early = early_rank(class, part, arrival);
 }
 
+/*
+ * A task that comes back owes no more than its lead and a quantum: what it used out of order was due
+ * to it while it was away.
+ */
+static void forgive_progress(struct task *task)
+{
+	const struct rights *node = node_at(task->node);
+	u64 owed_ns = task->lead_ns + quantum_of(node);
+	u64 most = node->progress + progress_of(owed_ns, task->held);
+
+	if (!is_bound(task) && before(most, task->progress))
+		task->progress = most;
+}
+
 /* A waking task that has joined may be early. */
 __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull,
 			      u64 now)
@@ -116,6 +130,7 @@ __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *
 	task->sleeps_on = WAKE_USER;
 	follow_second(task->node, now);
 	advance_window(task, now);
+	forgive_progress(task);
 	if (!wants_less(p))
 		make_early(task, cpu, class, now, now);
 	return 0;

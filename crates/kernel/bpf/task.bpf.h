@@ -366,7 +366,8 @@ static __always_inline void charge(struct task_struct *p, struct task *task, u64
 	if (!is_bound(task)) {
 		struct rights *node = node_at(task->node);
 
-		if (before(node->progress, task->progress))
+		/* An early task did not win by its progress. */
+		if (!is_early(task) && before(node->progress, task->progress))
 			node->progress = task->progress;
 		task->progress += progress_of(service_ns, task->held);
 		if (!one_cpu)

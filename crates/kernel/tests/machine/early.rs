@@ -64,6 +64,37 @@ pub fn adversaries() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The same inside a control group: tasks that compute and sleep in turn, and a hog for each of them.
+pub fn adversaries_inside_a_group() -> Result<(), Failed> {
+    let cpus = thread::available_parallelism()?.get();
+    let time = Duration::from_secs(4);
+    for (use_ms, sleep_ms) in [(2, 1), (19, 1), (60, 20), (200, 100)] {
+        let scheduler = Scheduler::load(&WHOLE)?;
+        let group = Group::top("a", 100)?;
+        let hogs: Result<Vec<Hog>, Failed> = (0..cpus).map(|_| group.hog()).collect();
+        let hogs = hogs?;
+        let adversaries: Vec<Hog> = (0..cpus).map(|_| Hog::bursts(use_ms, sleep_ms)).collect();
+        for adversary in &adversaries {
+            group.add(adversary)?;
+        }
+        thread::sleep(LEARNS);
+        let all_ns = |programs: &[Hog]| programs.iter().map(|hog| used_ns(hog.pid())).sum::<u64>();
+        let before = [all_ns(&adversaries), all_ns(&hogs)];
+        thread::sleep(time);
+        if let Some(failure) = scheduler.failure() {
+            return Err(failure.into());
+        }
+        let used = all_ns(&adversaries) - before[0];
+        let share = used as f64 / (used + all_ns(&hogs) - before[1]) as f64;
+        eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
+        // The bound of leads and a quantum, in four seconds.
+        if share > 0.5 + 0.12 / 4.0 {
+            return Err(format!("{use_ms} ms and {sleep_ms} ms: {share:.3}").into());
+        }
+    }
+    Ok(())
+}
+
 /// The first group's part of what two groups receive in this time, once windows are filled.
 fn share_of_two(
     scheduler: &Scheduler,

@@ -94,7 +94,7 @@ const LIMITS: [(&str, Check); 10] = [
 ];
 
 /// More checks for any number of CPUs. Most reckon with one CPU.
-const CHECKS: [(&str, Check); 43] = [
+const CHECKS: [(&str, Check); 44] = [
     ("an_observer_sees_naps", observe::naps),
     ("lottery_and_stride_change_places_live", sharing::lottery),
     ("clients_may_have_quanta_of_their_own", sharing::own_quanta),
@@ -125,6 +125,10 @@ const CHECKS: [(&str, Check); 43] = [
     (
         "sleeping_gains_a_control_group_nothing",
         early::adversaries_in_groups,
+    ),
+    (
+        "sleeping_gains_a_task_nothing_inside_its_control_group",
+        early::adversaries_inside_a_group,
     ),
     (
         "taking_turns_gains_a_control_group_nothing",
@@ -205,7 +209,7 @@ const IN_SHORT_ON_THREE: [(&str, Check); 3] = [
 ];
 
 /// More checks for three CPUs.
-const CHECKS_ON_THREE: [(&str, Check); 14] = [
+const CHECKS_ON_THREE: [(&str, Check); 15] = [
     (
         "infeasible_weights_in_one_queue",
         processors::infeasible_in_one_queue,
@@ -239,6 +243,10 @@ const CHECKS_ON_THREE: [(&str, Check); 14] = [
     (
         "sleeping_gains_a_control_group_nothing",
         early::adversaries_in_groups,
+    ),
+    (
+        "sleeping_gains_a_task_nothing_inside_its_control_group",
+        early::adversaries_inside_a_group,
     ),
     (
         "taking_turns_gains_a_control_group_nothing",
