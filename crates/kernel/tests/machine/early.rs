@@ -64,10 +64,11 @@ pub fn adversaries() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The same inside a control group: tasks that compute and sleep in turn, and a hog for each of them.
+/// The same inside a control group: tasks that compute and sleep in turn, and a hog for each of them. A
+/// task is due its part of the tasks that compete on average, so short sleeps make all parts larger.
 pub fn adversaries_inside_a_group() -> Result<(), Failed> {
     let cpus = thread::available_parallelism()?.get();
-    let time = Duration::from_secs(4);
+    let time = Duration::from_secs(8);
     for (use_ms, sleep_ms) in [(2, 1), (19, 1), (60, 20), (200, 100)] {
         let scheduler = Scheduler::load(&WHOLE)?;
         let group = Group::top("a", 100)?;
@@ -87,8 +88,8 @@ pub fn adversaries_inside_a_group() -> Result<(), Failed> {
         let used = all_ns(&adversaries) - before[0];
         let share = used as f64 / (used + all_ns(&hogs) - before[1]) as f64;
         eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
-        // The bound of leads and a quantum, in four seconds.
-        if share > 0.5 + 0.12 / 4.0 {
+        // The bound of leads and a quantum, in eight seconds, and what short sleeps change.
+        if share > 0.5 + 0.12 / 8.0 + 0.01 {
             return Err(format!("{use_ms} ms and {sleep_ms} ms: {share:.3}").into());
         }
     }
