@@ -10,6 +10,7 @@
 //! * 1995: Waldspurger and Weihl, *Stride Scheduling*, MIT/LCS/TM-528.
 //! * 1999: Petrou, Milford and Gibson, *Implementing Lottery Scheduling*, USENIX.
 //! * 2001: Kravetz, Franke, Nagar and Ravindran, *Enhancing Linux Scheduler Scalability*, IBM.
+//! * 2005: Hall, *Slot Scheduling*, thesis, University of Texas at Austin.
 #![no_std]
 
 extern crate alloc;
@@ -33,3 +34,4 @@ pub mod policy;
 pub mod prefetch;
 pub mod rng;
 mod saturation;
+pub mod slots;

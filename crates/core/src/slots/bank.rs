@@ -1,0 +1,161 @@
+//! The banker: one token a slot, charged at the claim and given back at its end (2005, 2.4.1).
+
+use alloc::collections::BTreeMap;
+
+use super::account::Tokens;
+use super::claim::Account;
+use super::error::SlotError;
+use super::level::{LEVELS, Level};
+
+/// The most accounts.
+pub const ACCOUNTS: usize = 65_536;
+
+/// A number of tokens to set (2005, Figure 2.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// So many are free to spend afterwards.
+    Absolute(u32),
+    /// So many more, or fewer.
+    Delta(i64),
+}
+
+/// A donation in force: it goes back when the recipient ends.
+type Donation = (Account, Account, Level);
+
+/// All accounts.
+#[derive(Clone, Default, Debug)]
+pub struct Bank {
+    accounts: BTreeMap<Account, [Tokens; LEVELS]>,
+    /// By recipient, donor and level.
+    donations: BTreeMap<Donation, u64>,
+    /// The same by donor, recipient and level, to be found when the donor ends.
+    donors: BTreeMap<Donation, ()>,
+    /// Tokens set less tokens destroyed.
+    issued: [u64; LEVELS],
+}
+
+impl Bank {
+    /// What an account has of a level.
+    pub fn tokens(&self, account: Account, level: Level) -> Tokens {
+        let tokens = self.accounts.get(&account);
+        tokens.map_or_else(Tokens::default, |tokens| tokens[level.index()])
+    }
+
+    /// All accounts.
+    pub fn accounts(&self) -> impl Iterator<Item = (&Account, &[Tokens; LEVELS])> {
+        self.accounts.iter()
+    }
+
+    /// Tokens of a level that were set and not destroyed.
+    pub fn issued(&self, level: Level) -> u64 {
+        self.issued[level.index()]
+    }
+
+    fn check_room(&self, account: Account) -> Result<(), SlotError> {
+        if self.accounts.len() >= ACCOUNTS && !self.accounts.contains_key(&account) {
+            return Err(SlotError::ManyAccounts(self.accounts.len()));
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, account: Account, level: Level) -> &mut Tokens {
+        &mut self.accounts.entry(account).or_default()[level.index()]
+    }
+
+    pub(crate) fn set(
+        &mut self,
+        account: Account,
+        level: Level,
+        amount: Amount,
+        weight: Option<u32>,
+    ) -> Result<(), SlotError> {
+        self.check_room(account)?;
+        let old = self.tokens(account, level);
+        let count = match amount {
+            Amount::Absolute(count) => i128::from(count),
+            Amount::Delta(delta) => i128::from(old.count) + i128::from(delta),
+        };
+        let count = u32::try_from(count)
+            .map(u64::from)
+            .map_err(|_| SlotError::TokenCount { account, count })?;
+        let issued = &mut self.issued[level.index()];
+        *issued = *issued - old.count + count;
+        let tokens = self.entry(account, level);
+        tokens.count = count;
+        tokens.weight = weight.unwrap_or(tokens.weight);
+        Ok(())
+    }
+
+    /// Moves tokens; all there are if they are too few. Returns how many moved.
+    pub(crate) fn donate(
+        &mut self,
+        donor: Account,
+        recipient: Account,
+        level: Level,
+        count: u32,
+    ) -> Result<u64, SlotError> {
+        if donor == recipient {
+            return Err(SlotError::OwnDonation(donor));
+        }
+        self.check_room(recipient)?;
+        let moved = u64::from(count).min(self.tokens(donor, level).count);
+        if moved == 0 {
+            return Ok(0);
+        }
+        self.entry(donor, level).count -= moved;
+        let tokens = self.entry(recipient, level);
+        tokens.count += moved;
+        if tokens.weight == 0 {
+            tokens.weight = 1;
+        }
+        *self.donations.entry((recipient, donor, level)).or_default() += moved;
+        self.donors.insert((donor, recipient, level), ());
+        Ok(moved)
+    }
+
+    /// Takes one token for a claim.
+    pub(crate) fn spend(&mut self, account: Account, level: Level) {
+        let tokens = self.entry(account, level);
+        tokens.count -= 1;
+        tokens.spent += 1;
+    }
+
+    /// Gives the token of a claim back.
+    pub(crate) fn refund(&mut self, account: Account, level: Level) {
+        let tokens = self.entry(account, level);
+        tokens.count += 1;
+        tokens.spent -= 1;
+    }
+
+    /// Closes an account without claims. What it was given goes back to donors that live, as far as
+    /// it still has it; the rest is destroyed.
+    pub(crate) fn close(&mut self, account: Account) {
+        let Some(mut tokens) = self.accounts.remove(&account) else {
+            return;
+        };
+        while let Some(((_, donor, level), count)) = first(&self.donations, account) {
+            self.donations.remove(&(account, donor, level));
+            self.donors.remove(&(donor, account, level));
+            let rest = &mut tokens[level.index()].count;
+            let back = count.min(*rest);
+            *rest -= back;
+            self.entry(donor, level).count += back;
+        }
+        while let Some(((_, recipient, level), ())) = first(&self.donors, account) {
+            self.donors.remove(&(account, recipient, level));
+            self.donations.remove(&(recipient, account, level));
+        }
+        for (issued, tokens) in self.issued.iter_mut().zip(tokens) {
+            *issued -= tokens.count;
+        }
+    }
+}
+
+/// The first donation under an account's name.
+fn first<V: Copy>(donations: &BTreeMap<Donation, V>, account: Account) -> Option<(Donation, V)> {
+    let low = Account::User(0);
+    let (key, value) = donations
+        .range((account, low, Level::Background)..)
+        .next()?;
+    (key.0 == account).then_some((*key, *value))
+}

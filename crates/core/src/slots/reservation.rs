@@ -1,0 +1,122 @@
+//! Slots that stay unclaimed for latency-sensitive tasks (2005, 2.5.1).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Any `denominator` successive slots of the row, round the end of the table, hold at least
+/// `numerator` unclaimed ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reservation {
+    /// Slots to keep unclaimed.
+    pub numerator: u32,
+    /// Slots of a window.
+    pub denominator: u32,
+}
+
+/// Whether claims in the way end at once, or when their owners free them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Onset {
+    /// Claims in the way are revoked.
+    Immediate,
+    /// New claims are refused until the windows are free.
+    Lazy,
+}
+
+impl Reservation {
+    /// Whether a claim of the unclaimed `column` leaves enough in every window around it.
+    pub fn permits(&self, column: u32, columns: u32, is_claimed: impl Fn(u32) -> bool) -> bool {
+        if self.numerator == 0 {
+            return true;
+        }
+        let width = self.denominator;
+        let at = |offset: u32| (column + columns - (width - 1) + offset) % columns;
+        let mut free = (0..width).filter(|&offset| !is_claimed(at(offset))).count() as u32;
+        for offset in width..2 * width {
+            if free <= self.numerator {
+                return false;
+            }
+            free -= u32::from(!is_claimed(at(offset - width)));
+            if offset < 2 * width - 1 {
+                free += u32::from(!is_claimed(at(offset)));
+            } else {
+                break;
+            }
+        }
+        true
+    }
+
+    /// How many unclaimed slots each window lacks, by its first column.
+    pub(crate) fn deficits(&self, claimed: &[bool]) -> Vec<u32> {
+        let columns = claimed.len();
+        let width = self.denominator as usize;
+        let mut free = (0..width).filter(|&column| !claimed[column]).count() as u32;
+        let mut deficits = vec![0; columns];
+        for first in 0..columns {
+            deficits[first] = self.numerator.saturating_sub(free);
+            free -= u32::from(!claimed[first]);
+            free += u32::from(!claimed[(first + width) % columns]);
+        }
+        deficits
+    }
+
+    /// The columns to free so that every window holds. `rank` orders claims, the first to go having
+    /// the least rank; claims without rank stay. `Err`: the columns that stay and are in the way.
+    pub(crate) fn victims<R: Ord + Copy>(
+        &self,
+        claimed: &[bool],
+        rank: impl Fn(u32) -> Option<R>,
+    ) -> Result<Vec<u32>, Vec<u32>> {
+        if self.numerator == 0 {
+            return Ok(Vec::new());
+        }
+        let columns = claimed.len() as u32;
+        let mut after = claimed.to_vec();
+        let mut candidates: Vec<u32> = (0..columns).filter(|&c| claimed[c as usize]).collect();
+        candidates.retain(|&column| rank(column).is_some());
+        candidates.sort_by_key(|&column| (rank(column), column));
+        let mut victims = Vec::new();
+        for column in candidates {
+            let deficits = self.deficits(&after);
+            if deficits.iter().all(|&lack| lack == 0) {
+                break;
+            }
+            if self
+                .windows(column, columns)
+                .any(|first| deficits[first] > 0)
+            {
+                after[column as usize] = false;
+                victims.push(column);
+            }
+        }
+        let deficits = self.deficits(&after);
+        if deficits.iter().any(|&lack| lack > 0) {
+            let stays = |&column: &u32| {
+                after[column as usize]
+                    && self
+                        .windows(column, columns)
+                        .any(|first| deficits[first] > 0)
+            };
+            return Err((0..columns).filter(stays).collect());
+        }
+        self.spare(&mut after, &mut victims);
+        Ok(victims)
+    }
+
+    /// Spares each victim that others have made needless, the highest rank first.
+    fn spare(&self, after: &mut [bool], victims: &mut Vec<u32>) {
+        for place in (0..victims.len()).rev() {
+            let column = victims[place] as usize;
+            after[column] = true;
+            if self.deficits(after).iter().all(|&lack| lack == 0) {
+                victims.remove(place);
+            } else {
+                after[column] = false;
+            }
+        }
+    }
+
+    /// The windows that hold a column, by their first columns.
+    fn windows(&self, column: u32, columns: u32) -> impl Iterator<Item = usize> {
+        (0..self.denominator).map(move |back| ((column + columns - back) % columns) as usize)
+    }
+}

@@ -1,0 +1,139 @@
+//! Changes that take effect together, at the beginning of a slot.
+//!
+//! Two buffers of words: engines read the one in force before `from_tick`, the other from then on.
+//! A change decided in tick `t` is in force from tick `t + 2`, the second boundary after the answer,
+//! if the timetable advances in each tick that
+//! [`super::timetable::Timetable::wakes_at`] names.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::geometry::{Geometry, Tick};
+use super::row_set::RowSet;
+use super::table::Table;
+
+/// The words of the table, twice.
+#[derive(Clone, Debug)]
+pub struct Staging {
+    buffers: [Vec<u64>; 2],
+    /// The claimed columns of each row, for each buffer.
+    rows: [Vec<RowSet>; 2],
+    active: usize,
+    /// When the other buffer takes over, and its generation.
+    pending: Option<(Tick, u64)>,
+    generation: u64,
+    /// Cells decided and not yet published, and the tick of the first such decision.
+    dirty: Vec<usize>,
+    decided: Option<Tick>,
+    /// Cells in which the other buffer may differ from the newest published one.
+    stale: Vec<usize>,
+}
+
+impl Staging {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let words = vec![0; geometry.cells()];
+        let rows = vec![RowSet::new(geometry.columns()); geometry.rows() as usize];
+        Self {
+            buffers: [words.clone(), words],
+            rows: [rows.clone(), rows],
+            active: 0,
+            pending: None,
+            generation: 0,
+            dirty: Vec::new(),
+            decided: None,
+            stale: Vec::new(),
+        }
+    }
+
+    /// The words in force at a tick, which is not before the present one.
+    pub fn words(&self, tick: Tick) -> &[u64] {
+        &self.buffers[self.buffer(tick)]
+    }
+
+    /// The claimed columns in force at a tick.
+    pub(crate) fn row(&self, row: u32, tick: Tick) -> Option<&RowSet> {
+        self.rows[self.buffer(tick)].get(row as usize)
+    }
+
+    fn buffer(&self, tick: Tick) -> usize {
+        match self.pending {
+            Some((from, _)) if from <= tick => 1 - self.active,
+            _ => self.active,
+        }
+    }
+
+    /// The generation in force at a tick.
+    pub fn generation(&self, tick: Tick) -> u64 {
+        match self.pending {
+            Some((from, generation)) if from <= tick => generation,
+            _ => self.generation,
+        }
+    }
+
+    /// From which tick the published changes hold, if they do not yet.
+    pub fn from_tick(&self) -> Option<Tick> {
+        self.pending.map(|(from, _)| from)
+    }
+
+    /// Notes that cells were changed in tick `now`.
+    pub(crate) fn note(&mut self, cells: impl IntoIterator<Item = usize>, now: Tick) {
+        self.dirty.extend(cells);
+        if !self.dirty.is_empty() {
+            self.decided.get_or_insert(now);
+        }
+    }
+
+    /// Puts published changes into force whose time has come. Returns whether there were any.
+    pub(crate) fn advance(&mut self, now: Tick) -> bool {
+        match self.pending {
+            Some((from, generation)) if from <= now => {
+                self.active = 1 - self.active;
+                self.generation = generation;
+                self.pending = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Publishes what was decided, unless changes of an earlier tick are still to come into force.
+    /// Returns whether it did.
+    pub(crate) fn publish(&mut self, table: &Table, generation: u64, now: Tick) -> bool {
+        let Some(decided) = self.decided else {
+            return false;
+        };
+        let from = (decided + 2).max(now + 1);
+        if self.pending.is_some_and(|(pending, _)| pending != from) {
+            return false;
+        }
+        let joins = self.pending.is_some();
+        let mut written = core::mem::take(&mut self.dirty);
+        self.decided = None;
+        // The word before a changed one names the distance to it.
+        let geometry = table.geometry();
+        for place in 0..written.len() {
+            let cell = geometry.cell(written[place]);
+            if let Some(column) = table.rows[cell.row as usize].previous(cell.column) {
+                written.push(written[place] - cell.column as usize + column as usize);
+            }
+        }
+        written.sort_unstable();
+        written.dedup();
+        let other = 1 - self.active;
+        for &index in written.iter().chain(&self.stale) {
+            let (cell, word) = (geometry.cell(index), table.word(index));
+            self.buffers[other][index] = word;
+            self.rows[other][cell.row as usize].set(cell.column, word != 0);
+        }
+        // A joining change leaves the cells of the first one different between the buffers.
+        if joins {
+            self.stale.extend(written);
+            self.stale.sort_unstable();
+            self.stale.dedup();
+        } else {
+            self.stale = written;
+        }
+        self.pending = Some((from, generation));
+        true
+    }
+}

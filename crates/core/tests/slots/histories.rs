@@ -1,0 +1,308 @@
+//! Random histories of all calls against the naive model.
+
+use prorata_core::ids::ClientId;
+use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
+use prorata_core::slots::Mode;
+use prorata_core::slots::bank::Amount;
+use prorata_core::slots::claim::{Account, Caller, Owner, Schedulee, SlotRequest};
+use prorata_core::slots::geometry::{Cell, Geometry};
+use prorata_core::slots::level::Level;
+use prorata_core::slots::notice::Why;
+use prorata_core::slots::reservation::{Onset, Reservation};
+use prorata_core::slots::timetable::Timetable;
+
+use crate::naive::{Held, Naive};
+
+struct Run {
+    rng: Xoshiro256PlusPlus,
+    table: Timetable,
+    naive: Naive,
+    now: u64,
+}
+
+fn client(number: u64) -> ClientId {
+    ClientId::from_parts(number as u32, 0)
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let rows = 1 + below(&mut rng, 3) as u32;
+        let columns = 1 + below(&mut rng, 12) as u32;
+        let table = Timetable::open(Geometry::new(rows, columns, 1_000_000, 0).unwrap());
+        let naive = Naive {
+            rows,
+            columns,
+            ..Naive::default()
+        };
+        Self {
+            rng,
+            table,
+            naive,
+            now: 0,
+        }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        below(&mut self.rng, bound)
+    }
+
+    /// Clients 0 to 3 belong to users 0 and 1 in turn.
+    fn owner(&mut self) -> Owner {
+        let number = self.below(4);
+        Owner {
+            user: number as u32 % 2,
+            client: (self.below(4) > 0).then_some(client(number)),
+        }
+    }
+
+    fn caller(&mut self) -> Caller {
+        Caller {
+            owner: self.owner(),
+            privileged: self.below(8) == 0,
+        }
+    }
+
+    fn account(&mut self) -> Account {
+        match self.below(6) {
+            number @ 0..=3 => Account::Client(client(number)),
+            number => Account::User(number as u32 - 4),
+        }
+    }
+
+    fn level(&mut self) -> Level {
+        let levels = [Level::Background, Level::Gang, Level::Hard, Level::System];
+        levels[[0, 0, 0, 1, 1, 1, 2, 3][self.below(8) as usize]]
+    }
+
+    /// Now and then just outside the table.
+    fn cell(&mut self) -> Cell {
+        let outside = u64::from(self.below(16) == 0);
+        Cell {
+            row: self.below(u64::from(self.naive.rows) + outside) as u32,
+            column: self.below(u64::from(self.naive.columns) + outside) as u32,
+        }
+    }
+
+    fn schedulee(&mut self) -> Schedulee {
+        let number = self.below(4);
+        match self.below(3) {
+            0 => Schedulee::Client(client(number)),
+            1 => Schedulee::Process {
+                pid: number as u32,
+                started: 1,
+            },
+            _ => Schedulee::Thread {
+                tid: number as u32,
+                started: 1,
+            },
+        }
+    }
+
+    fn requests(&mut self) -> Vec<SlotRequest> {
+        let length = 1 + self.below(5);
+        let request = |_| SlotRequest {
+            cell: self.cell(),
+            schedulee: self.schedulee(),
+            level: self.level(),
+            expires: (self.below(3) == 0).then(|| self.now + self.below(30)),
+        };
+        (0..length).map(request).collect()
+    }
+
+    fn step(&mut self) {
+        match self.below(20) {
+            0..=8 => self.claim(),
+            9..=10 => self.free(),
+            11..=13 => self.set(),
+            14 => self.donate(),
+            15 => self.reserve(),
+            16 => self.end(),
+            _ => self.pass(),
+        }
+        self.compare();
+    }
+
+    fn claim(&mut self) {
+        let (caller, requests) = (self.caller(), self.requests());
+        if self.below(2) == 0 {
+            let expected: Vec<usize> = (0..requests.len())
+                .filter(|&place| !self.naive.claim(caller.owner, &requests[place], self.now))
+                .collect();
+            let outcome = self
+                .table
+                .claim_slots(&caller, &requests, Mode::BestEffort, None, self.now)
+                .unwrap();
+            let refused: Vec<usize> = outcome.value.refused.iter().map(|r| r.0).collect();
+            assert_eq!(refused, expected);
+            assert_eq!(outcome.value.claimed.len() + refused.len(), requests.len());
+        } else {
+            let before = self.naive.clone();
+            let all = requests
+                .iter()
+                .all(|request| self.naive.claim(caller.owner, request, self.now));
+            let seen = self.table.generation();
+            let result = self.table.claim_slots(
+                &caller,
+                &requests,
+                Mode::AllOrNothing,
+                Some(seen),
+                self.now,
+            );
+            assert_eq!(result.is_ok(), all);
+            if !all {
+                self.naive = before;
+                assert_eq!(self.table.generation(), seen);
+            }
+        }
+    }
+
+    fn free(&mut self) {
+        let caller = self.caller();
+        let cell = self.cell();
+        let outside = cell.row >= self.naive.rows || cell.column >= self.naive.columns;
+        let freed = self.naive.free_cell(caller.owner, caller.privileged, cell);
+        match self.table.free_slots(&caller, &[cell], self.now) {
+            Ok(outcome) => assert_eq!(outcome.value.is_empty(), freed),
+            Err(_) => assert!(outside),
+        }
+    }
+
+    fn set(&mut self) {
+        let (caller, account, level) = (self.caller(), self.account(), self.level());
+        let weight = (self.below(2) == 0).then_some(self.below(4) as u32);
+        let amount = if self.below(2) == 0 {
+            Amount::Absolute(self.below(20) as u32)
+        } else {
+            Amount::Delta(self.below(20) as i64 - 8)
+        };
+        let set = caller.privileged && self.naive.set(account, level, amount, weight);
+        let result = self
+            .table
+            .set_tokens(&caller, account, level, amount, weight, self.now);
+        assert_eq!(result.is_ok(), set);
+    }
+
+    fn donate(&mut self) {
+        let (caller, to, level) = (self.caller(), self.account(), self.level());
+        let count = self.below(6) as u32;
+        let expected = self.naive.donate(caller.owner, to, level, count);
+        let result = self
+            .table
+            .donate_tokens(&caller, to, level, count, self.now);
+        assert_eq!(result.ok().map(|o| o.value.moved as i64), expected);
+    }
+
+    fn reserve(&mut self) {
+        let mut caller = self.caller();
+        caller.privileged |= self.below(2) == 0;
+        let row = self.below(u64::from(self.naive.rows)) as u32;
+        let denominator = 1 + self.below(u64::from(self.naive.columns)) as u32;
+        let numerator = self.below(u64::from(denominator) + 1) as u32;
+        let onset = [Onset::Immediate, Onset::Lazy][self.below(2) as usize];
+        let reservation = Reservation {
+            numerator,
+            denominator,
+        };
+        let result = self
+            .table
+            .reserve_slots(&caller, row, reservation, onset, self.now);
+        let Ok(outcome) = result else {
+            let system = |held: &Held| held.cell.row == row && held.level == Level::System;
+            assert!(!caller.privileged || self.naive.held.iter().any(system));
+            return;
+        };
+        assert!(caller.privileged);
+        let revoked = outcome.notices.iter().filter(|n| n.why == Why::Reserved);
+        for notice in revoked {
+            assert!(notice.claim.level < Level::System);
+            self.naive.revoke(notice.cell);
+        }
+        self.naive.reserved.insert(row, (numerator, denominator));
+        if onset == Onset::Immediate {
+            assert!(self.naive.windows_hold(row, None));
+        }
+    }
+
+    fn end(&mut self) {
+        if self.below(2) == 0 {
+            let schedulee = self.schedulee();
+            self.naive.end_schedulee(schedulee);
+            self.table.end_schedulee(schedulee, self.now);
+        } else {
+            let number = self.below(4);
+            let owner = Owner {
+                user: number as u32 % 2,
+                client: Some(client(number)),
+            };
+            self.naive.end_client(owner);
+            self.table.end_client(owner, self.now);
+        }
+    }
+
+    fn pass(&mut self) {
+        for _ in 0..=self.below(4) {
+            self.naive.history.insert(self.now, self.naive.held.clone());
+            self.now += 1;
+            self.naive.expire(self.now);
+            self.table.advance(self.now);
+            self.compare_in_force();
+        }
+    }
+
+    fn compare(&self) {
+        assert!(self.table.audit(), "tokens are not conserved");
+        assert_eq!(self.table.table().claimed(), self.naive.held.len());
+        for held in &self.naive.held {
+            let claim = self.table.table().get(held.cell).unwrap();
+            let got = Held {
+                cell: held.cell,
+                owner: claim.owner,
+                payer: claim.payer,
+                schedulee: claim.schedulee,
+                level: claim.level,
+                expires: claim.expires,
+            };
+            assert_eq!(got, *held);
+        }
+        for (&(account, level), &count) in &self.naive.count {
+            let tokens = self.table.bank().tokens(account, level);
+            assert_eq!(tokens.count as i64, count);
+            assert_eq!(tokens.spent as i64, self.naive.spent(account, level));
+        }
+        self.compare_in_force();
+    }
+
+    /// What is decided in a tick is in force from the second boundary on, whole.
+    fn compare_in_force(&self) {
+        let Some(held) = self.now.checked_sub(2) else {
+            return;
+        };
+        let held = &self.naive.history[&held];
+        for row in 0..self.naive.rows {
+            let cell = Cell {
+                row,
+                column: (self.now % u64::from(self.naive.columns)) as u32,
+            };
+            let valid =
+                |held: &&Held| held.cell == cell && held.expires.is_none_or(|e| e > self.now);
+            let expected = held.iter().find(valid).map(|held| held.schedulee);
+            assert_eq!(self.table.at(row, self.now), expected, "tick {}", self.now);
+            let next = (self.now..self.now + 1).find(|_| held.iter().any(|h| h.cell == cell));
+            if next.is_some() {
+                assert_eq!(self.table.next_claimed(row, self.now), next);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_histories_agree_with_the_naive_model() {
+    for seed in 0..400 {
+        println!("seed {seed}");
+        let mut run = Run::new(seed);
+        for _ in 0..250 {
+            run.step();
+        }
+    }
+}

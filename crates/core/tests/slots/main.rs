@@ -1,0 +1,4 @@
+//! Slot scheduling (2005).
+
+mod histories;
+mod naive;
