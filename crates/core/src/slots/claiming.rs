@@ -134,13 +134,18 @@ impl Timetable {
     }
 
     fn check_reserved(&self, cell: Cell) -> Result<(), SlotError> {
+        if self.is_reserved(cell) {
+            return Err(SlotError::Reserved(cell));
+        }
+        Ok(())
+    }
+
+    /// Whether the row's reservation keeps an unclaimed cell of the table from being claimed.
+    pub(crate) fn is_reserved(&self, cell: Cell) -> bool {
         let claimed = &self.table().rows[cell.row as usize];
         let columns = self.geometry().columns();
         let is_claimed = |column| claimed.contains(column);
-        if self.reservations[cell.row as usize].permits(cell.column, columns, is_claimed) {
-            return Ok(());
-        }
-        Err(SlotError::Reserved(cell))
+        !self.reservations[cell.row as usize].permits(cell.column, columns, is_claimed)
     }
 
     /// Whether a request may take another owner's claim, and why that one ends (2005, 2.4.1).

@@ -13,6 +13,7 @@ pub mod geometry;
 pub mod level;
 pub mod notice;
 mod now;
+pub mod place;
 pub mod reservation;
 mod row_set;
 mod schedulees;

@@ -7,7 +7,7 @@ use prorata_core::slots::bank::Amount;
 use prorata_core::slots::claim::{Account, Caller, Owner, Schedulee, SlotRequest};
 use prorata_core::slots::geometry::{Cell, Geometry};
 use prorata_core::slots::level::Level;
-use prorata_core::slots::notice::Why;
+use prorata_core::slots::notice::{Notice, Why};
 use prorata_core::slots::reservation::{Onset, Reservation};
 use prorata_core::slots::timetable::Timetable;
 
@@ -18,6 +18,7 @@ struct Run {
     table: Timetable,
     naive: Naive,
     now: u64,
+    ends: [u32; 6],
 }
 
 fn client(number: u64) -> ClientId {
@@ -40,6 +41,7 @@ impl Run {
             table,
             naive,
             now: 0,
+            ends: [0; 6],
         }
     }
 
@@ -110,6 +112,21 @@ impl Run {
         (0..length).map(request).collect()
     }
 
+    /// Counts notices by their reasons, so that no rule goes untried.
+    fn count(&mut self, notices: &[Notice]) {
+        for notice in notices {
+            let kind = match notice.why {
+                Why::Preempted(_) => 0,
+                Why::Shared(_) => 1,
+                Why::Reserved => 2,
+                Why::Freed(_) => 3,
+                Why::Expired => 4,
+                Why::ScheduleeEnded => 5,
+            };
+            self.ends[kind] += 1;
+        }
+    }
+
     fn step(&mut self) {
         match self.below(20) {
             0..=8 => self.claim(),
@@ -133,6 +150,7 @@ impl Run {
                 .table
                 .claim_slots(&caller, &requests, Mode::BestEffort, None, self.now)
                 .unwrap();
+            self.count(&outcome.notices);
             let refused: Vec<usize> = outcome.value.refused.iter().map(|r| r.0).collect();
             assert_eq!(refused, expected);
             assert_eq!(outcome.value.claimed.len() + refused.len(), requests.len());
@@ -163,7 +181,10 @@ impl Run {
         let outside = cell.row >= self.naive.rows || cell.column >= self.naive.columns;
         let freed = self.naive.free_cell(caller.owner, caller.privileged, cell);
         match self.table.free_slots(&caller, &[cell], self.now) {
-            Ok(outcome) => assert_eq!(outcome.value.is_empty(), freed),
+            Ok(outcome) => {
+                self.count(&outcome.notices);
+                assert_eq!(outcome.value.is_empty(), freed);
+            }
             Err(_) => assert!(outside),
         }
     }
@@ -213,6 +234,7 @@ impl Run {
             return;
         };
         assert!(caller.privileged);
+        self.count(&outcome.notices);
         let revoked = outcome.notices.iter().filter(|n| n.why == Why::Reserved);
         for notice in revoked {
             assert!(notice.claim.level < Level::System);
@@ -228,7 +250,8 @@ impl Run {
         if self.below(2) == 0 {
             let schedulee = self.schedulee();
             self.naive.end_schedulee(schedulee);
-            self.table.end_schedulee(schedulee, self.now);
+            let outcome = self.table.end_schedulee(schedulee, self.now);
+            self.count(&outcome.notices);
         } else {
             let number = self.below(4);
             let owner = Owner {
@@ -245,7 +268,8 @@ impl Run {
             self.naive.history.insert(self.now, self.naive.held.clone());
             self.now += 1;
             self.naive.expire(self.now);
-            self.table.advance(self.now);
+            let outcome = self.table.advance(self.now);
+            self.count(&outcome.notices);
             self.compare_in_force();
         }
     }
@@ -298,11 +322,17 @@ impl Run {
 
 #[test]
 fn random_histories_agree_with_the_naive_model() {
+    let mut ends = [0; 6];
     for seed in 0..400 {
         println!("seed {seed}");
         let mut run = Run::new(seed);
         for _ in 0..250 {
             run.step();
         }
+        for (sum, count) in ends.iter_mut().zip(run.ends) {
+            *sum += count;
+        }
     }
+    println!("claims ended, by reason: {ends:?}");
+    assert!(ends.iter().all(|&count| count > 100), "{ends:?}");
 }

@@ -2,3 +2,5 @@
 
 mod histories;
 mod naive;
+mod places;
+mod rules;
