@@ -120,7 +120,9 @@ impl Staging {
         written.sort_unstable();
         written.dedup();
         let other = 1 - self.active;
-        for &index in written.iter().chain(&self.stale) {
+        // A change that joins finds the earlier ones written already.
+        let behind: &[usize] = if joins { &[] } else { &self.stale };
+        for &index in written.iter().chain(behind) {
             let (cell, word) = (geometry.cell(index), table.word(index));
             self.buffers[other][index] = word;
             self.rows[other][cell.row as usize].set(cell.column, word != 0);
@@ -128,8 +130,10 @@ impl Staging {
         // A joining change leaves the cells of the first one different between the buffers.
         if joins {
             self.stale.extend(written);
-            self.stale.sort_unstable();
-            self.stale.dedup();
+            if self.stale.len() > 2 * geometry.cells() {
+                self.stale.sort_unstable();
+                self.stale.dedup();
+            }
         } else {
             self.stale = written;
         }
