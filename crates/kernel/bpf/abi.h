@@ -178,7 +178,7 @@ struct rights {
 	struct account account;
 	/* What one unbound task inside is worth, in 2^-16 base tickets. */
 	u64 single;
-	/* The furthest progress with which a task inside began a turn; newcomers begin there. */
+	/* The furthest progress with which a task inside won a turn; newcomers begin there. */
 	u64 progress;
 	/* The longest turn of its tasks; 0 stands for the common quantum. */
 	u64 quantum_ns;

@@ -105,20 +105,6 @@ static void make_early(struct task *task, s32 cpu, u32 class, u64 arrival, u64 n
 		task->early = early_rank(class, part, arrival);
 }
 
-/*
- * A task that comes back owes no more than its lead and a quantum: what it used out of order was due
- * to it while it was away.
- */
-static void forgive_progress(struct task *task)
-{
-	const struct rights *node = node_at(task->node);
-	u64 owed_ns = task->lead_ns + quantum_of(node);
-	u64 most = node->progress + progress_of(owed_ns, task->held);
-
-	if (!is_bound(task) && before(most, task->progress))
-		task->progress = most;
-}
-
 /* A waking task that has joined may be early. */
 __noinline int consider_early(struct task_struct *p __arg_trusted, struct task *task __arg_nonnull,
 			      u64 now)
@@ -166,12 +152,14 @@ __noinline int reconsider_early(struct task_struct *p __arg_trusted,
 
 	if (!is_early(task) && used_ns > quantum_of(node_at(task->node)))
 		return 0;
-	if (wants_less(p)) {
+	if (wants_less(p))
 		task->early = NOT_EARLY;
-		return 0;
-	}
-	make_early(task, cpu, WAKE_USER, arrival, now);
-	return task->early != NOT_EARLY;
+	else
+		make_early(task, cpu, WAKE_USER, arrival, now);
+	if (task->early != NOT_EARLY)
+		return 1;
+	forgive_progress(task);
+	return 0;
 }
 
 /*
@@ -206,6 +194,7 @@ static void compete_again(struct bpf_iter_scx_dsq *waiting, struct task_struct *
 	/* One CPU moves it. */
 	if (__sync_lock_test_and_set(&task->early, NOT_EARLY) == NOT_EARLY)
 		return;
+	forgive_progress(task);
 	trace_early(EARLY_ENDS, p, task, EARLY);
 	begin_to_wait(p, task);
 	if (waits_in_line(task)) {

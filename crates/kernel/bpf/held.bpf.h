@@ -71,7 +71,8 @@ static void wait_for_allowance(struct task_struct *p, struct task *task, u64 asi
 {
 	const struct rights *node = node_at(task->node);
 
-	task->early = NOT_EARLY;
+	if (is_early(task))
+		cease_to_be_early(task);
 	begin_to_wait(p, task);
 	if (is_bound(task)) {
 		insert(p, aside, quantum_of(node), enq_flags);
@@ -92,9 +93,10 @@ static void set_aside(struct bpf_iter_scx_dsq *waiting, struct task_struct *p, s
 	if (is_bound(task) && !aside)
 		return;
 	trace_task(TASK_GOES, p, task, queue, 0);
-	if (is_early(task))
+	if (is_early(task)) {
 		trace_early(EARLY_ENDS, p, task, queue);
-	task->early = NOT_EARLY;
+		cease_to_be_early(task);
+	}
 	if (is_bound(task)) {
 		scx_bpf_dsq_move___new(waiting, p, aside, 0);
 	} else if (enter_line(task)) {

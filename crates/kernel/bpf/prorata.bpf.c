@@ -188,7 +188,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	held = pausing && task && is_held(prev, task);
 	if (held && is_early(task))
-		task->early = NOT_EARLY;
+		cease_to_be_early(task);
 	next_here.exists = false;
 	other = look_at_held && look_after_held(cpu);
 	fill_vacancies();
@@ -201,7 +201,7 @@ void BPF_STRUCT_OPS(prorata_dispatch, s32 cpu, struct task_struct *prev)
 		trace_look();
 	goes_on_early = was_early && reconsider_early(prev, task, now);
 	if (goes_on_early && gives_way(task, cpu)) {
-		task->early = NOT_EARLY;
+		cease_to_be_early(task);
 		goes_on_early = false;
 	}
 	overdue = hybrid && (goes_on_early || early_waits()) && is_overdue(cpu, now);

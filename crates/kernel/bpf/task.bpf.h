@@ -336,6 +336,27 @@ static __always_inline void advance_window(struct task *task, u64 now)
 }
 
 /*
+ * A task that comes back, or is not early any more, owes no more than its lead and a quantum: what else
+ * it used out of order was due to it.
+ */
+__noinline int forgive_progress(struct task *task __arg_nonnull)
+{
+	const struct rights *node = node_at(task->node);
+	u64 owed_ns = task->lead_ns + quantum_of(node);
+	u64 most = node->progress + progress_of(owed_ns, task->held);
+
+	if (!is_bound(task) && before(most, task->progress))
+		task->progress = most;
+	return 0;
+}
+
+static void cease_to_be_early(struct task *task)
+{
+	task->early = NOT_EARLY;
+	forgive_progress(task);
+}
+
+/*
  * Whether a place in the queue may be older than a pass. Only tasks that run beside their
  * node's representative move a pass that has a place. A look at an empty queue clears this.
  */

@@ -200,7 +200,8 @@ impl Tree {
             self.notice_births(now_ns);
             let client = self.client(id)?;
             let after = (self.births.last(), client.clocks_ns());
-            if client.births > births || notice == MAX_NOTICES && after != before {
+            let ran = after.1 != before.1;
+            if client.births > births || notice == MAX_NOTICES && ran {
                 look.awake = true;
                 look.runnable = look.runnable.max(1);
                 break;

@@ -5,7 +5,8 @@
 //!
 //! - A signal that ends its process: this one process is no longer held down until it has ended.
 //! - A signal with a handler: the client runs until the signal is delivered, and then until the
-//!   process sleeps or has used an eighth of a quantum. The kernel counts a signal as delivered before
+//!   process sleeps or has used an eighth of a quantum, for 100 ms at the longest. (A process of several
+//!   threads is not known to sleep.) The kernel counts a signal as delivered before
 //!   the handler runs its first instruction, and many handlers only leave a note for their programs.
 //!
 //! [`Client`] bounds the CPU time that it takes in this way: even a signal without a handler need
