@@ -65,9 +65,11 @@ fn record(
     let end = Instant::now() + Duration::from_secs(seconds.into());
     loop {
         sleep(INTERVAL);
+        // Asked before: what happens while decisions are recorded is to be taken, too.
+        let is_over = interruption.signal().is_some() || Instant::now() >= end;
         let trace = source.take()?;
         recording.take(&trace);
-        if interruption.signal().is_some() || Instant::now() >= end {
+        if is_over {
             return Ok(trace.lost);
         }
     }
