@@ -4,13 +4,14 @@ use alloc::vec::Vec;
 
 use super::account::Tokens;
 use super::bank::Amount;
-use super::claim::{Account, Caller, Owner, Schedulee};
+use super::claim::{Account, Caller, Schedulee};
 use super::error::SlotError;
 use super::geometry::{Cell, Tick};
 use super::level::{LEVELS, Level};
 use super::notice::{Outcome, Why};
 use super::reservation::{Onset, Reservation};
 use super::timetable::Timetable;
+use crate::ids::ClientId;
 
 /// The answer to a donation. The thesis moves all tokens there are and returns an error if they are
 /// too few: then `moved` is less than `asked`.
@@ -123,18 +124,16 @@ impl Timetable {
         reservation.victims(&claimed, rank).map_err(cells)
     }
 
-    /// A client of a user has ended: its claims, its account, and claims in which it was to run.
-    pub fn end_client(&mut self, owner: Owner, now: Tick) -> Outcome<()> {
+    /// A client has ended: its claims under all users, its account, and claims in which it was to run.
+    pub fn end_client(&mut self, client: ClientId, now: Tick) -> Outcome<()> {
         self.pass(now);
-        if let Some(client) = owner.client {
-            let mut changes = Vec::new();
-            while let Some(index) = self.table().of_owner(owner) {
-                changes.push(self.replace(index, None, None));
-            }
-            self.commit(changes);
-            self.end_runs(Schedulee::Client(client));
-            self.bank.close(Account::Client(client));
+        let mut changes = Vec::new();
+        while let Some(index) = self.table().of_client(client) {
+            changes.push(self.replace(index, None, None));
         }
+        self.commit(changes);
+        self.end_runs(Schedulee::Client(client));
+        self.bank.close(Account::Client(client));
         self.outcome(())
     }
 

@@ -82,13 +82,6 @@ pub struct Claim {
     pub number: u64,
 }
 
-impl Claim {
-    /// Whether the claim is over at `now`.
-    pub fn is_over(&self, now: Tick) -> bool {
-        self.expires.is_some_and(|expires| expires <= now)
-    }
-}
-
 /// One element of the vector of a claim (2005, Figure 2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotRequest {

@@ -7,6 +7,7 @@ use super::error::SlotError;
 use super::geometry::{Cell, Tick};
 use super::notice::{Outcome, Why};
 use super::share::may_take;
+use super::staging::STAGES;
 use super::timetable::{Change, Claimed, Timetable};
 use super::word::expiry_period;
 
@@ -55,7 +56,7 @@ impl Timetable {
         Ok(self.outcome(answer))
     }
 
-    /// Frees slots; others' and unclaimed ones are listed in the answer.
+    /// Frees slots; others', unclaimed ones and cells outside the table are listed in the answer.
     pub fn free_slots(
         &mut self,
         caller: &Caller,
@@ -63,16 +64,13 @@ impl Timetable {
         now: Tick,
     ) -> Result<Outcome<Vec<Cell>>, SlotError> {
         check_length(cells.len())?;
-        for &cell in cells {
-            self.geometry().index(cell)?;
-        }
         self.pass(now);
         let mut refused = Vec::new();
         let mut changes = Vec::new();
         for &cell in cells {
-            let index = self.geometry().index(cell)?;
-            match self.table().at_index(index) {
-                Some(claim) if caller.may_free(claim.owner) => {
+            let claim = self.table().get(cell).copied();
+            match (claim, self.geometry().index(cell)) {
+                (Some(claim), Ok(index)) if caller.may_free(claim.owner) => {
                     let why = (claim.owner != caller.owner).then_some(Why::Freed(caller.owner));
                     changes.push(self.replace(index, None, why));
                 }
@@ -121,11 +119,17 @@ impl Timetable {
         let Some(expires) = request.expires else {
             return Ok(());
         };
-        let (now, column) = (self.now(), request.cell.column);
+        let (cell, column) = (request.cell, request.cell.column);
         let columns = self.geometry().columns();
-        let wait = (column + columns - self.geometry().column(now)) % columns;
-        if expires <= now.saturating_add(u64::from(wait)) {
-            return Err(SlotError::Past { expires, now });
+        let in_force = self.now().saturating_add(STAGES);
+        let wait = (column + columns - self.geometry().column(in_force)) % columns;
+        let first = in_force.saturating_add(u64::from(wait));
+        if expires <= first {
+            return Err(SlotError::Past {
+                cell,
+                expires,
+                first,
+            });
         }
         match expiry_period(expires, column, columns) {
             Some(_) => Ok(()),

@@ -20,9 +20,6 @@ pub enum SlotError {
     /// A slot that is too short or too long.
     #[error("a slot of {0} ns: take 1 to 100 ms")]
     SlotLength(u64),
-    /// A new shape while slots are claimed.
-    #[error("{0} slots are claimed: free them before the table changes its shape")]
-    InUse(usize),
     /// A cell outside the table.
     #[error("there is no slot {0:?}: name one of the table")]
     Outside(Cell),
@@ -37,13 +34,18 @@ pub enum SlotError {
         /// The present one.
         now: u64,
     },
-    /// An expiry that is over.
-    #[error("the claim would expire at tick {expires}, and it is {now}: name a later one")]
+    /// An expiry before the claim could run.
+    #[error(
+        "the claim of slot {cell:?} would expire at tick {expires}, and the slot first comes up for \
+         it at tick {first}: name a later end"
+    )]
     Past {
+        /// The slot.
+        cell: Cell,
         /// What was asked for.
         expires: Tick,
-        /// The present tick.
-        now: Tick,
+        /// The slot's first tick at which the claim would be in force.
+        first: Tick,
     },
     /// An expiry that a word cannot hold.
     #[error("the expiry at tick {0} is too far away: leave it out")]

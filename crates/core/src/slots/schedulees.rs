@@ -14,6 +14,8 @@ struct Entry {
     claims: u32,
     /// Released after the last publication: a word that is still read may name it.
     fresh: bool,
+    /// The publications before it was added; until the next one, no word names it.
+    added: u64,
 }
 
 /// Schedulees and their numbers, from one on. A number is used again only once no published word
@@ -25,6 +27,7 @@ pub(crate) struct Schedulees {
     unused: Vec<u32>,
     fresh: Vec<u32>,
     staged: Vec<u32>,
+    publications: u64,
 }
 
 impl Schedulees {
@@ -61,6 +64,7 @@ impl Schedulees {
             schedulee,
             claims: 0,
             fresh: false,
+            added: self.publications,
         });
         self.numbers.insert(schedulee, number);
         number
@@ -71,17 +75,31 @@ impl Schedulees {
         let Some(number) = self.number(schedulee) else {
             return;
         };
-        if let Some(entry) = &mut self.entries[number as usize - 1] {
-            entry.claims -= 1;
-            if entry.claims == 0 && !entry.fresh {
-                entry.fresh = true;
-                self.fresh.push(number);
-            }
+        let Some(entry) = &mut self.entries[number as usize - 1] else {
+            return;
+        };
+        entry.claims -= 1;
+        if entry.claims > 0 || entry.fresh {
+            return;
+        }
+        if entry.added < self.publications {
+            entry.fresh = true;
+            self.fresh.push(number);
+        } else {
+            self.free(number);
+        }
+    }
+
+    fn free(&mut self, number: u32) {
+        if let Some(entry) = self.entries[number as usize - 1].take() {
+            self.numbers.remove(&entry.schedulee);
+            self.unused.push(number);
         }
     }
 
     /// The changes so far are published.
     pub(crate) fn published(&mut self) {
+        self.publications += 1;
         for number in self.fresh.drain(..) {
             if let Some(entry) = &mut self.entries[number as usize - 1] {
                 entry.fresh = false;
@@ -92,11 +110,10 @@ impl Schedulees {
 
     /// The published changes are in force: no older word is read any more.
     pub(crate) fn in_force(&mut self) {
-        for number in self.staged.drain(..) {
-            let entry = &mut self.entries[number as usize - 1];
-            if let Some(free) = entry.take_if(|entry| entry.claims == 0 && !entry.fresh) {
-                self.numbers.remove(&free.schedulee);
-                self.unused.push(number);
+        for number in core::mem::take(&mut self.staged) {
+            let entry = self.entries[number as usize - 1].as_ref();
+            if entry.is_some_and(|entry| entry.claims == 0 && !entry.fresh) {
+                self.free(number);
             }
         }
     }

@@ -12,6 +12,9 @@ use super::geometry::{Geometry, Tick};
 use super::row_set::RowSet;
 use super::table::Table;
 
+/// From how many ticks after its decision a change is in force.
+pub(crate) const STAGES: Tick = 2;
+
 /// The words of the table, twice.
 #[derive(Clone, Debug)]
 pub struct Staging {
@@ -78,6 +81,7 @@ impl Staging {
     /// Notes that cells were changed in tick `now`.
     pub(crate) fn note(&mut self, cells: impl IntoIterator<Item = usize>, now: Tick) {
         self.dirty.extend(cells);
+        limit(&mut self.dirty, self.buffers[0].len());
         if !self.dirty.is_empty() {
             self.decided.get_or_insert(now);
         }
@@ -102,7 +106,7 @@ impl Staging {
         let Some(decided) = self.decided else {
             return false;
         };
-        let from = (decided + 2).max(now + 1);
+        let from = (decided + STAGES).max(now + 1);
         if self.pending.is_some_and(|(pending, _)| pending != from) {
             return false;
         }
@@ -130,14 +134,19 @@ impl Staging {
         // A joining change leaves the cells of the first one different between the buffers.
         if joins {
             self.stale.extend(written);
-            if self.stale.len() > 2 * geometry.cells() {
-                self.stale.sort_unstable();
-                self.stale.dedup();
-            }
+            limit(&mut self.stale, geometry.cells());
         } else {
             self.stale = written;
         }
         self.pending = Some((from, generation));
         true
+    }
+}
+
+/// Names each cell once, before a list that names some many times outgrows the table.
+fn limit(list: &mut Vec<usize>, cells: usize) {
+    if list.len() > 2 * cells {
+        list.sort_unstable();
+        list.dedup();
     }
 }

@@ -6,12 +6,13 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::claim::{Claim, Owner, Schedulee};
+use super::claim::{Claim, Schedulee};
 use super::expiry::Expiries;
 use super::geometry::{Cell, Geometry};
 use super::row_set::RowSet;
 use super::schedulees::Schedulees;
 use super::word::{Word, expiry_period};
+use crate::ids::ClientId;
 
 /// The claims of a table.
 #[derive(Clone, Debug)]
@@ -22,7 +23,8 @@ pub struct Table {
     pub(crate) rows: Vec<RowSet>,
     pub(crate) schedulees: Schedulees,
     pub(crate) expiries: Expiries,
-    owners: BTreeSet<(Owner, usize)>,
+    /// Claims of clients, of whichever user.
+    clients: BTreeSet<(ClientId, usize)>,
     runs: BTreeSet<(Schedulee, usize)>,
     /// Threads by column: a thread runs on one CPU at a time.
     threads: BTreeSet<(Schedulee, u32)>,
@@ -37,7 +39,7 @@ impl Table {
             rows: vec![RowSet::new(geometry.columns()); geometry.rows() as usize],
             schedulees: Schedulees::default(),
             expiries: Expiries::default(),
-            owners: BTreeSet::new(),
+            clients: BTreeSet::new(),
             runs: BTreeSet::new(),
             threads: BTreeSet::new(),
         }
@@ -75,9 +77,9 @@ impl Table {
     }
 
     /// The first cell of a client that is an owner, of whichever user.
-    pub(crate) fn of_owner(&self, owner: Owner) -> Option<usize> {
-        let found = self.owners.range((owner, 0)..=(owner, usize::MAX)).next();
-        found.map(|&(_, index)| index)
+    pub(crate) fn of_client(&self, client: ClientId) -> Option<usize> {
+        let all = (client, 0)..=(client, usize::MAX);
+        self.clients.range(all).next().map(|&(_, index)| index)
     }
 
     pub(crate) fn of_schedulee(&self, schedulee: Schedulee) -> Option<usize> {
@@ -90,7 +92,9 @@ impl Table {
         let cell = self.geometry.cell(index);
         if let Some(old) = self.claims[index] {
             self.claimed -= 1;
-            self.owners.remove(&(old.owner, index));
+            if let Some(client) = old.owner.client {
+                self.clients.remove(&(client, index));
+            }
             self.runs.remove(&(old.schedulee, index));
             self.threads.remove(&(old.schedulee, cell.column));
             if let Some(expires) = old.expires {
@@ -100,7 +104,9 @@ impl Table {
         if let Some(new) = new {
             self.claimed += 1;
             self.schedulees.hold(new.schedulee);
-            self.owners.insert((new.owner, index));
+            if let Some(client) = new.owner.client {
+                self.clients.insert((client, index));
+            }
             self.runs.insert((new.schedulee, index));
             if matches!(new.schedulee, Schedulee::Thread { .. }) {
                 self.threads.insert((new.schedulee, cell.column));

@@ -57,25 +57,6 @@ impl Timetable {
         }
     }
 
-    /// Gives the table another shape while nothing is claimed. Tokens stay, reservations end.
-    pub fn reshape(&mut self, geometry: Geometry) -> Result<(), SlotError> {
-        if self.table.claimed() > 0 {
-            return Err(SlotError::InUse(self.table.claimed()));
-        }
-        let bank = core::mem::take(&mut self.bank);
-        let (generation, claims_made) = (self.generation + 1, self.claims_made);
-        let (notices, freed) = (core::mem::take(&mut self.notices), Vec::new());
-        *self = Self {
-            bank,
-            generation,
-            claims_made,
-            notices,
-            freed,
-            ..Self::open(geometry)
-        };
-        Ok(())
-    }
-
     /// The table's shape.
     pub fn geometry(&self) -> &Geometry {
         self.table.geometry()

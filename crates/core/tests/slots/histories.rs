@@ -49,11 +49,11 @@ impl Run {
         below(&mut self.rng, bound)
     }
 
-    /// Clients 0 to 3 belong to users 0 and 1 in turn.
+    /// A client may have processes of several users.
     fn owner(&mut self) -> Owner {
         let number = self.below(4);
         Owner {
-            user: number as u32 % 2,
+            user: self.below(2) as u32,
             client: (self.below(4) > 0).then_some(client(number)),
         }
     }
@@ -178,15 +178,10 @@ impl Run {
     fn free(&mut self) {
         let caller = self.caller();
         let cell = self.cell();
-        let outside = cell.row >= self.naive.rows || cell.column >= self.naive.columns;
         let freed = self.naive.free_cell(caller.owner, caller.privileged, cell);
-        match self.table.free_slots(&caller, &[cell], self.now) {
-            Ok(outcome) => {
-                self.count(&outcome.notices);
-                assert_eq!(outcome.value.is_empty(), freed);
-            }
-            Err(_) => assert!(outside),
-        }
+        let outcome = self.table.free_slots(&caller, &[cell], self.now).unwrap();
+        self.count(&outcome.notices);
+        assert_eq!(outcome.value.is_empty(), freed);
     }
 
     fn set(&mut self) {
@@ -253,13 +248,10 @@ impl Run {
             let outcome = self.table.end_schedulee(schedulee, self.now);
             self.count(&outcome.notices);
         } else {
-            let number = self.below(4);
-            let owner = Owner {
-                user: number as u32 % 2,
-                client: Some(client(number)),
-            };
-            self.naive.end_client(owner);
-            self.table.end_client(owner, self.now);
+            let client = client(self.below(4));
+            self.naive.end_client(client);
+            let outcome = self.table.end_client(client, self.now);
+            self.count(&outcome.notices);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Slot scheduling (2005).
 
+mod calls;
 mod histories;
 mod naive;
 mod places;

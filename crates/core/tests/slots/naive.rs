@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use prorata_core::ids::ClientId;
 use prorata_core::slots::bank::Amount;
 use prorata_core::slots::claim::{Account, Owner, Schedulee, SlotRequest};
 use prorata_core::slots::geometry::Cell;
@@ -99,7 +100,9 @@ impl Naive {
         if cell.row >= self.rows || cell.column >= self.columns {
             return false;
         }
-        let first = (now..).find(|tick| tick % u64::from(self.columns) == u64::from(cell.column));
+        // A claim is in force from the second boundary on.
+        let first =
+            (now + 2..).find(|tick| tick % u64::from(self.columns) == u64::from(cell.column));
         if expires.is_some_and(|expires| expires <= first.unwrap()) {
             return false;
         }
@@ -192,9 +195,10 @@ impl Naive {
         Some(moved)
     }
 
-    pub fn end_client(&mut self, owner: Owner) {
-        let client = owner.client.unwrap();
-        self.remove(|held| held.owner == owner || held.schedulee == Schedulee::Client(client));
+    pub fn end_client(&mut self, client: ClientId) {
+        self.remove(|held| {
+            held.owner.client == Some(client) || held.schedulee == Schedulee::Client(client)
+        });
         let account = Account::Client(client);
         // Donors in their order: the core keeps one sum a donor.
         let mut gifts: Vec<_> = self

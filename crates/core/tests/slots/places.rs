@@ -193,28 +193,44 @@ fn the_scenario_of_2_6_runs_stage_by_stage() {
             4,
         );
     }
-    // (iv) C runs in column 6, the first that is reserved, and takes the next 40 ms on CPU 1.
+    // (iv) C runs in column 6, the first that is reserved, and takes 40 ms on CPU 1, as soon as
+    // claims of now are in force.
     let now = 12 + 5;
-    table.advance(now);
+    for tick in 5..=now {
+        table.advance(tick);
+    }
     assert_eq!(table.at(0, now), None);
-    let brief: Vec<_> = (6..10)
+    let low = View::new(4, 12, |cell| {
+        let claim = table.table().get(cell);
+        claim.is_none_or(|claim| claim.level < Level::Soft1)
+    });
+    let (begin, end) = (now + 2, now + 6);
+    let columns = event::place(&low, 0, 4, begin, end).unwrap();
+    assert_eq!(columns, [7, 8, 9, 10]);
+    let brief: Vec<_> = columns
+        .into_iter()
         .map(|column| SlotRequest {
-            expires: Some(now + 5),
+            expires: Some(end),
             ..request(0, column, C, Level::Soft1)
         })
         .collect();
     let lost = claim(&mut table, C, &brief, now);
     let columns: Vec<u32> = lost.iter().map(|notice| notice.cell.column).collect();
-    assert_eq!(columns, [6, 7]);
+    assert_eq!(columns, [7]);
     assert!(
         lost.iter()
             .all(|notice| notice.why == Why::Preempted(user(C).owner))
     );
     let others = answer(&View::unclaimed(&table), lost[0].cell, 3, &[0, 1, 3]);
     assert_eq!(others, Answer::Cancel(None));
+    for tick in now + 1..end {
+        assert_eq!(table.advance(tick).notices, []);
+        let runs = table.at(0, tick) == Some(brief[0].schedulee);
+        assert_eq!(runs, tick >= begin);
+    }
     // (v) C's claims expire, and A claims its slots back.
-    assert_eq!(table.advance(now + 4).notices, []);
-    let expired = table.advance(now + 5);
+    let expired = table.advance(end);
+    assert_eq!(table.at(0, end), None);
     assert_eq!(expired.freed.len(), 4);
     assert!(
         expired
@@ -225,7 +241,7 @@ fn the_scenario_of_2_6_runs_stage_by_stage() {
     let back = lost
         .iter()
         .map(|notice| request(0, notice.cell.column, A, Level::Gang));
-    claim(&mut table, A, &back.collect::<Vec<_>>(), now + 5);
+    claim(&mut table, A, &back.collect::<Vec<_>>(), end);
     assert!(place_gang(&View::unclaimed(&table), 1, 3, &[]).is_empty());
     assert_eq!(table.table().claimed(), 34);
 }
