@@ -1,10 +1,11 @@
 //! Tokens, reservations and deaths (2005, Figures 2.4 and 2.5).
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::account::Tokens;
 use super::bank::Amount;
-use super::claim::{Account, Caller, Schedulee};
+use super::claim::{Account, Caller, Claim, Schedulee};
 use super::error::SlotError;
 use super::geometry::{Cell, Tick};
 use super::level::{LEVELS, Level};
@@ -48,7 +49,8 @@ impl Timetable {
         Ok(self.outcome(tokens))
     }
 
-    /// Moves the caller's tokens to another account, until that one ends.
+    /// Moves the caller's tokens to another account, until that one ends. The caller checks that the
+    /// recipient lives: what goes to one that has ended never comes back.
     pub fn donate_tokens(
         &mut self,
         caller: &Caller,
@@ -103,25 +105,36 @@ impl Timetable {
         Ok(self.outcome(victims.len()))
     }
 
-    /// The claims to revoke: the lowest level first, then the account with the most claims for its
-    /// weight, then the latest; claims of level system stay.
+    /// The claims to revoke: the lowest level first, then the account that is furthest ahead after
+    /// what it has lost so far, then the latest; claims of level system stay.
     fn in_the_way(&self, row: u32, reservation: Reservation) -> Result<Vec<u32>, SlotError> {
         let columns = self.geometry().columns();
         let claim = |column| self.table().get(Cell { row, column });
         let claimed: Vec<bool> = (0..columns).map(|column| claim(column).is_some()).collect();
-        let rank = |column| {
-            let claim = claim(column)?;
-            let tokens = self.bank.tokens(claim.payer, claim.level);
-            let ahead = u128::from(tokens.spent) << 32;
-            let ahead = ahead / u128::from(tokens.weight.max(1));
-            let order = (core::cmp::Reverse(ahead), core::cmp::Reverse(claim.number));
-            (claim.level != Level::System).then_some((claim.level, order))
+        let may_go = |column| claim(column).is_some_and(|claim| claim.level != Level::System);
+        let mut lost: BTreeMap<(Account, Level), u64> = BTreeMap::new();
+        let choose = |columns: &[u32]| {
+            let claims = columns.iter().filter_map(|&column| claim(column).copied());
+            let share = |claim: &Claim| {
+                let (payer, level) = (claim.payer, claim.level);
+                let share = self.bank.tokens(payer, level).share();
+                share.after_losing(lost.get(&(payer, level)).copied().unwrap_or(0))
+            };
+            let order = |a: &(u32, Claim), b: &(u32, Claim)| {
+                let ahead = |a, b| share(b).ahead_of(share(a));
+                let level = a.1.level.cmp(&b.1.level);
+                let level = level.then_with(|| ahead(&a.1, &b.1));
+                level.then_with(|| b.1.number.cmp(&a.1.number))
+            };
+            let (column, claim) = columns.iter().copied().zip(claims).min_by(order)?;
+            *lost.entry((claim.payer, claim.level)).or_default() += 1;
+            Some(column)
         };
         let cells = |columns: Vec<u32>| {
             let cells = columns.into_iter().map(|column| Cell { row, column });
             SlotError::SystemClaims(cells.collect())
         };
-        reservation.victims(&claimed, rank).map_err(cells)
+        reservation.victims(&claimed, may_go, choose).map_err(cells)
     }
 
     /// A client has ended: its claims under all users, its account, and claims in which it was to run.

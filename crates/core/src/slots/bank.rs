@@ -10,6 +10,9 @@ use super::level::{LEVELS, Level};
 /// The most accounts.
 pub const ACCOUNTS: usize = 65_536;
 
+/// The most donations in force, by donor, recipient and level.
+pub const DONATIONS: usize = 65_536;
+
 /// A number of tokens to set (2005, Figure 2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
@@ -83,10 +86,21 @@ impl Bank {
         let tokens = self.entry(account, level);
         tokens.count = count;
         tokens.weight = weight.unwrap_or(tokens.weight);
+        self.tidy(account);
         Ok(())
     }
 
-    /// Moves tokens; all there are if they are too few. Returns how many moved.
+    /// Drops an account that has nothing, not even a donation that might go back.
+    fn tidy(&mut self, account: Account) {
+        let empty = self.accounts.get(&account) == Some(&Default::default());
+        let given = first(&self.donations, account).is_some();
+        if empty && !given && first(&self.donors, account).is_none() {
+            self.accounts.remove(&account);
+        }
+    }
+
+    /// Moves tokens; all there are if they are too few. What the recipient had given the donor goes
+    /// back first. Returns how many moved.
     pub(crate) fn donate(
         &mut self,
         donor: Account,
@@ -102,14 +116,31 @@ impl Bank {
         if moved == 0 {
             return Ok(0);
         }
+        let opposite = (donor, recipient, level);
+        let owed = self.donations.get(&opposite).copied().unwrap_or(0);
+        let (back, gift) = (owed.min(moved), (recipient, donor, level));
+        let full = self.donations.len() >= DONATIONS && !self.donations.contains_key(&gift);
+        // An opposite record that is used up makes room.
+        if full && moved > back && (back == 0 || back < owed) {
+            return Err(SlotError::ManyDonations(self.donations.len()));
+        }
         self.entry(donor, level).count -= moved;
         let tokens = self.entry(recipient, level);
         tokens.count += moved;
         if tokens.weight == 0 {
             tokens.weight = 1;
         }
-        *self.donations.entry((recipient, donor, level)).or_default() += moved;
-        self.donors.insert((donor, recipient, level), ());
+        if back > 0 && back == owed {
+            self.donations.remove(&opposite);
+            self.donors.remove(&gift);
+        } else if back > 0 {
+            self.donations.insert(opposite, owed - back);
+        }
+        if moved > back {
+            *self.donations.entry(gift).or_default() += moved - back;
+            self.donors.insert(opposite, ());
+        }
+        self.tidy(donor);
         Ok(moved)
     }
 
@@ -139,11 +170,15 @@ impl Bank {
             let rest = &mut tokens[level.index()].count;
             let back = count.min(*rest);
             *rest -= back;
-            self.entry(donor, level).count += back;
+            if back > 0 {
+                self.entry(donor, level).count += back;
+            }
+            self.tidy(donor);
         }
         while let Some(((_, recipient, level), ())) = first(&self.donors, account) {
             self.donors.remove(&(account, recipient, level));
             self.donations.remove(&(recipient, account, level));
+            self.tidy(recipient);
         }
         for (issued, tokens) in self.issued.iter_mut().zip(tokens) {
             *issued -= tokens.count;

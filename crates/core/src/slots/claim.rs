@@ -1,4 +1,4 @@
-//! Claims and those who make them (2005, Figures 2.2 and 2.3).
+//! Claims, their owners and their requests (2005, Figures 2.2 and 2.3).
 
 use super::geometry::{Cell, Tick};
 use super::level::Level;

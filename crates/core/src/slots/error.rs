@@ -80,6 +80,9 @@ pub enum SlotError {
     /// Too many accounts.
     #[error("there are {0} accounts already: wait until a client ends")]
     ManyAccounts(usize),
+    /// Too many donations.
+    #[error("there are {0} donations already: wait until a client ends")]
+    ManyDonations(usize),
     /// A call for the privileged only.
     #[error("only root and the daemon's owner may do this: ask one of them")]
     NotPrivileged,

@@ -1,6 +1,6 @@
 //! Slot scheduling (2005): a periodic table of CPUs by slots that programs claim with tokens.
 //!
-//! [`timetable::Timetable`] is the door. Who calls decides the time; nothing here reads a clock.
+//! [`timetable::Timetable`] is the door. The caller passes the time; nothing here reads a clock.
 
 pub mod account;
 mod administering;

@@ -59,50 +59,55 @@ impl Reservation {
         deficits
     }
 
-    /// The columns to free so that every window holds. `rank` orders claims, the first to go having
-    /// the least rank; claims without rank stay. `Err`: the columns that stay and are in the way.
-    pub(crate) fn victims<R: Ord + Copy>(
+    /// The columns to free so that every window holds: a set of which none can be spared, which need
+    /// not be the smallest. Of the claims that may go and would help, `choose` names the next to go.
+    /// `Err`: the columns that stay and are in the way.
+    pub(crate) fn victims(
         &self,
         claimed: &[bool],
-        rank: impl Fn(u32) -> Option<R>,
+        may_go: impl Fn(u32) -> bool,
+        mut choose: impl FnMut(&[u32]) -> Option<u32>,
     ) -> Result<Vec<u32>, Vec<u32>> {
         if self.numerator == 0 {
             return Ok(Vec::new());
         }
-        let columns = claimed.len() as u32;
         let mut after = claimed.to_vec();
-        let mut candidates: Vec<u32> = (0..columns).filter(|&c| claimed[c as usize]).collect();
-        candidates.retain(|&column| rank(column).is_some());
-        candidates.sort_by_key(|&column| (rank(column), column));
         let mut victims = Vec::new();
-        for column in candidates {
-            let deficits = self.deficits(&after);
-            if deficits.iter().all(|&lack| lack == 0) {
+        loop {
+            let short = self.in_short_windows(&after);
+            let helps = |&column: &u32| after[column as usize] && short[column as usize];
+            let mut candidates: Vec<u32> = (0..claimed.len() as u32).filter(helps).collect();
+            if candidates.is_empty() {
                 break;
             }
-            if self
-                .windows(column, columns)
-                .any(|first| deficits[first] > 0)
-            {
-                after[column as usize] = false;
-                victims.push(column);
-            }
-        }
-        let deficits = self.deficits(&after);
-        if deficits.iter().any(|&lack| lack > 0) {
-            let stays = |&column: &u32| {
-                after[column as usize]
-                    && self
-                        .windows(column, columns)
-                        .any(|first| deficits[first] > 0)
+            let stay = candidates.clone();
+            candidates.retain(|&column| may_go(column));
+            let Some(column) = choose(&candidates) else {
+                return Err(stay);
             };
-            return Err((0..columns).filter(stays).collect());
+            after[column as usize] = false;
+            victims.push(column);
         }
         self.spare(&mut after, &mut victims);
         Ok(victims)
     }
 
-    /// Spares each victim that others have made needless, the highest rank first.
+    /// Which columns are in a window that lacks unclaimed slots.
+    fn in_short_windows(&self, claimed: &[bool]) -> Vec<bool> {
+        let deficits = self.deficits(claimed);
+        let (columns, width) = (claimed.len(), self.denominator as usize);
+        let (mut inside, mut last) = (vec![false; columns], None);
+        // A window of the first round may reach into the second, round the end.
+        for step in 0..2 * columns {
+            if deficits[step % columns] > 0 {
+                last = Some(step);
+            }
+            inside[step % columns] = last.is_some_and(|last| step - last < width);
+        }
+        inside
+    }
+
+    /// Spares each victim that others have made needless, the last to go first.
     fn spare(&self, after: &mut [bool], victims: &mut Vec<u32>) {
         for place in (0..victims.len()).rev() {
             let column = victims[place] as usize;
@@ -113,10 +118,5 @@ impl Reservation {
                 after[column] = false;
             }
         }
-    }
-
-    /// The windows that hold a column, by their first columns.
-    fn windows(&self, column: u32, columns: u32) -> impl Iterator<Item = usize> {
-        (0..self.denominator).map(move |back| ((column + columns - back) % columns) as usize)
     }
 }

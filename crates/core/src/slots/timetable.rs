@@ -1,7 +1,8 @@
 //! The timetable: table, bank and staging behind one door.
 //!
 //! Each call takes the present tick, is wholly checked before anything else can see a change, and
-//! returns what it did with the notices that are due. A refused call changes nothing.
+//! returns what it did with the notices that are due. A refused call changes nothing but that time
+//! passes: claims expire in it, and their notices wait for the next call that is accepted.
 
 use alloc::vec;
 use alloc::vec::Vec;

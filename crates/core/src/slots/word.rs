@@ -48,6 +48,6 @@ pub fn expiry_period(expires: Tick, column: u32, columns: u32) -> Option<u32> {
     let periods = expires
         .saturating_sub(u64::from(column))
         .div_ceil(u64::from(columns));
-    // A claim that expires before its column first comes up is valid in no period but zero's past.
+    // A claim that would never run has no period of its own; `claim_slots` refuses it.
     u32::try_from(periods.max(1)).ok()
 }

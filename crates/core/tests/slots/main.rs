@@ -5,3 +5,4 @@ mod histories;
 mod naive;
 mod places;
 mod rules;
+mod tokens;

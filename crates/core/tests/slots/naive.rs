@@ -190,7 +190,16 @@ impl Naive {
             *self.count.entry((to, level)).or_default() += moved;
             let weight = self.weight.entry((to, level)).or_default();
             *weight = (*weight).max(1);
-            self.gifts.push((from, to, level, moved));
+            let mut rest = moved;
+            for gift in &mut self.gifts {
+                if (gift.0, gift.1, gift.2) == (to, from, level) {
+                    let back = rest.min(gift.3);
+                    gift.3 -= back;
+                    rest -= back;
+                }
+            }
+            self.gifts.push((from, to, level, rest));
+            self.gifts.retain(|gift| gift.3 > 0);
         }
         Some(moved)
     }
