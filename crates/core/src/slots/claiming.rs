@@ -137,19 +137,17 @@ impl Timetable {
         }
     }
 
+    /// Refuses an unclaimed cell that the row's reservation keeps.
     fn check_reserved(&self, cell: Cell) -> Result<(), SlotError> {
-        if self.is_reserved(cell) {
-            return Err(SlotError::Reserved(cell));
-        }
-        Ok(())
-    }
-
-    /// Whether the row's reservation keeps an unclaimed cell of the table from being claimed.
-    pub(crate) fn is_reserved(&self, cell: Cell) -> bool {
         let claimed = &self.table().rows[cell.row as usize];
-        let columns = self.geometry().columns();
-        let is_claimed = |column| claimed.contains(column);
-        !self.reservations[cell.row as usize].permits(cell.column, columns, is_claimed)
+        let (reservation, columns) = (
+            &self.reservations[cell.row as usize],
+            self.geometry().columns(),
+        );
+        if reservation.permits(cell.column, columns, |column| claimed.contains(column)) {
+            return Ok(());
+        }
+        Err(SlotError::Reserved(cell))
     }
 
     /// Whether a request may take another owner's claim, and why that one ends (2005, 2.4.1).

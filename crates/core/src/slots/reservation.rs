@@ -13,6 +13,12 @@ pub struct Reservation {
     pub denominator: u32,
 }
 
+/// No reservation.
+pub(crate) const NONE: Reservation = Reservation {
+    numerator: 0,
+    denominator: 1,
+};
+
 /// Whether claims in the way end at once, or when their owners free them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Onset {

@@ -13,7 +13,7 @@ use super::error::SlotError;
 use super::geometry::{Cell, Geometry, Tick};
 use super::level::{LEVELS, Level};
 use super::notice::{Notice, Outcome, Why};
-use super::reservation::Reservation;
+use super::reservation::{NONE, Reservation};
 use super::staging::Staging;
 use super::table::Table;
 
@@ -219,12 +219,6 @@ impl Timetable {
                 .all(|&l| sums[l.index()] == self.bank.issued(l))
     }
 }
-
-/// No reservation.
-const NONE: Reservation = Reservation {
-    numerator: 0,
-    denominator: 1,
-};
 
 /// The answer to a vector of claims.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -1,6 +1,7 @@
 //! Slot scheduling (2005).
 
 mod calls;
+mod claimable;
 mod histories;
 mod naive;
 mod places;

@@ -10,10 +10,11 @@ use crate::slots::geometry::{Cell, Tick};
 /// placing one slot again.
 pub fn place(view: &View, row: u32, wanted: u32, from: Tick, deadline: Tick) -> Option<Vec<u32>> {
     let columns = u64::from(view.columns());
+    let mut view = view.clone();
     let end = deadline.min(from.saturating_add(columns));
     let open = (from..end)
         .map(|tick| (tick % columns) as u32)
-        .filter(|&column| view.is_open(Cell { row, column }));
+        .filter(|&column| view.take(Cell { row, column }));
     let chosen: Vec<u32> = open.take(wanted as usize).collect();
     (chosen.len() == wanted as usize).then_some(chosen)
 }

@@ -10,38 +10,49 @@ pub mod event;
 pub mod gang;
 pub mod periodic;
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::geometry::Cell;
+use super::reservation::{NONE, Reservation};
 use super::timetable::Timetable;
 
-/// Which cells a scheduler may hope to claim.
+/// Which cells a scheduler may hope to claim, with the reservations of their rows. What a placer
+/// returns may be claimed whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
     columns: u32,
     /// Row by row.
     open: Vec<bool>,
+    /// The cells that count as claimed, row by row.
+    claimed: Vec<bool>,
+    /// One a row.
+    reservations: Vec<Reservation>,
 }
 
 impl View {
-    /// A view of `rows` times `columns` cells.
+    /// A view of `rows` times `columns` cells without reservations.
     pub fn new(rows: u32, columns: u32, is_open: impl Fn(Cell) -> bool) -> Self {
         let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| Cell { row, column }));
+        let open: Vec<bool> = cells.map(is_open).collect();
         Self {
             columns,
-            open: cells.map(is_open).collect(),
+            claimed: open.iter().map(|open| !open).collect(),
+            open,
+            reservations: vec![NONE; rows as usize],
         }
     }
 
-    /// The unclaimed cells of a timetable whose CPUs are online and that no reservation keeps. A
-    /// claim of one cell may make a reservation keep others.
+    /// The unclaimed cells of a timetable whose CPUs are online, as far as no reservation keeps them.
     pub fn unclaimed(table: &Timetable) -> Self {
         let geometry = table.geometry();
-        Self::new(geometry.rows(), geometry.columns(), |cell| {
-            table.is_online(cell.row)
-                && table.table().get(cell).is_none()
-                && !table.is_reserved(cell)
-        })
+        let unclaimed = |cell| table.table().get(cell).is_none();
+        let mut view = Self::new(geometry.rows(), geometry.columns(), unclaimed);
+        view.reservations.clone_from(&table.reservations);
+        for index in 0..view.open.len() {
+            view.open[index] &= table.is_online(geometry.cell(index).row);
+        }
+        view
     }
 
     /// The number of columns.
@@ -54,14 +65,50 @@ impl View {
         self.open.len() as u32 / self.columns.max(1)
     }
 
-    /// Whether a cell may be claimed.
-    pub fn is_open(&self, cell: Cell) -> bool {
-        self.open[(cell.row * self.columns + cell.column) as usize]
+    fn index(&self, cell: Cell) -> Option<usize> {
+        let inside = cell.row < self.rows() && cell.column < self.columns;
+        inside.then(|| cell.row as usize * self.columns as usize + cell.column as usize)
     }
 
-    /// Closes a cell.
+    /// Whether a cell may be claimed; none outside the view may.
+    pub fn is_open(&self, cell: Cell) -> bool {
+        let Some(index) = self.index(cell).filter(|&index| self.open[index]) else {
+            return false;
+        };
+        let row = &self.claimed[index - cell.column as usize..];
+        let is_claimed = |column| row[column as usize];
+        self.reservations[cell.row as usize].permits(cell.column, self.columns, is_claimed)
+    }
+
+    /// Closes a cell, as a claim of it does.
     pub fn close(&mut self, cell: Cell) {
-        self.open[(cell.row * self.columns + cell.column) as usize] = false;
+        self.set(cell, false);
+    }
+
+    fn set(&mut self, cell: Cell, open: bool) {
+        if let Some(index) = self.index(cell) {
+            self.open[index] = open;
+            self.claimed[index] = !open;
+        }
+    }
+
+    /// Closes a cell if it is open; returns whether it was.
+    fn take(&mut self, cell: Cell) -> bool {
+        let open = self.is_open(cell);
+        if open {
+            self.close(cell);
+        }
+        open
+    }
+
+    /// Whether all of some cells may be claimed together; the view is afterwards as it was.
+    fn permits(&mut self, cells: impl Iterator<Item = Cell> + Clone) -> bool {
+        let taken = cells.clone().take_while(|&cell| self.take(cell)).count();
+        let all = cells.clone().count() == taken;
+        for cell in cells.take(taken) {
+            self.set(cell, true);
+        }
+        all
     }
 
     /// The number of open cells of a row.

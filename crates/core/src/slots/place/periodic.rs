@@ -42,30 +42,31 @@ impl Periodic {
         };
         let period = period.unwrap_or(1);
         let begins = (0..columns).step_by(period as usize);
-        let window = |begin| (self.offset + begin, period.min(columns - begin));
+        let window = |begin| (self.offset % columns + begin, period.min(columns - begin));
         begins.map(window).collect()
     }
 
     /// Slots on one row, the earliest open ones of each window; `None` if a window has too few.
     pub fn place(&self, view: &View, row: u32, fit: Fit) -> Option<Vec<u32>> {
         let windows = self.windows(view.columns(), fit);
-        let mut chosen = Vec::new();
+        let (mut view, mut chosen) = (view.clone(), Vec::new());
         for window in windows {
-            chosen.extend(self.in_window(view, row, window, self.slots)?);
+            chosen.extend(self.in_window(&mut view, row, window, self.slots)?);
         }
         Some(chosen)
     }
 
     fn in_window(
         &self,
-        view: &View,
+        view: &mut View,
         row: u32,
         window: (u32, u32),
         wanted: u32,
     ) -> Option<Vec<u32>> {
         let (first, length) = window;
-        let columns = (0..length).map(|step| (step, (first + step) % view.columns()));
-        let mut open = columns.filter(|&(_, column)| view.is_open(Cell { row, column }));
+        let columns = view.columns();
+        let steps = (0..length).map(|step| (step, (first + step) % columns));
+        let mut open = steps.filter(|&(_, column)| view.take(Cell { row, column }));
         let mut chosen = Vec::new();
         for _ in 0..wanted {
             let (step, column) = open.next()?;
