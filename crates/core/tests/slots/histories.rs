@@ -10,6 +10,7 @@ use prorata_core::slots::level::Level;
 use prorata_core::slots::notice::{Notice, Why};
 use prorata_core::slots::reservation::{Onset, Reservation};
 use prorata_core::slots::timetable::Timetable;
+use prorata_core::slots::word::Word;
 
 use crate::naive::{Held, Naive};
 
@@ -29,7 +30,9 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let rows = 1 + below(&mut rng, 3) as u32;
-        let columns = 1 + below(&mut rng, 12) as u32;
+        // Now and then more columns than a word has bits.
+        let widest = if seed % 10 == 0 { 200 } else { 12 };
+        let columns = 1 + below(&mut rng, widest) as u32;
         let table = Timetable::open(Geometry::new(rows, columns, 1_000_000, 0).unwrap());
         let naive = Naive {
             rows,
@@ -237,7 +240,7 @@ impl Run {
         }
         self.naive.reserved.insert(row, (numerator, denominator));
         if onset == Onset::Immediate {
-            assert!(self.naive.windows_hold(row, None));
+            assert!(self.naive.windows_hold(row));
         }
     }
 
@@ -291,22 +294,57 @@ impl Run {
 
     /// What is decided in a tick is in force from the second boundary on, whole.
     fn compare_in_force(&self) {
-        let Some(held) = self.now.checked_sub(2) else {
+        let Some(decided) = self.now.checked_sub(2) else {
             return;
         };
-        let held = &self.naive.history[&held];
+        let held = &self.naive.history[&decided];
+        let columns = self.naive.columns;
         for row in 0..self.naive.rows {
-            let cell = Cell {
-                row,
-                column: (self.now % u64::from(self.naive.columns)) as u32,
-            };
-            let valid =
-                |held: &&Held| held.cell == cell && held.expires.is_none_or(|e| e > self.now);
-            let expected = held.iter().find(valid).map(|held| held.schedulee);
+            let mut line = vec![None; columns as usize];
+            for held in held.iter().filter(|held| held.cell.row == row) {
+                line[held.cell.column as usize] = Some(*held);
+            }
+            let here = line[(self.now % u64::from(columns)) as usize];
+            let valid = here.filter(|held| held.expires.is_none_or(|end| end > self.now));
+            let expected = valid.map(|held| held.schedulee);
             assert_eq!(self.table.at(row, self.now), expected, "tick {}", self.now);
-            let next = (self.now..self.now + 1).find(|_| held.iter().any(|h| h.cell == cell));
-            if next.is_some() {
-                assert_eq!(self.table.next_claimed(row, self.now), next);
+            self.compare_words(row, &line);
+            self.compare_next(row);
+        }
+    }
+
+    /// Each word in force names the way to the next claim of its row, and the periods of its claim.
+    fn compare_words(&self, row: u32, line: &[Option<Held>]) {
+        let columns = line.len();
+        let words = &self.table.staging().words(self.now)[row as usize * columns..][..columns];
+        for (column, (&word, held)) in words.iter().zip(line).enumerate() {
+            let word = Word::unpack(word);
+            assert_eq!(word.is_some(), held.is_some());
+            let (Some(word), Some(held)) = (word, held) else {
+                continue;
+            };
+            let way = (1..=columns).find(|way| line[(column + way) % columns].is_some());
+            assert_eq!(Some(word.distance as usize), way);
+            let period = self.now / columns as u64;
+            for period in period..period + 3 {
+                let tick = period * columns as u64 + column as u64;
+                let valid = held.expires.is_none_or(|end| end > tick);
+                assert_eq!(word.is_valid(period), valid);
+            }
+        }
+    }
+
+    /// For two periods, the next claimed tick by the words that are in force at each tick.
+    fn compare_next(&self, row: u32) {
+        let columns = u64::from(self.naive.columns);
+        let (begin, mut next) = (self.now, None);
+        for tick in (begin..begin + 4 * columns).rev() {
+            let index = u64::from(row) * columns + tick % columns;
+            if self.table.staging().words(tick)[index as usize] != 0 {
+                next = Some(tick);
+            }
+            if tick < begin + 2 * columns {
+                assert_eq!(self.table.next_claimed(row, tick), next, "tick {tick}");
             }
         }
     }

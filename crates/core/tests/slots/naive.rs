@@ -66,27 +66,32 @@ impl Naive {
         self.held.iter().copied().find(|held| held.cell == cell)
     }
 
-    /// Whether each window of a row has its unclaimed slots, with one more cell claimed.
-    pub fn windows_hold(&self, row: u32, more: Option<u32>) -> bool {
-        let Some(&(numerator, denominator)) = self.reserved.get(&row) else {
+    /// Whether each window of a row has its unclaimed slots.
+    pub fn windows_hold(&self, row: u32) -> bool {
+        let Some(&(numerator, width)) = self.reserved.get(&row) else {
             return true;
         };
-        (0..self.columns).all(|first| self.free(row, first, denominator, more) >= numerator)
+        let claimed = self.claimed(row);
+        (0..self.columns).all(|first| free(&claimed, first, width) >= numerator)
     }
 
-    fn free(&self, row: u32, first: u32, width: u32, more: Option<u32>) -> u32 {
-        let columns = (first..first + width).map(|column| column % self.columns);
-        let free = |&column: &u32| self.at(Cell { row, column }).is_none() && Some(column) != more;
-        columns.filter(free).count() as u32
+    fn claimed(&self, row: u32) -> Vec<bool> {
+        let mut claimed = vec![false; self.columns as usize];
+        for held in self.held.iter().filter(|held| held.cell.row == row) {
+            claimed[held.cell.column as usize] = true;
+        }
+        claimed
     }
 
     fn reservation_permits(&self, cell: Cell) -> bool {
         let Some(&(numerator, width)) = self.reserved.get(&cell.row) else {
             return true;
         };
+        let mut claimed = self.claimed(cell.row);
+        claimed[cell.column as usize] = true;
         (0..width).all(|back| {
             let first = (cell.column + self.columns - back) % self.columns;
-            self.free(cell.row, first, width, Some(cell.column)) >= numerator
+            free(&claimed, first, width) >= numerator
         })
     }
 
@@ -235,4 +240,10 @@ impl Naive {
     pub fn revoke(&mut self, cell: Cell) {
         assert_eq!(self.remove(|held| held.cell == cell), 1);
     }
+}
+
+/// The unclaimed slots of a window.
+fn free(claimed: &[bool], first: u32, width: u32) -> u32 {
+    let columns = (first..first + width).map(|column| column as usize % claimed.len());
+    columns.filter(|&column| !claimed[column]).count() as u32
 }
