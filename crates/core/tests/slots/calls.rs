@@ -6,7 +6,7 @@ use prorata_core::slots::bank::Amount;
 use prorata_core::slots::claim::{Account, Caller, Owner, SlotRequest};
 use prorata_core::slots::error::SlotError;
 use prorata_core::slots::geometry::{Cell, Geometry};
-use prorata_core::slots::level::{LEVELS, Level};
+use prorata_core::slots::level::Level;
 use prorata_core::slots::reservation::{Onset, Reservation};
 use prorata_core::slots::timetable::Timetable;
 
@@ -150,12 +150,8 @@ fn tokens_are_told_level_by_level() {
     grant(&mut table, 1, Level::Gang, 3);
     claim(&mut table, &user(1), &[request(0, 0, 7, Level::Gang)]);
     let tokens = table.get_tokens(Account::User(1), 0).value;
-    for level in 0..LEVELS {
-        let told = (
-            tokens[level].count,
-            tokens[level].spent,
-            tokens[level].weight,
-        );
+    for (level, tokens) in tokens.iter().enumerate() {
+        let told = (tokens.count, tokens.spent, tokens.weight);
         let gang = level == Level::Gang.index();
         assert_eq!(told, if gang { (2, 1, 1) } else { (0, 0, 0) });
     }

@@ -31,7 +31,7 @@ impl Run {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let rows = 1 + below(&mut rng, 3) as u32;
         // Now and then more columns than a word has bits.
-        let widest = if seed % 10 == 0 { 200 } else { 12 };
+        let widest = if seed.is_multiple_of(10) { 200 } else { 12 };
         let columns = 1 + below(&mut rng, widest) as u32;
         let table = Timetable::open(Geometry::new(rows, columns, 1_000_000, 0).unwrap());
         let naive = Naive {
