@@ -100,12 +100,13 @@ impl Tree {
         let late = late.filter_map(|unseen| self.notice(unseen.pid, unseen.noticed_ns, now_ns));
         let mut grown: BTreeSet<u32> = late.collect();
         let born = self.births.since_last_look();
-        if let Newborn::Among(pids) = born.clone() {
+        let are_known = born != Newborn::Unknown;
+        if let Newborn::Among(pids) = born {
             grown.extend(pids.filter_map(|pid| self.notice(pid, now_ns, now_ns)));
         }
         grown.into_iter().for_each(|pid| self.find_threads(pid));
-        self.walk_due |= born == Newborn::Unknown;
-        born != Newborn::Unknown
+        self.walk_due |= !are_known;
+        are_known
     }
 
     /// Returns the process of a thread that was born to a client. The number was noticed first at

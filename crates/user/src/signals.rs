@@ -175,7 +175,7 @@ impl Process {
             let clock_ns = scheduler::cpu_time_ns(self.id.pid).unwrap_or(u64::MAX);
             clock_ns.saturating_sub(last.clock_ns) < quantum_ns / AFTERMATH_PART
         };
-        let sleeps = status.has_one_thread() && status.is_asleep();
+        let sleeps = status.has_one_thread() && status.is_asleep() && !status.is_stopped();
         self.runs_for == Pending::Handled && !sleeps && is_in_time() && has_time_left()
     }
 }
@@ -446,7 +446,7 @@ mod tests {
         after_delivery("trap : TERM; while :; do read x; done", |shell, files| {
             wait_for(|| {
                 let status = files.read(shell.id).expect("it runs");
-                status.is_asleep()
+                status.is_asleep() && !status.is_stopped()
             });
             shell.look_for_signals(files, 0, u64::MAX);
             assert_eq!(shell.pending, Pending::Nothing, "it sleeps");

@@ -112,9 +112,9 @@ impl Status {
         self.threads == 1
     }
 
-    /// Whether it waits neither for a CPU nor for a disk, and is not stopped.
+    /// As [`super::Stat::is_asleep`].
     pub(crate) fn is_asleep(&self) -> bool {
-        self.state == b'S'
+        matches!(self.state, b'S' | b'T' | b't')
     }
 
     /// As [`super::Stat::thread_has_ended`].
