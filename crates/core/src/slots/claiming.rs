@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
-use super::claim::{Caller, Claim, Schedulee, SlotRequest, VECTOR};
+use super::claim::{Account, Caller, Claim, Schedulee, SlotRequest, VECTOR};
 use super::error::SlotError;
 use super::geometry::{Cell, Tick};
 use super::notice::{Outcome, Why};
+use super::schedulees::SCHEDULEES;
 use super::share::may_take;
 use super::staging::STAGES;
 use super::timetable::{Change, Claimed, Timetable};
@@ -122,8 +123,8 @@ impl Timetable {
         let (cell, column) = (request.cell, request.cell.column);
         let columns = self.geometry().columns();
         let in_force = self.now().saturating_add(STAGES);
-        let wait = (column + columns - self.geometry().column(in_force)) % columns;
-        let first = in_force.saturating_add(u64::from(wait));
+        let first = self.geometry().comes_up(column, in_force);
+        let first = first.unwrap_or(Tick::MAX);
         if expires <= first {
             return Err(SlotError::Past {
                 cell,
@@ -156,7 +157,7 @@ impl Timetable {
         caller: &Caller,
         request: &SlotRequest,
         old: &Claim,
-        payer: super::claim::Account,
+        payer: Account,
     ) -> Result<Why, SlotError> {
         if request.level > old.level {
             return Ok(Why::Preempted(caller.owner));
@@ -181,7 +182,7 @@ impl Timetable {
             return Err(SlotError::TwiceInColumn(column));
         }
         if !self.table().schedulees.has_room(&schedulee) {
-            return Err(SlotError::ManySchedulees(super::schedulees::SCHEDULEES));
+            return Err(SlotError::ManySchedulees(SCHEDULEES));
         }
         Ok(())
     }

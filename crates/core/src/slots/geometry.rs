@@ -86,6 +86,12 @@ impl Geometry {
         (tick % self.columns as u64) as u32
     }
 
+    /// The first tick at or after `from` in which a column comes up; `None` past the last tick.
+    pub fn comes_up(&self, column: u32, from: Tick) -> Option<Tick> {
+        let wait = (column + self.columns - self.column(from)) % self.columns;
+        from.checked_add(u64::from(wait))
+    }
+
     /// The number of cells.
     pub const fn cells(&self) -> usize {
         self.rows as usize * self.columns as usize

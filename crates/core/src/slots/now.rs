@@ -1,7 +1,7 @@
 //! What runs at a tick: one look-up, whatever the number of claims (2005, 2.2 and 2.5).
 
 use super::claim::Schedulee;
-use super::geometry::Tick;
+use super::geometry::{Cell, Tick};
 use super::timetable::Timetable;
 use super::word::Word;
 
@@ -32,10 +32,9 @@ impl Timetable {
 
     /// The same with the words that are in force at `tick`.
     fn ahead(&self, row: u32, tick: Tick) -> Option<Tick> {
-        let columns = self.geometry().columns();
         let column = self.geometry().column(tick);
         let next = self.staging().row(row, tick)?.next(column)?;
-        tick.checked_add(u64::from((next + columns - column) % columns))
+        self.geometry().comes_up(next, tick)
     }
 
     fn word_at(&self, row: u32, tick: Tick) -> Option<Word> {
@@ -43,7 +42,7 @@ impl Timetable {
             return None;
         }
         let column = self.geometry().column(tick);
-        let index = self.geometry().index(super::geometry::Cell { row, column });
+        let index = self.geometry().index(Cell { row, column });
         Word::unpack(self.staging().words(tick)[index.ok()?])
     }
 }

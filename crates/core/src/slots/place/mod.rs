@@ -22,10 +22,10 @@ use super::timetable::Timetable;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
     columns: u32,
-    /// Row by row.
-    open: Vec<bool>,
     /// The cells that count as claimed, row by row.
     claimed: Vec<bool>,
+    /// Whether each row's CPU is there.
+    online: Vec<bool>,
     /// One a row.
     reservations: Vec<Reservation>,
 }
@@ -34,11 +34,10 @@ impl View {
     /// A view of `rows` times `columns` cells without reservations.
     pub fn new(rows: u32, columns: u32, is_open: impl Fn(Cell) -> bool) -> Self {
         let cells = (0..rows).flat_map(|row| (0..columns).map(move |column| Cell { row, column }));
-        let open: Vec<bool> = cells.map(is_open).collect();
         Self {
             columns,
-            claimed: open.iter().map(|open| !open).collect(),
-            open,
+            claimed: cells.map(|cell| !is_open(cell)).collect(),
+            online: vec![true; rows as usize],
             reservations: vec![NONE; rows as usize],
         }
     }
@@ -49,9 +48,9 @@ impl View {
         let unclaimed = |cell| table.table().get(cell).is_none();
         let mut view = Self::new(geometry.rows(), geometry.columns(), unclaimed);
         view.reservations.clone_from(&table.reservations);
-        for index in 0..view.open.len() {
-            view.open[index] &= table.is_online(geometry.cell(index).row);
-        }
+        view.online = (0..geometry.rows())
+            .map(|row| table.is_online(row))
+            .collect();
         view
     }
 
@@ -62,7 +61,7 @@ impl View {
 
     /// The number of rows.
     pub fn rows(&self) -> u32 {
-        self.open.len() as u32 / self.columns.max(1)
+        self.online.len() as u32
     }
 
     fn index(&self, cell: Cell) -> Option<usize> {
@@ -72,9 +71,12 @@ impl View {
 
     /// Whether a cell may be claimed; none outside the view may.
     pub fn is_open(&self, cell: Cell) -> bool {
-        let Some(index) = self.index(cell).filter(|&index| self.open[index]) else {
+        let Some(index) = self.index(cell) else {
             return false;
         };
+        if self.claimed[index] || !self.online[cell.row as usize] {
+            return false;
+        }
         let row = &self.claimed[index - cell.column as usize..];
         let is_claimed = |column| row[column as usize];
         self.reservations[cell.row as usize].permits(cell.column, self.columns, is_claimed)
@@ -87,7 +89,6 @@ impl View {
 
     fn set(&mut self, cell: Cell, open: bool) {
         if let Some(index) = self.index(cell) {
-            self.open[index] = open;
             self.claimed[index] = !open;
         }
     }
