@@ -68,7 +68,6 @@ pub fn adversaries() -> Result<(), Failed> {
 /// task is due its part of the tasks that compete on average, so short sleeps make all parts larger.
 pub fn adversaries_inside_a_group() -> Result<(), Failed> {
     let cpus = thread::available_parallelism()?.get();
-    let time = Duration::from_secs(8);
     for (use_ms, sleep_ms) in [(2, 1), (19, 1), (60, 20), (200, 100)] {
         let scheduler = Scheduler::load(&WHOLE)?;
         let group = Group::top("a", 100)?;
@@ -78,15 +77,9 @@ pub fn adversaries_inside_a_group() -> Result<(), Failed> {
         for adversary in &adversaries {
             group.add(adversary)?;
         }
-        thread::sleep(LEARNS);
         let all_ns = |programs: &[Hog]| programs.iter().map(|hog| used_ns(hog.pid())).sum::<u64>();
-        let before = [all_ns(&adversaries), all_ns(&hogs)];
-        thread::sleep(time);
-        if let Some(failure) = scheduler.failure() {
-            return Err(failure.into());
-        }
-        let used = all_ns(&adversaries) - before[0];
-        let share = used as f64 / (used + all_ns(&hogs) - before[1]) as f64;
+        let both_ns = || [all_ns(&adversaries), all_ns(&hogs)];
+        let share = share_of_two(&scheduler, both_ns, Duration::from_secs(8))?;
         eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
         // The bound of leads and a quantum, in eight seconds, and what short sleeps change.
         if share > 0.5 + 0.12 / 8.0 + 0.01 {
@@ -96,17 +89,17 @@ pub fn adversaries_inside_a_group() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The first group's part of what two groups receive in this time, once windows are filled.
+/// The first one's part of what two receive together in this time, once windows are filled.
 fn share_of_two(
     scheduler: &Scheduler,
-    a: &Group,
-    b: &Group,
+    both_ns: impl Fn() -> [u64; 2],
     time: Duration,
 ) -> Result<f64, Failed> {
     thread::sleep(LEARNS);
-    let (before_a, before_b) = (a.used_ns(), b.used_ns());
+    let before_ns = both_ns();
     thread::sleep(time);
-    let (used_a, used_b) = (a.used_ns() - before_a, b.used_ns() - before_b);
+    let now_ns = both_ns();
+    let [used_a, used_b] = [0, 1].map(|index| now_ns[index] - before_ns[index]);
     match scheduler.failure() {
         Some(failure) => Err(failure.into()),
         None => Ok(used_a as f64 / (used_a + used_b) as f64),
@@ -128,7 +121,11 @@ pub fn adversaries_in_groups() -> Result<(), Failed> {
             programs.extend([Hog::bursts(use_ms, sleep_ms), b.hog()?]);
             a.add(&programs[programs.len() - 2])?;
         }
-        let share = share_of_two(&scheduler, &a, &b, Duration::from_secs(4))?;
+        let share = share_of_two(
+            &scheduler,
+            || [a.used_ns(), b.used_ns()],
+            Duration::from_secs(4),
+        )?;
         eprintln!("    {use_ms} ms and {sleep_ms} ms: {share:.3}");
         // The bound of leads and a quantum, in four seconds.
         if share > 0.5 + 0.12 / 4.0 {
@@ -155,7 +152,11 @@ pub fn alternating_adversaries() -> Result<(), Failed> {
         programs.push(b.hog()?);
     }
     // In four seconds the share differs by 0.03 from run to run.
-    let share = share_of_two(&scheduler, &a, &b, Duration::from_secs(16))?;
+    let share = share_of_two(
+        &scheduler,
+        || [a.used_ns(), b.used_ns()],
+        Duration::from_secs(16),
+    )?;
     eprintln!("    {share:.3}");
     let gain = if cpus == 1 { 0.04 } else { 0.0 };
     match share > 0.5 + gain + 0.12 / 4.0 {
