@@ -4,6 +4,7 @@ use super::share::Share;
 
 /// Tokens of one level.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tokens {
     /// Tokens free to spend.
     pub count: u64,

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use super::account::Tokens;
 use super::claim::Account;
 use super::error::SlotError;
+use super::image::Gift;
 use super::level::{LEVELS, Level};
 
 /// The most accounts.
@@ -15,6 +16,8 @@ pub const DONATIONS: usize = 65_536;
 
 /// A number of tokens to set (2005, Figure 2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Amount {
     /// So many are free to spend afterwards.
     Absolute(u32),
@@ -52,6 +55,45 @@ impl Bank {
     /// Tokens of a level that were set and not destroyed.
     pub fn issued(&self, level: Level) -> u64 {
         self.issued[level.index()]
+    }
+
+    /// The donations in force, each with its tokens.
+    pub(crate) fn gifts(&self) -> impl Iterator<Item = (Gift, u64)> {
+        let gift = |(&(recipient, donor, level), &tokens): (&Donation, &u64)| {
+            let gift = Gift {
+                recipient,
+                donor,
+                level,
+            };
+            (gift, tokens)
+        };
+        self.donations.iter().map(gift)
+    }
+
+    /// Fills an empty bank.
+    pub(crate) fn restore(
+        &mut self,
+        accounts: BTreeMap<Account, [Tokens; LEVELS]>,
+        gifts: &BTreeMap<Gift, u64>,
+    ) -> Result<(), SlotError> {
+        if accounts.len() > ACCOUNTS {
+            return Err(SlotError::ManyAccounts(accounts.len()));
+        }
+        if gifts.len() > DONATIONS {
+            return Err(SlotError::ManyDonations(gifts.len()));
+        }
+        for tokens in accounts.values() {
+            for (issued, tokens) in self.issued.iter_mut().zip(tokens) {
+                *issued += tokens.count;
+            }
+        }
+        self.accounts = accounts;
+        for (gift, &tokens) in gifts {
+            let (recipient, donor, level) = (gift.recipient, gift.donor, gift.level);
+            self.donations.insert((recipient, donor, level), tokens);
+            self.donors.insert((donor, recipient, level), ());
+        }
+        Ok(())
     }
 
     fn check_room(&self, account: Account) -> Result<(), SlotError> {

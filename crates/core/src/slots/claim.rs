@@ -9,6 +9,8 @@ pub const VECTOR: usize = 512;
 
 /// Whose tokens a claim costs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Account {
     /// All programs of a user.
     User(u32),
@@ -18,6 +20,7 @@ pub enum Account {
 
 /// The owner of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Owner {
     /// The user.
     pub user: u32,
@@ -46,6 +49,8 @@ impl Caller {
 /// What runs in a slot. A process and a thread are told from later ones of the same number by the
 /// time of their start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Schedulee {
     /// Any task of a client.
     Client(ClientId),
@@ -67,6 +72,7 @@ pub enum Schedulee {
 
 /// A slot that has an owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Claim {
     /// The owner.
     pub owner: Owner,

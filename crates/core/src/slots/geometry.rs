@@ -17,6 +17,7 @@ pub const LONGEST_NS: u64 = 100_000_000;
 
 /// One place of the table: a CPU and a slot of the period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cell {
     /// The CPU, counted from zero.
     pub row: u32,

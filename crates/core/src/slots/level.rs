@@ -5,6 +5,8 @@ pub const LEVELS: usize = 7;
 
 /// The priority of a token, lowest first. A higher level preempts a lower one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Level {
     /// Work that may wait for ever.
     Background,

@@ -10,6 +10,7 @@ mod claiming;
 pub mod error;
 mod expiry;
 pub mod geometry;
+pub mod image;
 pub mod level;
 pub mod notice;
 mod now;

@@ -5,6 +5,8 @@ use super::geometry::Cell;
 
 /// Why a claim has ended without its owner's doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Why {
     /// A claim of a higher level took the slot.
     Preempted(Owner),

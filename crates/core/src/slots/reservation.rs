@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 /// Any `denominator` successive slots of the row, round the end of the table, hold at least
 /// `numerator` unclaimed ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Reservation {
     /// Slots to keep unclaimed.
     pub numerator: u32,
@@ -21,6 +22,8 @@ pub(crate) const NONE: Reservation = Reservation {
 
 /// Whether claims in the way end at once, or when their owners free them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Onset {
     /// Claims in the way are revoked.
     Immediate,

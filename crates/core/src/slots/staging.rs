@@ -30,6 +30,17 @@ pub struct Staging {
     decided: Option<Tick>,
     /// Cells in which the other buffer may differ from the newest published one.
     stale: Vec<usize>,
+    /// Words written since they were last taken: buffer and cell.
+    written: Vec<(usize, usize)>,
+}
+
+/// Which buffer readers use from which tick on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch {
+    /// The buffer, zero or one. Before `from` the other one is in force.
+    pub buffer: usize,
+    /// The first tick.
+    pub from: Tick,
 }
 
 impl Staging {
@@ -45,7 +56,23 @@ impl Staging {
             dirty: Vec::new(),
             decided: None,
             stale: Vec::new(),
+            written: Vec::new(),
         }
+    }
+
+    /// The next change of buffers, if one is published that is not in force yet.
+    pub fn switch(&self) -> Option<Switch> {
+        let buffer = 1 - self.active;
+        self.pending.map(|(from, _)| Switch { buffer, from })
+    }
+
+    /// One word of one buffer.
+    pub fn word(&self, buffer: usize, index: usize) -> u64 {
+        self.buffers[buffer][index]
+    }
+
+    pub(crate) fn take_written(&mut self) -> Vec<(usize, usize)> {
+        core::mem::take(&mut self.written)
     }
 
     /// The words in force at a tick, which is not before the present one.
@@ -130,7 +157,9 @@ impl Staging {
             let (cell, word) = (geometry.cell(index), table.word(index));
             self.buffers[other][index] = word;
             self.rows[other][cell.row as usize].set(cell.column, word != 0);
+            self.written.push((other, index));
         }
+        limit(&mut self.written, 2 * geometry.cells());
         // A joining change leaves the cells of the first one different between the buffers.
         if joins {
             self.stale.extend(written);
@@ -144,7 +173,7 @@ impl Staging {
 }
 
 /// Names each cell once, before a list that names some many times outgrows the table.
-fn limit(list: &mut Vec<usize>, cells: usize) {
+pub(crate) fn limit<T: Ord>(list: &mut Vec<T>, cells: usize) {
     if list.len() > 2 * cells {
         list.sort_unstable();
         list.dedup();

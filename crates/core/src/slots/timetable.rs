@@ -8,13 +8,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::bank::Bank;
-use super::claim::{Account, Claim, Owner, SlotRequest};
+use super::claim::{Account, Claim, Owner, Schedulee, SlotRequest};
 use super::error::SlotError;
 use super::geometry::{Cell, Geometry, Tick};
 use super::level::{LEVELS, Level};
 use super::notice::{Notice, Outcome, Why};
 use super::reservation::{NONE, Reservation};
-use super::staging::Staging;
+use super::staging::{Staging, limit};
 use super::table::Table;
 
 /// All of slot scheduling that takes no clock, no CPU and no process.
@@ -31,6 +31,19 @@ pub struct Timetable {
     now: Tick,
     notices: Vec<Notice>,
     freed: Vec<Cell>,
+    /// Cells whose claims changed since they were last taken.
+    changed: Vec<usize>,
+    /// Whether decided changes wait for [`Timetable::publish`].
+    holds_back: bool,
+}
+
+/// What readers of the table do not have yet.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct News {
+    /// Cells whose claims changed.
+    pub claims: Vec<usize>,
+    /// Words that changed: buffer and cell.
+    pub words: Vec<(usize, usize)>,
 }
 
 /// What a change leaves to be told.
@@ -55,7 +68,39 @@ impl Timetable {
             now: 0,
             notices: Vec::new(),
             freed: Vec::new(),
+            changed: Vec::new(),
+            holds_back: false,
         }
+    }
+
+    /// Keeps what is decided from now on out of the words until [`Timetable::publish`], which gives
+    /// the caller time to write it down.
+    pub fn hold_back(&mut self) {
+        self.holds_back = true;
+    }
+
+    /// Ends what [`Timetable::hold_back`] began: changes come into force at a boundary after `now`.
+    pub fn publish(&mut self, now: Tick) {
+        self.holds_back = false;
+        self.pass(now);
+    }
+
+    /// What changed since the last call. Each list names a cell at most some times.
+    pub fn take_news(&mut self) -> News {
+        News {
+            claims: core::mem::take(&mut self.changed),
+            words: self.staging.take_written(),
+        }
+    }
+
+    /// The schedulee that words name by a number.
+    pub fn schedulee(&self, number: u32) -> Option<Schedulee> {
+        self.table.schedulees.get(number)
+    }
+
+    /// The number by which words name a schedulee, if any claim does.
+    pub fn number_of(&self, schedulee: &Schedulee) -> Option<u32> {
+        self.table.schedulees.number(schedulee)
     }
 
     /// The table's shape.
@@ -164,6 +209,10 @@ impl Timetable {
                 self.freed.push(cell);
             }
         }
+        self.changed
+            .extend(changes.iter().map(|change| change.index));
+        let cells = self.geometry().cells();
+        limit(&mut self.changed, cells);
         let cells = changes.iter().map(|change| change.index);
         self.staging.note(cells, self.now);
         self.step_staging();
@@ -173,7 +222,7 @@ impl Timetable {
         if self.staging.advance(self.now) {
             self.table.schedulees.in_force();
         }
-        if self.staging.publish(&self.table, self.generation, self.now) {
+        if !self.holds_back && self.staging.publish(&self.table, self.generation, self.now) {
             self.table.schedulees.published();
         }
     }

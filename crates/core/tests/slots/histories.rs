@@ -13,11 +13,13 @@ use prorata_core::slots::timetable::Timetable;
 use prorata_core::slots::word::Word;
 
 use crate::naive::{Held, Naive};
+use crate::readers::Readers;
 
 struct Run {
     rng: Xoshiro256PlusPlus,
     table: Timetable,
     naive: Naive,
+    readers: Readers,
     now: u64,
     ends: [u32; 6],
 }
@@ -41,6 +43,7 @@ impl Run {
         };
         Self {
             rng,
+            readers: Readers::of(&table),
             table,
             naive,
             now: 0,
@@ -269,7 +272,8 @@ impl Run {
         }
     }
 
-    fn compare(&self) {
+    fn compare(&mut self) {
+        self.readers.follow(&mut self.table, self.now);
         assert!(self.table.audit(), "tokens are not conserved");
         assert_eq!(self.table.table().claimed(), self.naive.held.len());
         for held in &self.naive.held {

@@ -5,5 +5,6 @@ mod claimable;
 mod histories;
 mod naive;
 mod places;
+mod readers;
 mod rules;
 mod tokens;

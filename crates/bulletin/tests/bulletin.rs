@@ -1,0 +1,248 @@
+//! What a daemon writes is what others read.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use prorata_bulletin::{BulletinError, FILE_NAME, Reader, Writer};
+use prorata_core::ids::ClientId;
+use prorata_core::rng::{SeedableRng, Xoshiro256PlusPlus, below};
+use prorata_core::slots::Mode;
+use prorata_core::slots::bank::Amount;
+use prorata_core::slots::claim::{Account, Caller, Owner, Schedulee, SlotRequest};
+use prorata_core::slots::geometry::{Cell, Geometry};
+use prorata_core::slots::level::Level;
+use prorata_core::slots::timetable::Timetable;
+
+const USER: u32 = 7;
+const COLUMNS: u32 = 12;
+
+fn caller() -> Caller {
+    Caller {
+        owner: Owner {
+            user: USER,
+            client: Some(ClientId::from_parts(3, 9)),
+        },
+        privileged: true,
+    }
+}
+
+fn table(rows: u32) -> Timetable {
+    let mut table = Timetable::open(Geometry::new(rows, COLUMNS, 1_000_000, 50).unwrap());
+    let (account, amount) = (Account::User(USER), Amount::Absolute(100));
+    for level in Level::ALL {
+        table
+            .set_tokens(&caller(), account, level, amount, Some(1), 0)
+            .unwrap();
+    }
+    table
+}
+
+fn schedulee(number: u64) -> Schedulee {
+    match number % 3 {
+        0 => Schedulee::Client(ClientId::from_parts(number as u32, 1 << 31)),
+        1 => Schedulee::Process {
+            pid: number as u32,
+            started: number << 40,
+        },
+        _ => Schedulee::Thread {
+            tid: number as u32,
+            started: 5,
+        },
+    }
+}
+
+/// Claims, changes and frees at random, in ticks that pass at random.
+fn step(table: &mut Timetable, rng: &mut Xoshiro256PlusPlus, now: &mut u64) {
+    *now += below(rng, 2);
+    let rows = table.geometry().rows();
+    let cell = Cell {
+        row: below(rng, rows.into()) as u32,
+        column: below(rng, COLUMNS.into()) as u32,
+    };
+    match below(rng, 4) {
+        0 => drop(table.free_slots(&caller(), &[cell], *now).unwrap()),
+        _ => {
+            let request = SlotRequest {
+                cell,
+                schedulee: schedulee(below(rng, 20)),
+                level: Level::ALL[below(rng, 7) as usize],
+                expires: (below(rng, 3) == 0).then(|| *now + below(rng, 40)),
+            };
+            let requests = [request];
+            drop(table.claim_slots(&caller(), &requests, Mode::BestEffort, None, *now));
+        }
+    }
+}
+
+fn compare(table: &Timetable, reader: &Reader, now: u64) {
+    assert_eq!(reader.geometry(), table.geometry());
+    assert_eq!(reader.generation(), table.generation());
+    for row in 0..table.geometry().rows() {
+        for tick in now..now + 3 * u64::from(COLUMNS) {
+            assert_eq!(
+                reader.at(row, tick),
+                table.at(row, tick),
+                "row {row}, tick {tick}"
+            );
+            assert_eq!(
+                reader.next_claimed(row, tick),
+                table.next_claimed(row, tick)
+            );
+        }
+    }
+    let snapshot = reader.snapshot().unwrap();
+    assert_eq!(snapshot.generation, table.generation());
+    let claims = table.table().claims();
+    let expected: Vec<_> = claims
+        .map(|(cell, claim)| {
+            (
+                cell,
+                claim.owner,
+                claim.schedulee,
+                claim.level,
+                claim.expires,
+            )
+        })
+        .collect();
+    let read = snapshot.claims.iter();
+    let read: Vec<_> = read
+        .map(|claim| {
+            (
+                claim.cell,
+                claim.owner,
+                claim.schedulee,
+                claim.level,
+                claim.expires,
+            )
+        })
+        .collect();
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn readers_see_the_table_after_each_publication() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (mut table, mut now) = (table(2), 0);
+        for _ in 0..10 {
+            step(&mut table, &mut rng, &mut now);
+        }
+        let writer = Writer::create(&path, &mut table, &[4, 6]).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        assert_eq!(reader.cpus(), [4, 6]);
+        compare(&table, &reader, now);
+        for _ in 0..300 {
+            step(&mut table, &mut rng, &mut now);
+            writer.publish(&mut table);
+            compare(&table, &reader, now);
+        }
+        table.set_online(1, false).unwrap();
+        writer.publish(&mut table);
+        compare(&table, &reader, now);
+        drop(writer);
+        assert!(!reader.is_open());
+        assert!(matches!(Reader::open(&path), Err(BulletinError::None(_))));
+    }
+}
+
+/// A snapshot is never a mixture: each change here moves all claims to another owner's level.
+#[test]
+fn a_copy_of_the_claims_is_of_one_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    let mut table = table(1);
+    let writer = Writer::create(&path, &mut table, &[0]).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut whole = 0;
+            while !done.load(Ordering::Relaxed) || whole == 0 {
+                let snapshot = reader.snapshot().expect("the table changes slowly");
+                let levels = snapshot.claims.iter().map(|claim| claim.level);
+                let levels: std::collections::BTreeSet<_> = levels.collect();
+                assert!(levels.len() <= 1, "{levels:?}");
+                whole += levels.len();
+            }
+        });
+        for round in 0..2_000 {
+            let request = |column| SlotRequest {
+                cell: Cell { row: 0, column },
+                schedulee: schedulee(1),
+                level: Level::ALL[round % 7],
+                expires: None,
+            };
+            let requests: Vec<_> = (0..COLUMNS).map(request).collect();
+            let now = round as u64;
+            let claimed = table.claim_slots(&caller(), &requests, Mode::BestEffort, None, now);
+            assert_eq!(claimed.unwrap().value.claimed.len(), 12);
+            writer.publish(&mut table);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_change_wakes_those_that_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    let mut table = table(1);
+    let writer = Writer::create(&path, &mut table, &[0]).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let before = reader.sequence();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            while reader.sequence() == before {
+                reader.wait(before, None).unwrap();
+            }
+        });
+        writer.publish(&mut table);
+        waiting.join().unwrap();
+    });
+    // A time that has passed ends the wait.
+    reader.wait(reader.sequence(), Some(1)).unwrap();
+}
+
+#[test]
+fn what_is_no_table_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(FILE_NAME);
+    assert!(matches!(Reader::open(&path), Err(BulletinError::None(_))));
+    for bytes in [0, 1, 4_095, 4_096, 100_000] {
+        std::fs::write(&path, vec![b'x'; bytes]).unwrap();
+        assert!(matches!(
+            Reader::open(&path),
+            Err(BulletinError::Foreign(_))
+        ));
+    }
+    std::fs::remove_file(&path).unwrap();
+    damage_each_byte(&path);
+}
+
+/// Whatever the header says, reading ends, within the file.
+fn damage_each_byte(path: &Path) {
+    let copy = path.with_extension("copy");
+    let mut table = table(1);
+    let _writer = Writer::create(path, &mut table, &[0]).unwrap();
+    let good = std::fs::read(path).unwrap();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    for offset in 0..128 {
+        let mut bad = good.clone();
+        bad[offset] ^= 1 + below(&mut rng, 255) as u8;
+        std::fs::write(&copy, &bad).unwrap();
+        if let Ok(reader) = Reader::open(&copy) {
+            let _ = reader.snapshot();
+            for row in 0..3 {
+                let _ = (reader.at(row, 5), reader.next_claimed(row, 5));
+            }
+        }
+    }
+    std::fs::write(&copy, &good[..good.len() - 1]).unwrap();
+    assert!(matches!(
+        Reader::open(&copy),
+        Err(BulletinError::Foreign(_))
+    ));
+}
